@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { browser, site, until } from './site.mjs';
+import { browser, shell, site, until } from './site.mjs';
 
 let web;
 let open;
@@ -72,7 +72,7 @@ test('the dialog that deletes a job says what goes with it and wants its name', 
   const { page, go, shot, close } = await web.open(open.address);
   await go('#/jobs/doomed?do=delete');
   const dialog = page.getByRole('dialog');
-  await dialog.getByText('Deletes the job doomed, its whole history and 1 waiting message.').waitFor();
+  await dialog.getByText('Deletes the job doomed, its whole history, 1 waiting message and no dead letters.').waitFor();
   await dialog.getByText('This cannot be undone.').waitFor();
   const button = dialog.getByRole('button', { name: 'Delete', exact: true });
   assert.ok(await button.isDisabled());
@@ -83,8 +83,30 @@ test('the dialog that deletes a job says what goes with it and wants its name', 
   await close();
 });
 
+/** Answers as a server does that has nothing yet. */
+const emptied = (more) => async (route) => {
+  const response = await route.fetch();
+  const overview = await response.json();
+  const counts = Object.fromEntries(Object.keys(overview.counts).map((state) => [state, 0]));
+  await route.fulfill({ response, json: { ...overview, counts, next: [], running: [], ...more } });
+};
+
 test('the first command that an empty page offers succeeds', { timeout: 60_000 }, async () => {
-  const sent = await fetch(`${open.address}/api/v1/messages`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ topic: 'punctual-test', json: { hello: 'world' } }) });
-  assert.equal(sent.status, 201);
+  const { page, shot, close } = await web.open(open.address);
+  await page.route('**/api/v1/overview', emptied({}));
+  const line = await page.locator('.card', { hasText: 'Nothing is planned yet' }).locator('.cli code').textContent();
+  await shot('empty');
+  await close();
+  await shell(line, open.address);
   await until(open.address, 'executions?topic=punctual-test', (items) => items.some((run) => run.ending === 'succeeded'));
+});
+
+test('an application without the test handler does not offer its command', { timeout: 60_000 }, async () => {
+  const { page, close } = await web.open(open.address);
+  await page.route('**/api/v1/overview', emptied({ handles_test: false }));
+  const card = page.locator('.card', { hasText: 'Nothing is planned yet' });
+  await card.getByRole('link', { name: 'New job' }).waitFor();
+  await card.getByText('Create a job. Its runs show here as they happen.').waitFor();
+  assert.equal(await card.locator('.cli').count(), 0);
+  await close();
 });

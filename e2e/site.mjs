@@ -3,11 +3,11 @@
 // program, so that a change of the dashboard needs no new program.
 
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
-import { join, extname } from 'node:path';
+import { extname, join, resolve } from 'node:path';
 import { chromium } from 'playwright-core';
 
 const PROGRAM = process.env.PUNCTUAL_PROGRAM ?? '../target/debug/punctual';
@@ -115,9 +115,22 @@ export async function run(line, input = '') {
   if (code !== 0) throw new Error(`punctual ${line[0]} ended with ${code}: ${text}`);
 }
 
+/** Runs a line that the page shows, as a person would who copies it; `punctual` is the program, and asks this server. */
+export async function shell(line, address) {
+  const folder = mkdtempSync(join(tmpdir(), 'punctual-line-'));
+  symlinkSync(resolve(PROGRAM), join(folder, 'punctual'));
+  const env = { ...process.env, PATH: `${folder}:${process.env.PATH}`, PUNCTUAL_SERVER: address };
+  const child = spawn('sh', ['-c', line], { env, stdio: ['ignore', 'ignore', 'pipe'] });
+  let text = '';
+  child.stderr.on('data', (part) => { text += part; });
+  const code = await new Promise((ended) => { child.once('exit', ended); });
+  rmSync(folder, { recursive: true, force: true });
+  if (code !== 0) throw new Error(`${line} ended with ${code}: ${text}`);
+}
+
 /** Asks again and again, with a bound, until the items of a list fit. */
-export async function until(address, path, fits, patience = 30_000) {
-  const end = Date.now() + patience;
+export async function until(address, path, fits, timeout = 30_000) {
+  const end = Date.now() + timeout;
   for (;;) {
     const { items } = await (await fetch(`${address}/api/v1/${path}`)).json();
     if (fits(items)) return items;

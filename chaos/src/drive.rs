@@ -13,7 +13,7 @@ use std::time::Duration;
 use anyhow::{Context, Result};
 use punctual::clock::{add, between};
 use punctual::jiff::Timestamp;
-use punctual::model::State;
+use punctual::model::MessageState;
 use punctual::{Clock, Inspect, SystemClock};
 
 use crate::check::{self, Fate, Story};
@@ -21,13 +21,12 @@ use crate::dice::Dice;
 use crate::fuse::Fuse;
 use crate::ledger::Ledger;
 use crate::open::open;
+use crate::process::LOOK;
 use crate::table::Outcome;
 use crate::watched::Watched;
 use fleet::Fleet;
 pub use plan::{Place, Plan};
 
-/// How often the driver looks at its workers.
-const LOOK: Duration = Duration::from_millis(20);
 /// After the last kill, everything has to be done within this. Whoever is killed while it rescues holds
 /// what it took over until its beats have run out, 30 s later.
 const DRAIN_MAX: Duration = Duration::from_secs(120);
@@ -98,7 +97,7 @@ impl Driven {
         loop {
             self.fleet.look(false)?;
             let counts = inspect.counts(SystemClock.now()).await?;
-            let left = counts.total(State::Pending) + counts.total(State::Running);
+            let left = counts.total(MessageState::Pending) + counts.total(MessageState::Running);
             if left == 0 || SystemClock.now() >= deadline {
                 return Ok(left);
             }

@@ -25,13 +25,12 @@ use self::servers::Servers;
 use self::table::Outcome;
 use crate::dice::Dice;
 use crate::open::open_lazily;
+use crate::process::LOOK;
 
 /// Between two strikes at least and at most.
-const REST: (Duration, Duration) = (Duration::from_millis(150), Duration::from_millis(900));
+const REST: (Duration, Duration) = (Duration::from_millis(1_500), Duration::from_millis(4_000));
 /// How long a crashed database stays away, at least and at most.
 const AWAY: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(2_000));
-/// How often the driver looks at its servers.
-const LOOK: Duration = Duration::from_millis(20);
 /// The longest a kill may take on average.
 const KILL_MAX: Duration = Duration::from_secs(10);
 
@@ -72,6 +71,7 @@ pub async fn run(plan: &Plan, folder: &Path) -> Result<Outcome> {
     let crashes = strike(plan, &mut servers, &mut database, dice.for_one(3)).await?;
     let seconds = between(begun, SystemClock.now()).as_secs();
     let callers = callers.stop();
+    servers.wake_all()?;
     loop {
         servers.look(false)?;
         if callers.are_done() {
@@ -85,7 +85,8 @@ pub async fn run(plan: &Plan, folder: &Path) -> Result<Outcome> {
     let mut judgement = check::judge(&stories, &stored);
     judgement.wrong.extend(servers.troubles().iter().cloned());
     let fates = servers.fates().clone();
-    Ok(Outcome { storage: plan.storage(), fates, crashes, judgement, seconds })
+    let (storage, pauses) = (plan.storage(), servers.pauses());
+    Ok(Outcome { storage, fates, pauses, crashes, judgement, seconds })
 }
 
 /// Kills until there were enough; returns how often the database was crashed.

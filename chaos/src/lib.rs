@@ -13,6 +13,7 @@ pub mod fuse;
 pub mod keyed;
 pub mod ledger;
 pub mod open;
+mod process;
 pub mod table;
 pub mod watched;
 pub mod worker;

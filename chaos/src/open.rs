@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use punctual::documents::Documents;
+use punctual::documents::DocumentStore;
 use punctual::{Inspect, Storage};
 use punctual_postgres::PostgresStorage;
 use punctual_sqlite::SqliteStorage;
@@ -16,11 +16,11 @@ pub struct Opened {
     /// To look into.
     pub inspect: Arc<dyn Inspect>,
     /// For what a server keeps of its own.
-    pub documents: Arc<dyn Documents>,
+    pub documents: Arc<dyn DocumentStore>,
 }
 
 impl Opened {
-    fn new<S: Storage + Inspect + Documents>(storage: S) -> Self {
+    fn new<S: Storage + Inspect + DocumentStore>(storage: S) -> Self {
         let storage = Arc::new(storage);
         Self { storage: storage.clone(), inspect: storage.clone(), documents: storage }
     }

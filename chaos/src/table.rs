@@ -26,7 +26,7 @@ pub struct Outcome {
 impl Outcome {
     /// How many workers were killed, in whatever way.
     pub fn kills(&self) -> usize {
-        self.fates.iter().filter(|(fate, _)| **fate != Fate::Ended).map(|(_, count)| count).sum()
+        kills(&self.fates)
     }
 
     fn count(&self, fate: Fate) -> usize {
@@ -36,13 +36,11 @@ impl Outcome {
 
 /// The table, in the form documents use.
 pub fn render(outcomes: &[Outcome]) -> String {
-    let mut rows: Vec<Row> = vec![row("kills", Outcome::kills)];
+    let mut rows: Vec<Row<Outcome>> = vec![row("kills", Outcome::kills)];
     rows.push(row("- from outside, at a random moment", |one| one.count(Fate::Killed)));
     for point in Point::ALL {
-        rows.push(Row {
-            name: format!("- {}", point.meaning()),
-            value: Box::new(move |one| one.count(Fate::Crashed(point)).to_string()),
-        });
+        let name = format!("- {}", point.meaning());
+        rows.push(row(&name, move |one| one.count(Fate::Crashed(point))));
     }
     rows.push(row("pauses longer than a lease", |one| one.pauses));
     rows.push(row("messages acknowledged", |one| one.judgement.acknowledged));
@@ -57,6 +55,33 @@ pub fn render(outcomes: &[Outcome]) -> String {
     rows.push(row("**not explained or otherwise wrong**", |one| one.judgement.wrong.len()));
     rows.push(row("**lost**", |one| one.judgement.lost.len()));
     let names: Vec<&str> = outcomes.iter().map(|one| one.storage).collect();
+    written(&names, outcomes, &rows)
+}
+
+/// Counts those that were killed, in whatever way.
+pub(crate) fn kills(fates: &BTreeMap<Fate, usize>) -> usize {
+    fates.iter().filter(|(fate, _)| **fate != Fate::Ended).map(|(_, count)| count).sum()
+}
+
+/// One line of a table: its name, and its value for an outcome.
+pub(crate) struct Row<O> {
+    name: String,
+    value: Box<dyn Fn(&O) -> String>,
+}
+
+impl<O> Row<O> {
+    /// Returns a line of a table.
+    pub(crate) fn new<T: ToString>(name: &str, value: impl Fn(&O) -> T + 'static) -> Self {
+        Self { name: name.to_owned(), value: Box::new(move |one| value(one).to_string()) }
+    }
+}
+
+fn row<T: ToString>(name: &str, value: impl Fn(&Outcome) -> T + 'static) -> Row<Outcome> {
+    Row::new(name, value)
+}
+
+/// Returns a table with a column for each outcome.
+pub(crate) fn written<O>(names: &[&str], outcomes: &[O], rows: &[Row<O>]) -> String {
     let mut text = format!("| | {} |\n|---|{}\n", names.join(" | "), "---|".repeat(names.len()));
     for Row { name, value } in rows {
         let values: Vec<String> = outcomes.iter().map(value).collect();
@@ -64,15 +89,6 @@ pub fn render(outcomes: &[Outcome]) -> String {
         let _ = writeln!(text, "| {name} | {} |", values.join(" | "));
     }
     text
-}
-
-struct Row {
-    name: String,
-    value: Box<dyn Fn(&Outcome) -> String>,
-}
-
-fn row<T: ToString>(name: &str, value: impl Fn(&Outcome) -> T + 'static) -> Row {
-    Row { name: name.to_owned(), value: Box::new(move |one| value(one).to_string()) }
 }
 
 #[cfg(test)]

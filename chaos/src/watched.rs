@@ -9,13 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use async_trait::async_trait;
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Steer, Topic,
+    JobCommand, JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Topic,
 };
-use punctual::policy::{Permitted, Verdict};
+use punctual::policy::{RateGrant, Verdict};
 use punctual::storage::{
-    BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
-    Fired, Firing, Keep, Line as StorageLine, Permit, Prune, Pruned, Reclaim, Settled, Settlement,
-    Steered, Wakeup,
+    BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
+    EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
+    Prune, PruneResult, RateRequest, Reclaim, SettleResult, Settlement, WakeSource, Wakeup,
 };
 use punctual::{Inspect, Result, Storage};
 
@@ -51,7 +51,7 @@ impl Watched {
         tokens.get(&message).copied().unwrap_or_default()
     }
 
-    fn keep_tokens(&self, claimed: &[Claimed]) {
+    fn keep_tokens(&self, claimed: &[ClaimedMessage]) {
         let pairs = claimed.iter().map(|one| (one.message.id, one.lease.token));
         self.tokens.lock().unwrap_or_else(PoisonError::into_inner).extend(pairs);
     }
@@ -59,16 +59,16 @@ impl Watched {
 
 #[async_trait]
 impl Storage for Watched {
-    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
+    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<EnqueueResult>> {
         self.fuse.visit(Point::Publishing);
         let answers = self.storage.enqueue(entries, now).await?;
         self.fuse.visit(Point::Published);
         Ok(answers)
     }
 
-    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>> {
+    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<ClaimedMessage>> {
         let claimed = self.storage.claim(claim, now).await?;
-        let line = |one: &Claimed| Line::Claimed(one.message.id, one.lease.token);
+        let line = |one: &ClaimedMessage| Line::Claimed(one.message.id, one.lease.token);
         if !claimed.is_empty() {
             self.keep_tokens(&claimed);
             self.ledger.write(claimed.iter().map(line));
@@ -82,15 +82,19 @@ impl Storage for Watched {
         leases: &[LeaseRef],
         until: Timestamp,
         now: Timestamp,
-    ) -> Result<Vec<Extended>> {
+    ) -> Result<Vec<ExtendResult>> {
         let answers = self.storage.extend(leases, until, now).await?;
         let pairs = leases.iter().zip(&answers);
-        let lost = pairs.filter(|(_, answer)| **answer == Extended::Lost);
+        let lost = pairs.filter(|(_, answer)| **answer == ExtendResult::Lost);
         self.ledger.write(lost.map(|(lease, _)| Line::LeaseLost(lease.message)));
         Ok(answers)
     }
 
-    async fn settle(&self, settlements: Vec<Settlement>, now: Timestamp) -> Result<Vec<Settled>> {
+    async fn settle(
+        &self,
+        settlements: Vec<Settlement>,
+        now: Timestamp,
+    ) -> Result<Vec<SettleResult>> {
         let settled: Vec<(LeaseRef, bool)> =
             settlements.iter().map(|one| (one.lease, one.verdict == Verdict::Done)).collect();
         self.fuse.visit(Point::Settling);
@@ -99,26 +103,34 @@ impl Storage for Watched {
         let lines = settled.iter().zip(&answers).filter_map(|((lease, done), answer)| {
             let LeaseRef { message, token } = *lease;
             match answer {
-                Settled::Applied if *done => Some(Line::Done(message, token)),
-                Settled::Applied => Some(Line::Again(message, token)),
-                Settled::Lost => Some(Line::LeaseLost(message)),
-                Settled::CancelRequested => None,
+                SettleResult::Applied if *done => Some(Line::Done(message, token)),
+                SettleResult::Applied => Some(Line::Again(message, token)),
+                SettleResult::Lost => Some(Line::LeaseLost(message)),
+                SettleResult::CancelRequested => None,
             }
         });
         self.ledger.write(lines);
         Ok(answers)
     }
 
-    async fn keep(&self, keeps: Vec<Keep>, now: Timestamp) -> Result<Vec<Extended>> {
-        self.storage.keep(keeps, now).await
+    async fn save_progress(
+        &self,
+        keeps: Vec<ProgressUpdate>,
+        now: Timestamp,
+    ) -> Result<Vec<ExtendResult>> {
+        self.storage.save_progress(keeps, now).await
     }
 
-    async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted> {
-        self.storage.permit(permit, now).await
+    async fn acquire_rate(&self, permit: RateRequest, now: Timestamp) -> Result<RateGrant> {
+        self.storage.acquire_rate(permit, now).await
     }
 
-    async fn join(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()> {
-        self.storage.join(topic, group, now).await
+    async fn register_group(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()> {
+        self.storage.register_group(topic, group, now).await
+    }
+
+    async fn next_expiry(&self) -> Result<Option<Timestamp>> {
+        self.storage.next_expiry().await
     }
 
     async fn groups(&self) -> Result<Vec<(Topic, String)>> {
@@ -129,7 +141,7 @@ impl Storage for Watched {
         self.storage.record(records, now).await
     }
 
-    async fn command(&self, command: Command, now: Timestamp) -> Result<Commanded> {
+    async fn command(&self, command: Command, now: Timestamp) -> Result<CommandResult> {
         self.storage.command(command, now).await
     }
 
@@ -138,7 +150,7 @@ impl Storage for Watched {
         record: JobRecord,
         seen: Option<u64>,
         now: Timestamp,
-    ) -> Result<Declared> {
+    ) -> Result<DeclareResult> {
         self.storage.declare(record, seen, now).await
     }
 
@@ -146,27 +158,32 @@ impl Storage for Watched {
         self.storage.due_jobs(limit, now).await
     }
 
-    async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<Fired>> {
+    async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<FireResult>> {
         self.storage.fire(firings, now).await
     }
 
-    async fn steer(
+    async fn command_job(
         &self,
         job: &JobName,
-        steer: Steer,
+        steer: JobCommand,
         seen: u64,
         now: Timestamp,
-    ) -> Result<Steered> {
-        self.storage.steer(job, steer, seen, now).await
+    ) -> Result<JobCommandResult> {
+        self.storage.command_job(job, steer, seen, now).await
     }
 
-    async fn remove_job(&self, job: &JobName, seen: u64, now: Timestamp) -> Result<Steered> {
+    async fn remove_job(
+        &self,
+        job: &JobName,
+        seen: u64,
+        now: Timestamp,
+    ) -> Result<JobCommandResult> {
         self.storage.remove_job(job, seen, now).await
     }
 
-    async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<Claimed>> {
+    async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<ClaimedMessage>> {
         let claimed = self.storage.reclaim(reclaim, now).await?;
-        let line = |one: &Claimed| Line::Reclaimed(one.message.id, one.lease.token);
+        let line = |one: &ClaimedMessage| Line::Reclaimed(one.message.id, one.lease.token);
         if !claimed.is_empty() {
             self.ledger.write(claimed.iter().map(line));
             self.fuse.visit(Point::Reclaimed);
@@ -174,23 +191,27 @@ impl Storage for Watched {
         Ok(claimed)
     }
 
-    async fn beat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
-        self.storage.beat(process, until, now).await
+    async fn heartbeat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
+        self.storage.heartbeat(process, until, now).await
     }
 
-    async fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned> {
+    async fn prune(&self, prune: Prune, now: Timestamp) -> Result<PruneResult> {
         self.storage.prune(prune, now).await
     }
 
-    async fn restore(&self, records: Vec<MessageRecord>, now: Timestamp) -> Result<Vec<Enqueued>> {
-        self.storage.restore(records, now).await
+    async fn import_messages(
+        &self,
+        records: Vec<MessageRecord>,
+        now: Timestamp,
+    ) -> Result<Vec<EnqueueResult>> {
+        self.storage.import_messages(records, now).await
     }
 
-    async fn next_due(&self, line: &StorageLine) -> Result<Option<Timestamp>> {
+    async fn next_due(&self, line: &WakeSource) -> Result<Option<Timestamp>> {
         self.storage.next_due(line).await
     }
 
-    fn wakeup(&self, line: &StorageLine) -> Wakeup {
+    fn wakeup(&self, line: &WakeSource) -> Wakeup {
         self.storage.wakeup(line)
     }
 
@@ -198,12 +219,12 @@ impl Storage for Watched {
         self.storage.time().await
     }
 
-    async fn look(&self, lines: &[StorageLine]) -> Result<Vec<Option<Timestamp>>> {
-        self.storage.look(lines).await
+    async fn next_due_all(&self, lines: &[WakeSource]) -> Result<Vec<Option<Timestamp>>> {
+        self.storage.next_due_all(lines).await
     }
 
-    fn hears_others(&self) -> bool {
-        self.storage.hears_others()
+    fn notifies_across_processes(&self) -> bool {
+        self.storage.notifies_across_processes()
     }
 
     fn is_durable(&self) -> bool {

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use punctual::clock::add;
-use punctual::model::{MessageId, Terms};
+use punctual::model::{HandlerOptions, MessageId};
 use punctual::{Cause, Clock, Context, Event, Punctual, SystemClock};
 use tokio::sync::oneshot;
 
@@ -22,7 +22,7 @@ use crate::watched::Watched;
 /// The topic of all messages.
 pub const TOPIC: &str = "work";
 /// Short, so that a killed worker's messages come back soon.
-pub const LEASE_LENGTH: Duration = Duration::from_secs(2);
+pub const LEASE_DURATION: Duration = Duration::from_secs(2);
 
 /// What a handler does: this many milliseconds of waiting, and so many messages of its own.
 pub type Work = (u64, u32);
@@ -55,9 +55,9 @@ pub async fn run(options: Options) -> Result<()> {
     let watched = Arc::new(Watched::new(opened, ledger.clone(), fuse.clone()));
     let worker = Worker { ledger: ledger.clone(), fuse, watched: watched.clone() };
     // However often a message's process is killed, that is never the message's own failure here.
-    let terms = Terms::new().crashes_max(0);
+    let handler_options = HandlerOptions::new().crashes_max(0);
     let punctual = process(watched)
-        .handler_with(TOPIC, terms, move |work: Work, context: Context| {
+        .handler_with(TOPIC, handler_options, move |work: Work, context: Context| {
             let worker = worker.clone();
             async move { worker.handle(work, context).await }
         })
@@ -80,7 +80,7 @@ pub async fn run(options: Options) -> Result<()> {
 /// What driver and workers have in common.
 pub fn process(watched: Arc<Watched>) -> punctual::Builder {
     Punctual::builder().storage(watched).queue("default", 8).options(|options| {
-        options.lease_length = LEASE_LENGTH;
+        options.lease_duration = LEASE_DURATION;
         options.rescue_interval = Duration::from_millis(500);
         options.poll_interval = Duration::from_millis(250);
         options.drain = Duration::from_secs(10);

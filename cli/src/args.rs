@@ -77,7 +77,7 @@ pub(crate) enum Command {
     Messages(MessagesArgs),
     /// Make the tables of a storage, or bring them up to date.
     Migrate(MigrateArgs),
-    /// Copy the jobs and unfinished messages of one storage into another.
+    /// Copy jobs, unfinished messages, users and settings of one storage into another.
     Move(MoveArgs),
     /// Delete finished messages and history that are older than a length of time.
     Prune(PruneArgs),
@@ -87,7 +87,7 @@ pub(crate) enum Command {
     Queues(QueuesArgs),
     /// Run the server: jobs of the configuration, the HTTP API and the dashboard.
     Serve(ServeArgs),
-    /// Subscriptions: what a server receives from its transports.
+    /// Subscriptions: what an application with the dashboard receives from its transports.
     Subscriptions(SubscriptionsArgs),
     /// Tokens by which programs are known.
     Tokens(TokensArgs),

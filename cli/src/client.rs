@@ -24,9 +24,9 @@ use crate::failure::{Code, Failure};
 use crate::refusal::refusal;
 
 /// The longest a connection may take to open.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The longest an answer may take; a large redrive takes its time.
-const ANSWER_PATIENCE: Duration = Duration::from_secs(120);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 /// The most bytes of an answer.
 const ANSWER_MAX: usize = 64 << 20;
 
@@ -109,8 +109,8 @@ impl Client {
         // Another one may be installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
-            .connect_timeout(CONNECT_PATIENCE)
-            .timeout(ANSWER_PATIENCE)
+            .connect_timeout(CONNECT_TIMEOUT)
+            .timeout(ANSWER_TIMEOUT)
             .user_agent(concat!("punctual/", env!("CARGO_PKG_VERSION")));
         if is_here(&base) {
             builder = builder.no_proxy();

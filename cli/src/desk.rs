@@ -9,11 +9,12 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use indicatif::ProgressBar;
+use punctual_connect::Address;
 use serde_json::Value;
 
 use crate::account::Accounts;
 use crate::client::{Call, Client, Proof};
-use crate::commands::storage::{existing, on_runtime, open};
+use crate::commands::storage::{existing, missing_file, on_runtime, open};
 use crate::failure::{Code, Failure};
 use crate::render::Table;
 use crate::terminal::tell;
@@ -43,6 +44,9 @@ pub(crate) struct Reach {
     /// Do not ask before deleting or changing many.
     #[arg(long, short = 'y', global = true)]
     pub(crate) yes: bool,
+    /// Whether the command creates the file of a storage that is not there yet.
+    #[arg(skip)]
+    pub(crate) creates_file: bool,
 }
 
 /// Whom a command asks.
@@ -58,6 +62,13 @@ pub(crate) fn variable(name: &str) -> Option<String> {
 }
 
 impl Reach {
+    /// For a command that may be the first one on a storage: creates the file of a storage that is not there yet, and
+    /// says so. The others take a missing file for a wrong address.
+    pub(crate) fn creates_file(mut self, creates_file: bool) -> Self {
+        self.creates_file = creates_file;
+        self
+    }
+
     /// Flags win over the environment, which wins over a login.
     pub(crate) fn whom(&self) -> Result<Whom> {
         if let Some(server) = &self.server {
@@ -81,8 +92,15 @@ impl Reach {
         match self.whom()? {
             Whom::Server(server) => Client::http(&server, proof(&server)?, self.ca_file.as_deref()),
             Whom::Storage(storage) => {
-                let address = existing(&storage)?;
-                Client::direct(address.kind(), open(&address).await?)
+                let address =
+                    if self.creates_file { Address::parse(&storage)? } else { existing(&storage)? };
+                let created = missing_file(&address)
+                    .map(|file| format!("Created the storage {}.", file.display()));
+                let opened = open(&address).await?;
+                if let Some(created) = created {
+                    tell(&created);
+                }
+                Client::direct(address.kind(), opened)
             }
         }
     }

@@ -1,27 +1,35 @@
-//! The lines that the dashboard shows beside its buttons are read by the parser of the program, so that
-//! none can be pasted in vain. `UPDATE=1 node --test dashboard/tests` writes them anew.
+//! Command lines of the dashboard, of the guides and of hints are read by the parser of the program, so that none
+//! can be pasted in vain. `UPDATE=1 node --test dashboard/tests` writes those of the dashboard anew.
+
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use clap::Parser;
+use clap::error::ErrorKind;
 
 use crate::args::Args;
 
 const LINES: &str = include_str!("../../dashboard/tests/commands.json");
 
-/// Cuts a line as a shell does, as far as the dashboard quotes: in single marks, or a mark by itself
-/// behind a backslash.
+/// Cuts a line as a shell does, as far as the dashboard and the guides quote: in single or double marks, or a
+/// mark by itself behind a backslash. A comment or a redirection ends it.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
-    let (mut quoted, mut signs) = (false, line.chars());
+    let (mut quote, mut signs) = (None, line.chars());
     while let Some(sign) = signs.next() {
         let word = words.last_mut().unwrap();
-        match sign {
-            '\'' => quoted = !quoted,
-            '\\' if !quoted => word.extend(signs.next()),
-            ' ' if !quoted => words.push(String::new()),
-            sign => word.push(sign),
+        match (sign, quote) {
+            (sign, Some(open)) if sign == open => quote = None,
+            ('\'' | '"', None) => quote = Some(sign),
+            ('\\', None) => word.extend(signs.next()),
+            (' ', None) if word.is_empty() => {}
+            (' ', None) => words.push(String::new()),
+            ('#' | '>' | '<', None) if word.is_empty() => break,
+            (sign, _) => word.push(sign),
         }
     }
-    assert!(!quoted, "{line}: a quotation has no end");
+    assert!(quote.is_none(), "{line}: a quotation has no end");
+    words.pop_if(|last| last.is_empty());
     words
 }
 
@@ -36,9 +44,72 @@ fn every_line_of_the_dashboard_is_understood() {
     }
 }
 
+/// Every Markdown file for people who use the program.
+fn guides() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let in_guide =
+        fs::read_dir(root.join("docs/guide")).unwrap().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = in_guide.collect();
+    files.extend([root.join("README.md"), root.join("packaging/README.md")]);
+    files
+}
+
+// The first command of the guide to workers was one that the program refused.
+#[test]
+fn every_line_of_the_guides_is_understood() {
+    let mut count = 0;
+    for file in guides() {
+        let text = fs::read_to_string(&file).unwrap();
+        for line in text.lines().filter(|line| line.starts_with("punctual ")) {
+            count += 1;
+            if let Err(error) = Args::try_parse_from(words(line)) {
+                panic!("{}: {line}\n{error}", file.display());
+            }
+        }
+    }
+    assert!(count > 30, "only {count} lines were read");
+}
+
+/// Every file of Rust below a folder.
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    paths
+        .flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] })
+        .filter(|path| path.extension().is_some_and(|extension| extension == "rs"))
+        .collect()
+}
+
+// A sign-in was refused with the hint to run a command that there is not.
+#[test]
+fn every_command_in_a_text_of_the_programs_is_understood() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let files = ["cli/src", "server/src"].map(|folder| sources(&root.join(folder)));
+    let mut count = 0;
+    for file in files.iter().flatten() {
+        let text = fs::read_to_string(file).unwrap();
+        let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        for command in code.flat_map(|line| line.split('`').skip(1).step_by(2)) {
+            let Some(rest) = command.strip_prefix("punctual ") else { continue };
+            count += 1;
+            let line = format!("punctual {}", rest.trim_end_matches(" ..."));
+            // A text may name a command without what else it needs.
+            let unknown = [ErrorKind::InvalidSubcommand, ErrorKind::UnknownArgument];
+            match Args::try_parse_from(words(&line)) {
+                Err(error) if unknown.contains(&error.kind()) => {
+                    panic!("{}: {command}\n{error}", file.display());
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(count > 10, "only {count} commands were found");
+}
+
 #[test]
 fn a_line_is_cut_as_a_shell_cuts_it() {
     assert_eq!(words(r"a 'b c' 'it'\''s' --x='-y z'"), ["a", "b c", "it's", "--x=-y z"]);
+    assert_eq!(words(r#"a "b 'c'"   d # e"#), ["a", "b 'c'", "d"]);
+    assert_eq!(words("a b > c"), ["a", "b"]);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 use crate::failure::{Code, Failure};
 
 /// The most characters of a secret.
-const LENGTH_MAX: usize = 4_096;
+const LEN_MAX: usize = 4_096;
 
 /// Asks for a secret. A program gives it as the first line of standard input.
 pub(crate) fn ask(prompt: &str) -> Result<String> {
@@ -21,7 +21,7 @@ pub(crate) fn ask(prompt: &str) -> Result<String> {
         typed?
     } else {
         let mut line = String::new();
-        io::stdin().lock().take(LENGTH_MAX as u64).read_line(&mut line)?;
+        io::stdin().lock().take(LEN_MAX as u64).read_line(&mut line)?;
         line.trim_end_matches(['\r', '\n']).to_owned()
     };
     if secret.is_empty() {
@@ -65,7 +65,7 @@ fn unseen() -> Result<String> {
             KeyCode::Char('c' | 'd') if modifiers.contains(KeyModifiers::CONTROL) => {
                 return Err(Failure::new(Code::Refused, "interrupted; nothing was changed").into());
             }
-            KeyCode::Char(letter) if typed.chars().count() < LENGTH_MAX => typed.push(letter),
+            KeyCode::Char(letter) if typed.chars().count() < LEN_MAX => typed.push(letter),
             KeyCode::Backspace => {
                 typed.pop();
             }

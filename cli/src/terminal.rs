@@ -10,6 +10,11 @@ pub(crate) fn tell(text: &str) {
 
 /// Says what went wrong, and why where that says more.
 pub(crate) fn complain(error: &anyhow::Error) {
+    tell(&format!("error: {}", complaint(error)));
+}
+
+/// What went wrong, and why where that says more.
+pub(crate) fn complaint(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
         let said = cause.split(": ").all(|part| text.contains(part));
@@ -17,5 +22,5 @@ pub(crate) fn complain(error: &anyhow::Error) {
             text = format!("{text}: {cause}");
         }
     }
-    tell(&format!("error: {text}"));
+    text
 }

@@ -1,15 +1,25 @@
-//! `export`, `import`, `move` and `doctor` as a person runs them. The move to PostgreSQL is ignored
-//! without a server, and fails when the server is required.
+//! `export`, `import`, `move` and `doctor` as a person runs them, and a server whose PostgreSQL goes away. What needs
+//! PostgreSQL is ignored without a server, and fails when the server is required.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
 
+#[cfg(unix)]
+#[path = "transfer/database_away.rs"]
+mod database_away;
+#[cfg(unix)]
+#[allow(dead_code)] // what the other tests of the program use
+#[path = "it/running.rs"]
+mod running;
+
+use std::io::Write;
 use std::path::Path;
-use std::process::{Command, ExitCode, Output};
+use std::process::{Command, ExitCode, Output, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use punctual::{Job, Punctual};
+use punctual::model::Topic;
+use punctual::{Clock as _, Job, Punctual, Storage as _, SystemClock};
 use punctual_sqlite::SqliteStorage;
 
 const SERVER: &str = "PUNCTUAL_POSTGRES_URL";
@@ -18,16 +28,31 @@ fn main() -> ExitCode {
     let missing = std::env::var_os(SERVER).is_none();
     let required = std::env::var("PUNCTUAL_REQUIRE").unwrap_or_default();
     let is_required = required.split(',').any(|name| name.trim() == "postgres");
-    let to_postgres = Trial::test("a_file_moves_to_postgres_and_nothing_is_lost", move || {
-        if missing {
-            return Err(Failed::from(format!("{SERVER} is not set")));
-        }
-        a_file_moves_to_postgres_and_nothing_is_lost();
-        Ok(())
+    let on_postgres: &[(&str, fn())] = &[
+        (
+            "a_file_moves_to_postgres_and_nothing_is_lost",
+            a_file_moves_to_postgres_and_nothing_is_lost,
+        ),
+        #[cfg(unix)]
+        (
+            "database_away::a_server_says_so_until_its_postgresql_is_back",
+            database_away::a_server_says_so_until_its_postgresql_is_back,
+        ),
+    ];
+    let on_postgres = on_postgres.iter().map(|(name, run)| {
+        let act = move || {
+            if missing {
+                return Err(Failed::from(format!("{SERVER} is not set")));
+            }
+            run();
+            Ok(())
+        };
+        Trial::test(*name, act).with_ignored_flag(missing && !is_required)
     });
-    let always: [(&str, fn()); 4] = [
+    let always: [(&str, fn()); 5] = [
         ("an_export_is_imported_elsewhere", an_export_is_imported_elsewhere),
         ("a_move_can_be_repeated", a_move_can_be_repeated),
+        ("a_move_takes_users_and_settings_along", a_move_takes_users_and_settings_along),
         ("bad_addresses_are_named", bad_addresses_are_named),
         ("the_doctor_finds_what_is_wrong", the_doctor_finds_what_is_wrong),
     ];
@@ -40,7 +65,7 @@ fn main() -> ExitCode {
             })
         })
         .collect();
-    trials.push(to_postgres.with_ignored_flag(missing && !is_required));
+    trials.extend(on_postgres);
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
@@ -83,6 +108,10 @@ fn fill(path: &Path) {
         });
         publisher.publish_all(later.collect()).await.unwrap();
         publisher.publish("hopeless", "x").await.unwrap();
+        storage
+            .register_group(&Topic::new("sold").unwrap(), "billing", SystemClock.now())
+            .await
+            .unwrap();
         let mut events = punctual.events().listen();
         punctual.start().await.unwrap();
         while events.recv().await.unwrap().name() != "message.dead" {}
@@ -109,7 +138,16 @@ fn an_export_is_imported_elsewhere() {
     fill(&folder.path().join("a.db"));
     let here = folder.path();
     let said = told(here, &["export", "--storage", "sqlite:a.db", "all.jsonl"]);
-    assert_eq!(said, "Exported 2 jobs and 1201 messages.\n");
+    assert!(
+        said.starts_with("Exported 2 jobs and 1201 messages.\nAn export has no users"),
+        "{said}"
+    );
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::metadata(here.join("all.jsonl")).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "bodies may be secret");
+    }
     let again = refused(here, &["export", "--storage", "sqlite:a.db", "all.jsonl"]);
     assert!(again.contains("cannot create all.jsonl"), "nothing is overwritten: {again}");
     let said = told(here, &["import", "--storage", "sqlite:b.db", "all.jsonl"]);
@@ -160,6 +198,51 @@ fn drop_schema(server: &str, schema: &str) {
         drop(client);
         driven.await.unwrap().unwrap();
     });
+}
+
+// Finding P6 of the newcomer's review: `move` said nothing, and `users list` on the target said "No users.".
+fn a_move_takes_users_and_settings_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path();
+    fill(&here.join("a.db"));
+    for name in ["ada", "bo"] {
+        let mut add = on(here, "sqlite:a.db", &["users", "add", name, "operator"])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        add.stdin.take().unwrap().write_all(b"correct horse battery\n").unwrap();
+        assert!(add.wait().unwrap().success());
+    }
+    let hook = ["webhooks", "add", "https://example.org/hook"];
+    let added = on(here, "sqlite:a.db", &hook).output().unwrap();
+    assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+    let line = ["move", "--from", "sqlite:a.db", "--to", "sqlite:b.db"];
+    let said = told(here, &line);
+    assert!(said.contains("Also moved: 2 users, 1 webhook, 3 audit entries"), "{said}");
+    assert!(said.contains("Also noted: 1 group of topics."), "{said}");
+    let left = "Not moved: the history (1 execution and 0 finished messages), sign-ins, notes of inboxes, starts that rates count, and deduplication keys";
+    assert!(said.contains(left), "{said}");
+    let list = |address| {
+        let output = on(here, address, &["users", "list", "--json"]).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(list("sqlite:b.db").contains("\"ada\""), "{}", list("sqlite:b.db"));
+    assert_eq!(list("sqlite:b.db"), list("sqlite:a.db"));
+    let again = told(here, &line);
+    assert!(!again.contains("Also moved") && !again.contains("Also noted"), "{again}");
+    assert!(again.contains("there already: 2 users, 1 webhook, 3 audit entries"), "{again}");
+}
+
+/// A command on a storage, without a server.
+fn on(folder: &Path, address: &str, line: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
+    command.args(line).current_dir(folder).env("PUNCTUAL_STORAGE", address);
+    command
+        .env("XDG_CONFIG_HOME", folder)
+        .env_remove("PUNCTUAL_SERVER")
+        .env_remove("PUNCTUAL_TOKEN");
+    command
 }
 
 fn bad_addresses_are_named() {

@@ -113,7 +113,8 @@
 //!     let backend = Backend::here(|| async { Ok(Memory(Arc::default())) })
 //!         .cannot(Need::Put, "nobody but Punctual writes into a storage's lines")
 //!         .cannot(Need::Restart, "memory ends with its process")
-//!         .cannot(Need::Cut, "memory has no connection");
+//!         .cannot(Need::Cut, "memory has no connection")
+//!         .cannot(Need::SlowDown, "memory has no network");
 //!     transport::run("memory", backend)
 //! }
 //! ```

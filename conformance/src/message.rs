@@ -2,7 +2,7 @@
 
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    Body, Headers, IdSource, Ids, Message, MessageId, Priority, Queue, Source, Topic, Trail,
+    Body, Correlation, Headers, IdSource, Ids, Message, MessageId, Priority, Queue, Source, Topic,
 };
 
 /// A message that is published and due at an instant, to a topic, with a body and nothing else.
@@ -20,9 +20,9 @@ pub(crate) fn plain(ids: &Ids, topic: &str, body: Body, now: Timestamp) -> Messa
         exclusive: false,
         body,
         headers: Headers::new(),
-        trail: Trail::default(),
+        correlation: Correlation::default(),
         occurrence: None,
-        terms: None,
-        ties: None,
+        handler_options: None,
+        relations: None,
     }
 }

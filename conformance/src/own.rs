@@ -24,21 +24,27 @@
 pub mod envelopes;
 pub mod letters;
 mod proxy;
+pub mod views;
+mod wrong_clock;
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::time::Duration;
 
+use punctual::{Clock as _, SystemClock};
+
 pub use self::proxy::{Proxy, Slowness};
+pub use self::wrong_clock::WrongClock;
 
 use crate::case::{bounded, runtime};
 use crate::harness::{self, Group, Presence, Trying};
 
 /// The most a case may take in real time. It is far more than any needs; what it bounds is waiting
 /// for ever.
-const CASE_LENGTH_MAX: Duration = Duration::from_secs(100);
+const CASE_TIMEOUT: Duration = Duration::from_secs(280);
 
 /// A case that has begun.
 pub type Ran = Pin<Box<dyn Future<Output = ()>>>;
@@ -116,6 +122,16 @@ pub fn address(variable: &str) -> String {
     found(variable).unwrap_or_else(|| panic!("{variable} is not set"))
 }
 
+/// Returns a name of letters and digits that no other run on the same server has. Process ids alone are used again, and
+/// a server that is kept for many runs still has the queues of the earlier ones.
+pub fn run_name() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| {
+        let milliseconds = SystemClock.now().as_millisecond().unsigned_abs();
+        format!("{}x{:x}", std::process::id(), milliseconds & 0xffff_ffff)
+    })
+}
+
 /// Why there is no server, when its variable says nothing.
 pub fn missing(variable: &str) -> Option<String> {
     found(variable).is_none().then(|| format!("{variable} is not set"))
@@ -127,12 +143,12 @@ fn found(variable: &str) -> Option<String> {
 
 fn try_case(run: fn() -> Ran) -> Result<(), String> {
     let runtime = runtime()?;
-    let ran = catch_unwind(AssertUnwindSafe(|| runtime.block_on(bounded(CASE_LENGTH_MAX, run()))));
+    let ran = catch_unwind(AssertUnwindSafe(|| runtime.block_on(bounded(CASE_TIMEOUT, run()))));
     // What a case left running must not keep it.
     runtime.shutdown_background();
     match ran {
         Err(panic) => resume_unwind(panic),
-        Ok(None) => Err(format!("not done within {CASE_LENGTH_MAX:?}")),
+        Ok(None) => Err(format!("not done within {CASE_TIMEOUT:?}")),
         Ok(Some(())) => Ok(()),
     }
 }

@@ -1,5 +1,5 @@
 //! The suite for storages: what [`punctual::Storage`], [`punctual::Inspect`], [`punctual::Inbox`]
-//! and [`punctual::Documents`] promise, one behaviour per function, one module per call or question.
+//! and [`punctual::DocumentStore`] promise, one behaviour per function, one module per call or question.
 
 mod backend;
 #[macro_use]
@@ -41,6 +41,8 @@ pub mod limits;
 pub mod members;
 #[allow(missing_docs)]
 pub mod pages;
+#[allow(missing_docs)]
+pub mod pausing;
 #[allow(missing_docs)]
 pub mod prune;
 #[allow(missing_docs)]
@@ -106,6 +108,7 @@ fn cases() -> impl Iterator<Item = Case> {
         limits::CASES,
         members::CASES,
         pages::CASES,
+        pausing::CASES,
         prune::CASES,
         reclaim::CASES,
         record::CASES,

@@ -28,8 +28,8 @@ pub struct SqliteAddress {
     pub path: PathBuf,
     /// `durability=normal`: faster, and a loss of power may take the last commits.
     pub normal: bool,
-    /// `busy_patience=10s`: how long somebody else may hold the file.
-    pub busy_patience: Option<Duration>,
+    /// `busy_timeout=10s`: how long somebody else may hold the file.
+    pub busy_timeout: Option<Duration>,
 }
 
 /// A database, and what of the address is ours.
@@ -116,7 +116,7 @@ fn sqlite(rest: &str) -> Result<SqliteAddress> {
         ));
     }
     let mut address =
-        SqliteAddress { path: PathBuf::from(path), normal: false, busy_patience: None };
+        SqliteAddress { path: PathBuf::from(path), normal: false, busy_timeout: None };
     for (name, value) in pairs(parameters) {
         match (name, value) {
             ("durability", "full") => address.normal = false,
@@ -126,14 +126,14 @@ fn sqlite(rest: &str) -> Result<SqliteAddress> {
                     "durability={other} is unknown; write full or normal"
                 )));
             }
-            ("busy_patience", length) => {
+            ("busy_timeout", length) => {
                 let length = parse_duration(length).map_err(|error| {
-                    Error::invalid(format!("busy_patience cannot be read: {error}"))
+                    Error::invalid(format!("busy_timeout cannot be read: {error}"))
                 })?;
-                address.busy_patience = Some(length);
+                address.busy_timeout = Some(length);
             }
             (other, _) => {
-                return Err(unknown("sqlite", other, "durability and busy_patience"));
+                return Err(unknown("sqlite", other, "durability and busy_timeout"));
             }
         }
     }
@@ -198,9 +198,9 @@ mod tests {
         assert_eq!(Address::parse(" memory ").unwrap(), Address::Memory);
         assert_eq!(file("sqlite:a/b.db").path, PathBuf::from("a/b.db"));
         assert_eq!(file("sqlite:///var/lib/b.db").path, PathBuf::from("/var/lib/b.db"));
-        let quick = file("SQLite:b.db?durability=normal&busy_patience=5s");
+        let quick = file("SQLite:b.db?durability=normal&busy_timeout=5s");
         assert!(quick.normal);
-        assert_eq!(quick.busy_patience, Some(Duration::from_secs(5)));
+        assert_eq!(quick.busy_timeout, Some(Duration::from_secs(5)));
         let text = "postgresql://ada:secret@db:5433/shop?sslmode=require&schema=jobs&pool_size=4";
         let Address::Postgres(address) = Address::parse(text).unwrap() else { panic!() };
         assert_eq!(address.url, "postgresql://ada:secret@db:5433/shop?sslmode=require");
@@ -217,8 +217,8 @@ mod tests {
             ("sqlite:", "names no file"),
             ("sqlite::memory:", "write \"memory:\""),
             ("sqlite:a.db?durability=most", "write full or normal"),
-            ("sqlite:a.db?busy_patience=5", "has no unit"),
-            ("sqlite:a.db?cache=shared", "known are durability and busy_patience"),
+            ("sqlite:a.db?busy_timeout=5", "has no unit"),
+            ("sqlite:a.db?cache=shared", "known are durability and busy_timeout"),
             ("postgres:localhost", "postgres://user:password@host:5432/database"),
             ("postgres://db/shop?pool_size=none", "pool_size=none"),
         ] {

@@ -10,9 +10,9 @@ pub(crate) fn sqlite(check: punctual_sqlite::Check) -> Checkup {
     let facts = [
         ("schema", format!("{} of {}", check.schema_version, check.schema_known)),
         ("journal mode", check.journal_mode),
-        ("size", kibibytes(check.pages * check.page_length)),
-        ("of it free", kibibytes(check.pages_free * check.page_length)),
-        ("in the journal", kibibytes(check.journal_length)),
+        ("size", kibibytes(check.pages * check.page_bytes)),
+        ("of it free", kibibytes(check.pages_free * check.page_bytes)),
+        ("in the journal", kibibytes(check.journal_bytes)),
         ("locked by others", yes(check.is_locked)),
     ];
     Checkup { facts: sound.into_iter().chain(facts).collect(), findings: check.findings }

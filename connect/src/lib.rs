@@ -26,4 +26,6 @@ mod transport;
 
 pub use address::{Address, FORMS, PostgresAddress, SqliteAddress};
 pub use opened::{Checkup, Opened, open, open_address};
-pub use transport::{OpenedTransport, check_transport, open_transport, transport_forms};
+pub use transport::{
+    OpenedTransport, StorageNeed, check_transport, open_transport, storage_need, transport_forms,
+};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use punctual::{Documents, Error, Inbox, Inspect, MemoryStorage, Result, Storage, SystemClock};
+use punctual::{DocumentStore, Error, Inbox, Inspect, MemoryStorage, Result, Storage, SystemClock};
 
 use crate::address::{Address, PostgresAddress, SqliteAddress};
 use crate::checked;
@@ -17,7 +17,7 @@ pub struct Opened {
     /// Knows deliveries that were dealt with.
     pub inbox: Arc<dyn Inbox>,
     /// Keeps documents.
-    pub documents: Arc<dyn Documents>,
+    pub documents: Arc<dyn DocumentStore>,
     kind: Kind,
 }
 
@@ -74,7 +74,7 @@ impl Opened {
                 Ok(Checkup { facts, findings: Vec::new() })
             }
             #[cfg(feature = "sqlite")]
-            Kind::Sqlite(storage) => Ok(checked::sqlite(storage.glance().await?)),
+            Kind::Sqlite(storage) => Ok(checked::sqlite(storage.check_summary().await?)),
             #[cfg(feature = "postgres")]
             Kind::Postgres(storage) => Ok(checked::postgres(storage.check().await?)),
         }
@@ -89,7 +89,7 @@ impl Opened {
         }
     }
 
-    fn new<S: Storage + Inspect + Inbox + Documents>(storage: &Arc<S>, kind: Kind) -> Self {
+    fn new<S: Storage + Inspect + Inbox + DocumentStore>(storage: &Arc<S>, kind: Kind) -> Self {
         Self {
             storage: storage.clone(),
             inspect: storage.clone(),
@@ -105,8 +105,8 @@ async fn sqlite(address: &SqliteAddress) -> Result<Opened> {
     use punctual_sqlite::{Durability, SqliteStorage};
     let durability = if address.normal { Durability::Normal } else { Durability::Full };
     let mut builder = SqliteStorage::builder(&address.path).durability(durability);
-    if let Some(patience) = address.busy_patience {
-        builder = builder.busy_patience(patience);
+    if let Some(timeout) = address.busy_timeout {
+        builder = builder.busy_timeout(timeout);
     }
     let storage = Arc::new(builder.open().await?);
     Ok(Opened::new(&storage, Kind::Sqlite(storage.clone())))

@@ -4,7 +4,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 
-use punctual::builtin::{GROUP_DEFAULT, LEASE_LENGTH_DEFAULT};
+use punctual::builtin::{GROUP_DEFAULT, LEASE_DURATION_DEFAULT};
 use punctual::model::{IdSource, Ids, ProcessId, Queue, Topic};
 use punctual::{Clock, Error, Result, StoredTransport, SystemClock, Transport};
 
@@ -23,6 +23,18 @@ type Opening<'a> = Pin<Box<dyn Future<Output = Result<OpenedTransport>> + Send +
 
 type Open = fn(&str) -> Opening<'_>;
 
+/// What a transport asks of the storage that keeps the delays it cannot keep itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StorageNeed {
+    /// Any storage will do: the transport keeps every delay itself, or forgets messages with a restart as well.
+    Any,
+    /// The storage must be durable: messages survive a restart, and so must their delays.
+    Durable,
+    /// Only the broker knows whether its messages survive a restart; a durable storage is always right.
+    BrokerDecides,
+}
+
 /// What can be opened by its address.
 struct Kind {
     schemes: &'static [&'static str],
@@ -31,17 +43,20 @@ struct Kind {
     /// The name of the product, for errors.
     product: &'static str,
     feature: &'static str,
+    /// What a transport opened by its address needs; the same as its capabilities say once it is connected.
+    need: StorageNeed,
     /// None where its feature is off.
     open: Option<Open>,
 }
 
 macro_rules! kind {
-    ($feature:literal, $product:literal, $schemes:expr, $form:literal, $open:expr) => {
+    ($feature:literal, $product:literal, $schemes:expr, $form:literal, $need:ident, $open:expr) => {
         Kind {
             schemes: &$schemes,
             form: $form,
             product: $product,
             feature: $feature,
+            need: StorageNeed::$need,
             #[cfg(feature = $feature)]
             open: Some($open),
             #[cfg(not(feature = $feature))]
@@ -56,20 +71,23 @@ const KINDS: &[Kind] = &[
         form: "memory:",
         product: "memory",
         feature: "",
+        need: StorageNeed::Any,
         open: Some(stored),
     },
-    kind!("sqlite", "SQLite", ["sqlite"], "sqlite:path/to/file.db", stored),
+    kind!("sqlite", "SQLite", ["sqlite"], "sqlite:path/to/file.db", Any, stored),
     kind!(
         "postgres",
         "PostgreSQL",
         ["postgres", "postgresql"],
         "postgres://user@host/database",
+        Any,
         stored
     ),
-    kind!("kafka", "Kafka", ["kafka", "kafkas"], "kafka://host:9092", |address| carried(
+    kind!("kafka", "Kafka", ["kafka", "kafkas"], "kafka://host:9092", Durable, |address| carried(
         punctual_kafka::KafkaTransport::builder(address).connect()
     )),
-    kind!("mqtt", "MQTT", ["mqtt", "mqtts"], "mqtt://host:1883", |address| carried(
+    // It is told to be durable by code only.
+    kind!("mqtt", "MQTT", ["mqtt", "mqtts"], "mqtt://host:1883", Any, |address| carried(
         punctual_mqtt::MqttTransport::builder(address).connect()
     )),
     kind!(
@@ -77,22 +95,24 @@ const KINDS: &[Kind] = &[
         "RabbitMQ",
         ["amqp", "amqps"],
         "amqp://user:password@host:5672/vhost",
+        Durable,
         |address| { carried(punctual_rabbitmq::RabbitmqTransport::builder(address).connect()) }
     ),
-    kind!("redis", "Redis", ["redis", "rediss"], "redis://host:6379", |address| carried(
-        punctual_redis::RedisTransport::builder(address).connect()
-    )),
+    kind!("redis", "Redis", ["redis", "rediss"], "redis://host:6379", BrokerDecides, |address| {
+        carried(punctual_redis::RedisTransport::builder(address).connect())
+    }),
     kind!(
         "servicebus",
         "Service Bus",
         ["endpoint=sb"],
         "Endpoint=sb://namespace...;SharedAccessKey=...",
+        Any,
         |address| { carried(punctual_servicebus::ServiceBusTransport::builder(address).connect()) }
     ),
-    kind!("sqs", "SQS", ["sqs", "sqs+http", "sqs+https"], "sqs://region", |address| carried(
-        punctual_sqs::SqsTransport::builder(address).connect()
-    )),
-    kind!("nats", "NATS", ["nats", "tls"], "nats://host:4222", |address| carried(
+    kind!("sqs", "SQS", ["sqs", "sqs+http", "sqs+https"], "sqs://region", Durable, |address| {
+        carried(punctual_sqs::SqsTransport::builder(address).connect())
+    }),
+    kind!("nats", "NATS", ["nats", "tls"], "nats://host:4222", Durable, |address| carried(
         punctual_nats::NatsTransport::builder(address).connect()
     )),
 ];
@@ -108,9 +128,22 @@ pub fn check_transport(address: &str) -> Result<()> {
     opener(KINDS, address.trim()).map(|_| ())
 }
 
+/// Returns what the transport at an address needs of the storage; nothing for an address that cannot be opened. Connects
+/// to nothing.
+pub fn storage_need(address: &str) -> Option<StorageNeed> {
+    let scheme = scheme(address.trim());
+    let kind = KINDS.iter().find(|kind| kind.schemes.contains(&&*scheme))?;
+    kind.open.map(|_| kind.need)
+}
+
+/// Returns what an address begins with, in lower case.
+fn scheme(address: &str) -> String {
+    address.split_once(':').map_or(address, |(scheme, _)| scheme).to_ascii_lowercase()
+}
+
 /// Returns the function that opens an address.
 fn opener(kinds: &[Kind], address: &str) -> Result<Open> {
-    let scheme = address.split_once(':').map_or(address, |(scheme, _)| scheme).to_ascii_lowercase();
+    let scheme = scheme(address);
     if scheme.is_empty() {
         return Err(Error::invalid(format!(
             "the address of the transport is empty; give {}",
@@ -176,7 +209,7 @@ fn stored(address: &str) -> Opening<'_> {
         let owner = ProcessId::from_uuid(Ids::random().next(SystemClock.now()));
         let (storage, clock) = (opened.storage.clone(), Arc::new(SystemClock));
         let durable = storage.is_durable();
-        let transport = StoredTransport::new(storage, clock, owner, LEASE_LENGTH_DEFAULT);
+        let transport = StoredTransport::new(storage, clock, owner, LEASE_DURATION_DEFAULT);
         let transport = Arc::new(transport.durable(durable));
         Ok(OpenedTransport { transport, storage: Some(opened) })
     })
@@ -215,59 +248,4 @@ fn topic_of(queue: &Queue) -> Option<Topic> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    async fn refused(address: &str) -> String {
-        open_transport(address).await.err().unwrap().to_string()
-    }
-
-    #[tokio::test]
-    async fn what_cannot_be_opened_is_named_with_what_can() {
-        for (address, words) in [
-            ("", "is empty"),
-            ("carrier-pigeon://ada:secret@coop", "\"carrier-pigeon\""),
-            ("data.db", "sqlite:path/to/file.db"),
-        ] {
-            let error = refused(address).await;
-            assert!(error.contains(words), "{error}");
-            assert!(error.contains("memory:") && !error.contains("secret"), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_broker_that_is_not_built_in_is_refused_with_the_feature_to_turn_on() {
-        let none = KINDS.iter().map(|kind| Kind { open: None, ..*kind }).collect::<Vec<_>>();
-        for (address, product, feature) in [
-            ("kafka://host:9092", "Kafka", "kafka"),
-            ("mqtts://host", "MQTT", "mqtt"),
-            ("amqp://ada:secret@host", "RabbitMQ", "rabbitmq"),
-            ("AMQPS://ada:secret@host", "RabbitMQ", "rabbitmq"),
-            ("redis://:secret@host", "Redis", "redis"),
-            ("Endpoint=sb://name;SharedAccessKey=secret", "Service Bus", "servicebus"),
-            ("sqs://eu-central-1", "SQS", "sqs"),
-            ("nats://host", "NATS", "nats"),
-        ] {
-            let error = opener(&none, address).err().unwrap();
-            assert_eq!(error.kind(), punctual::ErrorKind::Unsupported);
-            assert_eq!(
-                error.to_string(),
-                format!(
-                    "this binary was built without {product}: rebuild with --features {feature} (or brokers for all)"
-                )
-            );
-            // What this build really has: the same answer, or none.
-            let built = KINDS.iter().any(|kind| kind.feature == feature && kind.open.is_some());
-            assert_eq!(check_transport(address).is_ok(), built, "{address}");
-        }
-        let error = opener(&none, "sqlite:data.db").err().unwrap().to_string();
-        assert_eq!(error, "this binary was built without SQLite: rebuild with --features sqlite");
-    }
-
-    #[test]
-    fn a_line_of_a_group_gives_its_topic_away() {
-        let topic = Topic::new("orders/eu").unwrap();
-        assert_eq!(topic_of(&Queue::of_group(&topic, "office")), Some(topic));
-        assert_eq!(topic_of(&Queue::default()), None);
-    }
-}
+mod tests;

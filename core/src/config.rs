@@ -37,7 +37,7 @@ const FIELDS: [&str; 2] = ["CronExpression", "Cron"];
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
     crons: Vec<ConfiguredCron>,
-    ignored: Vec<Misconfigured>,
+    ignored: Vec<ConfigProblem>,
 }
 
 /// A cron text for a job.
@@ -50,7 +50,7 @@ struct ConfiguredCron {
 
 /// Something in the configuration that is not used, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Misconfigured {
+pub struct ConfigProblem {
     /// The key as it was written.
     pub key: String,
     /// The job it is about, when there is one of that name.
@@ -120,31 +120,31 @@ impl Configuration {
 
     fn ignore(&mut self, key: &str, text: &str, problem: &str) {
         let (key, text, problem) = (key.to_owned(), text.to_owned(), problem.to_owned());
-        self.ignored.push(Misconfigured { key, job: None, text, problem });
+        self.ignored.push(ConfigProblem { key, job: None, text, problem });
     }
 }
 
 /// What of the configuration of a process cannot be used; changes with the jobs that are declared later.
 pub(crate) struct MisconfiguredList {
-    list: Mutex<Vec<Misconfigured>>,
+    list: Mutex<Vec<ConfigProblem>>,
     /// Whether the names that belong to no job were reported.
     unknown_told: AtomicBool,
 }
 
 impl MisconfiguredList {
     /// `more_jobs` says that names without a job are reported by a later reconciliation.
-    pub(crate) fn new(list: Vec<Misconfigured>, more_jobs: bool) -> Self {
+    pub(crate) fn new(list: Vec<ConfigProblem>, more_jobs: bool) -> Self {
         Self { list: Mutex::new(list), unknown_told: AtomicBool::new(!more_jobs) }
     }
 
-    pub(crate) fn list(&self) -> Vec<Misconfigured> {
+    pub(crate) fn list(&self) -> Vec<ConfigProblem> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Replaces what was known about the configuration of these jobs by what is wrong with it now; keys that
     /// have found their job are no longer unknown.
-    pub(crate) fn replace(&self, jobs: &[Job], keys: &[String], wrong: Vec<Misconfigured>) {
-        let is_of_these = |known: &Misconfigured| {
+    pub(crate) fn replace(&self, jobs: &[Job], keys: &[String], wrong: Vec<ConfigProblem>) {
+        let is_of_these = |known: &ConfigProblem| {
             let of = known.job.as_deref();
             keys.contains(&known.key) || jobs.iter().any(|job| Some(job.name.as_str()) == of)
         };
@@ -159,7 +159,7 @@ impl MisconfiguredList {
             return;
         }
         let unknown = self.list().into_iter().filter(|wrong| wrong.problem == NO_SUCH_JOB);
-        for Misconfigured { key, problem, .. } in unknown {
+        for ConfigProblem { key, problem, .. } in unknown {
             events.emit(Event::ConfigurationIgnored { key, problem });
         }
     }
@@ -201,7 +201,7 @@ pub(crate) struct Resolved {
     /// The text for each job, by its place in the list of jobs; the key it came from beside it.
     pub(crate) texts: Vec<(usize, String, String)>,
     /// What is not used.
-    pub(crate) ignored: Vec<Misconfigured>,
+    pub(crate) ignored: Vec<ConfigProblem>,
 }
 
 /// Finds the job of every configured text; the first source that names a job wins.
@@ -217,7 +217,7 @@ pub(crate) fn resolve(sources: &[Configuration], jobs: &[Job]) -> Resolved {
         for ConfiguredCron { key, job, text } in &source.crons {
             let ignore = |problem: String| {
                 let (key, text) = (key.clone(), text.clone());
-                Misconfigured { key, job: None, text, problem }
+                ConfigProblem { key, job: None, text, problem }
             };
             let place = match find(job, jobs) {
                 Ok(place) => place,

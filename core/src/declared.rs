@@ -1,13 +1,13 @@
 //! Jobs declared by attribute: what `#[job]` makes of a function, and how all of them are found.
 
 use crate::client::JobBuilder;
-use crate::handler::{IntoHandler, Unbound};
+use crate::handler::{IntoHandler, UnboundHandler};
 
 /// A job with its handler, as `#[job]` on a function declares it.
 #[derive(Debug)]
 pub struct DeclaredJob {
     pub(crate) job: JobBuilder,
-    pub(crate) handler: Unbound,
+    pub(crate) handler: UnboundHandler,
 }
 
 impl DeclaredJob {
@@ -33,13 +33,13 @@ pub trait Declare: 'static {
 #[cfg(feature = "discovery")]
 #[derive(Debug)]
 #[doc(hidden)]
-pub struct Discovered {
+pub struct DiscoveredJob {
     pub(crate) identity: fn() -> std::any::TypeId,
     pub(crate) declared: fn() -> DeclaredJob,
 }
 
 #[cfg(feature = "discovery")]
-impl Discovered {
+impl DiscoveredJob {
     /// The declaration of a type.
     #[must_use]
     pub const fn of<D: Declare>() -> Self {
@@ -48,12 +48,12 @@ impl Discovered {
 }
 
 #[cfg(feature = "discovery")]
-inventory::collect!(Discovered);
+inventory::collect!(DiscoveredJob);
 
 /// Every declaration of the program, in the order of their names, which is the same in every build.
 #[cfg(feature = "discovery")]
-pub(crate) fn found() -> Vec<&'static Discovered> {
-    let mut found: Vec<&'static Discovered> = inventory::iter::<Discovered>().collect();
+pub(crate) fn found() -> Vec<&'static DiscoveredJob> {
+    let mut found: Vec<&'static DiscoveredJob> = inventory::iter::<DiscoveredJob>().collect();
     found.sort_by_cached_key(|found| (found.declared)().job.name().to_owned());
     found
 }
@@ -68,7 +68,7 @@ pub use inventory;
 #[macro_export]
 macro_rules! __discoverable {
     ($type:ty) => {
-        $crate::declared::inventory::submit! { $crate::declared::Discovered::of::<$type>() }
+        $crate::declared::inventory::submit! { $crate::declared::DiscoveredJob::of::<$type>() }
     };
 }
 

@@ -3,7 +3,8 @@
 //! so that a new kind of thing needs no new table in any storage.
 //!
 //! A document has a kind, a key that is unique within the kind, a version that every write moves by
-//! one, and a body of JSON. It knows nothing of what it means. Exports do not carry documents.
+//! one, and a body of JSON. It knows nothing of what it means. Exports do not carry documents; see
+//! [`copy_documents`](crate::transfer::copy_documents).
 
 mod key_range;
 
@@ -17,30 +18,35 @@ pub use self::key_range::KeyRange;
 use crate::error::{Error, Result};
 
 /// How many characters a kind or a key may have.
-pub const KEY_LENGTH_MAX: usize = 200;
+pub const KEY_LEN_MAX: usize = 200;
 /// How many bytes a body may have as JSON.
-pub const BODY_LENGTH_MAX: usize = 256 << 10;
+pub const BODY_BYTES_MAX: usize = 256 << 10;
 /// How many documents one call lists or puts at most.
 pub const DOCUMENTS_MAX: usize = 1_000;
 
 /// Remembers documents.
 ///
 /// - A document whose `expires_at` is `now` or earlier counts as not there, in every call that is
-///   told the time, whether or not [`Documents::expire`] has come by.
+///   told the time, whether or not [`DocumentStore::expire`] has come by.
 /// - The versions of a key begin at 1 and grow by one. They begin again when the document was removed
 ///   or has expired.
 /// - Keys are ordered by the bytes of their UTF-8, which is the order of their characters' numbers.
 /// - Names and bodies beyond their bounds are refused as invalid, in every call; see
 ///   [`Document::check`].
 #[async_trait]
-pub trait Documents: Send + Sync + 'static {
+pub trait DocumentStore: Send + Sync + 'static {
     /// Writes a document if the one that is there is as it was seen. Of many calls that saw the same,
-    /// one is answered [`Put::Stored`].
-    async fn put(&self, draft: Draft, seen: Seen, now: Timestamp) -> Result<Put>;
+    /// one is answered [`PutResult::Stored`].
+    async fn put(
+        &self,
+        draft: NewDocument,
+        seen: ExpectedVersion,
+        now: Timestamp,
+    ) -> Result<PutResult>;
 
     /// Writes documents whatever is there, all or none, at most [`DOCUMENTS_MAX`]. Of two drafts of one
     /// key the later one counts.
-    async fn put_all(&self, drafts: Vec<Draft>, now: Timestamp) -> Result<()>;
+    async fn put_all(&self, drafts: Vec<NewDocument>, now: Timestamp) -> Result<()>;
 
     /// One document.
     async fn get(&self, kind: &str, key: &str, now: Timestamp) -> Result<Option<Document>>;
@@ -49,7 +55,7 @@ pub trait Documents: Send + Sync + 'static {
     async fn list(&self, kind: &str, range: KeyRange, now: Timestamp) -> Result<Vec<Document>>;
 
     /// Removes a document if it is as it was seen, also one that has expired and is still kept.
-    async fn remove(&self, kind: &str, key: &str, seen: Seen) -> Result<Removed>;
+    async fn remove(&self, kind: &str, key: &str, seen: ExpectedVersion) -> Result<RemoveResult>;
 
     /// Deletes at most `limit` documents that have expired, oldest first; answers how many.
     async fn expire(&self, limit: usize, now: Timestamp) -> Result<u64>;
@@ -74,17 +80,17 @@ pub struct Document {
 
 impl Document {
     /// Refuses what no storage keeps, and answers the body as JSON: kind and key have 1 to
-    /// [`KEY_LENGTH_MAX`] characters and no control characters, the body has at most
-    /// [`BODY_LENGTH_MAX`] bytes.
-    pub fn check(draft: &Draft) -> Result<String> {
+    /// [`KEY_LEN_MAX`] characters and no control characters, the body has at most
+    /// [`BODY_BYTES_MAX`] bytes.
+    pub fn check(draft: &NewDocument) -> Result<String> {
         Self::check_names(&draft.kind, &draft.key)?;
         let body = serde_json::to_string(&draft.body).map_err(|error| {
             let sentence = format!("the body of {:?} {:?} is no JSON", draft.kind, draft.key);
             Error::invalid(sentence).caused_by(error)
         })?;
-        if body.len() > BODY_LENGTH_MAX {
+        if body.len() > BODY_BYTES_MAX {
             return Err(Error::invalid(format!(
-                "the body of {:?} {:?} has {} bytes and may have {BODY_LENGTH_MAX}; keep less in one document",
+                "the body of {:?} {:?} has {} bytes and may have {BODY_BYTES_MAX}; keep less in one document",
                 draft.kind,
                 draft.key,
                 body.len()
@@ -112,7 +118,7 @@ impl Document {
 
 /// A document to be written.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Draft {
+pub struct NewDocument {
     /// What it is.
     pub kind: String,
     /// Which one of its kind.
@@ -123,7 +129,7 @@ pub struct Draft {
     pub expires_at: Option<Timestamp>,
 }
 
-impl Draft {
+impl NewDocument {
     /// A document that is kept until it is removed.
     pub fn new(kind: impl Into<String>, key: impl Into<String>, body: Value) -> Self {
         Self { kind: kind.into(), key: key.into(), body, expires_at: None }
@@ -156,7 +162,7 @@ impl Draft {
 
 /// What a writer knows of the document it is about to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum ExpectedVersion {
     /// Nothing, and it does not matter.
     Any,
     /// It is not there.
@@ -165,24 +171,28 @@ pub enum Seen {
     Version(u64),
 }
 
-impl Seen {
+impl ExpectedVersion {
     /// What a put comes to, given the version that is there.
-    pub fn put(self, present: Option<u64>) -> Put {
+    pub fn put(self, present: Option<u64>) -> PutResult {
         let is_right = match self {
             Self::Any => true,
             Self::New => present.is_none(),
             Self::Version(version) => present == Some(version),
         };
-        if is_right { Put::Stored(present.unwrap_or(0) + 1) } else { Put::Raced(present) }
+        if is_right {
+            PutResult::Stored(present.unwrap_or(0) + 1)
+        } else {
+            PutResult::Raced(present)
+        }
     }
 
     /// What a removal comes to, given the version that is there.
-    pub fn remove(self, present: Option<u64>) -> Removed {
+    pub fn remove(self, present: Option<u64>) -> RemoveResult {
         match (self, present) {
-            (_, None) => Removed::Absent,
-            (Self::Any, Some(_)) => Removed::Removed,
-            (Self::Version(version), Some(present)) if version == present => Removed::Removed,
-            (Self::New | Self::Version(_), Some(present)) => Removed::Raced(present),
+            (_, None) => RemoveResult::Absent,
+            (Self::Any, Some(_)) => RemoveResult::Removed,
+            (Self::Version(version), Some(present)) if version == present => RemoveResult::Removed,
+            (Self::New | Self::Version(_), Some(present)) => RemoveResult::Raced(present),
         }
     }
 }
@@ -190,7 +200,7 @@ impl Seen {
 /// What became of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a put that raced has written nothing"]
-pub enum Put {
+pub enum PutResult {
     /// It is stored, with this version.
     Stored(u64),
     /// Somebody else was faster: nothing is written. The version that is there; none when it is not.
@@ -200,7 +210,7 @@ pub enum Put {
 /// What became of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a removal that raced has removed nothing"]
-pub enum Removed {
+pub enum RemoveResult {
     /// It is gone.
     Removed,
     /// It was not there.
@@ -217,10 +227,10 @@ fn check_name(what: &str, name: &str) -> Result<()> {
 }
 
 fn check_text(what: &str, text: &str) -> Result<()> {
-    let length = text.chars().take(KEY_LENGTH_MAX + 1).count();
-    if length > KEY_LENGTH_MAX {
+    let length = text.chars().take(KEY_LEN_MAX + 1).count();
+    if length > KEY_LEN_MAX {
         return Err(Error::invalid(format!(
-            "the {what} {:?}... of a document has more than {KEY_LENGTH_MAX} characters; shorten it",
+            "the {what} {:?}... of a document has more than {KEY_LEN_MAX} characters; shorten it",
             text.chars().take(20).collect::<String>()
         )));
     }

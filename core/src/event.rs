@@ -257,6 +257,23 @@ events! {
         /// How it ended.
         ending: &'static str,
     }
+    /// The process of an attempt was lost, and the rescuer decided what becomes of the message.
+    AttemptLost, "attempt.lost", WARN {
+        /// The message.
+        message: MessageId,
+        /// The attempt's own id in the history.
+        execution: ExecutionId,
+        /// The topic.
+        topic: Topic,
+        /// The job, when there is one.
+        job: Option<JobName>,
+        /// The instant of its schedule, when it has one.
+        nominal: Option<Timestamp>,
+        /// Which attempt this was.
+        attempt: u32,
+        /// When it is tried again; none when it is not.
+        again_at: Option<Timestamp>,
+    }
     /// A handler failed after it had settled its message in its own transaction: the attempt succeeded.
     AttemptErrorAfterSettle, "attempt.error_after_settle", WARN {
         /// The message.

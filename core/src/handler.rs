@@ -17,6 +17,7 @@ mod context;
 mod contract;
 mod extract;
 mod function;
+mod handler_test;
 mod others;
 mod outcome;
 mod payload;
@@ -24,13 +25,12 @@ mod replying;
 mod reporting;
 mod rules;
 mod state;
-mod trial;
 
 use std::future::Future;
 
 use futures_util::future::BoxFuture;
 
-pub use arguments::{Arguments, Whole, Wrapped};
+pub use arguments::{Arguments, WholeContext, WrappedArguments};
 pub use blocking::{Blocking, Call, PlainFunction, blocking};
 pub(crate) use cancellation::Signal;
 pub use cancellation::{Cancellation, Cause};
@@ -38,14 +38,16 @@ pub use context::Context;
 pub(crate) use context::ContextParts;
 pub(crate) use contract::conclude;
 pub use contract::{MustReport, must_report};
-pub use extract::{Argument, First, FromContext, ViaContext, ViaFact, ViaPayload, ViaState};
-pub use function::{Function, IntoHandler, Unbound};
+pub use extract::{
+    Argument, FirstArgument, FromContext, ViaContext, ViaFact, ViaPayload, ViaState,
+};
+pub use function::{Function, IntoHandler, UnboundHandler};
+pub use handler_test::{HandlerTest, HandlerTestResult};
 pub use outcome::{HandlerError, HandlerResult, IntoOutcome, Outcome};
 pub(crate) use reporting::Said;
-pub use reporting::{Progress, Reported};
+pub use reporting::{ProgressReport, SelfReport};
 pub(crate) use rules::Rules;
-pub use state::{Needs, State, States};
-pub use trial::{Trial, Tried};
+pub use state::{RequiredStates, State, States};
 
 use crate::error::Result;
 use crate::model::Message;

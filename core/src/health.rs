@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -9,9 +10,14 @@ use serde::{Serialize, Serializer};
 
 use crate::clock::between;
 pub use crate::engine::LastTurn;
+use crate::inspect::Counts;
+use crate::model::{Queue, Topic};
+use crate::storage::TopicFilter;
 
 /// A queue without a worker is reported when its oldest due message is later than this.
 pub const UNWORKED_AFTER: Duration = Duration::from_secs(60);
+/// A message of a topic without a handler is reported when it is at least this late.
+pub const UNHANDLED_AFTER: Duration = Duration::from_secs(60);
 /// A process whose loops have stood still for this many poll intervals is not running.
 const TICKS_MISSED_MAX: u32 = 10;
 /// But never sooner than this.
@@ -54,12 +60,52 @@ pub enum Lifecycle {
     Stopped,
 }
 
+/// What a caller of [`Admin::health_with`](crate::client::Admin::health_with) knows already.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// Counts that were asked for before, where counting costs much and is asked often.
+    pub counts: Option<Arc<Counts>>,
+    /// The topics that are handled on each queue, by all processes that work on it; queues that are not in it
+    /// are not looked at for messages without a handler. None means that only the handlers of this process
+    /// are known.
+    pub handled: Option<Vec<(Queue, TopicFilter)>>,
+}
+
+/// The oldest due message of a queue, when no handler of its topic is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnhandledMessage {
+    /// The queue it waits in.
+    pub queue: Queue,
+    /// Its topic; none when the message was not among those that were looked at.
+    pub topic: Option<Topic>,
+    /// When it was due.
+    pub due_at: Timestamp,
+    /// Whether the handlers of all processes are known, and not only those of this one.
+    pub is_register_known: bool,
+}
+
+impl fmt::Display for UnhandledMessage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { queue, topic, due_at, is_register_known } = self;
+        write!(f, "the queue {queue:?} holds a message ")?;
+        if let Some(topic) = topic {
+            write!(f, "of the topic {topic:?} ")?;
+        }
+        write!(f, "that is due since {due_at}, and ")?;
+        f.write_str(if *is_register_known {
+            "no known process handles its topic"
+        } else {
+            "neither has this process a handler for its topic nor has another one handled it lately"
+        })
+    }
+}
+
 /// What was found.
 #[derive(Clone, Debug)]
 pub struct Findings {
     /// How long a light question to the storage took, or why it could not be answered.
     pub storage: Result<Duration, String>,
-    /// Messages whose lease has run out.
+    /// Messages whose lease has run out or whose process is gone.
     pub stale: u64,
     /// Dead letters.
     pub dead: u64,
@@ -72,6 +118,9 @@ pub struct Findings {
     /// Queues whose oldest due message is late by more than [`UNWORKED_AFTER`], while no message of theirs is
     /// handled and this process does not work on them.
     pub unworked: Vec<String>,
+    /// Messages that are late by [`UNHANDLED_AFTER`] or more and that no known process has a handler for; one of
+    /// each queue at most.
+    pub unhandled: Vec<UnhandledMessage>,
     /// Whether the process is asked to stop.
     pub lifecycle: Lifecycle,
     /// The last turn of each service.
@@ -89,7 +138,7 @@ pub struct Health {
     pub reasons: Vec<String>,
     /// Whether it runs, is stopping, or has stopped; unhealthy unless it runs.
     pub lifecycle: Lifecycle,
-    /// Messages whose lease has run out.
+    /// Messages whose lease has run out or whose process is gone.
     #[serde(rename = "stale_count")]
     pub stale: u64,
     /// How long a light question to the storage took; none when it was not answered.
@@ -157,6 +206,9 @@ impl Health {
                 format!("the queue {queue:?} has due messages and no process works on it"),
             );
         }
+        for message in &findings.unhandled {
+            say(Condition::Degraded, message.to_string());
+        }
         let storage_latency = findings.storage.as_ref().ok().copied();
         Self {
             condition,
@@ -204,6 +256,7 @@ mod tests {
             late: 0,
             misconfigured: Vec::new(),
             unworked: Vec::new(),
+            unhandled: Vec::new(),
             lifecycle: Lifecycle::Running,
             services: BTreeMap::from([(TICKING.to_owned(), turn)]),
             poll_interval: Duration::from_secs(1),

@@ -18,8 +18,8 @@ pub trait Inbox: Send + Sync + 'static {
     async fn has_seen(&self, group: &str, message: MessageId) -> Result<bool>;
 
     /// Notes that a group deals with a message. Of many calls for one pair one is answered
-    /// [`Admitted::First`], also when they come at once.
-    async fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<Admitted>;
+    /// [`InboxResult::First`], also when they come at once.
+    async fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<InboxResult>;
 
     /// Forgets at most `limit` notes made strictly before an instant; answers how many.
     async fn forget(&self, before: Timestamp, limit: usize) -> Result<u64>;
@@ -28,7 +28,7 @@ pub trait Inbox: Send + Sync + 'static {
 /// Whether a delivery is new to a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a repeated delivery must not be handled again"]
-pub enum Admitted {
+pub enum InboxResult {
     /// The first one.
     First,
     /// It was noted before.

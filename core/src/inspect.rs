@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use crate::error::Result;
 use crate::model::{
     BatchId, Ending, Execution, ExecutionId, JobName, JobPhase, JobRecord, Key, MessageId,
-    MessageRecord, Queue, SkipReason, State, Topic,
+    MessageRecord, MessageState, Queue, SkipReason, Topic,
 };
 
 /// How many rows a page has when nobody says.
@@ -27,8 +27,8 @@ pub trait Inspect: Send + Sync + 'static {
     async fn messages(
         &self,
         filter: MessageFilter,
-        page: Page<MessageId>,
-    ) -> Result<Paged<MessageRecord, MessageId>>;
+        page: PageRequest<MessageId>,
+    ) -> Result<PageResult<MessageRecord, MessageId>>;
 
     /// One message, also a finished one until it is pruned.
     async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>>;
@@ -37,8 +37,8 @@ pub trait Inspect: Send + Sync + 'static {
     async fn executions(
         &self,
         filter: ExecutionFilter,
-        page: Page<ExecutionId>,
-    ) -> Result<Paged<Execution, ExecutionId>>;
+        page: PageRequest<ExecutionId>,
+    ) -> Result<PageResult<Execution, ExecutionId>>;
 
     /// The newest runs of each of some jobs, at most so many of each: job after job as they are given, newest
     /// id first. What was skipped is no run.
@@ -46,7 +46,7 @@ pub trait Inspect: Send + Sync + 'static {
         let mut runs = Vec::new();
         for job in jobs {
             let filter = ExecutionFilter { job: Some(job.clone()), ..ExecutionFilter::runs() };
-            runs.extend(self.executions(filter, Page::first(each)).await?.rows);
+            runs.extend(self.executions(filter, PageRequest::first(each)).await?.rows);
         }
         Ok(runs)
     }
@@ -67,7 +67,7 @@ pub trait Inspect: Send + Sync + 'static {
     }
 
     /// How many messages of a batch are in each state. Done ones count until they are pruned.
-    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>>;
+    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<MessageState, u64>>;
 
     /// How many executions ended in each way, per bucket of a length, since an instant.
     async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>>;
@@ -77,7 +77,7 @@ pub trait Inspect: Send + Sync + 'static {
 #[derive(Clone, Debug, Default)]
 pub struct MessageFilter {
     /// Only these states; empty means all.
-    pub states: Vec<State>,
+    pub states: Vec<MessageState>,
     /// Only this queue.
     pub queue: Option<Queue>,
     /// Only this topic.
@@ -88,6 +88,9 @@ pub struct MessageFilter {
     pub job: Option<JobName>,
     /// Only of this batch.
     pub batch: Option<BatchId>,
+    /// Only one-time jobs that were planned at run time, as [`MessageRecord::is_planned`] tells them. Those that
+    /// wait or run are found without looking at other messages.
+    pub planned: bool,
 }
 
 /// Which executions; an empty filter means all.
@@ -125,21 +128,21 @@ pub struct JobFilter {
 
 /// Which part of a list: at most `limit` rows that come after a row.
 #[derive(Clone, Copy, Debug)]
-pub struct Page<Id> {
+pub struct PageRequest<Id> {
     /// The last row of the page before; none for the first page.
     pub after: Option<Id>,
     /// The most rows; capped at [`PAGE_LIMIT_MAX`].
     pub limit: usize,
 }
 
-impl<Id> Default for Page<Id> {
+impl<Id> Default for PageRequest<Id> {
     /// The first page, with the usual number of rows.
     fn default() -> Self {
         Self::first(PAGE_LIMIT_DEFAULT)
     }
 }
 
-impl<Id> Page<Id> {
+impl<Id> PageRequest<Id> {
     /// The first page.
     pub fn first(limit: usize) -> Self {
         Self { after: None, limit }
@@ -158,10 +161,10 @@ impl<Id> Page<Id> {
 
 /// Rows, and where the next page begins.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Paged<Row, Id> {
+pub struct PageResult<Row, Id> {
     /// The rows.
     pub rows: Vec<Row>,
-    /// Give this to [`Page::after`] for the next page; none when this was the last.
+    /// Give this to [`PageRequest::after`] for the next page; none when this was the last.
     pub next: Option<Id>,
 }
 
@@ -169,8 +172,9 @@ pub struct Paged<Row, Id> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Per queue and state.
-    pub messages: BTreeMap<(Queue, State), u64>,
-    /// Messages whose lease has run out.
+    pub messages: BTreeMap<(Queue, MessageState), u64>,
+    /// Messages whose lease has ended or whose owner's heartbeat has expired: those that
+    /// [`Storage::reclaim`](crate::Storage::reclaim) takes over at this instant.
     pub stale: u64,
     /// The oldest due instant that is not yet being handled.
     pub oldest_due: Option<Timestamp>,
@@ -180,7 +184,7 @@ pub struct Counts {
 
 impl Counts {
     /// How many messages of all queues are in a state.
-    pub fn total(&self, state: State) -> u64 {
+    pub fn total(&self, state: MessageState) -> u64 {
         self.messages.iter().filter(|((_, of), _)| *of == state).map(|(_, count)| count).sum()
     }
 }

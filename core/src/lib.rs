@@ -134,21 +134,22 @@ pub mod wire;
 
 pub use crate::builtin::{Deduplicate, ManualClock, MemoryStorage, StoredTransport};
 pub use crate::client::{
-    Admin, JobBuilder, Jobs, OneTimeJob, Publisher, Queues, Remote, Reply, Sending, Subscriptions,
+    Admin, HttpWorkers, JobBuilder, Jobs, OneTimeJob, Publisher, Queues, Reply, Sending,
+    Subscriptions,
 };
 pub use crate::clock::{Clock, StorageClock, SystemClock};
 pub use crate::codec::Codec;
 pub use crate::config::Configuration;
 pub use crate::declared::{Declare, DeclaredJob};
-pub use crate::documents::Documents;
-pub use crate::engine::{Exhausted, Failure, Options, Roles, Service, Turn};
+pub use crate::documents::DocumentStore;
+pub use crate::engine::{FailedAttempt, GivenUpMessage, Heartbeats, Options, Roles, Service, Turn};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::event::{Event, Events};
 pub use crate::handler::{
     Cancellation, Cause, Context, FromContext, Handler, HandlerError, HandlerResult, IntoHandler,
     IntoOutcome, Outcome, State, blocking, must_report,
 };
-pub use crate::inbox::{Admitted, Inbox};
+pub use crate::inbox::{Inbox, InboxResult};
 pub use crate::inspect::Inspect;
 pub use crate::lock::{Lock, Locks};
 pub use crate::middleware::{Middleware, NextHandle, NextPublish};
@@ -157,7 +158,7 @@ pub use crate::outbox::Outbox;
 pub use crate::policy::{Misfire, Overlap, Retry};
 #[cfg(feature = "signals")]
 pub use crate::punctual::signalled;
-pub use crate::punctual::{Builder, Punctual, Stopped};
+pub use crate::punctual::{Builder, Punctual, ShutdownReport};
 pub use crate::schedule::Schedule;
 pub use crate::storage::Storage;
 pub use crate::subscription::{Subscribe, SubscriptionName};

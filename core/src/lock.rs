@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::model::JobName;
 
 /// How long a lock is asked for unless a job says otherwise.
-pub const LOCK_LENGTH_DEFAULT: Duration = Duration::from_secs(300);
+pub const LOCK_DURATION_DEFAULT: Duration = Duration::from_secs(300);
 
 /// Gives out locks by name.
 #[async_trait]

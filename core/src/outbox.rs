@@ -10,7 +10,7 @@ use std::future::Future;
 use jiff::Timestamp;
 
 use crate::error::Result;
-use crate::storage::{Enqueued, Entry};
+use crate::storage::{EnqueueResult, Entry};
 
 /// Stores messages inside the caller's own transaction.
 ///
@@ -22,5 +22,5 @@ pub trait Outbox {
         &mut self,
         entries: Vec<Entry>,
         now: Timestamp,
-    ) -> impl Future<Output = Result<Vec<Enqueued>>>;
+    ) -> impl Future<Output = Result<Vec<EnqueueResult>>>;
 }

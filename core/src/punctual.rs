@@ -3,19 +3,19 @@
 
 mod builder;
 mod configure;
+mod default_options;
 mod hooked;
 mod known;
 mod registering;
 mod running;
 mod sending;
 mod shared;
-mod terms_given;
 mod until;
 
 pub use builder::Builder;
 pub(crate) use builder::check_jobs;
 pub(crate) use configure::schedules;
 pub(crate) use registering::jobs;
-pub use running::{Punctual, Stopped};
+pub use running::{Punctual, ShutdownReport};
 #[cfg(feature = "signals")]
 pub use until::signalled;

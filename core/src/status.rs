@@ -9,9 +9,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use crate::config::Misconfigured;
+use crate::config::ConfigProblem;
 use crate::model::{Execution, JobName, JobPhase, JobRecord, Pause, Retirement, Topic};
-use crate::policy::{Declaration, Field, Layer, Reconciled, layers, reconcile, upcoming};
+use crate::policy::{Declaration, Field, Layer, Reconciliation, layers, reconcile, upcoming};
 
 /// How all jobs are.
 #[derive(Clone, Debug, Serialize)]
@@ -23,7 +23,7 @@ pub struct Status {
     /// Every job, by name.
     pub jobs: Vec<JobStatus>,
     /// What of the configuration is not used.
-    pub misconfigured: Vec<Misconfigured>,
+    pub misconfigured: Vec<ConfigProblem>,
 }
 
 /// How one job is.
@@ -98,7 +98,7 @@ pub(crate) struct Found<'a> {
     /// How many messages of each job are running.
     pub(crate) running: BTreeMap<JobName, u64>,
     /// What of the configuration is not used.
-    pub(crate) misconfigured: &'a [Misconfigured],
+    pub(crate) misconfigured: &'a [ConfigProblem],
 }
 
 impl Found<'_> {
@@ -115,7 +115,7 @@ impl Found<'_> {
             let name = &declaration.job.name;
             // As it will be stored when that is possible.
             if !records.contains_key(name)
-                && let Reconciled::Create(record) = reconcile(None, declaration, now)
+                && let Reconciliation::Create(record) = reconcile(None, declaration, now)
             {
                 records.insert(name.clone(), *record);
             }

@@ -18,15 +18,14 @@ use jiff::Timestamp;
 use tokio::sync::Notify;
 
 use crate::error::{Error, Result};
+pub use crate::model::END_OF_TIME;
 use crate::model::{
-    Assignment, Body, Execution, JobName, JobRecord, Key, Lease, LeaseRef, Message, MessageId,
-    MessageRecord, Priority, ProcessId, Progress, Queue, Rate, State, Steer, Topic,
+    Assignment, Body, Execution, JobCommand, JobName, JobRecord, Key, Lease, LeaseRef, Message,
+    MessageId, MessageRecord, MessageState, Pause, Priority, ProcessId, Progress, Queue, Rate,
+    Topic,
 };
-use crate::policy::{Permitted, Verdict};
+use crate::policy::{RateGrant, Verdict};
 pub use topics::{FILTER_TOPICS_MAX, LOOK_MAX, TopicFilter};
-
-/// When a message is due that waits for something else than time.
-pub const END_OF_TIME: Timestamp = Timestamp::constant(253_402_207_200, 0);
 
 /// The most groups a storage remembers, of all topics together.
 pub const GROUPS_MAX: usize = 10_000;
@@ -51,7 +50,7 @@ pub trait Storage: Send + Sync + 'static {
     ///   at the [`END_OF_TIME`]. The step by which the last message of the batch is no longer alive
     ///   makes it due at its planned time.
     /// - After `Ok` the batch survives whatever the storage promises to survive.
-    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>>;
+    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<EnqueueResult>>;
 
     /// Hands at most `limit` due messages of a queue to an owner, each under a lease.
     ///
@@ -67,7 +66,7 @@ pub trait Storage: Send + Sync + 'static {
     ///   running as it allows, and nothing while as many of the queue are as [`Claim::running_max`]
     ///   allows, whoever runs them. They keep their place.
     /// - No message is ever given to two owners.
-    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>>;
+    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<ClaimedMessage>>;
 
     /// Renews leases until an instant; answers held or lost, and whether a cancel was asked for.
     async fn extend(
@@ -75,32 +74,40 @@ pub trait Storage: Send + Sync + 'static {
         leases: &[LeaseRef],
         until: Timestamp,
         now: Timestamp,
-    ) -> Result<Vec<Extended>>;
+    ) -> Result<Vec<ExtendResult>>;
 
     /// Applies finished decisions and appends their executions in one step, each only if its token
     /// is still the current one.
     ///
     /// - A message that is done or cancelled leaves the hot table; its execution stays.
     /// - `Again` for a message whose cancel was asked for is not applied but answered
-    ///   [`Settled::CancelRequested`], so that the engine decides again.
+    ///   [`SettleResult::CancelRequested`], so that the engine decides again.
     /// - The messages that follow ([`Settlement::then`]) are stored in the same step.
     /// - A settlement with an old token changes nothing, appends nothing and stores nothing.
-    async fn settle(&self, settlements: Vec<Settlement>, now: Timestamp) -> Result<Vec<Settled>>;
+    async fn settle(
+        &self,
+        settlements: Vec<Settlement>,
+        now: Timestamp,
+    ) -> Result<Vec<SettleResult>>;
 
     /// Keeps what handlers say while they work: how far they are, and where to go on after a failure
     /// or a crash. Only under the current token; answers like [`Storage::extend`], without renewing.
-    async fn keep(&self, keeps: Vec<Keep>, now: Timestamp) -> Result<Vec<Extended>>;
+    async fn save_progress(
+        &self,
+        keeps: Vec<ProgressUpdate>,
+        now: Timestamp,
+    ) -> Result<Vec<ExtendResult>>;
 
     /// Lets so many start under a rate as it allows now; see [`crate::policy::permit`], which says how
-    /// many, given the starts that the storage remembers ([`crate::policy::Starts`]). Starts that were
+    /// many, given the starts that the storage remembers ([`crate::policy::RateStarts`]). Starts that were
     /// permitted are spent, whatever becomes of them.
-    async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted>;
+    async fn acquire_rate(&self, permit: RateRequest, now: Timestamp) -> Result<RateGrant>;
 
     /// Appends executions of messages that a broker delivered; with a dead letter, keeps the message.
     async fn record(&self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()>;
 
     /// Does what an operator asks of messages; answers applied, or refused with the present state.
-    async fn command(&self, command: Command, now: Timestamp) -> Result<Commanded>;
+    async fn command(&self, command: Command, now: Timestamp) -> Result<CommandResult>;
 
     /// Creates or replaces a job's record if its version is still the one seen (none: not there).
     ///
@@ -111,77 +118,91 @@ pub trait Storage: Send + Sync + 'static {
         record: JobRecord,
         seen: Option<u64>,
         now: Timestamp,
-    ) -> Result<Declared>;
+    ) -> Result<DeclareResult>;
 
     /// At most `limit` jobs the scheduler has to look at, oldest first, each with how many of its
     /// messages are alive: running, due and waiting, or waiting after an attempt. A message that is
-    /// planned for later is not; see [`MessageRecord::is_in_the_way`].
+    /// planned for later, or paused, is not; see [`MessageRecord::is_in_the_way`].
     async fn due_jobs(&self, limit: usize, now: Timestamp) -> Result<Vec<DueJob>>;
 
     /// Fires occurrences: for each firing whose version is still the one seen, inserts its messages,
     /// appends its skipped executions and moves the cursor, in one step.
     ///
     /// - A firing whose job has more than `alive_max` messages alive, counted as by
-    ///   [`Storage::due_jobs`], is not applied but answered [`Fired::Overlapping`].
+    ///   [`Storage::due_jobs`], is not applied but answered [`FireResult::Overlapping`].
     /// - [`Firing::cancel_alive`] stops the same messages that are counted, and none planned for later.
     /// - Each firing stands for itself; one that is refused does not touch the others.
-    async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<Fired>>;
+    async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<FireResult>>;
 
     /// Changes a job for an operator if its version is still the one seen.
-    async fn steer(
+    async fn command_job(
         &self,
         job: &JobName,
-        steer: Steer,
+        steer: JobCommand,
         seen: u64,
         now: Timestamp,
-    ) -> Result<Steered>;
+    ) -> Result<JobCommandResult>;
 
     /// Removes a job if its version is still the one seen, with its history and all its messages that
     /// are not running; those end as usual.
-    async fn remove_job(&self, job: &JobName, seen: u64, now: Timestamp) -> Result<Steered>;
+    async fn remove_job(
+        &self,
+        job: &JobName,
+        seen: u64,
+        now: Timestamp,
+    ) -> Result<JobCommandResult>;
 
     /// Takes over at most `limit` messages whose lease has expired, or whose owner's last beat has
     /// run out, under a fresh lease and without counting an attempt. `now` is the storage's time.
-    async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<Claimed>>;
+    async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<ClaimedMessage>>;
+
+    /// Returns the earliest instant at which the lease of a running message ends or the heartbeat of its
+    /// owner expires: strictly after it [`Storage::reclaim`] takes that message over, unless the lease is
+    /// renewed or the owner beats before. In the past when a message can be taken over now.
+    async fn next_expiry(&self) -> Result<Option<Timestamp>>;
 
     /// Says that a process is alive until an instant. One that is not after `now` says goodbye.
     ///
     /// A beat that arrives late never takes back what a later one said; only a goodbye does.
-    async fn beat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()>;
+    async fn heartbeat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()>;
 
     /// Notes that a group receives a topic, from now on and for all processes; one that is known is no
     /// error. Refused as a conflict beyond [`GROUPS_MAX`].
-    async fn join(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()>;
+    async fn register_group(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()>;
 
     /// Which groups receive which topics, by topic and then by group.
     async fn groups(&self) -> Result<Vec<(Topic, String)>>;
 
     /// Deletes at most `limit` finished messages and executions that ended strictly before an
     /// instant, and answers how many of each went.
-    async fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned>;
+    async fn prune(&self, prune: Prune, now: Timestamp) -> Result<PruneResult>;
 
     /// Stores messages as they stood in another storage: alive ones pending, with their due time and
     /// counts, finished ones as they ended.
     ///
     /// All or nothing. One whose id is known here, or whose deduplication key is alive here, is
     /// answered as a duplicate and left alone, so that a move that broke off can be repeated.
-    async fn restore(&self, records: Vec<MessageRecord>, now: Timestamp) -> Result<Vec<Enqueued>>;
+    async fn import_messages(
+        &self,
+        records: Vec<MessageRecord>,
+        now: Timestamp,
+    ) -> Result<Vec<EnqueueResult>>;
 
     /// The earliest instant at which a line has something to do; in the past when it has it now.
     /// Messages that wait for their turn do not count; a ring says when it comes. With
-    /// [`Line::Topics`] only messages count that its filter admits; behind [`LOOK_MAX`] others of a
+    /// [`WakeSource::Topics`] only messages count that its filter admits; behind [`LOOK_MAX`] others of a
     /// priority the instant may be earlier than the truth.
-    async fn next_due(&self, line: &Line) -> Result<Option<Timestamp>>;
+    async fn next_due(&self, line: &WakeSource) -> Result<Option<Timestamp>>;
 
     /// A handle that rings when a line may have become due earlier than [`Storage::next_due`] said.
     /// Rings may be missed across processes; polling is the safety net.
-    fn wakeup(&self, line: &Line) -> Wakeup;
+    fn wakeup(&self, line: &WakeSource) -> Wakeup;
 
     /// The storage's own time, used to correct ours and to judge leases.
     async fn time(&self) -> Result<Timestamp>;
 
     /// [`Storage::next_due`] of several lines, in one step where it can: what an idle process asks.
-    async fn look(&self, lines: &[Line]) -> Result<Vec<Option<Timestamp>>> {
+    async fn next_due_all(&self, lines: &[WakeSource]) -> Result<Vec<Option<Timestamp>>> {
         let mut due = Vec::with_capacity(lines.len());
         for line in lines {
             due.push(self.next_due(line).await?);
@@ -191,7 +212,7 @@ pub trait Storage: Send + Sync + 'static {
 
     /// Whether [`Storage::wakeup`] rings for what other processes store, too, at this moment. While it
     /// does, the engine looks less often.
-    fn hears_others(&self) -> bool {
+    fn notifies_across_processes(&self) -> bool {
         false
     }
 
@@ -218,7 +239,7 @@ impl From<Message> for Entry {
 
 /// What became of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Enqueued {
+pub enum EnqueueResult {
     /// Stored.
     Stored,
     /// Stored in place of a pending one.
@@ -264,7 +285,7 @@ impl Claim {
 
 /// A message in the hands of an owner.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Claimed {
+pub struct ClaimedMessage {
     /// What was sent.
     pub message: Arc<Message>,
     /// The right to it.
@@ -283,7 +304,7 @@ pub struct Claimed {
     pub checkpoint: Option<Body>,
 }
 
-impl Claimed {
+impl ClaimedMessage {
     /// What a settlement must show.
     pub fn lease_ref(&self) -> LeaseRef {
         LeaseRef { message: self.message.id, token: self.lease.token }
@@ -292,7 +313,7 @@ impl Claimed {
 
 /// What became of a lease that was to be renewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Extended {
+pub enum ExtendResult {
     /// Renewed.
     Held,
     /// Renewed, and an operator asks to cancel.
@@ -323,7 +344,7 @@ impl Settlement {
 
 /// What a handler says while it works; what is none stays as it was.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Keep {
+pub struct ProgressUpdate {
     /// The lease that gives the right.
     pub lease: LeaseRef,
     /// How far it is.
@@ -334,7 +355,7 @@ pub struct Keep {
 
 /// Who wants to start under a rate.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Permit {
+pub struct RateRequest {
     /// The name that shares the rate.
     pub name: Key,
     /// The rate.
@@ -345,7 +366,7 @@ pub struct Permit {
 
 /// What became of a settlement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Settled {
+pub enum SettleResult {
     /// Stored.
     Applied,
     /// Not stored: a cancel was asked for meanwhile; decide again.
@@ -354,7 +375,7 @@ pub enum Settled {
     Lost,
 }
 
-impl Settled {
+impl SettleResult {
     /// What a settlement inside the handler's own transaction comes to: when it was not stored, the
     /// transaction must not commit, so anything but applied is an error.
     pub fn or_roll_back(self, message: MessageId) -> Result<()> {
@@ -399,7 +420,23 @@ pub enum Command {
         /// When it is due.
         due_at: Timestamp,
     },
-    /// Make a pending message due at another instant.
+    /// Hold a pending message back until it is resumed; see [`DueTime::paused_by`](crate::model::DueTime).
+    /// Applied to none when it is paused already.
+    Pause {
+        /// The message.
+        id: MessageId,
+        /// Who asks, and why.
+        pause: Pause,
+    },
+    /// Take the pause of a pending message away; see [`DueTime::resumed`](crate::model::DueTime). Applied to
+    /// none when it is not paused and no instant is given.
+    Resume {
+        /// The message.
+        id: MessageId,
+        /// When it is due, paused or not; none means at its own time, or now if that has passed.
+        due_at: Option<Timestamp>,
+    },
+    /// Make a pending message due at another instant; a paused one when it is resumed.
     Reschedule {
         /// The message.
         id: MessageId,
@@ -422,20 +459,20 @@ pub enum Command {
 
 /// What became of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Commanded {
+pub enum CommandResult {
     /// Done, to so many messages.
     Applied(u64),
     /// The handler was asked; it may take a moment.
     Requested,
     /// The present state does not allow it.
-    Refused(State),
+    Refused(MessageState),
     /// No such message.
     Unknown,
 }
 
 /// What became of a declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Declared {
+pub enum DeclareResult {
     /// The job is new.
     Created,
     /// The job was replaced.
@@ -476,7 +513,7 @@ pub struct Firing {
 
 /// What became of a firing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fired {
+pub enum FireResult {
     /// Stored.
     Fired,
     /// Not stored: another node was first, or the job changed.
@@ -487,7 +524,7 @@ pub enum Fired {
 
 /// What became of a change to a job.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Steered {
+pub enum JobCommandResult {
     /// Stored; this is the record now.
     Applied(Box<JobRecord>),
     /// Somebody else changed it since it was seen; read and decide again.
@@ -520,7 +557,7 @@ pub struct Prune {
 
 /// How much was deleted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Pruned {
+pub struct PruneResult {
     /// Finished messages.
     pub messages: u64,
     /// Executions.
@@ -529,7 +566,7 @@ pub struct Pruned {
 
 /// Something that can have work due.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Line {
+pub enum WakeSource {
     /// The messages of a queue.
     Queue(Queue),
     /// The messages of a queue that a claim with this filter may take. It rings whenever the queue does.
@@ -540,7 +577,7 @@ pub enum Line {
     Leases,
 }
 
-impl Line {
+impl WakeSource {
     /// Returns the queue whose messages these are.
     pub fn queue(&self) -> Option<&Queue> {
         match self {
@@ -560,7 +597,7 @@ impl Line {
 
 /// Rings when something may have become due earlier.
 ///
-/// A ring that came while nobody waited is not lost: the next [`Wakeup::rung`] returns at once.
+/// A ring that came while nobody waited is not lost: the next [`Wakeup::notified`] returns at once.
 #[derive(Clone, Debug)]
 pub struct Wakeup {
     rings: Arc<Rings>,
@@ -577,14 +614,14 @@ struct Rings {
 
 impl Wakeup {
     /// A bell and the handle that hears it.
-    pub fn new() -> (Bell, Self) {
-        let bell = Bell { rings: Arc::default() };
+    pub fn new() -> (Notifier, Self) {
+        let bell = Notifier { rings: Arc::default() };
         let wakeup = bell.wakeup();
         (bell, wakeup)
     }
 
     /// Waits for the next ring; for ever when the bell is gone. Cancel-safe.
-    pub async fn rung(&mut self) {
+    pub async fn notified(&mut self) {
         loop {
             let mut waiting = std::pin::pin!(self.rings.waiting.notified());
             // In line before the look, so that a ring between the two is heard.
@@ -601,13 +638,13 @@ impl Wakeup {
 
 /// The other end of a [`Wakeup`].
 #[derive(Clone, Debug)]
-pub struct Bell {
+pub struct Notifier {
     rings: Arc<Rings>,
 }
 
-impl Bell {
+impl Notifier {
     /// Wakes whoever waits; many rings at once are one.
-    pub fn ring(&self) {
+    pub fn notify(&self) {
         self.rings.count.fetch_add(1, Ordering::Release);
         self.rings.waiting.notify_waiters();
     }

@@ -12,7 +12,7 @@ use crate::builtin::GROUP_DEFAULT;
 use crate::engine::Unchecked;
 use crate::error::{Error, Result};
 use crate::handler::IntoHandler;
-use crate::model::{NAME_LENGTH_MAX, Rate, Terms, Topic, TransportName};
+use crate::model::{HandlerOptions, NAME_LEN_MAX, Rate, Topic, TransportName};
 use crate::policy::{Breaker, Circuit};
 
 /// What to receive, and how. Given to [`Builder::subscription`](crate::Builder::subscription), or to
@@ -67,12 +67,16 @@ impl Subscribe {
     /// A handler of its own, instead of the topic's; with it two groups of one process may treat a topic
     /// differently.
     pub fn handler<A, Via>(self, handler: impl IntoHandler<A, Via>) -> Self {
-        self.handler_with(Terms::default(), handler)
+        self.handler_with(HandlerOptions::default(), handler)
     }
 
     /// The same with terms for messages that bring none.
-    pub fn handler_with<A, Via>(mut self, terms: Terms, handler: impl IntoHandler<A, Via>) -> Self {
-        self.unchecked.handler = Some((handler.into_handler(), terms));
+    pub fn handler_with<A, Via>(
+        mut self,
+        handler_options: HandlerOptions,
+        handler: impl IntoHandler<A, Via>,
+    ) -> Self {
+        self.unchecked.handler = Some((handler.into_handler(), handler_options));
         self
     }
 
@@ -182,11 +186,11 @@ impl SubscriptionName {
         let (transport, topic) = (TransportName::new(transport)?, Topic::new(topic)?);
         let group = group.as_ref();
         if group.is_empty()
-            || group.chars().count() > NAME_LENGTH_MAX
+            || group.chars().count() > NAME_LEN_MAX
             || group.chars().any(char::is_control)
         {
             return Err(Error::invalid(format!(
-                "the subscription to {topic:?} names the group {group:?}; a group has 1 to {NAME_LENGTH_MAX} printable characters"
+                "the subscription to {topic:?} names the group {group:?}; a group has 1 to {NAME_LEN_MAX} printable characters"
             )));
         }
         Ok(Self { transport, topic, group: Arc::from(group) })

@@ -4,14 +4,14 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use punctual::testing::Rehearsal;
-//! use punctual::{Retry, model::Terms};
+//! use punctual::testing::TestHarness;
+//! use punctual::{Retry, model::HandlerOptions};
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> punctual::Result<()> {
 //! let day = Duration::from_secs(24 * 60 * 60);
-//! let terms = Terms::new().retry(Retry::intervals([day; 6]));
-//! let rehearsal = Rehearsal::start(|builder| {
+//! let terms = HandlerOptions::new().retry(Retry::intervals([day; 6]));
+//! let rehearsal = TestHarness::start(|builder| {
 //!     builder.handler_with("dunning", terms, async |_: String| Err::<(), _>("still not paid"))
 //! })
 //! .await?;
@@ -40,7 +40,7 @@ use crate::error::Result;
 use crate::inspect::Inspect;
 use crate::model::Ids;
 use crate::punctual::{Builder, Punctual};
-use crate::storage::{Line, Storage};
+use crate::storage::{Storage, WakeSource};
 
 /// When a rehearsal begins unless it says otherwise.
 pub const START: Timestamp = Timestamp::constant(1_772_434_800, 0); // 2026-03-02T07:00:00Z, a Monday
@@ -53,18 +53,18 @@ const LOOKS_MAX: usize = 100_000;
 /// How long one look waits for threads beside the runtime.
 const LOOK: Duration = Duration::from_millis(1);
 /// How long attempts are waited for that are busy with something else than this clock.
-const PATIENCE: Duration = Duration::from_millis(20);
+const TIMEOUT: Duration = Duration::from_millis(20);
 
 /// A started process for a test. It is a [`Punctual`], on a clock and a storage of its own.
-pub struct Rehearsal {
+pub struct TestHarness {
     clock: Arc<ManualClock>,
     storage: Arc<MemoryStorage>,
     punctual: Punctual,
     failing: FailNext,
-    patience: Duration,
+    timeout: Duration,
 }
 
-impl Rehearsal {
+impl TestHarness {
     /// Starts a process at [`START`]. The builder comes with clock and storage; add handlers and jobs.
     pub async fn start(build: impl FnOnce(Builder) -> Builder) -> Result<Self> {
         Self::start_at(START, build).await
@@ -99,14 +99,14 @@ impl Rehearsal {
             // wakes up every few seconds would make a week long.
             .options(|options| {
                 options.poll_interval = HOUR;
-                options.beat_interval = HOUR;
+                options.heartbeat_interval = HOUR;
                 options.rescue_interval = HOUR;
-                options.lease_length = 3 * HOUR;
+                options.lease_duration = 3 * HOUR;
             })
             .middleware(failing.clone());
         let punctual = build(builder).build()?;
         punctual.start().await?;
-        let rehearsal = Self { clock, storage, punctual, failing, patience: PATIENCE };
+        let rehearsal = Self { clock, storage, punctual, failing, timeout: TIMEOUT };
         rehearsal.run_due().await;
         Ok(rehearsal)
     }
@@ -114,8 +114,8 @@ impl Rehearsal {
     /// Waits so long, in real time, for handlers that are busy with something else than this clock, such
     /// as a connection. Without it a moment.
     #[must_use]
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
@@ -133,7 +133,7 @@ impl Rehearsal {
     /// for time goes on waiting.
     pub async fn run_due(&self) {
         let real = SystemClock;
-        let mut waits_until = add(real.now(), self.patience);
+        let mut waits_until = add(real.now(), self.timeout);
         let mut seen = self.happened();
         for _ in 0..LOOKS_MAX {
             for _ in 0..QUIET_TURNS {
@@ -142,7 +142,7 @@ impl Rehearsal {
             let now_seen = self.happened();
             if now_seen != seen {
                 seen = now_seen;
-                waits_until = add(real.now(), self.patience);
+                waits_until = add(real.now(), self.timeout);
             } else if self.is_done() || real.now() >= waits_until {
                 return;
             } else {
@@ -176,7 +176,7 @@ impl Rehearsal {
     /// waited for in vain, for a moment.
     fn is_done(&self) -> bool {
         let now = self.clock.now();
-        let is_due = |line: &Line| {
+        let is_due = |line: &WakeSource| {
             // The storage in memory never waits.
             let next = self.storage.next_due(line).now_or_never();
             matches!(next, Some(Ok(Some(due_at))) if due_at <= now)
@@ -188,12 +188,12 @@ impl Rehearsal {
         // The lines of transports are emptied whatever the topic.
         let mut lines = queues.map(|queue| {
             if queue.is_reserved() {
-                Line::Queue(queue)
+                WakeSource::Queue(queue)
             } else {
-                Line::Topics(queue, topics.clone())
+                WakeSource::Topics(queue, topics.clone())
             }
         });
-        self.punctual.is_resting() && !is_due(&Line::Jobs) && !lines.any(|line| is_due(&line))
+        self.punctual.is_resting() && !is_due(&WakeSource::Jobs) && !lines.any(|line| is_due(&line))
     }
 
     /// How much has happened so far.
@@ -202,7 +202,7 @@ impl Rehearsal {
     }
 }
 
-impl Deref for Rehearsal {
+impl Deref for TestHarness {
     type Target = Punctual;
 
     fn deref(&self) -> &Punctual {
@@ -210,8 +210,8 @@ impl Deref for Rehearsal {
     }
 }
 
-impl std::fmt::Debug for Rehearsal {
+impl std::fmt::Debug for TestHarness {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Rehearsal").field("now", &self.clock.now()).finish_non_exhaustive()
+        f.debug_struct("TestHarness").field("now", &self.clock.now()).finish_non_exhaustive()
     }
 }

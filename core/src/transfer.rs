@@ -5,13 +5,18 @@
 //! An import can be repeated: what is there already is left alone. Export a storage while nobody works
 //! on it; what is stored meanwhile may be missing from the file.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use crate::documents::{
+    DOCUMENTS_MAX, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult,
+};
 use crate::error::{Error, Result};
-use crate::inspect::{Inspect, JobFilter, MessageFilter, PAGE_LIMIT_MAX, Page};
-use crate::model::{JobRecord, MessageRecord, State, Topic};
-use crate::storage::{Declared, Enqueued, Storage};
+use crate::inspect::{Inspect, JobFilter, MessageFilter, PAGE_LIMIT_MAX, PageRequest};
+use crate::model::{JobRecord, MessageRecord, MessageState, Topic};
+use crate::storage::{DeclareResult, EnqueueResult, Storage};
 
 /// The form of the lines; a greater one is refused by who does not know it.
 pub const FORMAT: u32 = 1;
@@ -30,12 +35,12 @@ enum Record {
     /// A message, as it stood.
     Message(Box<MessageRecord>),
     /// The last line: how much came before it.
-    End(Exported),
+    End(ExportSummary),
 }
 
 /// How much was exported.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exported {
+pub struct ExportSummary {
     /// Jobs.
     pub jobs: u64,
     /// Messages: pending, running and dead.
@@ -44,7 +49,7 @@ pub struct Exported {
 
 /// How much was imported, and how much was there already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportSummary {
     /// Jobs that are new here.
     pub jobs: u64,
     /// Jobs of which one of the same name was here, which stays as it is.
@@ -55,21 +60,78 @@ pub struct Imported {
     pub messages_known: u64,
 }
 
+/// How many documents were copied, and how many were there already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DocumentCopySummary {
+    /// Documents that are new in the target.
+    pub copied: u64,
+    /// Documents of which one of the same key was there, which stays as it is.
+    pub known: u64,
+}
+
+/// Copies the documents of a kind from one storage to another, with the times at which they expire. Their versions
+/// begin at 1 again.
+pub async fn copy_documents(
+    source: &dyn DocumentStore,
+    target: &dyn DocumentStore,
+    kind: &str,
+    now: Timestamp,
+) -> Result<DocumentCopySummary> {
+    let mut copied = DocumentCopySummary::default();
+    let mut range = KeyRange::default();
+    loop {
+        let documents = source.list(kind, range.clone(), now).await?;
+        let is_last_page = documents.len() < DOCUMENTS_MAX;
+        range.after = documents.last().map(|document| document.key.clone());
+        for document in documents {
+            let draft = NewDocument {
+                kind: document.kind,
+                key: document.key,
+                body: document.body,
+                expires_at: document.expires_at,
+            };
+            match target.put(draft, ExpectedVersion::New, now).await? {
+                PutResult::Stored(_) => copied.copied += 1,
+                PutResult::Raced(_) => copied.known += 1,
+            }
+        }
+        if is_last_page {
+            return Ok(copied);
+        }
+    }
+}
+
+/// Notes in one storage which groups receive which topics in another, so that a group that has not started there yet misses no
+/// message. Returns how many were new.
+pub async fn copy_groups(
+    source: &dyn Storage,
+    target: &dyn Storage,
+    now: Timestamp,
+) -> Result<u64> {
+    let known: BTreeSet<(Topic, String)> = target.groups().await?.into_iter().collect();
+    let mut copied = 0;
+    for joined in source.groups().await?.into_iter().filter(|joined| !known.contains(joined)) {
+        target.register_group(&joined.0, &joined.1, now).await?;
+        copied += 1;
+    }
+    Ok(copied)
+}
+
 /// Writes every job, and every message that is not finished, one line each.
 pub async fn export(
     inspect: &dyn Inspect,
     now: Timestamp,
     mut write: impl AsyncFnMut(String) -> Result<()>,
-) -> Result<Exported> {
+) -> Result<ExportSummary> {
     write(line(&Record::Punctual { format: FORMAT, exported_at: now })?).await?;
-    let mut exported = Exported::default();
+    let mut exported = ExportSummary::default();
     for job in inspect.jobs(JobFilter::default()).await? {
         write(line(&Record::Job(Box::new(job)))?).await?;
         exported.jobs += 1;
     }
-    let states = vec![State::Pending, State::Running, State::Dead];
+    let states = vec![MessageState::Pending, MessageState::Running, MessageState::Dead];
     let filter = MessageFilter { states, ..MessageFilter::default() };
-    let mut page = Page::first(PAGE_LIMIT_MAX);
+    let mut page = PageRequest::first(PAGE_LIMIT_MAX);
     loop {
         let messages = inspect.messages(filter.clone(), page).await?;
         for message in messages.rows {
@@ -77,7 +139,7 @@ pub async fn export(
             exported.messages += 1;
         }
         match messages.next {
-            Some(last) => page = Page::after(last, PAGE_LIMIT_MAX),
+            Some(last) => page = PageRequest::after(last, PAGE_LIMIT_MAX),
             None => break,
         }
     }
@@ -92,14 +154,14 @@ fn line(record: &Record) -> Result<String> {
 
 /// Reads lines into a storage.
 ///
-/// Give every line to [`Import::line`], then ask [`Import::finish`] how it went. What came before a
+/// Give every line to [`Importer::line`], then ask [`Importer::finish`] how it went. What came before a
 /// line that cannot be read has been stored; the rest can be imported again from the beginning.
-pub struct Import<'a> {
+pub struct Importer<'a> {
     storage: &'a dyn Storage,
     now: Timestamp,
     waiting: Vec<MessageRecord>,
-    read: Exported,
-    imported: Imported,
+    read: ExportSummary,
+    imported: ImportSummary,
     number: u64,
     place: Place,
     is_trusted: bool,
@@ -112,15 +174,15 @@ enum Place {
     After,
 }
 
-impl<'a> Import<'a> {
+impl<'a> Importer<'a> {
     /// An import into a storage.
     pub fn new(storage: &'a dyn Storage, now: Timestamp) -> Self {
         Self {
             storage,
             now,
             waiting: Vec::new(),
-            read: Exported::default(),
-            imported: Imported::default(),
+            read: ExportSummary::default(),
+            imported: ImportSummary::default(),
             number: 0,
             place: Place::Before,
             is_trusted: false,
@@ -161,7 +223,8 @@ impl<'a> Import<'a> {
             }
             (Place::Within, Record::Message(message)) => {
                 let what = format!("the message {}", message.message.id);
-                let follows = message.message.ties.iter().flat_map(|ties| ties.topics());
+                let follows = message.message.relations.iter().flat_map(|relations| relations.links());
+                let follows = follows.map(|link| &link.topic);
                 self.check_topics(&what, follows.chain([&message.message.topic]))?;
                 self.message(*message).await
             }
@@ -182,7 +245,7 @@ impl<'a> Import<'a> {
     }
 
     /// Says how it went; an error when the last line did not come.
-    pub async fn finish(mut self) -> Result<Imported> {
+    pub async fn finish(mut self) -> Result<ImportSummary> {
         self.store().await?;
         if self.place != Place::After {
             return Err(Error::invalid(format!(
@@ -196,8 +259,8 @@ impl<'a> Import<'a> {
     async fn job(&mut self, job: JobRecord) -> Result<()> {
         self.read.jobs += 1;
         match self.storage.declare(job, None, self.now).await? {
-            Declared::Created | Declared::Changed => self.imported.jobs += 1,
-            Declared::Unchanged | Declared::Raced => self.imported.jobs_known += 1,
+            DeclareResult::Created | DeclareResult::Changed => self.imported.jobs += 1,
+            DeclareResult::Unchanged | DeclareResult::Raced => self.imported.jobs_known += 1,
         }
         Ok(())
     }
@@ -213,10 +276,10 @@ impl<'a> Import<'a> {
             return Ok(());
         }
         let records = std::mem::take(&mut self.waiting);
-        for answer in self.storage.restore(records, self.now).await? {
+        for answer in self.storage.import_messages(records, self.now).await? {
             match answer {
-                Enqueued::Duplicate(_) => self.imported.messages_known += 1,
-                Enqueued::Stored | Enqueued::Replaced(_) => self.imported.messages += 1,
+                EnqueueResult::Duplicate(_) => self.imported.messages_known += 1,
+                EnqueueResult::Stored | EnqueueResult::Replaced(_) => self.imported.messages += 1,
             }
         }
         Ok(())

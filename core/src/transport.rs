@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::model::{DeadReason, Message, Topic};
-use crate::storage::{Claimed, Storage};
+use crate::storage::{ClaimedMessage, Storage};
 
 /// Carries messages.
 #[async_trait]
@@ -87,6 +87,10 @@ pub struct Subscription {
 
 /// A message received and not yet settled. Dropping it unsettled is legal and means "redeliver".
 ///
+/// The engine drops a delivery that it could not settle, as while the storage is away, and makes no pause: a broker that
+/// delivers it again at once has the handler run again and again until it can be settled. Where the broker can wait (by a
+/// lock, a visibility timeout or a delay), a delivery that is dropped should not come back at once, but after a second or so.
+///
 /// While it is in hand the broker must not give it to anybody else: a transport whose broker would after
 /// a while keeps extending its hold on it by itself.
 pub struct Delivery {
@@ -111,7 +115,7 @@ pub enum Receipt {
 /// A claim and the storage it came from.
 pub struct LeaseReceipt {
     /// What was claimed.
-    pub claimed: Claimed,
+    pub claimed: ClaimedMessage,
     /// Where from.
     pub storage: Arc<dyn Storage>,
 }
@@ -119,7 +123,7 @@ pub struct LeaseReceipt {
 /// The three ways to settle a broker's delivery. Each takes it by value: a delivery is settled once.
 ///
 /// A call should fail when its connection is lost. One that does not return is dropped after
-/// [`Options::settle_patience`](crate::Options::settle_patience); the delivery is then settled or comes again.
+/// [`Options::settle_timeout`](crate::Options::settle_timeout); the delivery is then settled or comes again.
 #[async_trait]
 pub trait Acknowledge: Send + Sync + 'static {
     /// Done with it.

@@ -23,7 +23,7 @@ use uuid::Uuid;
 use self::own::Reading;
 use crate::error::Result;
 use crate::model::{
-    Body, Headers, Key, Message, MessageId, Priority, Queue, Source, Topic, Trail, mix,
+    Body, Correlation, Headers, Key, Message, MessageId, Priority, Queue, Source, Topic, mix,
 };
 use crate::transport::{Outgoing, Rejection};
 
@@ -59,7 +59,7 @@ pub struct Wire {
 
 /// What a broker delivered.
 #[derive(Debug)]
-pub struct Arrived<'a> {
+pub struct RawMessage<'a> {
     /// The topic it was received from.
     pub topic: &'a Topic,
     /// The bytes of the body.
@@ -77,7 +77,7 @@ pub struct Arrived<'a> {
 
 /// What was read from it.
 #[derive(Clone, Debug)]
-pub struct Received {
+pub struct DecodedMessage {
     /// The message; of one that cannot be read, as much as could be.
     pub message: Message,
     /// Attempts spent before this delivery, as far as the sender knew.
@@ -88,7 +88,7 @@ pub struct Received {
     pub poison: Option<String>,
 }
 
-impl Received {
+impl DecodedMessage {
     /// Whether a group should get it. Brokers on which a message cannot be sent to one group alone let
     /// the others pass it over.
     pub fn is_for(&self, group: &str) -> bool {
@@ -161,9 +161,9 @@ impl Wire {
 ///
 /// Headers that break the rules of [`Headers`], which only somebody else can have sent, are left out.
 pub fn receive<'a>(
-    arrived: Arrived<'_>,
+    arrived: RawMessage<'_>,
     headers: impl IntoIterator<Item = (&'a str, &'a str)>,
-) -> Received {
+) -> DecodedMessage {
     let place = arrived.place;
     let structured = arrived.content_type.as_deref().and_then(cloud_events::structure);
     let mut reading = Reading { received: bare(arrived), due_at: None };
@@ -189,9 +189,9 @@ pub fn receive<'a>(
 const NO_ID: MessageId = MessageId::from_uuid(Uuid::nil());
 
 /// A delivery as it is without any header.
-fn bare(arrived: Arrived<'_>) -> Received {
+fn bare(arrived: RawMessage<'_>) -> DecodedMessage {
     let content_type = arrived.content_type.unwrap_or_else(|| CONTENT_TYPE_UNKNOWN.to_owned());
-    Received {
+    DecodedMessage {
         message: Message {
             id: NO_ID,
             topic: arrived.topic.clone(),
@@ -205,10 +205,10 @@ fn bare(arrived: Arrived<'_>) -> Received {
             exclusive: false,
             body: Body::raw(arrived.body, content_type),
             headers: Headers::new(),
-            trail: Trail::default(),
+            correlation: Correlation::default(),
             occurrence: None,
-            terms: None,
-            ties: None,
+            handler_options: None,
+            relations: None,
         },
         attempt: 0,
         group: None,

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
     let backend = backend
         .cannot(Need::Put, "nobody but Punctual writes into a storage's lines")
         .cannot(Need::Restart, "memory ends with its process")
-        .cannot(Need::Cut, "memory has no connection");
+        .cannot(Need::Cut, "memory has no connection")
+        .cannot(Need::SlowDown, "memory has no network");
     transport::run("memory", backend)
 }

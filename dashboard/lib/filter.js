@@ -116,7 +116,7 @@ export function withTerm(text, key, value) {
 /** What a key is set to; null when it is not. */
 export const valueOf = (text, key) => parse(text).terms.find((found) => found.key === key)?.value ?? null;
 
-/** What the API is asked for. Terms that are wrong are left out; `problems` names them. */
+/** What the API is asked for. HandlerOptions that are wrong are left out; `problems` names them. */
 export function parameters(text, { grammar = MESSAGES, now = Date.now() } = {}) {
   const { terms, problems } = parse(text, grammar);
   const good = terms.filter((found) => !problems.some((problem) => problem.start === found.start));

@@ -27,6 +27,13 @@ export const jobs = {
   }),
 };
 
+/** One-time jobs that an application planned, by name and key. */
+export const planned = {
+  pause: (name, key, { reason } = {}) => line(['jobs', 'planned', 'pause', name], { key, reason: reason || OPEN }),
+  resume: (name, key) => line(['jobs', 'planned', 'resume', name], { key }),
+  trigger: (name, key) => line(['jobs', 'planned', 'trigger', name], { key }),
+};
+
 const dashed = (filter) => Object.fromEntries(Object.entries(filter).map(([name, value]) => [name.replaceAll('_', '-'), value]));
 const USUAL = { cancel: 'pending,running', redrive: 'dead', reschedule: 'pending', reassign: 'pending' };
 

@@ -41,7 +41,7 @@ function open() {
 /** The kinds of events; the stream has no way to hear all of them at once. */
 const NAMES = [
   'tick', 'missed', 'message.enqueued', 'message.dead', 'message.commanded', 'message.relayed', 'attempt.started',
-  'attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'attempt.yielded', 'attempt.progressed', 'lease.lost',
+  'attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'attempt.lost', 'attempt.yielded', 'attempt.progressed', 'lease.lost',
   'leases.rescued', 'job.declared', 'job.fired', 'job.misfired', 'misfires.found', 'job.skipped', 'job.steered', 'job.retired', 'alert.raised', 'alert.cleared', 'configuration.refused',
   'subscription.steered', 'circuit.opened', 'circuit.half_opened', 'circuit.closed', 'queue.steered', 'service.failed',
   'process.started', 'process.stopping', 'process.stopped',

@@ -7,7 +7,7 @@ import { messages as text } from '../texts.js';
 
 /** The events after which a list of messages is loaded again. */
 export const ON = [
-  'message.enqueued', 'message.dead', 'message.commanded', 'message.relayed', 'attempt.started', 'attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'attempt.yielded', 'lease.lost', 'leases.rescued', 'missed',
+  'message.enqueued', 'message.dead', 'message.commanded', 'message.relayed', 'attempt.started', 'attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'attempt.lost', 'attempt.yielded', 'lease.lost', 'leases.rescued', 'missed',
 ];
 
 /** The phase of a message, how far it is, and that it was asked to stop. */

@@ -6,7 +6,7 @@ import { Badge } from './ui.js';
 import { clock } from './time.js';
 import { queues as text } from '../texts.js';
 
-export const ON = ['queue.steered', 'message.enqueued', 'message.dead', 'message.commanded', 'attempt.started', 'attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'process.started', 'process.stopped', 'missed'];
+export const ON = ['queue.steered', 'message.enqueued', 'message.dead', 'message.commanded', 'attempt.started', 'attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'attempt.lost', 'process.started', 'process.stopped', 'missed'];
 
 /** Queues with the slots of every process that serves them. */
 export async function loadQueues(signal) {
@@ -23,7 +23,7 @@ export function withSlots(queue, workers) {
 
 /** How much of the slots is in use. */
 export function Use({ queue }) {
-  if (!queue.slots) return html`<span class=${queue.ready > 0 ? 'failure' : 'faint'}>${text.noWorker}</span>`;
+  if (!queue.slots) return html`<span class=${queue.oldest_age_ms !== null ? 'failure' : 'faint'}>${text.noWorker}</span>`;
   const label = text.useLabel(queue.running, queue.slots);
   return html`<span class="use"><meter min="0" max=${queue.slots} value=${Math.min(queue.running, queue.slots)} aria-label=${label} title=${label}></meter><span class="num">${text.use(queue.running, queue.slots)}</span></span>`;
 }

@@ -34,6 +34,9 @@ export function behind(shown, page, id) {
   return [...shown, ...page.filter((row) => !known.has(id(row)))];
 }
 
+/** What a list without rows means. The server looks at a bounded number of rows at once; `next` says that there are more. */
+export const emptiness = (next, isFiltered) => (next ? 'soFar' : isFiltered ? 'noMatch' : 'none');
+
 const NOBODY = new Set();
 
 /**

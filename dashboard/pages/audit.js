@@ -45,7 +45,7 @@ const columns = (onOpen) => [
 function Entry({ entry, onClose }) {
   const changes = differValues(entry.before, entry.after);
   return html`<${Dialog} wide title=${text.dialog(entry.what, entry.target)} onClose=${onClose}>
-    <${Facts} rows=${[[text.columns.at, html`<${When} at=${entry.at} />`], [text.columns.who, entry.who], [text.columns.from, entry.from], [text.columns.reason, entry.reason]]} />
+    <${Facts} rows=${[[text.columns.at, html`<${When} at=${entry.at} />`], [text.columns.who, entry.who], [text.identity, entry.identity], [text.columns.from, entry.from], [text.columns.reason, entry.reason]]} />
     <h3 class="above">${text.columns.change}</h3>
     ${changes.length === 0 ? html`<p class="faint">${text.noChange}</p>` : html`<div class="table"><table><thead><tr><th>${text.path}</th><th>${text.before}</th><th>${text.after}</th></tr></thead><tbody>${changes.map((change) => html`<tr key=${change.path}>
       <td class="mono" data-label=${text.path}>${change.path || '–'}</td><td class="mono wrap" data-label=${text.before}>${change.before === undefined ? '–' : html`<del>${said(change.before)}</del>`}</td><td class="mono wrap" data-label=${text.after}>${change.after === undefined ? '–' : html`<ins>${said(change.after)}</ins>`}</td></tr>`)}</tbody></table></div>`}

@@ -15,7 +15,7 @@ import { Changes, Piles } from './calendar/remarks.js';
 import { calendar as text } from '../texts.js';
 
 const LIMIT = 10_000;
-const ON = ['job.declared', 'job.fired', 'job.skipped', 'job.steered', 'job.retired', 'attempt.succeeded', 'attempt.failed', 'attempt.timed_out'];
+const ON = ['job.declared', 'job.fired', 'job.skipped', 'job.steered', 'job.retired', 'attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'attempt.lost'];
 
 /** What the address asks for, made whole. */
 function wanted(query) {
@@ -58,8 +58,8 @@ function Body({ data, asked }) {
   return html`
     ${data.more ? html`<p class="notice warn">${text.more(count(data.items.length))}</p>` : null}
     <${Card} title=${title} note=${text.runs(count(runs.length))} actions=${html`<${Legend} view=${asked.view} />`} flush>
-      ${runs.length === 0 ? html`<${Empty} title=${text.none}><p>${text.noneText}</p><//>` : html`<${View} runs=${runs} piles=${piles} changes=${changes} asked=${asked} />`}<//>
-    <div class="grid half"><${Piles} piles=${piles} runs=${runs} zone=${asked.zone} /><${Changes} changes=${changes} /></div>`;
+      ${runs.length === 0 ? data.more ? html`<${Empty} title=${text.noneShown} />` : html`<${Empty} title=${text.none}><p>${text.noneText}</p><//>` : html`<${View} runs=${runs} piles=${piles} changes=${changes} asked=${asked} />`}<//>
+    <div class="grid half"><${Piles} piles=${piles} runs=${runs} zone=${asked.zone} more=${data.more} /><${Changes} changes=${changes} /></div>`;
 }
 
 export function Calendar({ route: { query } }) {

@@ -6,6 +6,7 @@ import { parse, refine, to } from '../lib/route.js';
 import { does, Flags } from '../lib/job.js';
 import { Card, Empty, Head, Loaded, Tabs } from '../lib/ui.js';
 import { Jobs } from './jobs.js';
+import { plannedPage } from './jobs/planned.js';
 import { Actions, Doing } from './job/actions.js';
 import { Why } from './job/why.js';
 import { JobFacts } from './job/facts.js';
@@ -17,7 +18,7 @@ import { Outage } from './job/outage.js';
 import { Target } from './job/target.js';
 import { job as text } from '../texts.js';
 
-const ON = ['job.declared', 'job.fired', 'job.misfired', 'job.skipped', 'job.steered', 'job.retired', 'attempt.started', 'attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'message.dead'];
+const ON = ['job.declared', 'job.fired', 'job.misfired', 'job.skipped', 'job.steered', 'job.retired', 'attempt.started', 'attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'attempt.lost', 'message.dead'];
 const VIEWS = { timeline: Timeline, history: History, upcoming: Upcoming, layers: Layers, misfire: Outage, target: Target };
 
 /** Changes on this page renew the tab as well; `version` counts runs too. */
@@ -36,7 +37,7 @@ function Body({ job, query, reload }) {
 
 function Job({ name, query }) {
   const loaded = useLoad((signal) => does.load(name, signal), name, { on: ON, every: 1_000 });
-  if (loaded.error?.status === 404) return html`<${Head} title=${name} crumbs=${html`<a href=${to(['jobs'])}>${text.crumb}</a>`} /><${Card}><${Empty} title=${text.gone}><p>${loaded.error.message}</p><//><//>`;
+  if (loaded.error?.status === 404) return html`<${Head} title=${name} crumbs=${html`<a href=${to(['jobs'])}>${text.crumb}</a>`} /><${Card}><${Empty} title=${text.gone}><p>${loaded.error.message}</p><a href=${plannedPage(name)}>${text.planned}</a><//><//>`;
   return html`<${Loaded} of=${loaded} skeleton=${12}>${(job) => html`<${Body} job=${job} query=${query} reload=${loaded.reload} />`}<//>`;
 }
 

@@ -1,6 +1,6 @@
 // The list of jobs: when each runs next, how it went, what is wrong with it, and the actions of a row.
 
-import { html, useEffect, useRef, useState } from '../lib/html.js';
+import { html, useRef, useState } from '../lib/html.js';
 import { refine, to } from '../lib/route.js';
 import { jobPage } from '../lib/links.js';
 import { MoreRows, NewRows, useRows } from '../lib/rows.js';
@@ -10,23 +10,11 @@ import { Ago } from '../lib/time.js';
 import { Act, Card, Empty, Head, Loaded, Table, tone, useToast } from '../lib/ui.js';
 import { Pause } from './job/pause.js';
 import { NewJob } from './job/create.js';
+import { Kinds, PlannedJobs, VIEW } from './jobs/planned.js';
+import { Search } from './jobs/search.js';
 import { jobs as text } from '../texts.js';
 
-const ON = ['job.declared', 'job.fired', 'job.misfired', 'job.skipped', 'job.steered', 'job.retired', 'attempt.started', 'attempt.succeeded', 'attempt.failed', 'attempt.timed_out'];
-/** Typing changes the address only when it rests. */
-const REST = 250;
-
-function Search({ value }) {
-  const timer = useRef(null);
-  useEffect(() => () => clearTimeout(timer.current), []);
-  const typed = (event) => {
-    const search = event.target.value;
-    clearTimeout(timer.current);
-    timer.current = setTimeout(() => refine({ search, after: null }), REST);
-  };
-  return html`<input type="search" placeholder=${text.search} aria-label=${text.search} value=${value ?? ''} onInput=${typed} />`;
-}
-
+const ON = ['job.declared', 'job.fired', 'job.misfired', 'job.skipped', 'job.steered', 'job.retired', 'attempt.started', 'attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'attempt.lost'];
 const Select = ({ name, label, all, values, current }) => html`<select aria-label=${label} value=${current ?? ''} onChange=${(event) => refine({ [name]: event.target.value, after: null })}>
   ${all ? html`<option value="">${all}</option>` : null}${values.map(([value, shown]) => html`<option key=${value} value=${value}>${shown}</option>`)}</select>`;
 
@@ -42,7 +30,7 @@ function Filters({ query, rows }) {
   const tags = useSeen(rows, (row) => row.tags, query.tag);
   const apps = useSeen(rows, (row) => [row.app], query.app);
   return html`<div class="filters">
-    <${Search} value=${query.search} />
+    <${Search} value=${query.search} label=${text.search} />
     <${Select} name="phase" label=${text.phase} all=${text.allPhases} values=${Object.entries(text.phases)} current=${query.phase} />
     <${Select} name="tag" label=${text.tag} all=${text.allTags} values=${tags} current=${query.tag} />
     <${Select} name="app" label=${text.app} all=${text.allApps} values=${apps} current=${query.app} />
@@ -63,8 +51,8 @@ function RowActions({ job, onPause, onDone }) {
 }
 
 const Name = ({ job }) => html`<span class="clip" title=${job.name}>${job.name}</span>`;
-const About = ({ job }) => html`<span class="faint clip">${[job.description, job.tags.map((tag) => `#${tag}`).join(' ')].filter(Boolean).join(' ') || job.app}</span>`;
-const When = ({ job }) => html`<div class="two-lines"><span class="clip" title=${`${job.in_words} (${job.schedule})`}>${gist(job)}${job.zone ? html` <span class="faint">${job.zone}</span>` : null}</span><${Policies} job=${job} /></div>`;
+const About = ({ job }) => html`<span class="faint clip">${[job.description, job.tags.map((tag) => `#${tag}`).join(' ')].filter(Boolean).join(' ') || (job.source === 'file' ? text.configurationFile : job.app)}</span>`;
+const When = ({ job }) => html`<div class="two-lines"><span class="clip" title=${job.in_words === job.schedule ? job.schedule : `${job.in_words} (${job.schedule})`}>${gist(job)}${job.zone ? html` <span class="faint">${job.zone}</span>` : null}</span><${Policies} job=${job} /></div>`;
 const Runs = ({ job }) => html`<div class="two-lines"><${Recent} job=${job} />${job.last ? html`<span class="faint small-line">${text.last} <${Ago} at=${job.last.ended_at} />${job.last.ending === job.word ? null : html` <i class="dot ${tone(job.last.ending)}" title=${job.last.ending.replaceAll('_', ' ')}></i>`}</span>` : null}</div>`;
 
 const columns = (onPause, onDone) => [
@@ -82,12 +70,20 @@ function None({ query }) {
   return html`<${Empty} title=${text.noMatch.title}><p>${text.noMatch.text}</p><button onClick=${() => refine({ search: null, phase: null, tag: null, app: null, after: null })}>${text.noMatch.clear}</button><//>`;
 }
 
+/** The list of jobs, or that of one-time jobs that applications planned. */
 export function Jobs({ route: { query } }) {
+  const isPlanned = query.view === VIEW;
+  return html`
+    <${Head} title=${text.title} about=${isPlanned ? text.planned.about : text.about}>${isPlanned ? null : html`<${Act} role="admin" kind="primary" cli=${cli.create()} onClick=${() => refine({ new: '1' })}>${text.create}<//>`}<//>
+    <${Kinds} current=${isPlanned ? VIEW : 'jobs'} />
+    ${isPlanned ? html`<${PlannedJobs} query=${query} />` : html`<${Defined} query=${query} />`}`;
+}
+
+function Defined({ query }) {
   const { search, phase, tag, app, sort, after } = query;
   const list = useRows('/jobs', { search, phase, tag, app, sort, after }, { id: (job) => job.name, on: ON });
   const [pausing, setPausing] = useState(null);
   return html`
-    <${Head} title=${text.title} about=${text.about}><${Act} role="admin" kind="primary" cli=${cli.create()} onClick=${() => refine({ new: '1' })}>${text.create}<//><//>
     <${Filters} query=${query} rows=${list.rows} />
     <${Card} flush class="jobs"><${NewRows} of=${list} />
       <${Loaded} of=${list} skeleton=${10}>${(rows) => html`<${Table} columns=${columns(setPausing, list.again)} rows=${rows} id=${(job) => job.name} href=${(job) => jobPage(job.name)}

@@ -33,9 +33,8 @@ function Charts({ shared }) {
       <${Panel} name="wait" title=${charts.wait} note=${charts.waitNote} unit=${length} heat height=${200} ...${shared} />
       <${Panel} name="run" title=${charts.run} note=${charts.runNote} unit=${length} heat height=${200} ...${shared} />
     </div>
-    <div class="grid fours">
+    <div class="grid thirds">
       <${Panel} name="queue_age" title=${charts.queue_age} unit=${length} height=${150} ...${shared} />
-      <${Panel} name="lateness" title=${charts.lateness} note=${charts.latenessNote} unit=${length} height=${150} ...${shared} />
       <${Panel} name="concurrency" title=${charts.concurrency} height=${150} ...${shared} />
       <${Panel} name="dead" title=${charts.dead} height=${150} ...${shared} />
     </div>`;
@@ -54,8 +53,8 @@ function Body({ data, query, range }) {
   const shared = { range, marks: data.marks, onBrush: brush, chosen };
   return html`
     <${Old} at=${data.at} />
-    ${isEmpty(data) ? html`<${Welcome} />` : null}
-    ${data.failing.length > 0 ? html`<${Failing} rows=${data.failing} count=${data.health.failing_count} />` : null}
+    ${isEmpty(data) ? html`<${Welcome} tests=${data.handles_test} />` : null}
+    ${data.failing.length > 0 ? html`<${Failing} rows=${data.failing} count=${data.health.failing_count} more=${data.health.failing_more} />` : null}
     <${Tiles} data=${data} />
     <div class="grid two beside">
       <div class="stack">

@@ -16,12 +16,14 @@ import { queues as text } from '../texts.js';
 const LONG = 60_000;
 const VERY_LONG = 600_000;
 
-export const Oldest = ({ queue }) => (queue.oldest_age_ms === null || queue.oldest_age_ms === undefined || !queue.ready
+export const Oldest = ({ queue }) => (queue.oldest_age_ms === null || queue.oldest_age_ms === undefined
   ? html`<span class="faint" title=${text.noAge}>–</span>`
   : html`<span class="num ${queue.oldest_age_ms > VERY_LONG ? 'tone-bad' : queue.oldest_age_ms > LONG ? 'tone-warn' : ''}">${length(queue.oldest_age_ms)}</span>`);
 
 const Rate = ({ rate }) => html`<span class="two-lines num"><span><span class="faint">${text.inRate}</span> ${text.perSecond(short(rate.in_per_s))}</span><span><span class="faint">${text.outRate}</span> ${text.perSecond(short(rate.out_per_s))}</span></span>`;
-const Waiting = ({ queue }) => html`<span class="two-lines num"><span>${text.ready(short(queue.ready))}</span><span class="faint small-text">${text.scheduled(short(queue.scheduled))}</span></span>`;
+const Waiting = ({ queue }) => (queue.is_exact
+  ? html`<span class="two-lines num"><span>${text.ready(short(queue.ready))}</span><span class="faint small-text">${text.scheduled(short(queue.scheduled))}</span></span>`
+  : html`<span class="num">${text.waiting(short(queue.pending))}</span>`);
 
 function RowActions({ queue, onPause, onDone }) {
   const toast = useToast();

@@ -25,8 +25,10 @@ test('a server that fails is broken at once, one that is silent is unknown in ti
 test('numbers and words agree', () => {
   assert.equal(job.why.failing(1), 'The last run failed.');
   assert.equal(job.why.failing(2), 'The last 2 runs failed.');
+  assert.equal(overview.failing.count('3', false), '3');
+  assert.equal(overview.failing.count('200', true), '200 or more');
   assert.equal(overview.failing.runs(1, false), 'last run');
   assert.equal(overview.failing.runs(30, true), '30+ in a row');
-  assert.equal(job.remove.waiting('1', 1, false), '1 waiting message');
-  assert.equal(job.remove.waiting('1,000', 1000, true), 'at least 1,000 waiting messages');
+  assert.equal(job.remove.waiting.some('1', 1, false), '1 waiting message');
+  assert.equal(job.remove.waiting.some('1,000', 1000, true), 'at least 1,000 waiting messages');
 });

@@ -2,7 +2,7 @@
 
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
-import { behind, renew } from '../lib/rows.js';
+import { behind, emptiness, renew } from '../lib/rows.js';
 import { coarser, join, calmed } from '../lib/series.js';
 import { edgesOf } from '../lib/heat.js';
 
@@ -13,6 +13,14 @@ test('rows are renewed in place and new ones are counted', () => {
   const fresh = [{ id: 'x', n: 9 }, { id: 'b', n: 2 }, { id: 'a', n: 2 }];
   assert.deepEqual(renew(shown, fresh, id), { rows: [{ id: 'a', n: 2 }, { id: 'b', n: 2 }, { id: 'c', n: 1 }], added: 1, gone: 0 });
   assert.equal(renew(shown, fresh, id, true).gone, 1);
+});
+
+// With more rows to look at, the list said that nothing matches.
+test('a list without rows says that nothing matches only when every row was looked at', () => {
+  assert.equal(emptiness('01jn8v', 'key:ada'), 'soFar');
+  assert.equal(emptiness('01jn8v', ''), 'soFar');
+  assert.equal(emptiness(null, 'key:ada'), 'noMatch');
+  assert.equal(emptiness(null, ''), 'none');
 });
 
 test('a row that moved between two pages is shown once', () => {

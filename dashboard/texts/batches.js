@@ -2,7 +2,7 @@
 
 export const batches = {
   title: 'Batches', about: 'Messages that were published together, and how far each batch is.',
-  none: { title: 'No batches', text: 'A batch is made by publishing messages under one batch id; what waits for it runs when all of them ended.' },
+  none: { title: 'No batches', text: 'Batches are made by code, with `publisher.batch(..)`; what waits for one is sent when all of them ended.' },
   columns: { id: 'Batch', progress: 'Progress', done: 'Done', dead: 'Dead', running: 'Running', pending: 'Pending', total: 'Total', created: 'Made' },
   states: { done: 'done', dead: 'dead', cancelled: 'cancelled', running: 'running', pending: 'pending' },
   finished: 'finished', cancel: 'Cancel', crumb: 'Batches', all: 'open in Messages', messages: 'Messages', noMessages: 'Its messages are gone; only the numbers are kept.', failed: 'Its dead letters',

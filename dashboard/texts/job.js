@@ -4,7 +4,7 @@ import { some } from './words.js';
 
 export const job = {
   crumb: 'Jobs',
-  gone: 'There is no such job.',
+  gone: 'There is no such job.', planned: 'Look for one-time jobs of this name',
   why: {
     broken: 'It cannot run here.', misconfigured: 'Its configured schedule is wrong and not used.',
     retiredFinished: 'It is finished: its schedule has no more times.', retiredRemoved: 'It was removed and fires no more; its history is kept.',
@@ -14,7 +14,7 @@ export const job = {
     failing: (count) => (count === 1 ? 'The last run failed.' : `The last ${count} runs failed.`), lastError: 'The last error', good: 'On time.', message: 'The message', waiting: 'A run waits', waits: 'A run is due and waits.',
   },
   facts: {
-    schedule: 'Schedule', expression: 'Expression', zone: 'Zone', next: 'Next', last: 'Last', cursor: 'Cursor', runs: 'Runs so far', queue: 'Queue', topic: 'Topic', priority: 'Priority', overlap: 'Overlap', misfire: 'Misfire', retry: 'Retry', timeout: 'Timeout',
+    schedule: 'Schedule', expression: 'Expression', zone: 'Zone', next: 'Next', last: 'Last', cursor: 'Cursor', runs: 'Runs so far', queue: 'Queue', topic: 'Topic', priority: 'Priority', overlap: 'Overlap', misfire: 'Misfire', retry: 'Retry', timeout: 'Timeout', interrupted: 'When interrupted', notAgain: 'not run again',
     jitter: 'Jitter', expires: 'Expires after', concurrency: 'At most at once', rate: 'Rate', source: 'Defined in', app: 'Application', tags: 'Tags', created: 'Made', updated: 'Changed', none: 'none',
     sources: { file: 'the configuration file', api: 'the API', code: 'code' }, attempts: (count) => (count === 1 ? 'no retry' : `${count} attempts`), unlimited: 'as often as it takes', missedAfter: (length, why) => `Missed when later than ${length} (${why}).`, thresholds: { given: 'as given', default: 'the default', next_occurrence: 'the distance to the next time' },
   },
@@ -58,16 +58,18 @@ export const job = {
     preview: 'The next ten times', now: 'Now', then: 'Then', same: 'unchanged', added: 'new', gone: 'gone', empty: 'Its times show here once the schedule is right.', none: 'It never runs.', change: 'clock change', here: 'your time', difference: (added, gone) => `${added} new, ${gone} gone among the next ten`, unchanged: 'The next ten times stay the same.',
   },
   create: {
-    title: 'New job', name: 'Name', nameHint: 'Letters, digits, dashes, dots; it cannot be changed later.', description: 'What it is for', tags: 'Tags', tagsHint: 'Words with commas between.', target: 'What it does', targets: { http: 'Call a URL', command: 'Program', publish: 'Publish', topic: 'Handler' },
+    title: 'New job', name: 'Name', nameHint: 'At most 200 printable characters, not beginning with ~; it cannot be changed later.', description: 'What it is for', tags: 'Tags', tagsHint: 'Words with commas between.', target: 'What it does', targets: { http: 'Call a URL', command: 'Program', publish: 'Publish', topic: 'Handler' },
     url: 'URL', method: 'Method', program: 'Program', args: 'Arguments', argsHint: 'One per line.', topic: 'Topic', body: 'Body', payload: 'Payload (JSON)', button: 'Make it', done: (name) => `${name} is there.`, more: 'Policies and limits', queue: 'Queue', overlap: 'While a run is alive', misfire: 'Missed occurrences', timeout: 'Timeout', retries: 'Retries', fileTitle: 'The same in punctual.toml', usual: 'usual', commandHint: 'Commands must be enabled in the configuration.', what: 'What it is', when: 'When it runs',
   },
   backfill: {
-    title: (name) => `Backfill ${name}`, about: 'Runs occurrences of the past, each in its own name. The schedule is left alone, and nothing runs twice.', from: 'From', to: 'Before', which: 'Which', whiches: { missing: 'those that never ran', all: 'all of them' }, order: 'Order', orders: { oldest: 'oldest first', newest: 'newest first' }, max: 'At most', look: 'Look what would run', button: (count) => `Run ${count}`,
+    title: (name) => `Backfill ${name}`, about: 'Runs occurrences of the past, each in its own name. The schedule is left alone. The same backfill asked for again runs nothing twice while its messages are kept.', from: 'From', to: 'Before', which: 'Which', whiches: { missing: 'those that never ran', all: 'all of them' }, order: 'Order', orders: { oldest: 'oldest first', newest: 'newest first' }, max: 'At most', look: 'Look what would run', button: (count) => `Run ${count}`,
     found: (count) => (count === 1 ? 'One occurrence would run.' : `${count} occurrences would run.`), present: (count) => `${count} ${count === 1 ? 'has run already and is' : 'have run already and are'} left out.`, duplicates: (count) => `${count} ${count === 1 ? 'is' : 'are'} there already.`, more: 'The range holds more; they are left for another time.', none: 'Nothing would run.', done: (count) => (count === 1 ? 'One run was started.' : `${count} runs were started.`),
   },
   remove: {
-    title: (name) => `Delete ${name}`, text: (name, waiting) => `Deletes the job ${name}, its whole history and ${waiting}. Runs that have started end as they would. This cannot be undone.`,
-    none: 'no waiting messages', waiting: (count, number, more) => `${more ? 'at least ' : ''}${some(count, number, 'waiting message')}`, counting: 'Counting what would be deleted …', unknown: 'all waiting messages',
+    title: (name) => `Delete ${name}`, text: (name, waiting, dead) => `Deletes the job ${name}, its whole history, ${waiting} and ${dead}. Runs that have started end as they would. This cannot be undone.`,
+    waiting: { none: 'no waiting messages', some: (count, number, more) => `${more ? 'at least ' : ''}${some(count, number, 'waiting message')}`, unknown: 'all waiting messages' },
+    dead: { none: 'no dead letters', some: (count, number, more) => `${more ? 'at least ' : ''}${some(count, number, 'dead letter')}`, unknown: 'all dead letters' },
+    counting: 'Counting what would be deleted …',
     type: (name) => `Write ${name} to confirm`, button: 'Delete', done: (name) => `${name} was deleted.`,
   },
 };

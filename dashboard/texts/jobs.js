@@ -3,7 +3,15 @@
 export const jobs = {
   title: 'Jobs',
   about: 'What runs on a schedule: when it runs next, how it went, and what is wrong with it.',
-  search: 'Search name, topic, description or tag', phase: 'Phase', tag: 'Tag', app: 'Application', allPhases: 'Every phase', allTags: 'Every tag', allApps: 'Every application', sort: 'Sort',
+  tabs: { jobs: 'Jobs', planned: 'One-time jobs' },
+  planned: {
+    about: 'What applications planned to run once: when it is due, and whether it waits, is paused or runs.',
+    search: 'Search name, key or id', paused: 'paused', pausedBy: (by, reason) => `Paused by ${by}: ${reason}`,
+    columns: { name: 'Job', key: 'Key', state: 'State', due: 'Due', made: 'Planned' },
+    none: { title: 'No one-time job is planned', text: 'Applications plan them in code. Each stands here until it has run.' },
+    noMatch: { title: 'No one-time job fits', text: 'Change or clear the search.', clear: 'Clear the search' },
+  },
+  search: 'Search name, topic, description or tag', phase: 'Phase', tag: 'Tag', app: 'Application', configurationFile: 'the configuration file', allPhases: 'Every phase', allTags: 'Every tag', allApps: 'Every application', sort: 'Sort',
   phases: { active: 'Active', paused: 'Paused', retired: 'Retired' },
   sorts: { name: 'by name', next: 'by next run', last: 'by last run' },
   columns: { name: 'Job', state: 'State', recent: 'Last 30 runs', schedule: 'Schedule', next: 'Next', actions: 'Actions' },

@@ -18,7 +18,7 @@ export const message = {
     title: 'Content', none: 'It has no content.', raw: 'As text', tree: 'As tree', hidden: 'Some values are hidden by the redaction rules.', hiddenMark: 'hidden', truncated: 'Only the beginning is shown.', base64: 'These bytes are no text; they are shown as base64.', items: (count) => (count === 1 ? '1 item' : `${count} items`), keys: (count) => (count === 1 ? '1 key' : `${count} keys`), more: (count) => `${count} more`, open: 'Open all', close: 'Close all', checkpoint: 'Checkpoint',
   },
   facts: {
-    title: 'Facts', id: 'Id', state: 'State', queue: 'Queue', key: 'Key', dedupe: 'Only once', priority: 'Priority', source: 'Made by', due: 'Due', made: 'Made', ended: 'Ended', attempt: 'Attempts', crashes: 'Processes lost', snoozes: 'Snoozes', size: 'Size', transport: 'Transport', dead: 'Given up because', nominal: 'Planned for', timeout: 'Timeout', terms: 'Its own terms',
+    title: 'Facts', id: 'Id', state: 'State', queue: 'Queue', key: 'Key', dedupe: 'Only once', priority: 'Priority', source: 'Made by', due: 'Due', made: 'Made', ended: 'Ended', attempt: 'Attempts', crashes: 'Processes lost', snoozes: 'Snoozes', size: 'Size', transport: 'Transport', dead: 'Given up because', nominal: 'Planned for', timeout: 'Timeout', handlerOptions: 'Its own options',
     sources: { published: 'an application', scheduled: 'a schedule', manual: 'somebody, by hand', redriven: 'redriving', deferred: 'an application, for later' },
   },
   headers: { title: 'Headers', none: 'It has no headers.', name: 'Name', value: 'Value' },
@@ -32,6 +32,12 @@ export const message = {
     clone: 'Edit and send', delete: 'Delete', deleteTitle: 'Delete this message?', deleteText: 'One message is deleted with its content. It cannot be undone.', deleted: 'It is deleted.',
     refused: { clone: 'Only the server sends messages of this topic; run its job instead.', redrive: 'Only a finished message can be sent again.', cancel: 'It has ended already.', reschedule: 'Only a pending message can be made due at another time.', reassign: 'Only a pending message can wait elsewhere.', delete: 'A running message cannot be deleted.' },
     reason: 'Reason', reasonHint: 'For the audit trail.', copy: 'Copy as', copies: { show: 'Command that shows it', why: 'Command that says why', publish: 'Command that sends it again', curl: 'Call of the API', json: 'JSON', id: 'Id' },
+  },
+  planned: {
+    pause: 'Pause', pauseTitle: 'Pause this one-time job?', pauseText: 'It does not run until somebody resumes it, also over restarts.', pauseDone: 'It is paused.',
+    resume: 'Resume', resumeTitle: 'Resume this one-time job?', resumeText: 'It runs at its own time, or at once if that has passed.', resumeDone: 'It is resumed.',
+    trigger: 'Run now', triggerTitle: 'Run this one-time job now?', triggerText: 'It becomes due at once and runs once, as planned, only earlier.', triggerDone: 'It is due now.',
+    reason: 'Reason', reasonHint: 'For the next person who looks.', noKey: 'It was planned without a key; reschedule or cancel it instead.',
   },
   gone: 'There is no such message.', goneText: 'It may have been pruned or deleted.',
 };

@@ -17,7 +17,7 @@ export const messages = {
   columns: { message: 'Message', state: 'State', queue: 'Queue and key', job: 'Job', due: 'When', made: 'Made', attempt: 'Attempt', error: 'Last failure' },
   moment: { due: 'due', running: 'was due', ended: 'ended' },
   shown: (count, total) => `${count} shown${total ? ` of ${total}` : ''}`,
-  lookedFar: 'Looking stopped after many rows without a match.',
+  soFar: 'Nothing found so far.', soFarText: (older) => `Load more to search older ${older}.`, older: 'messages',
   selected: (count) => `${count} selected`,
   allMatching: (count) => `Select all matching${count ? ` (${count})` : ''}`,
   allSelected: (count) => `All ${count ? `${count} ` : ''}that match are selected.`,
@@ -48,7 +48,7 @@ export const messages = {
     hidden: 'Some values are hidden. Leave the content as it is to send the stored one, or give the values yourself.', holdsHidden: 'It holds a hidden value; give the value itself.', keep: 'The content is the stored one unless you change it.', truncated: 'The content is too long to be shown and edited; the stored one is sent.',
   },
   executions: {
-    about: 'Every attempt that ended, newest first.', none: 'Nothing has run yet.', noMatch: 'No attempt matches.', placeholder: 'Filter: ending:failed job:nightly since:1h',
+    about: 'Every attempt that ended, newest first.', none: 'Nothing has run yet.', noMatch: 'No attempt matches.', older: 'attempts', placeholder: 'Filter: ending:failed job:nightly since:1h',
     columns: { started: 'Started', ending: 'Ending', what: 'Work', attempt: 'Attempt', waited: 'Waited', took: 'Took', process: 'Process', note: 'Note' }, endings: 'Endings', all: 'All', failed: 'Failed', skipped: 'Skipped', succeeded: 'Succeeded',
   },
 };

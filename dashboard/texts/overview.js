@@ -16,7 +16,7 @@ export const overview = {
   },
   charts: {
     throughput: 'Throughput by outcome', wait: 'Waiting time', waitNote: 'from due to started', run: 'Running time', runNote: 'from started to ended',
-    queue_age: 'Age of the oldest due message', lateness: 'Lateness of jobs', latenessNote: 'from planned to fired', concurrency: 'Running against the limit', retries: 'Retries', dead: 'Dead letters', outbox: 'Waiting for a transport',
+    queue_age: 'Age of the oldest due message', concurrency: 'Running against the limit', retries: 'Retries', dead: 'Dead letters', outbox: 'Waiting for a transport',
     hint: 'Drag over a chart to see what happened then.', none: 'Nothing was measured in this range yet.',
     label: (title, values) => `${title}. ${values}`,
   },
@@ -24,9 +24,9 @@ export const overview = {
     title: 'In the chosen range', messages: 'messages', executions: 'all executions', clear: 'Clear the range', none: 'Nothing ended in this range.',
     columns: { what: 'What', ended: 'Ended', took: 'Took', waited: 'Waited', ending: 'Ending', note: 'Note' },
   },
-  failing: { title: 'Failing jobs', none: 'No job fails.', runs: (count, more) => (count === 1 && !more ? 'last run' : `${count}${more ? '+' : ''} in a row`), since: 'since', all: 'all jobs', noError: 'no error text' },
+  failing: { title: 'Failing jobs', none: 'No job fails.', count: (count, more) => `${count}${more ? ' or more' : ''}`, runs: (count, more) => (count === 1 && !more ? 'last run' : `${count}${more ? '+' : ''} in a row`), since: 'since', all: 'all jobs', noError: 'no error text' },
   late: { title: 'Late jobs', none: 'Every job is on time.', due: 'was due' },
-  problems: { title: 'Queues with a problem', none: 'No queue waits.', paused: (by) => `paused by ${by}`, oldest: 'oldest', waiting: 'due', noWorker: 'no worker' },
+  problems: { title: 'Queues with a problem', none: 'No queue waits.', paused: (by) => `paused by ${by}`, oldest: 'oldest', due: (count) => `${count} due`, waiting: (count) => `${count} waiting`, noWorker: 'no worker' },
   running: { title: 'Running now', none: 'Nothing is running.', all: 'all', columns: { what: 'What', since: 'Lease', progress: 'Progress' } },
   next: { title: 'Next runs', none: 'No job is planned.', calendar: 'calendar' },
   dead: { title: 'Dead letters by error', none: 'No dead letters.', all: 'all groups' },
@@ -34,6 +34,7 @@ export const overview = {
   welcome: {
     title: 'Nothing is planned yet',
     text: 'Create a job that calls a URL or runs a program, or publish a test message, which this server handles itself. Both show here as they happen.',
+    textAlone: 'Create a job. Its runs show here as they happen.',
     job: 'New job',
   },
 };

@@ -2,7 +2,7 @@
 
 export const reference = {
   title: 'API',
-  about: 'Everything the dashboard and the command line can do, over HTTP: JSON in, JSON out.',
+  about: 'Everything the dashboard does, and every command that reads or changes jobs, messages, queues or users on a server, is also an operation of this API: JSON in, JSON out.',
   find: 'Find an operation', none: (words) => `Nothing fits “${words}”.`,
   dashboard: 'Dashboard', document: 'openapi.json', version: (version) => `Version ${version}`,
   failed: 'The description of the API could not be loaded.',

@@ -14,6 +14,6 @@ export const storage = {
 };
 
 export const audit = {
-  title: 'Audit', about: 'Who changed what, when and why. Entries are written with every change and never edited.', none: 'Nobody has changed anything yet.', noMatch: 'No entry matches.', who: 'Who', what: 'What, such as job.pause', target: 'Target',
-  columns: { at: 'When', who: 'Who', what: 'What', target: 'Target', change: 'Change', reason: 'Reason', from: 'From' }, nothing: 'nothing', more: (count) => `${count} more`, details: 'Details', before: 'Before', after: 'After', path: 'What', dialog: (what, target) => `${what} ${target}`, noChange: 'No values were recorded.', clear: 'Clear',
+  title: 'Audit', about: 'Who changed what, when and why. Entries are never edited.', none: 'Nobody has changed anything yet.', noMatch: 'No entry matches.', who: 'Who', what: 'What, such as job.pause', target: 'Target',
+  columns: { at: 'When', who: 'Who', what: 'What', target: 'Target', change: 'Change', reason: 'Reason', from: 'From' }, nothing: 'nothing', more: (count) => `${count} more`, details: 'Details', before: 'Before', after: 'After', path: 'What', identity: 'Identity', dialog: (what, target) => `${what} ${target}`, noChange: 'No values were recorded.', clear: 'Clear',
 };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual::client::PauseRequest;
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Admin, Context, Job, Occurrence};
 
 async fn report(_: Occurrence, context: Context) {
@@ -21,7 +21,7 @@ async fn show(admin: &Admin) {
 pub(crate) async fn main() -> punctual::Result<()> {
     let hour = Duration::from_secs(3_600);
     let rehearsal =
-        Rehearsal::start(|builder| builder.job(Job::cron("report", "0 * * * *"), report)).await?;
+        TestHarness::start(|builder| builder.job(Job::cron("report", "0 * * * *"), report)).await?;
     let admin = rehearsal.admin();
     show(&admin).await;
     rehearsal.advance(hour).await;

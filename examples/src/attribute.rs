@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Occurrence, State, job};
 
 #[derive(Clone)]
@@ -16,7 +16,7 @@ async fn open(occurrence: Occurrence, State(Office(name)): State<Office>) {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     let rehearsal =
-        Rehearsal::start(|builder| builder.state(Office("the office")).discover()).await?;
+        TestHarness::start(|builder| builder.state(Office("the office")).discover()).await?;
     rehearsal.advance(Duration::from_secs(26 * 3_600)).await;
     Ok(())
 }

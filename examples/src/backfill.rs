@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual::client::Backfill;
-use punctual::testing::{Rehearsal, START};
+use punctual::testing::{TestHarness, START};
 use punctual::{Job, Occurrence};
 
 async fn report(occurrence: Occurrence) {
@@ -14,7 +14,7 @@ async fn report(occurrence: Occurrence) {
 pub(crate) async fn main() -> punctual::Result<()> {
     let day = Duration::from_secs(24 * 3_600);
     let rehearsal =
-        Rehearsal::start(|builder| builder.job(Job::cron("report", "0 2 * * *"), report)).await?;
+        TestHarness::start(|builder| builder.job(Job::cron("report", "0 2 * * *"), report)).await?;
     let (admin, from) = (rehearsal.admin(), START - 3 * day);
     let dry = Backfill { dry_run: true, ..Backfill::default() };
     let planned = admin.backfill("report", from, START, &dry).await?;

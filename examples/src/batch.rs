@@ -1,7 +1,7 @@
 //! Messages that belong together, and what is sent when the last of them has ended.
 
-use punctual::model::{State, Terms};
-use punctual::testing::Rehearsal;
+use punctual::model::{MessageState, HandlerOptions};
+use punctual::testing::TestHarness;
 use punctual::{Context, Retry};
 
 async fn render(page: u32) -> Result<(), String> {
@@ -11,14 +11,14 @@ async fn render(page: u32) -> Result<(), String> {
 async fn bind(book: String, context: Context) -> punctual::Result<()> {
     let counts = context.batch_counts().await?;
     let count = |state| counts.get(&state).copied().unwrap_or(0);
-    println!("{book}: {} pages, {} missing", count(State::Done), count(State::Dead));
+    println!("{book}: {} pages, {} missing", count(MessageState::Done), count(MessageState::Dead));
     Ok(())
 }
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let once = Terms::new().retry(Retry::none());
-    let rehearsal = Rehearsal::start(|builder| {
+    let once = HandlerOptions::new().retry(Retry::none());
+    let rehearsal = TestHarness::start(|builder| {
         builder.handler_with("render", once, render).handler("bind", bind)
     })
     .await?;

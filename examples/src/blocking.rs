@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Cancellation, blocking};
 
 fn sum(last: u64, cancellation: Cancellation) -> Result<(), String> {
@@ -19,8 +19,8 @@ fn sum(last: u64, cancellation: Cancellation) -> Result<(), String> {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = Rehearsal::start(|builder| builder.handler("sum", blocking(sum))).await?;
-    let rehearsal = rehearsal.patience(Duration::from_secs(5));
+    let rehearsal = TestHarness::start(|builder| builder.handler("sum", blocking(sum))).await?;
+    let rehearsal = rehearsal.timeout(Duration::from_secs(5));
     rehearsal.publisher().publish("sum", &1_000).await?;
     rehearsal.run_due().await;
     Ok(())

@@ -1,7 +1,7 @@
 //! What follows a message: when it is done, when it is given up, or in any case.
 
-use punctual::model::Terms;
-use punctual::testing::Rehearsal;
+use punctual::model::HandlerOptions;
+use punctual::testing::TestHarness;
 use punctual::{Context, Retry};
 
 async fn fetch(page: String, context: Context) -> punctual::Result<()> {
@@ -23,8 +23,8 @@ async fn tell(what: String) {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let once = Terms::new().retry(Retry::none());
-    let rehearsal = Rehearsal::start(|builder| {
+    let once = HandlerOptions::new().retry(Retry::none());
+    let rehearsal = TestHarness::start(|builder| {
         let builder = builder.handler_with("fetch", once, fetch);
         builder.handler("translate", translate).handler("tell", tell)
     })

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Context, HandlerError};
 
 async fn import(pages: u32, context: Context) -> Result<(), HandlerError> {
@@ -20,7 +20,7 @@ async fn import(pages: u32, context: Context) -> Result<(), HandlerError> {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = Rehearsal::start(|builder| builder.handler("import", import)).await?;
+    let rehearsal = TestHarness::start(|builder| builder.handler("import", import)).await?;
     rehearsal.publisher().publish("import", &4).await?;
     rehearsal.advance(Duration::from_secs(60)).await;
     Ok(())

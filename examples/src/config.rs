@@ -1,7 +1,7 @@
 //! Cron expressions from a file or the environment, over those in the code; a wrong one keeps nothing from
 //! starting.
 
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Configuration, Job};
 
 #[tokio::main(flavor = "current_thread")]
@@ -12,7 +12,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
             "cleanup": {"CronExpression": "61 * * * *"}
         }}}}"#,
     )?;
-    let rehearsal = Rehearsal::start(|builder| {
+    let rehearsal = TestHarness::start(|builder| {
         builder
             .configure(file)
             .job(Job::cron("nightly-report", "0 2 * * *"), || async { println!("the report") })

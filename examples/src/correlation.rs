@@ -1,6 +1,6 @@
 //! The story a message belongs to goes on in what its handler publishes.
 
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Context, Publisher};
 
 async fn order(id: u32, context: Context, publisher: Publisher) -> punctual::Result<()> {
@@ -16,7 +16,7 @@ async fn mail(id: u32, context: Context) {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     let rehearsal =
-        Rehearsal::start(|builder| builder.handler("order", order).handler("mail", mail)).await?;
+        TestHarness::start(|builder| builder.handler("order", order).handler("mail", mail)).await?;
     rehearsal.publisher().publish("order", &7).correlation("basket 12").await?;
     rehearsal.run_due().await;
     Ok(())

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::Retry;
-use punctual::inspect::{MessageFilter, Page};
-use punctual::model::{State, Terms, Topic};
-use punctual::testing::Rehearsal;
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::{MessageState, HandlerOptions, Topic};
+use punctual::testing::TestHarness;
 
 static BANK_IS_OPEN: AtomicBool = AtomicBool::new(false);
 
@@ -19,19 +19,19 @@ async fn charge(order: u32) -> Result<(), &'static str> {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let once = Terms::new().retry(Retry::none());
-    let rehearsal = Rehearsal::start(|builder| builder.handler_with("charge", once, charge)).await?;
+    let once = HandlerOptions::new().retry(Retry::none());
+    let rehearsal = TestHarness::start(|builder| builder.handler_with("charge", once, charge)).await?;
     for order in 1..=3 {
         rehearsal.publisher().publish("charge", &order).await?;
     }
     rehearsal.run_due().await;
     let admin = rehearsal.admin();
-    for letter in admin.dead_letters(Page::first(2)).await?.rows {
+    for letter in admin.dead_letters(PageRequest::first(2)).await?.rows {
         println!("dead after {}: {}", letter.attempt, letter.error.as_deref().unwrap_or("-"));
     }
     BANK_IS_OPEN.store(true, Ordering::Relaxed);
     let topic = Some(Topic::new("charge")?);
-    let filter = MessageFilter { states: vec![State::Dead], topic, ..MessageFilter::default() };
+    let filter = MessageFilter { states: vec![MessageState::Dead], topic, ..MessageFilter::default() };
     println!("{} to send again", admin.count(&filter).await?.count);
     println!("{} sent", admin.redrive_all(filter, 100).await?.applied);
     rehearsal.run_due().await;

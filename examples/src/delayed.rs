@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual::Context;
-use punctual::testing::{Rehearsal, START};
+use punctual::testing::{TestHarness, START};
 
 async fn remind(about: String, context: Context) {
     println!("{}: {about}", context.started_at());
@@ -11,7 +11,7 @@ async fn remind(about: String, context: Context) {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = Rehearsal::start(|builder| builder.handler("remind", remind)).await?;
+    let rehearsal = TestHarness::start(|builder| builder.handler("remind", remind)).await?;
     let publisher = rehearsal.publisher();
     let hour = Duration::from_secs(3_600);
     publisher.publish("remind", "in a day").after(24 * hour).await?;

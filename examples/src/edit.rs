@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use punctual::Job;
 use punctual::policy::Edit;
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = Rehearsal::start(|builder| {
+    let rehearsal = TestHarness::start(|builder| {
         builder.job(Job::cron("report", "0 2 * * *"), || async { println!("the report") })
     })
     .await?;

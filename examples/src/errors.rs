@@ -3,7 +3,7 @@
 use std::io;
 use std::time::Duration;
 
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Context, HandlerError, Outcome};
 
 async fn pay(card: String, context: Context) -> Result<(), HandlerError> {
@@ -19,7 +19,7 @@ async fn pay(card: String, context: Context) -> Result<(), HandlerError> {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = Rehearsal::start(|builder| {
+    let rehearsal = TestHarness::start(|builder| {
         builder
             .handler("pay", pay)
             .on_error(|error: &io::Error| {

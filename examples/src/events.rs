@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Context, Event};
 
 async fn mail(_: String, context: Context) -> Result<(), &'static str> {
@@ -11,7 +11,7 @@ async fn mail(_: String, context: Context) -> Result<(), &'static str> {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = Rehearsal::start(|builder| {
+    let rehearsal = TestHarness::start(|builder| {
         let hook = |event: &Event| {
             if let Event::AttemptFailed { attempt, error: Some(error), .. } = event {
                 println!("at once: attempt {attempt}, {error}");
@@ -44,5 +44,6 @@ pub(crate) async fn main() -> punctual::Result<()> {
 // counted: attempt.failed 1
 // counted: attempt.timed_out 0
 // counted: attempt.yielded 0
+// counted: attempt.lost 0
 // counted: attempt.error_after_settle 0
 // counted: attempt.progressed 0

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     let tell = async |what: String| println!("{what}");
-    let rehearsal = Rehearsal::start(|builder| builder.handler("tell", tell)).await?;
+    let rehearsal = TestHarness::start(|builder| builder.handler("tell", tell)).await?;
     let (minute, publisher) = (Duration::from_secs(60), rehearsal.publisher());
     for (what, useful) in [("the train leaves", minute), ("the market is on", 60 * minute)] {
         publisher.publish("tell", what).after(minute).expires_after(useful).await?;

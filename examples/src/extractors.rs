@@ -1,7 +1,7 @@
 //! What a handler may take besides its payload, and an extractor of one's own.
 
 use punctual::model::{Key, Topic};
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Context, FromContext, HandlerError};
 
 /// The customer a message belongs to, by its header.
@@ -21,7 +21,7 @@ async fn welcome(name: String, Tenant(tenant): Tenant, key: Option<Key>, topic: 
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = Rehearsal::start(|builder| builder.handler("welcome", welcome)).await?;
+    let rehearsal = TestHarness::start(|builder| builder.handler("welcome", welcome)).await?;
     let publisher = rehearsal.publisher();
     publisher.publish("welcome", "Ada").header("tenant", "acme").key("customer 12").await?;
     publisher.publish("welcome", "Bob").header("tenant", "corner").await?;

@@ -1,12 +1,12 @@
 //! How a process is, for orchestrators and for people, with stable keys.
 
 use punctual::Job;
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     for cron in ["0 3 * * *", "every full moon"] {
-        let rehearsal = Rehearsal::start(|builder| {
+        let rehearsal = TestHarness::start(|builder| {
             let job = Job::cron("report", "0 2 * * *");
             builder.job(job, || async { println!("the report") }).cron_override("report", cron)
         })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use punctual::State;
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use tokio::sync::Semaphore;
 
 /// Where a handler waits for the outside world.
@@ -21,7 +21,7 @@ async fn send(to: String, State(door): State<Door>) {
 pub(crate) async fn main() -> punctual::Result<()> {
     let door = Door::new(Semaphore::new(0));
     let rehearsal =
-        Rehearsal::start(|builder| builder.state(door.clone()).handler("send", send)).await?;
+        TestHarness::start(|builder| builder.state(door.clone()).handler("send", send)).await?;
     for to in ["ada", "bob", "cleo"] {
         rehearsal.publisher().publish("send", to).limit("smtp", 2).await?;
     }

@@ -1,7 +1,7 @@
 //! Something around every publish and every attempt.
 
 use async_trait::async_trait;
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{
     Context, HandlerResult, Message, Middleware, NextHandle, NextPublish, Result,
 };
@@ -26,7 +26,7 @@ impl Middleware for Post {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> Result<()> {
-    let rehearsal = Rehearsal::start(|builder| {
+    let rehearsal = TestHarness::start(|builder| {
         builder.middleware(Post).handler("mail", async |to: String| println!("to {to}"))
     })
     .await?;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Context, Job, Misfire, Occurrence};
 
 async fn report(occurrence: Occurrence, context: Context) {
@@ -20,7 +20,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
         ("skip to next", Misfire::skip_to_next()),
     ] {
         let job = Job::cron("report", "0 * * * *").misfire(misfire);
-        let rehearsal = Rehearsal::start(|builder| builder.job(job, report)).await?;
+        let rehearsal = TestHarness::start(|builder| builder.job(job, report)).await?;
         // An outage: the clock moves, and nothing happens meanwhile.
         rehearsal.clock().advance(Duration::from_secs(3 * 3_600 + 1_800));
         println!("{name}:");

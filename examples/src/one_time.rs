@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use punctual::Context;
 use punctual::model::Key;
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 
 async fn remind(order: Key, context: Context) {
     println!("{}: please pay order {order}", context.started_at());
@@ -12,7 +12,7 @@ async fn remind(order: Key, context: Context) {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = Rehearsal::start(|builder| builder.handler("payment-reminder", remind)).await?;
+    let rehearsal = TestHarness::start(|builder| builder.handler("payment-reminder", remind)).await?;
     let (jobs, hour) = (rehearsal.jobs(), Duration::from_secs(3_600));
     jobs.once("payment-reminder").key("7").after(3 * hour).await?;
     jobs.once("payment-reminder").key("8").after(3 * hour).await?;

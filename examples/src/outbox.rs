@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use punctual::model::State;
-use punctual::inspect::{MessageFilter, Page};
+use punctual::model::MessageState;
+use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::{Inspect, Publisher, Punctual};
 use punctual_sqlite::{SqliteOutbox, SqliteStorage};
 use rusqlite::{Connection, TransactionBehavior};
@@ -36,8 +36,8 @@ async fn run() -> Result<(), Failure> {
         println!("not placed: {error}");
     }
 
-    let filter = MessageFilter { states: vec![State::Pending], ..MessageFilter::default() };
-    for record in storage.messages(filter, Page::first(10)).await?.rows {
+    let filter = MessageFilter { states: vec![MessageState::Pending], ..MessageFilter::default() };
+    for record in storage.messages(filter, PageRequest::first(10)).await?.rows {
         println!("waiting: {} {}", record.message.topic, record.message.body.read::<i64>()?);
     }
     Ok(())

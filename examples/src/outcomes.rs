@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Context, Outcome};
 
 async fn act(what: String, context: Context) -> Result<Outcome, String> {
@@ -21,7 +21,7 @@ async fn act(what: String, context: Context) -> Result<Outcome, String> {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = Rehearsal::start(|builder| builder.handler("act", act)).await?;
+    let rehearsal = TestHarness::start(|builder| builder.handler("act", act)).await?;
     for what in ["done", "retry", "snooze", "discard", "cancel", "fail"] {
         rehearsal.publisher().publish("act", what).await?;
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Context, Job, Occurrence, Overlap, State};
 use tokio::sync::Semaphore;
 
@@ -27,8 +27,8 @@ pub(crate) async fn main() -> punctual::Result<()> {
         let door = Door::new(Semaphore::new(0));
         let job = Job::cron("sync", "0 * * * *").overlap(overlap);
         let rehearsal =
-            Rehearsal::start(|builder| builder.state(door.clone()).job(job, sync)).await?;
-        let rehearsal = rehearsal.patience(Duration::ZERO);
+            TestHarness::start(|builder| builder.state(door.clone()).job(job, sync)).await?;
+        let rehearsal = rehearsal.timeout(Duration::ZERO);
         // The first run is still there when the next two are due.
         rehearsal.advance(Duration::from_secs(3 * 3_600 + 600)).await;
         door.add_permits(3);

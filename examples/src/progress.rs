@@ -1,6 +1,6 @@
 //! A handler says how far it is, and writes lines that stay with the execution.
 
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Context, Event};
 
 async fn pack(boxes: u8, context: Context) {
@@ -12,7 +12,7 @@ async fn pack(boxes: u8, context: Context) {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = Rehearsal::start(|builder| {
+    let rehearsal = TestHarness::start(|builder| {
         let told = |event: &Event| {
             if let Event::AttemptProgressed { percent, note, .. } = event {
                 println!("{} %, {note}", percent.unwrap_or(0));

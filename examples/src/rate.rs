@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual::Context;
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 
 async fn send(to: u32, context: Context) {
     let seconds = context.started_at().strftime("%M:%S");
@@ -12,7 +12,7 @@ async fn send(to: u32, context: Context) {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = Rehearsal::start(|builder| builder.handler("send", send)).await?;
+    let rehearsal = TestHarness::start(|builder| builder.handler("send", send)).await?;
     let minute = Duration::from_secs(60);
     for to in 1..=5 {
         rehearsal.publisher().publish("send", &to).rate("smtp", 2, minute).await?;

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use punctual::Retry;
-use punctual::model::Terms;
-use punctual::testing::Rehearsal;
+use punctual::model::HandlerOptions;
+use punctual::testing::TestHarness;
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     let hour = Duration::from_secs(3_600);
-    let terms = Terms::new().retry(Retry::intervals([hour; 6]));
-    let rehearsal = Rehearsal::start(|builder| {
-        builder.handler_with("dunning", terms, async |_: String| Err::<(), _>("still not paid"))
+    let handler_options = HandlerOptions::new().retry(Retry::intervals([hour; 6]));
+    let rehearsal = TestHarness::start(|builder| {
+        builder.handler_with("dunning", handler_options, async |_: String| Err::<(), _>("still not paid"))
     })
     .await?;
     rehearsal.publisher().publish("dunning", "invoice 7").await?;

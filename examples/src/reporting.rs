@@ -1,7 +1,7 @@
 //! A handler that must report: a silent success is not believed.
 
-use punctual::model::Terms;
-use punctual::testing::Rehearsal;
+use punctual::model::HandlerOptions;
+use punctual::testing::TestHarness;
 use punctual::{Context, Retry, must_report};
 
 async fn import(file: String, context: Context) {
@@ -14,8 +14,8 @@ async fn import(file: String, context: Context) {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let once = Terms::new().retry(Retry::none());
-    let rehearsal = Rehearsal::start(|builder| {
+    let once = HandlerOptions::new().retry(Retry::none());
+    let rehearsal = TestHarness::start(|builder| {
         builder.handler_with("import", once, must_report(import))
     })
     .await?;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use punctual::model::Terms;
-use punctual::testing::Rehearsal;
+use punctual::model::HandlerOptions;
+use punctual::testing::TestHarness;
 use punctual::{Context, Retry};
 
 async fn charge(order: u32, context: Context) -> Result<(), String> {
@@ -14,9 +14,9 @@ async fn charge(order: u32, context: Context) -> Result<(), String> {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     let waits = [10, 60].map(Duration::from_secs);
-    let terms = Terms::new().retry(Retry::intervals(waits));
+    let handler_options = HandlerOptions::new().retry(Retry::intervals(waits));
     let rehearsal =
-        Rehearsal::start(|builder| builder.handler_with("charge", terms, charge)).await?;
+        TestHarness::start(|builder| builder.handler_with("charge", handler_options, charge)).await?;
     rehearsal.publisher().publish("charge", &7).await?;
     rehearsal.advance(Duration::from_secs(70)).await;
     rehearsal.publisher().publish("charge", &8).await?;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual::Context;
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 
 async fn book(entry: u32, context: Context) -> punctual::Result<()> {
     println!("entry {entry}, beside {}", context.others_running().await?);
@@ -12,7 +12,7 @@ async fn book(entry: u32, context: Context) -> punctual::Result<()> {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let one = Rehearsal::start(|builder| builder.serial_queue("ledger").handler("book", book));
+    let one = TestHarness::start(|builder| builder.serial_queue("ledger").handler("book", book));
     let one = one.await?;
     let two = one.another(|builder| builder.serial_queue("ledger").handler("book", book)).await?;
     for entry in 1..=4 {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Builder, Context};
 
 async fn work(what: String, context: Context) -> Result<(), String> {
@@ -22,7 +22,7 @@ fn application(builder: Builder) -> Builder {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let old = Rehearsal::start(application).await?;
+    let old = TestHarness::start(application).await?;
     for what in ["short", "long"] {
         old.publisher().publish("work", what).await?;
     }
@@ -40,7 +40,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
 // Output:
 // short: attempt 1
 // long: attempt 1
-// stopped; 1 attempt was interrupted and given back
+// stopped; 1 attempt was interrupted
 // long: attempt 1
 // attempt 1 succeeded
 // attempt 1 released

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Punctual, State};
 
 #[derive(Clone, Default)]
@@ -17,7 +17,7 @@ async fn deliver(boxes: u64, State(stock): State<Stock>) {
 pub(crate) async fn main() -> punctual::Result<()> {
     let stock = Stock::default();
     let rehearsal =
-        Rehearsal::start(|builder| builder.state(stock.clone()).handler("deliver", deliver));
+        TestHarness::start(|builder| builder.state(stock.clone()).handler("deliver", deliver));
     let rehearsal = rehearsal.await?;
     for boxes in [3, 4] {
         rehearsal.publisher().publish("deliver", &boxes).await?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Outcome, State};
 use punctual_tower::layered;
 use tokio::sync::Semaphore;
@@ -23,7 +23,7 @@ async fn call(number: u32, State(door): State<Door>) {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     let (door, minute) = (Door::new(Semaphore::new(0)), Duration::from_secs(60));
-    let rehearsal = Rehearsal::start(|builder| {
+    let rehearsal = TestHarness::start(|builder| {
         builder
             .middleware(layered(ServiceBuilder::new().load_shed().concurrency_limit(1)))
             .on_error(move |_: &Overloaded| Some(Outcome::Snooze(minute)))

@@ -1,7 +1,7 @@
 //! One attempt of one handler in a unit test, without a queue.
 
 use punctual::State;
-use punctual::handler::Trial;
+use punctual::handler::HandlerTest;
 
 async fn charge(order: u64, State(limit): State<u64>) -> Result<(), String> {
     if order > limit { Err(format!("order {order} is too large")) } else { Ok(()) }
@@ -10,7 +10,7 @@ async fn charge(order: u64, State(limit): State<u64>) -> Result<(), String> {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     for order in [7, 700] {
-        let tried = Trial::new().state(100_u64).payload(&order).run(charge).await?;
+        let tried = HandlerTest::new().state(100_u64).payload(&order).run(charge).await?;
         println!("{:?}", tried.report);
     }
     Ok(())

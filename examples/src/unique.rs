@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use punctual::client::Published;
-use punctual::testing::Rehearsal;
+use punctual::client::PublishResult;
+use punctual::testing::TestHarness;
 
-fn tell(what: &str, published: Published) {
+fn tell(what: &str, published: PublishResult) {
     let word = if published.duplicate_of.is_some() { "a duplicate" } else { "accepted" };
     println!("{what}: {word}");
 }
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = Rehearsal::start(|builder| builder.handler("sync", async |(): ()| {})).await?;
+    let rehearsal = TestHarness::start(|builder| builder.handler("sync", async |(): ()| {})).await?;
     let publisher = rehearsal.publisher();
     let (minute, hour) = (Duration::from_secs(60), Duration::from_secs(3_600));
     let sync = || publisher.publish("sync", &()).unique("customer 12");

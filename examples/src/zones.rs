@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual::jiff::Timestamp;
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Error, Job, Occurrence};
 
 async fn tell(occurrence: Occurrence) {
@@ -15,7 +15,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
     // On the 29th of March 2026, Warsaw has no 02:30.
     let begin: Timestamp = "2026-03-29T00:00:00Z".parse().map_err(|_| Error::invalid("no instant"))?;
     let job = Job::cron("night", "30 2 * * *").zone("Europe/Warsaw");
-    let rehearsal = Rehearsal::start_at(begin, |builder| builder.job(job, tell)).await?;
+    let rehearsal = TestHarness::start_at(begin, |builder| builder.job(job, tell)).await?;
     rehearsal.advance(Duration::from_secs(25 * 3_600)).await;
     Ok(())
 }

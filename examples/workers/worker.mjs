@@ -5,11 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 const { PUNCTUAL_URL: url = 'http://127.0.0.1:8080', PUNCTUAL_QUEUE: queue = 'node', PUNCTUAL_TOKEN: token } = process.env;
 const lease = Number(process.env.PUNCTUAL_LEASE ?? 30);
 const worker = randomUUID(); // new at every start
-let stopping = false;
+const stopping = new AbortController();
 
-async function call(path, body = {}) {
+async function call(path, body = {}, until = []) {
   const headers = { 'content-type': 'application/json', ...(token ? { authorization: `Bearer ${token}` } : {}) };
-  const request = { method: 'POST', headers, body: JSON.stringify({ worker, ...body }), signal: AbortSignal.timeout(90_000) };
+  const request = { method: 'POST', headers, body: JSON.stringify({ worker, ...body }), signal: AbortSignal.any([AbortSignal.timeout(90_000), ...until]) };
   const answer = await fetch(`${url}/api/v1/work/${path}`, request);
   const text = await answer.text();
   if (!answer.ok) throw new Error(`${answer.status}: ${text}`);
@@ -51,12 +51,13 @@ async function handle(item) {
   console.log(item.message.topic, ended.outcome, state);
 }
 
-process.on('SIGTERM', () => { stopping = true; });
-while (!stopping) {
-  try {
-    const { items } = await call('claim', { queue, lease: `${lease}s`, wait: '20s' });
+process.on('SIGTERM', () => stopping.abort());
+while (!stopping.signal.aborted) {
+  try { // a stop ends the wait; the server gives back what it claims for nobody
+    const { items } = await call('claim', { queue, lease: `${lease}s`, wait: '20s' }, [stopping.signal]);
     for (const item of items) await handle(item);
   } catch (error) { // the server is away: try again
+    if (stopping.signal.aborted) break;
     console.log(`no answer: ${error.message}`);
     await sleep(1_000);
   }

@@ -7,6 +7,15 @@ QUEUE = os.environ.get("PUNCTUAL_QUEUE", "python")
 LEASE = float(os.environ.get("PUNCTUAL_LEASE", "30"))
 WORKER = str(uuid.uuid4())  # new at every start
 stopping = threading.Event()
+claiming = False  # nothing is held while it waits for work
+
+class Stopped(Exception):
+    pass
+
+def stop(*_):
+    stopping.set()
+    if claiming:
+        raise Stopped  # ends the wait; the server gives back what it claims for nobody
 
 def call(path, **body):
     headers = {"Content-Type": "application/json"}
@@ -59,10 +68,20 @@ def handle(item):
     attempt.over.set()
     print(attempt.topic, ended["outcome"], call("settle", **attempt.held, **ended)["state"], flush=True)
 
-signal.signal(signal.SIGTERM, lambda *_: stopping.set())
+def claim():
+    global claiming
+    claiming = True
+    try:
+        return [] if stopping.is_set() else call("claim", queue=QUEUE, lease=f"{LEASE}s", wait="20s")["items"]
+    except Stopped:
+        return []
+    finally:
+        claiming = False
+
+signal.signal(signal.SIGTERM, stop)
 while not stopping.is_set():
     try:
-        for item in call("claim", queue=QUEUE, lease=f"{LEASE}s", wait="20s")["items"]:
+        for item in claim():
             handle(item)
     except OSError as error:  # the server is away: try again
         print(f"no answer: {error}", flush=True)

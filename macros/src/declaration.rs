@@ -2,7 +2,7 @@
 //! said, not only the first.
 
 use proc_macro2::{Span, TokenStream};
-use punctual_schedule::{Cron, Interval, Reach, Spread, Zone, near_words, parse_duration};
+use punctual_schedule::{Cron, Interval, Spread, SpreadLimit, Zone, near_words, parse_duration};
 use quote::quote;
 
 use crate::options::Options;
@@ -12,6 +12,7 @@ use crate::value::{Value, spelled};
 const MISFIRES: [&str; 4] = ["fire_now", "fire_once", "fire_all", "skip_to_next"];
 const OVERLAPS: [&str; 4] = ["skip", "queue_one", "allow", "cancel_running"];
 const ON_TIMEOUT: [(&str, &str); 2] = [("retry", "Retry"), ("fail", "Fail")];
+const WHEN_INTERRUPTED: [(&str, &str); 2] = [("again", "Again"), ("lost", "Lost")];
 
 /// Calls that were made, and mistakes that were found on the way.
 #[derive(Default)]
@@ -51,6 +52,7 @@ pub(crate) fn job(options: &mut Options) -> syn::Result<TokenStream> {
     calls.add(overlap(options));
     calls.add(retry(options));
     calls.add(on_timeout(options));
+    calls.add(when_interrupted(options));
     calls.add(spread(options));
     calls.add(with(options, "timeout", |value| {
         let length = value.length("timeout")?;
@@ -267,6 +269,17 @@ fn on_timeout(options: &mut Options) -> syn::Result<Option<TokenStream>> {
     })
 }
 
+fn when_interrupted(options: &mut Options) -> syn::Result<Option<TokenStream>> {
+    with(options, "when_interrupted", |value| {
+        let words = WHEN_INTERRUPTED.map(|(word, _)| word);
+        let word = choice(value, "when_interrupted", &words)?;
+        let variant =
+            WHEN_INTERRUPTED.iter().find(|(known, _)| *known == word).map_or("Again", |(_, v)| v);
+        let variant = syn::Ident::new(variant, value.span());
+        Ok(quote!(.when_interrupted(::punctual::model::WhenInterrupted::#variant)))
+    })
+}
+
 fn spread(options: &mut Options) -> syn::Result<Option<TokenStream>> {
     with(options, "spread", |value| {
         let spread: Spread =
@@ -286,12 +299,14 @@ fn spread(options: &mut Options) -> syn::Result<Option<TokenStream>> {
     })
 }
 
-fn reached(reach: Reach) -> TokenStream {
+fn reached(reach: SpreadLimit) -> TokenStream {
     match reach {
-        Reach::Length(length) => {
+        SpreadLimit::Length(length) => {
             let length = spelled(length);
-            quote!(::punctual::schedule::Reach::Length(#length))
+            quote!(::punctual::schedule::SpreadLimit::Length(#length))
         }
-        Reach::Percent(percent) => quote!(::punctual::schedule::Reach::Percent(#percent)),
+        SpreadLimit::Percent(percent) => {
+            quote!(::punctual::schedule::SpreadLimit::Percent(#percent))
+        }
     }
 }

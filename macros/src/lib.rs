@@ -38,6 +38,7 @@ use proc_macro::TokenStream;
 /// | `attempts` | a number | how often in all, the first included |
 /// | `timeout` | `"30m"` | how long a run may take |
 /// | `on_timeout` | `"retry"`, `"fail"` | what too long leads to |
+/// | `when_interrupted` | `"again"`, `"lost"` | whether a run that a crash or a shutdown has cut off is run again |
 /// | `queue` | a name | the line its messages wait in |
 /// | `priority` | 0 to 9 | how urgent they are |
 /// | `spread` (or `jitter`) | `"stable 30s"`, `"random 10%"` | spreads the starts of runs |

@@ -12,7 +12,7 @@ use syn::{Ident, Token};
 use crate::value::Value;
 
 /// Every option there is.
-const KNOWN: [&str; 27] = [
+const KNOWN: [&str; 28] = [
     "name",
     "cron",
     "zone",
@@ -32,6 +32,7 @@ const KNOWN: [&str; 27] = [
     "attempts",
     "timeout",
     "on_timeout",
+    "when_interrupted",
     "queue",
     "priority",
     "spread",

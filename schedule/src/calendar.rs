@@ -59,7 +59,7 @@ pub enum DayRule {
     },
 }
 
-const NAME_LENGTH_MAX: usize = 100;
+const NAME_LEN_MAX: usize = 100;
 const RULES_MAX: usize = 1_000;
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
@@ -71,7 +71,7 @@ impl Calendar {
         rules: impl IntoIterator<Item = DayRule>,
     ) -> Result<Calendar, ScheduleError> {
         let rules: Vec<DayRule> = rules.into_iter().take(RULES_MAX + 1).collect();
-        let problem = if name.trim().is_empty() || name.len() > NAME_LENGTH_MAX {
+        let problem = if name.trim().is_empty() || name.len() > NAME_LEN_MAX {
             "a name has 1 to 100 bytes"
         } else if name.chars().any(char::is_control) {
             "a name has no control characters"
@@ -247,7 +247,7 @@ impl From<Calendar> for CalendarForm {
 fn refuse(part: &'static str, text: &str, problem: &str) -> ScheduleError {
     ScheduleError::Part {
         part,
-        text: text.chars().take(NAME_LENGTH_MAX).collect(),
+        text: text.chars().take(NAME_LEN_MAX).collect(),
         problem: problem.to_owned(),
     }
 }

@@ -9,16 +9,16 @@ use jiff::{SignedDuration, Span, SpanRelativeTo};
 
 use super::error::ScheduleError;
 
-const TEXT_LENGTH_MAX: usize = 100;
+const TEXT_LEN_MAX: usize = 100;
 
 /// Reads a duration above zero in jiff's friendly or in ISO 8601 spelling.
 pub fn parse_duration(text: &str) -> Result<Duration, ScheduleError> {
     let refuse = |problem: &str| {
-        let text = text.chars().take(TEXT_LENGTH_MAX).collect();
+        let text = text.chars().take(TEXT_LEN_MAX).collect();
         let problem = problem.to_owned();
         Err(ScheduleError::Duration { text, problem })
     };
-    if text.len() > TEXT_LENGTH_MAX {
+    if text.len() > TEXT_LEN_MAX {
         return refuse("is too long, write one such as 90s, 5m or 1h 30m");
     }
     let Ok(span) = text.trim().parse::<Span>() else {

@@ -28,6 +28,6 @@ pub use hash::stable_hash;
 pub use interval::Interval;
 pub use near_names::near_words;
 pub use schedule::Schedule;
-pub use spread::{Reach, Spread};
+pub use spread::{Spread, SpreadLimit};
 pub use text::TextDefaults;
 pub use zone::Zone;

@@ -31,7 +31,7 @@ pub(super) fn near_names(name: &str) -> Vec<String> {
 /// assert_eq!(near_words("timout", ["timeout", "topic"]), ["timeout"]);
 /// ```
 pub fn near_words<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
-    let wanted: String = wanted.chars().take(WORD_LENGTH_MAX).collect::<String>().to_lowercase();
+    let wanted: String = wanted.chars().take(WORD_LEN_MAX).collect::<String>().to_lowercase();
     let near = known.into_iter().filter_map(|word| {
         let distance = distance(&wanted, &word.to_lowercase());
         (distance <= 2 && distance < wanted.chars().count()).then_some((distance, word))
@@ -42,7 +42,7 @@ pub fn near_words<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) ->
 }
 
 /// More letters than any known word has.
-const WORD_LENGTH_MAX: usize = 100;
+const WORD_LEN_MAX: usize = 100;
 
 /// How many letters must be added, dropped or replaced.
 fn distance(a: &str, b: &str) -> usize {

@@ -23,14 +23,14 @@ pub enum Spread {
     #[default]
     None,
     /// The same delay for all runs of a schedule, drawn from its key.
-    Stable(Reach),
+    Stable(SpreadLimit),
     /// A delay of its own for every run, drawn from key and planned time.
-    Random(Reach),
+    Random(SpreadLimit),
 }
 
 /// How far a spread may reach; delays stay below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Reach {
+pub enum SpreadLimit {
     /// A length of time.
     Length(Duration),
     /// A share of the time to the next occurrence, 1 to 100.
@@ -50,10 +50,10 @@ impl Spread {
         let room = next
             .map(|next| Duration::try_from(next.duration_since(nominal)).unwrap_or(Duration::ZERO));
         let length = match (reach, room) {
-            (Reach::Length(length), Some(room)) => (*length).min(room),
-            (Reach::Length(length), None) => *length,
-            (Reach::Percent(percent), Some(room)) => room / 100 * u32::from(*percent),
-            (Reach::Percent(_), None) => Duration::ZERO,
+            (SpreadLimit::Length(length), Some(room)) => (*length).min(room),
+            (SpreadLimit::Length(length), None) => *length,
+            (SpreadLimit::Percent(percent), Some(room)) => room / 100 * u32::from(*percent),
+            (SpreadLimit::Percent(_), None) => Duration::ZERO,
         };
         match u64::try_from(length.as_millis()) {
             Ok(0) => Duration::ZERO,
@@ -79,14 +79,14 @@ impl FromStr for Spread {
     }
 }
 
-impl FromStr for Reach {
+impl FromStr for SpreadLimit {
     type Err = ScheduleError;
 
-    fn from_str(text: &str) -> Result<Reach, ScheduleError> {
+    fn from_str(text: &str) -> Result<SpreadLimit, ScheduleError> {
         match text.trim().strip_suffix('%').map(str::parse) {
-            Some(Ok(percent @ 1..=100)) => Ok(Reach::Percent(percent)),
+            Some(Ok(percent @ 1..=100)) => Ok(SpreadLimit::Percent(percent)),
             Some(_) => Err(refuse(text, "a percentage lies between 1% and 100%")),
-            None => Ok(Reach::Length(parse_duration(text)?)),
+            None => Ok(SpreadLimit::Length(parse_duration(text)?)),
         }
     }
 }
@@ -101,11 +101,11 @@ impl fmt::Display for Spread {
     }
 }
 
-impl fmt::Display for Reach {
+impl fmt::Display for SpreadLimit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reach::Length(length) => out.write_str(&format_duration(*length)),
-            Reach::Percent(percent) => write!(out, "{percent}%"),
+            SpreadLimit::Length(length) => out.write_str(&format_duration(*length)),
+            SpreadLimit::Percent(percent) => write!(out, "{percent}%"),
         }
     }
 }
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const MINUTE: Reach = Reach::Length(Duration::from_secs(60));
+    const MINUTE: SpreadLimit = SpreadLimit::Length(Duration::from_secs(60));
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -195,11 +195,11 @@ mod tests {
         fn never_reaches_the_next_occurrence(key in any::<u32>(), length in 1_u64..100_000, percent in 1_u8..=100, period in 0_i64..100_000) {
             let key = key.to_string();
             let (nominal, next) = (at(1_000_000), at(1_000_000 + period));
-            for reach in [Reach::Length(Duration::from_millis(length)), Reach::Percent(percent)] {
+            for reach in [SpreadLimit::Length(Duration::from_millis(length)), SpreadLimit::Percent(percent)] {
                 for spread in [Spread::Stable(reach), Spread::Random(reach)] {
                     let offset = spread.offset(&key, nominal, Some(next));
                     prop_assert!(offset.is_zero() || nominal + offset < next);
-                    if let Reach::Length(length) = reach {
+                    if let SpreadLimit::Length(length) = reach {
                         prop_assert!(offset < length);
                         prop_assert!(spread.offset(&key, nominal, None) < length);
                     }

@@ -66,12 +66,20 @@ impl Schedule {
                 format!("{}, {zone} time; {note}", cron.describe())
             }
             Rule::Cron { cron, zone } => format!("{}, {zone} time", cron.describe()),
-            Rule::Every(interval) => format!(
-                "every {}, counted from {}{}, whatever the clocks do",
-                format_duration(interval.every()),
-                interval.anchor(),
-                if interval.follows_last_run() { " and anew from each late run" } else { "" }
-            ),
+            Rule::Every(interval) => {
+                let every = format_duration(interval.every());
+                // Nobody chose the epoch, and a reader need not know it.
+                let anchor = match interval.anchor() {
+                    anchor if anchor == Timestamp::UNIX_EPOCH => String::new(),
+                    anchor => format!(", counted from {anchor}"),
+                };
+                let anew = if interval.follows_last_run() {
+                    ", counted anew from each late run"
+                } else {
+                    ""
+                };
+                format!("every {every}{anchor}{anew}")
+            }
             Rule::Once(at) => format!("once, at {at}"),
         };
         let bounds = [
@@ -86,20 +94,21 @@ impl Schedule {
     }
 }
 
-/// The canonical text of the rule, which [`Schedule::parse`] reads; bounds and
-/// calendars are not part of it.
+/// The canonical text of the rule, which [`Schedule::parse`] reads with the default anchor; bounds and
+/// calendars are not part of it. An interval that counts from the epoch does not name it.
 impl fmt::Display for Schedule {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.rule {
             Rule::Cron { cron, zone } => write!(out, "{cron} in {zone}"),
             Rule::Every(interval) => {
-                write!(
-                    out,
-                    "every {} from {}",
-                    format_duration(interval.every()),
-                    interval.anchor()
-                )?;
-                if interval.follows_last_run() { write!(out, " or last run") } else { Ok(()) }
+                write!(out, "every {}", format_duration(interval.every()))?;
+                let from = Some(interval.anchor()).filter(|at| *at != Timestamp::UNIX_EPOCH);
+                match (from, interval.follows_last_run()) {
+                    (None, false) => Ok(()),
+                    (None, true) => write!(out, " from last run"),
+                    (Some(at), false) => write!(out, " from {at}"),
+                    (Some(at), true) => write!(out, " from {at} or last run"),
+                }
             }
             Rule::Once(at) => write!(out, "at {at}"),
         }

@@ -22,7 +22,7 @@ use super::near_names::near_names;
 pub struct Zone(TimeZone);
 
 /// The longest accepted name, in bytes; the database stays below half of it.
-const NAME_LENGTH_MAX: usize = 100;
+const NAME_LEN_MAX: usize = 100;
 
 impl Zone {
     /// Coordinated universal time, the default everywhere.
@@ -32,7 +32,7 @@ impl Zone {
 
     /// Looks a zone up by its IANA name, in any case.
     pub fn named(name: &str) -> Result<Zone, ScheduleError> {
-        if name.len() > NAME_LENGTH_MAX {
+        if name.len() > NAME_LEN_MAX {
             let start: String = name.chars().take(20).collect();
             return Err(unknown(&format!("{start}…"), Vec::new()));
         }

@@ -3,18 +3,21 @@
 //! seconds, in bounded steps; health, the overview, `doctor`, metrics and events all speak of the same facts.
 
 mod failing_jobs;
+mod refused_configurations;
 mod waiting_queues;
 mod watch;
 
-use std::sync::{Arc, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use punctual::{Event, Result};
+use punctual::Result;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 pub(crate) use failing_jobs::FailingJob;
+pub(crate) use refused_configurations::{Refused, configuration_refused};
 pub(crate) use watch::follow;
 
 use crate::app::App;
@@ -22,7 +25,7 @@ use crate::webhooks::{self, Webhook};
 
 /// How long what was found holds.
 const AGE: Duration = Duration::from_secs(5);
-/// How many deliveries in a row must have failed before a webhook is an alert; one alone is tried again soon.
+/// How many attempts in a row must have failed before a webhook is an alert; one alone is tried again soon.
 const WEBHOOK_FAILURES_MIN: u32 = 2;
 /// The most names that a sentence about many things has.
 const NAMES_MAX: usize = 3;
@@ -84,8 +87,8 @@ impl AlertKind {
         }
     }
 
-    /// Returns the sentence about several things of a kind.
-    fn many(self, count: usize, names: &str) -> String {
+    /// Returns the sentence about several things of a kind, whose count may say "or more".
+    fn many(self, count: &str, names: &str) -> String {
         match self {
             Self::JobFailing => format!("{count} jobs fail: {names}"),
             Self::QueueWithoutWorker => format!("no process works on {count} queues: {names}"),
@@ -132,6 +135,8 @@ pub(crate) struct AlertView {
     pub(crate) text: String,
     /// How many things it is about.
     pub(crate) count: usize,
+    /// Whether it may be about more: not everything was looked at.
+    pub(crate) more: bool,
     /// The first of them: jobs, queues or ids of webhooks.
     pub(crate) subjects: Vec<String>,
     /// What to do about it.
@@ -142,7 +147,8 @@ impl AlertView {
     /// An alert about the process itself.
     pub(crate) fn of_server(text: &str) -> Self {
         let kind = AlertKind::Server;
-        Self { kind, text: text.to_owned(), count: 1, subjects: Vec::new(), fix: kind.fix() }
+        let (text, subjects) = (text.to_owned(), Vec::new());
+        Self { kind, text, count: 1, more: false, subjects, fix: kind.fix() }
     }
 }
 
@@ -153,6 +159,10 @@ pub(crate) struct Alerts {
     pub(crate) list: Vec<Alert>,
     /// The jobs that fail, those first that failed most often.
     pub(crate) failing: Vec<FailingJob>,
+    /// Whether more jobs may fail than were looked at.
+    pub(crate) more_failing: bool,
+    /// When each job last succeeded, as far as known.
+    pub(crate) successes: BTreeMap<String, Timestamp>,
 }
 
 impl Alerts {
@@ -162,10 +172,12 @@ impl Alerts {
             .chunk_by(|one, other| one.kind == other.kind)
             .filter_map(|of_kind| {
                 let (first, count) = (of_kind.first()?, of_kind.len());
-                let text = if count == 1 { first.text.clone() } else { together(of_kind) };
+                let more = first.kind == AlertKind::JobFailing && self.more_failing;
+                let text = if count == 1 { first.text.clone() } else { together(of_kind, more) };
                 let subjects = of_kind.iter().filter_map(|alert| alert.subject.clone());
                 let subjects = subjects.take(NAMES_MAX).collect();
-                Some(AlertView { kind: first.kind, text, count, subjects, fix: first.kind.fix() })
+                let fix = first.kind.fix();
+                Some(AlertView { kind: first.kind, text, count, more, subjects, fix })
             })
             .collect()
     }
@@ -176,40 +188,19 @@ impl Alerts {
     }
 }
 
-fn together(of_kind: &[Alert]) -> String {
+/// Returns the sentence about several alerts of a kind; `more` where there may be others.
+fn together(of_kind: &[Alert], more: bool) -> String {
     let names: Vec<&str> =
         of_kind.iter().take(NAMES_MAX).map(|alert| alert.name.as_str()).collect();
-    let more = match of_kind.len().saturating_sub(NAMES_MAX) {
+    let or_more = if more { " or more" } else { "" };
+    let others = match of_kind.len().saturating_sub(NAMES_MAX) {
         0 => String::new(),
-        more => format!(" and {more} more"),
+        _ if more => " and others".to_owned(),
+        others => format!(" and {others} more"),
     };
-    let names = format!("{}{more}", names.join(", "));
-    of_kind.first().map_or(String::new(), |first| first.kind.many(of_kind.len(), &names))
-}
-
-/// A configuration that was read again and refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Refused {
-    pub(crate) at: Timestamp,
-    pub(crate) source: String,
-    pub(crate) problem: String,
-}
-
-/// Remembers that a configuration was refused, and tells of it when that is new; nothing clears it.
-pub(crate) fn configuration_refused(app: &App, refused: Option<Refused>) {
-    let mut known = app.node().refused.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_new = match (&*known, &refused) {
-        (Some(known), Some(refused)) => known.problem != refused.problem,
-        (None, refused) => refused.is_some(),
-        (Some(_), None) => false,
-    };
-    known.clone_from(&refused);
-    drop(known);
-    app.node().alerts.forget();
-    app.node().health.forget();
-    if let Some(Refused { source, problem, .. }) = refused.filter(|_| is_new) {
-        app.punctual.events().emit(Event::ConfigurationRefused { source, problem });
-    }
+    let names = format!("{}{others}", names.join(", "));
+    let count = format!("{}{or_more}", of_kind.len());
+    of_kind.first().map_or(String::new(), |first| first.kind.many(&count, &names))
 }
 
 /// Returns what was found at most a few seconds ago.
@@ -220,28 +211,18 @@ pub(crate) async fn current(app: &App) -> Result<Arc<Alerts>> {
 
 /// Returns what this node knows without its storage.
 pub(crate) fn without_storage(app: &App) -> Alerts {
-    Alerts { list: of_node(app).into_iter().collect(), failing: Vec::new() }
+    Alerts { list: refused_configurations::of_node(app).into_iter().collect(), ..Alerts::default() }
 }
 
 async fn find(app: &App) -> Result<Alerts> {
-    let mut list: Vec<Alert> = of_node(app).into_iter().collect();
-    let failing = failing_jobs::find(app).await?;
+    let mut list = refused_configurations::find(app).await?;
+    let failing_jobs::Found { failing, more, successes } = failing_jobs::find(app).await?;
     list.extend(failing.iter().map(FailingJob::alert));
     list.extend(waiting_queues::find(app).await?);
     list.extend(dead_letters(app).await?);
     list.extend(webhooks::all(app).await?.iter().filter_map(of_webhook));
     list.sort_by_key(|alert| alert.kind);
-    Ok(Alerts { list, failing })
-}
-
-fn of_node(app: &App) -> Option<Alert> {
-    let refused = app.node().refused.lock().unwrap_or_else(PoisonError::into_inner).clone()?;
-    let Refused { at, source, problem } = refused;
-    let text = format!(
-        "{source} was refused at {}, and the jobs stay as they were: {problem}",
-        at.strftime("%Y-%m-%d %H:%M:%SZ")
-    );
-    Some(Alert::general(AlertKind::ConfigurationRefused, text))
+    Ok(Alerts { list, failing, more_failing: more, successes })
 }
 
 async fn dead_letters(app: &App) -> Result<Option<Alert>> {
@@ -261,7 +242,7 @@ fn of_webhook(webhook: &Webhook) -> Option<Alert> {
     let text = match (&webhook.disabled_reason, webhook.enabled) {
         (Some(reason), false) => format!("the webhook to {host} was switched off: {reason}"),
         (_, true) if webhook.failures >= WEBHOOK_FAILURES_MIN => {
-            format!("{} deliveries in a row to {host} failed: {last}", webhook.failures)
+            format!("{} attempts in a row to deliver to {host} failed: {last}", webhook.failures)
         }
         _ => return None,
     };
@@ -279,14 +260,17 @@ mod tests {
         let dead = Alert::general(AlertKind::DeadLetters, "2 messages were given up".to_owned());
         let alerts = Alerts {
             list: vec![job("a"), job("b"), job("c"), job("d"), dead],
-            failing: Vec::new(),
+            ..Alerts::default()
         };
         let views = alerts.views();
         assert_eq!(views.len(), 2);
         assert_eq!(views[0].text, "4 jobs fail: a, b, c and 1 more");
         assert_eq!((views[0].count, views[0].subjects.len()), (4, NAMES_MAX));
         assert_eq!((views[1].text.as_str(), views[1].count), ("2 messages were given up", 1));
-        let alerts = Alerts { list: vec![job("a")], failing: Vec::new() };
+        let alerts = Alerts { list: vec![job("a")], ..Alerts::default() };
         assert_eq!(alerts.views()[0].text, "a fails");
+        let list = vec![job("a"), job("b"), job("c"), job("d")];
+        let alerts = Alerts { list, more_failing: true, ..Alerts::default() };
+        assert_eq!(alerts.views()[0].text, "4 or more jobs fail: a, b, c and others");
     }
 }

@@ -41,9 +41,10 @@ use utoipa_axum::router::OpenApiRouter;
 pub(crate) use dead_letters::{DeadGroups, grouped as dead_groups};
 pub(crate) use events::{check_kinds, means};
 pub(crate) use executions::milliseconds;
-pub(crate) use messages::BATCH_LENGTH_MAX;
+pub(crate) use messages::BATCH_BYTES_MAX;
 pub(crate) use queues::Measured;
 pub(crate) use topics::Topics as TopicsSeen;
+pub(crate) use views::KIND as VIEW_KIND;
 
 use crate::app::App;
 use crate::statuses;

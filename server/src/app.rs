@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use punctual::documents::Documents;
+use punctual::documents::DocumentStore;
 use punctual::{Clock, Inspect, Punctual, Storage};
 use punctual_connect::Opened;
 use serde_json::Value;
 
 use crate::audit::Audit;
 use crate::auth::{Auth, AuthSettings, Authenticate};
-use crate::config::RedactConfig;
+use crate::config::{CommandConfig, ConnectionsConfig, RedactConfig};
 use crate::metrics::Meters;
 use crate::node::{Identity, Node};
 use crate::queues::Ours;
 use crate::redact::Redaction;
+use crate::request_limit::RequestLimit;
 use crate::targets::Guard;
 
 /// What the server is made of.
@@ -27,7 +28,7 @@ pub struct Parts {
     /// Reads them for people.
     pub inspect: Arc<dyn Inspect>,
     /// Keeps users, tokens, the audit trail and other things of the server's own.
-    pub documents: Arc<dyn Documents>,
+    pub documents: Arc<dyn DocumentStore>,
     /// The time.
     pub clock: Arc<dyn Clock>,
 }
@@ -48,8 +49,10 @@ struct Inner {
     redaction: Arc<Redaction>,
     opened: Option<Arc<(String, Opened)>>,
     guard: Option<Guard>,
+    programs: Option<Arc<CommandConfig>>,
     ours: Arc<Ours>,
     node: Arc<Node>,
+    requests: Arc<RequestLimit>,
     #[cfg(feature = "otlp")]
     tracer: Option<opentelemetry_sdk::trace::SdkTracer>,
 }
@@ -73,8 +76,10 @@ impl App {
             redaction,
             opened,
             guard,
+            programs: None,
             ours,
             node,
+            requests: Arc::new(RequestLimit::new(&ConnectionsConfig::default())),
             #[cfg(feature = "otlp")]
             tracer: None,
         };
@@ -155,6 +160,17 @@ impl App {
         self.inner.guard.as_ref()
     }
 
+    /// Says which programs jobs may run; without it every definition is kept, and a run decides.
+    #[must_use]
+    pub fn running_programs(self, config: CommandConfig) -> Self {
+        self.with(|inner| inner.programs = Some(Arc::new(config)))
+    }
+
+    /// Returns which programs jobs may run, when that is known here.
+    pub(crate) fn programs(&self) -> Option<&CommandConfig> {
+        self.inner.programs.as_deref()
+    }
+
     /// Says who this node is, what its process counts, and the configuration in force without secrets.
     #[must_use]
     pub fn on_node(self, identity: Identity, meters: Meters, settings: Option<Value>) -> Self {
@@ -181,6 +197,18 @@ impl App {
         }
     }
 
+    /// Bounds how many requests of one caller may be under way at once, as `requests_per_caller` says; of an address
+    /// that is `exempt`, as many as there are.
+    #[must_use]
+    pub fn limiting_requests(self, config: &ConnectionsConfig) -> Self {
+        self.with(|inner| inner.requests = Arc::new(RequestLimit::new(config)))
+    }
+
+    /// Counts the requests that are under way.
+    pub(crate) fn requests(&self) -> &RequestLimit {
+        &self.inner.requests
+    }
+
     /// What this node keeps in memory.
     pub(crate) fn node(&self) -> &Node {
         &self.inner.node
@@ -201,7 +229,7 @@ impl App {
         &self.inner.ours
     }
 
-    /// The audit trail: every change is noted there.
+    /// The audit trail: changes are noted there.
     pub fn audit(&self) -> &Audit {
         &self.inner.audit
     }

@@ -13,7 +13,7 @@ use std::time::Duration;
 use axum::Router;
 use jiff::Timestamp;
 use punctual::clock::{add, within};
-use punctual::{Builder, Clock, Punctual, Result, Roles, Stopped, SystemClock};
+use punctual::{Builder, Clock, Punctual, Result, Roles, ShutdownReport, SystemClock};
 use punctual_connect::{Opened, open, open_transport};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -33,14 +33,15 @@ use crate::register;
 use crate::router::router;
 use crate::targets::{Tools, resolve};
 use crate::tls::Tls;
-use crate::webhooks::Webhooks;
+use crate::webhooks::{WEBHOOK_QUEUE, Webhooks};
+use crate::wording::for_operators;
 use reload::Reloader;
 use watching::Watching;
 
 /// How many messages of a queue at once, when nobody says.
 const CONCURRENCY_DEFAULT: usize = 100;
 /// How long requests under way may take to end.
-const REQUESTS_PATIENCE: Duration = Duration::from_secs(5);
+const REQUESTS_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a server is put together from.
 pub struct Assembly {
@@ -58,7 +59,10 @@ pub struct Running {
     punctual: Arc<Punctual>,
     opened: Opened,
     address: Option<SocketAddr>,
+    /// Ends what changes jobs and certificates.
     stop: watch::Sender<bool>,
+    /// Closes the socket; after the drain, so that probes are answered until then.
+    close: watch::Sender<bool>,
     tasks: JoinSet<()>,
     clock: Arc<dyn Clock>,
     watching: Watching,
@@ -67,10 +71,13 @@ pub struct Running {
 impl Assembly {
     /// Opens, builds, declares and starts everything. What cannot work is refused before anything runs.
     pub async fn start(self) -> Result<Running> {
+        self.assemble().await.map_err(for_operators)
+    }
+
+    async fn assemble(self) -> Result<Running> {
         let Self { loaded, sources, demo } = self;
         let config = &loaded.config;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let roles = &config.server.roles;
         file_limit::raise();
         let (listening, tls) = socket(config, clock.now()).await?;
         let address = resolve(&config.storage.address)?;
@@ -100,17 +107,15 @@ impl Assembly {
         .demonstrating(demo)
         .stored_in(kind_of(&address), opened.clone())
         .guarded(tools.guard().clone())
+        .running_programs(config.command.clone())
         .on_node(identity(config), meters, serde_json::to_value(config.hidden()).ok());
         let app = watching.requests(configured(app, config)?).encrypting(tls.is_some());
-        if let Some(problem) = config.plain_passwords() {
-            tracing::warn!("{problem}");
+        for warning in loaded.warnings(clock.now()) {
+            tracing::warn!("{warning}");
         }
         warn_without_users(&app).await;
-        let schedules = roles.contains(&ServerRole::Scheduler);
         let mut reloader = Reloader::new(&loaded, sources, app.clone(), tools);
-        if schedules {
-            reloader.first(&loaded.config).await?;
-        }
+        reloader.first(&loaded.config).await?;
         punctual.start().await?;
         let mut running = Running {
             app,
@@ -118,11 +123,12 @@ impl Assembly {
             opened,
             address: None,
             stop: watch::Sender::new(false),
+            close: watch::Sender::new(false),
             tasks: JoinSet::new(),
             clock,
             watching,
         };
-        running.background((listening, tls), schedules.then_some(reloader), demo);
+        running.background((listening, tls), reloader, demo);
         Ok(running)
     }
 }
@@ -142,6 +148,7 @@ async fn socket(config: &Config, now: Timestamp) -> Result<(Option<Listening>, O
 fn configured(app: App, config: &Config) -> Result<App> {
     let app = app
         .authenticating(auth_settings(config)?)
+        .limiting_requests(&config.server.connections)
         .redacting(Redaction::new(&config.redact.names)?.of_topics(&config.redact.topics)?);
     Ok(match config.retention.audit {
         Some(kept) => app.auditing_for(kept.get()),
@@ -163,7 +170,7 @@ impl Running {
     fn background(
         &mut self,
         (listening, tls): (Option<Listening>, Option<Tls>),
-        reloader: Option<Reloader>,
+        reloader: Reloader,
         demo: bool,
     ) {
         self.tasks.spawn(attend(self.app.clone()));
@@ -171,9 +178,9 @@ impl Running {
             self.address = Some(listening.address());
             let listening = listening.counted(self.app.node().connections.clone());
             let router = prefixed(router(self.app.clone()), &self.app.auth().settings.prefix);
-            let stopped = stopped(self.stop.subscribe());
+            let closed = stopped(self.close.subscribe());
             self.tasks.spawn(async move {
-                if let Err(error) = listening.serve(router, stopped).await {
+                if let Err(error) = listening.serve(router, closed).await {
                     tracing::error!(%error, "the server no longer answers");
                 }
             });
@@ -182,20 +189,20 @@ impl Running {
             let stopped = stopped(self.stop.subscribe());
             self.tasks.spawn(certificates::watch(tls, self.clock.clone(), stopped));
         }
-        if let Some(reloader) = reloader {
-            self.tasks.spawn(reloader.watch(self.clock.clone(), stopped(self.stop.subscribe())));
-        }
+        self.tasks.spawn(reloader.watch(self.clock.clone(), stopped(self.stop.subscribe())));
         if demo {
             let stopped = stopped(self.stop.subscribe());
             self.tasks.spawn(demo::play(self.punctual.clone(), self.clock.clone(), stopped));
         }
     }
 
-    /// Stops in order: no new requests and no new work, time for what is under way, then the storage.
-    pub async fn shutdown(mut self) -> Stopped {
+    /// Stops in order: no new work and time for what runs, while requests are answered and health says that the process
+    /// is stopping; then no new requests and time for those under way, then the storage.
+    pub async fn shutdown(mut self) -> ShutdownReport {
         self.stop.send_replace(true);
         let stopped = self.punctual.shutdown().await;
-        let until = add(self.clock.now(), REQUESTS_PATIENCE);
+        self.close.send_replace(true);
+        let until = add(self.clock.now(), REQUESTS_TIMEOUT);
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         let _ = within(&*self.clock, until, ended).await;
         self.tasks.shutdown().await;
@@ -232,6 +239,7 @@ fn builder(config: &Config, opened: &Opened, tools: &Tools) -> Builder {
         .configure_from_env()
         .expect_more_jobs()
         .options(|options| {
+            options.drain = config.server.drain.get();
             options.retention = config.retention.history.map(Length::get);
             options.dashboard_url.clone_from(&config.server.public_url);
         });
@@ -240,7 +248,9 @@ fn builder(config: &Config, opened: &Opened, tools: &Tools) -> Builder {
         .iter()
         .map(|(name, queue)| (name.as_str(), queue.concurrency.unwrap_or(CONCURRENCY_DEFAULT)))
         .collect();
-    let of_jobs = config.jobs.values().filter_map(|job| job.queue.as_deref());
+    let of_jobs = config.jobs.values().filter_map(|job| job.queue.as_deref().map(str::trim));
+    // The server works on the queue of its webhooks by itself.
+    let of_jobs = of_jobs.filter(|name| !config.webhooks.enabled || *name != WEBHOOK_QUEUE);
     let needed = std::iter::once("default").chain(of_jobs);
     for name in needed.filter(|_| config.queues.is_empty()) {
         if !queues.iter().any(|(known, _)| *known == name) {
@@ -284,7 +294,7 @@ fn auth_settings(config: &Config) -> Result<AuthSettings> {
     };
     let prefix = config.server.url_prefix.clone();
     let forwarders = config.server.trusted_forwarders.clone();
-    Ok(AuthSettings { mode, session_length: auth.session_length.get(), prefix, forwarders })
+    Ok(AuthSettings { mode, session_ttl: auth.session_ttl.get(), prefix, forwarders })
 }
 
 /// Says how the first user is made, since nobody can log in before.

@@ -1,5 +1,5 @@
-//! The audit trail: who changed what, when, why, and how it was before. Written with every change and
-//! never edited; messages that a program sends (`sending.rs`) and logins that were refused (`refusals.rs`) are counted
+//! The audit trail: who changed what, when, why, and how it was before. Written with changes and never
+//! edited; messages that a program sends (`sending.rs`) and logins that were refused (`refusals.rs`) are counted
 //! in it. It goes when it is older than the configuration keeps it.
 
 mod refusals;
@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual::clock::{add, subtract};
-use punctual::documents::{Document, Documents, Draft, KeyRange, Removed, Seen};
+use punctual::documents::{
+    Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, RemoveResult,
+};
 use punctual::model::{IdSource, Ids};
 use punctual::{Clock, Result};
 use serde::{Deserialize, Serialize};
@@ -22,7 +24,7 @@ use self::sending::Sending;
 use crate::caller::Caller;
 
 /// The kind of its documents.
-const KIND: &str = "audit";
+pub(crate) const KIND: &str = "audit";
 /// How long an entry is kept when nobody says.
 const KEPT_DEFAULT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 
@@ -33,8 +35,12 @@ pub struct Entry {
     pub id: String,
     /// When.
     pub at: Timestamp,
-    /// Who.
+    /// Who, by the name that they had.
     pub who: String,
+    /// Who, by what no two of them share: `user` or `token` and an id, `proxy` or `application` and a name, or `nobody`
+    /// where callers are not asked. Null in entries from before this was kept.
+    #[serde(default)]
+    pub identity: Option<String>,
     /// What was done, such as `job.pause`.
     pub what: String,
     /// To what, such as the name of the job.
@@ -95,7 +101,7 @@ impl Change {
 /// Writes and reads the trail.
 #[derive(Clone)]
 pub struct Audit {
-    documents: Arc<dyn Documents>,
+    documents: Arc<dyn DocumentStore>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
     kept: Duration,
@@ -105,7 +111,7 @@ pub struct Audit {
 
 impl Audit {
     /// A trail kept in these documents.
-    pub fn new(documents: Arc<dyn Documents>, clock: Arc<dyn Clock>) -> Self {
+    pub fn new(documents: Arc<dyn DocumentStore>, clock: Arc<dyn Clock>) -> Self {
         Self {
             documents,
             clock,
@@ -130,6 +136,7 @@ impl Audit {
             id: id.clone(),
             at: now,
             who: caller.name.clone(),
+            identity: Some(caller.identity()),
             what: change.what.to_owned(),
             target: change.target,
             reason: change.reason,
@@ -141,7 +148,7 @@ impl Audit {
             punctual::Error::internal("an audit entry cannot be written").caused_by(error)
         })?;
         let expires_at = Some(add(now, self.kept));
-        let draft = Draft { kind: KIND.to_owned(), key: id, body, expires_at };
+        let draft = NewDocument { kind: KIND.to_owned(), key: id, body, expires_at };
         self.documents.put_all(vec![draft], now).await
     }
 
@@ -158,7 +165,9 @@ impl Audit {
             if read(document)?.at > until {
                 break;
             }
-            if self.documents.remove(KIND, &key, Seen::Any).await? == Removed::Removed {
+            if self.documents.remove(KIND, &key, ExpectedVersion::Any).await?
+                == RemoveResult::Removed
+            {
                 deleted += 1;
             }
         }

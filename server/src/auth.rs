@@ -28,7 +28,7 @@ use axum::http::{HeaderMap, StatusCode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use punctual::Clock;
-use punctual::documents::Documents;
+use punctual::documents::DocumentStore;
 
 pub(crate) use self::browser::{BROWSER_COOKIE, BROWSER_KNOWN_FOR};
 #[cfg(feature = "oidc")]
@@ -42,8 +42,8 @@ pub(crate) use self::origin::CallAddress;
 pub(crate) use self::password::LENGTH_MIN as PASSWORD_LENGTH_MIN;
 pub(crate) use self::session::{COOKIE_NAME, csrf_of};
 pub use self::token::{EVERY_QUEUE, Scope};
-pub(crate) use self::token::{Owner, Token, TokenDraft};
-pub(crate) use self::user::User;
+pub(crate) use self::token::{KIND as TOKEN_KIND, Owner, Token, TokenDraft};
+pub(crate) use self::user::{KIND as USER_KIND, User};
 
 use self::browser::Browsers;
 use self::changes::Changes;
@@ -91,7 +91,7 @@ pub struct AuthSettings {
     /// How.
     pub mode: Mode,
     /// How long a session lasts without being used.
-    pub session_length: Duration,
+    pub session_ttl: Duration,
     /// What every path begins with.
     pub prefix: String,
     /// The addresses of proxies that say in `X-Forwarded-For` or `Forwarded` where a call came from.
@@ -100,9 +100,9 @@ pub struct AuthSettings {
 
 impl Default for AuthSettings {
     fn default() -> Self {
-        let session_length = Duration::from_secs(12 * 60 * 60);
+        let session_ttl = Duration::from_secs(12 * 60 * 60);
         let (prefix, forwarders) = (String::new(), Networks::default());
-        Self { mode: Mode::None, session_length, prefix, forwarders }
+        Self { mode: Mode::None, session_ttl, prefix, forwarders }
     }
 }
 
@@ -139,12 +139,12 @@ pub struct Auth {
 impl Auth {
     pub(crate) fn new(
         settings: AuthSettings,
-        documents: &Arc<dyn Documents>,
+        documents: &Arc<dyn DocumentStore>,
         clock: &Arc<dyn Clock>,
     ) -> Self {
         let changes = Changes::default();
         let users = Users::new(documents, clock, &changes);
-        let length = settings.session_length;
+        let length = settings.session_ttl;
         let sessions = Sessions::new(documents, clock, (&users, &changes), length);
         #[cfg(feature = "oidc")]
         let provider = match &settings.mode {
@@ -260,8 +260,8 @@ impl Auth {
             Mode::Password => self.by_cookie(&parts.headers, from).await,
             Mode::Proxy(proxy) => {
                 // The proxy is who has connected, wherever the call it hands on came from.
-                let is_trusted =
-                    origin::peer(parts).is_some_and(|peer| proxy.trusted.has_address(peer));
+                let is_trusted = origin::peer(&parts.extensions)
+                    .is_some_and(|peer| proxy.trusted.has_address(peer));
                 if is_trusted { self.by_proxy(proxy, &parts.headers, from).await } else { Ok(None) }
             }
             #[cfg(feature = "oidc")]
@@ -316,13 +316,13 @@ impl Auth {
         match &token.owner {
             Owner::Local => Ok(Role::Admin),
             Owner::Proxied => {
-                let role = self.proxied.role(&token.user).await?;
-                role.ok_or_else(|| gone("is not known to the proxy any more"))
+                let role = self.proxied_role(&token.user, token.generation).await?;
+                role.ok_or_else(|| gone("is or was disabled, or not known to the proxy any more"))
             }
             Owner::User(_) => {
                 let user = self.users.find(&token.user).await?;
                 let user = user.filter(|user| token.is_of(user));
-                let user = user.ok_or_else(|| gone("is gone"))?;
+                let user = user.ok_or_else(|| gone("is gone or has ended it"))?;
                 if user.disabled { Err(gone("is disabled")) } else { Ok(user.role) }
             }
         }
@@ -338,11 +338,20 @@ impl Auth {
         }))
     }
 
+    /// The generation of the tokens that a caller makes: theirs as a user at the moment.
+    pub(crate) async fn tokens_generation(&self, caller: &Caller) -> punctual::Result<u64> {
+        let user = match caller.owning() {
+            Owner::User(_) | Owner::Proxied => self.users.find(caller.person()).await?,
+            Owner::Local => None,
+        };
+        Ok(user.map_or(0, |user| user.tokens_generation))
+    }
+
     /// Whether what let a caller in would still let them in as a viewer.
     pub(crate) async fn still_lets_in(&self, caller: &Caller) -> Answer<bool> {
         let role = match &caller.proof {
             Proof::Application | Proof::Nobody => return Ok(true),
-            Proof::Proxy => self.proxied.role(&caller.name).await?,
+            Proof::Proxy { generation } => self.proxied_role(&caller.name, *generation).await?,
             Proof::Session { secret, .. } => {
                 self.sessions.user(secret).await?.map(|user| user.role)
             }
@@ -363,6 +372,24 @@ impl Auth {
         Ok(role.is_some_and(|role| role >= Role::Viewer))
     }
 
+    /// The role that a person behind the proxy has at the moment: the one the proxy said last, or their own where the
+    /// proxy says none. None for those who are disabled here, were since what they show was made, or have not come for
+    /// long.
+    async fn proxied_role(&self, name: &str, generation: u64) -> punctual::Result<Option<Role>> {
+        let user = self.users.find(name).await?;
+        let ended = |user: &User| user.disabled || user.tokens_generation != generation;
+        if user.as_ref().is_some_and(ended) {
+            return Ok(None);
+        }
+        let says_none =
+            matches!(&self.settings.mode, Mode::Proxy(proxy) if proxy.role_header.is_none());
+        let role = self.proxied.role(name).await?;
+        if !says_none {
+            return Ok(role);
+        }
+        Ok(role.map(|_| user.map_or(Role::Viewer, |user| user.role)))
+    }
+
     async fn by_proxy(
         &self,
         proxy: &Proxy,
@@ -371,6 +398,12 @@ impl Auth {
     ) -> Answer<Option<Caller>> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let Some(name) = text(&proxy.header) else { return Ok(None) };
+        let user = self.users.find(name).await?;
+        if user.as_ref().is_some_and(|user| user.disabled) {
+            let sentence = format!("the user {name:?} is disabled here");
+            return Err(Problem::new(StatusCode::FORBIDDEN, sentence));
+        }
+        let generation = user.as_ref().map_or(0, |user| user.tokens_generation);
         let said = proxy.role_header.as_deref().and_then(text);
         let role = match said {
             Some(said) => Role::parse(said).ok_or_else(|| {
@@ -381,20 +414,28 @@ impl Auth {
                     ),
                 )
             })?,
-            None => self.users.find(name).await?.map_or(Role::Viewer, |user| user.role),
+            None => user.map_or(Role::Viewer, |user| user.role),
         };
         self.proxied.came(name, role).await?;
-        Ok(Some(Caller { from, proof: Proof::Proxy, ..Caller::new(name, role) }))
+        let proof = Proof::Proxy { generation };
+        Ok(Some(Caller { from, proof, ..Caller::new(name, role) }))
     }
+}
+
+/// Finds out from which address a call came: the one of the connection, or the one that a trusted forwarder says.
+pub(crate) fn located(app: &App, mut request: Request) -> (Request, Option<IpAddr>) {
+    let forwarders = &app.auth().settings.forwarders;
+    let from = origin::peer(request.extensions())
+        .map(|peer| forwarded::caller(peer, request.headers(), forwarders));
+    request.extensions_mut().insert(CallAddress(from));
+    (request, from)
 }
 
 /// Finds out who calls, unless the application around this router has put somebody in, and refuses changes
 /// that another site makes a browser send.
 pub(crate) async fn known(app: &App, request: Request) -> Answer<Request> {
+    let (request, from) = located(app, request);
     let (mut parts, body) = request.into_parts();
-    let forwarders = &app.auth().settings.forwarders;
-    let from = origin::peer(&parts).map(|peer| forwarded::caller(peer, &parts.headers, forwarders));
-    parts.extensions.insert(CallAddress(from));
     if let Some(caller) = parts.extensions.get_mut::<Caller>() {
         caller.from = caller.from.or(from);
         let caller = caller.clone();

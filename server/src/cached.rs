@@ -1,6 +1,7 @@
 //! One answer for many who ask at the same time: it is found out once, by the first, and holds for a while.
 //! What was costly to find holds longer, so that finding it never takes more than half a percent of the time, and
-//! who asks for it gets the one before while it is found anew.
+//! who asks for it gets the one before while it is found anew. One slow answer among quick ones is a busy machine and
+//! not a costly question, so the quicker one of the last two counts.
 
 use std::sync::{Mutex as Short, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -29,6 +30,8 @@ pub(crate) struct Cached<T> {
 struct Found<T> {
     at: Timestamp,
     took: Duration,
+    /// What it took, or the one before when that was quicker.
+    cost: Duration,
     asked_at: Timestamp,
     answer: T,
 }
@@ -41,11 +44,11 @@ impl<T> Default for Cached<T> {
 
 impl<T> Found<T> {
     fn holds(&self, age: Duration) -> Duration {
-        age.max(self.took.saturating_mul(HOLDS).min(HOLDS_MAX))
+        age.max(self.cost.saturating_mul(HOLDS).min(HOLDS_MAX))
     }
 
     fn is_costly(&self) -> bool {
-        self.took >= COSTLY
+        self.cost >= COSTLY
     }
 
     /// Whether it may still be given out.
@@ -140,9 +143,12 @@ impl<T: Clone> Cached<T> {
         let began = clock.now();
         let answer = find.await?;
         let at = clock.now();
-        let asked_at = self.slot().as_ref().map_or(at, |before| before.asked_at.max(began));
-        let found = Found { at, took: between(began, at), asked_at, answer: answer.clone() };
-        *self.slot() = Some(found);
+        let took = between(began, at);
+        let mut slot = self.slot();
+        let (asked_at, cost) = slot
+            .as_ref()
+            .map_or((at, took), |before| (before.asked_at.max(began), before.took.min(took)));
+        *slot = Some(Found { at, took, cost, asked_at, answer: answer.clone() });
         Ok(answer)
     }
 
@@ -202,6 +208,25 @@ mod tests {
         let failing = async { Err(punctual::Error::unavailable("away")) };
         assert!(cached.get(&clock, age, failing).await.is_err());
         assert_eq!(cached.get(&clock, age, async { Ok(7) }).await.unwrap(), 7);
+    }
+
+    // A single hiccup of 300 ms had kept health as it was for a minute.
+    #[tokio::test]
+    async fn one_slow_answer_among_quick_ones_holds_no_longer() {
+        let clock = ManualClock::new(Timestamp::UNIX_EPOCH);
+        let (cached, found) = (Cached::default(), AtomicU32::new(0));
+        let ask = |took: u64| {
+            let (clock, found) = (&clock, &found);
+            cached.get(clock, Duration::from_secs(5), async move {
+                clock.advance(Duration::from_millis(took));
+                Ok(found.fetch_add(1, Ordering::Relaxed))
+            })
+        };
+        for (number, took) in [(0, 5), (1, 300), (2, 300)] {
+            assert_eq!(ask(took).await.unwrap(), number);
+            clock.advance(Duration::from_secs(5));
+        }
+        assert_eq!(ask(5).await.unwrap(), 2, "twice in a row is costly");
     }
 
     #[tokio::test]

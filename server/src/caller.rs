@@ -81,8 +81,8 @@ pub(crate) enum Proof {
     Application,
     /// Nobody is asked here.
     Nobody,
-    /// The header of a proxy.
-    Proxy,
+    /// The header of a proxy, and the generation of the tokens of the user of this name; 0 without one.
+    Proxy { generation: u64 },
     /// A cookie, of the user with this id.
     Session { secret: String, id: String },
     /// The password of the user with this id.
@@ -111,9 +111,18 @@ impl Caller {
         match &self.proof {
             Proof::Application => format!("application {}", self.name),
             Proof::Nobody => "nobody".to_owned(),
-            Proof::Proxy => format!("proxy {}", self.name),
+            Proof::Proxy { .. } => format!("proxy {}", self.name),
             Proof::Session { id, .. } | Proof::Password { id, .. } => format!("user {id}"),
             Proof::Token { id, .. } => format!("token {id}"),
+        }
+    }
+
+    /// Whom bounds are counted for: the owner, however many tokens they have.
+    pub(crate) fn counted_as(&self) -> String {
+        match self.owning() {
+            Owner::User(id) => format!("user {id}"),
+            Owner::Proxied => format!("proxy {}", self.person()),
+            Owner::Local => format!("local {}", self.person()),
         }
     }
 
@@ -121,7 +130,7 @@ impl Caller {
     pub(crate) fn owning(&self) -> Owner {
         match &self.proof {
             Proof::Application | Proof::Nobody => Owner::Local,
-            Proof::Proxy => Owner::Proxied,
+            Proof::Proxy { .. } => Owner::Proxied,
             Proof::Session { id, .. } | Proof::Password { id, .. } => Owner::User(id.clone()),
             Proof::Token { owner, .. } => owner.clone(),
         }

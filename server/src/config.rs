@@ -3,16 +3,20 @@
 
 mod auth;
 mod check;
+mod conflicts;
 mod connections;
 mod length;
+mod log_level;
 mod networks;
 mod outgoing;
+mod places;
 mod problem;
 mod read;
 mod show;
 mod telemetry;
 mod tls;
 mod tree;
+mod warn;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -29,10 +33,12 @@ pub use length::Length;
 pub use networks::Networks;
 pub use outgoing::OutgoingConfig;
 pub(crate) use outgoing::proxy_url;
+pub use places::Places;
 pub use problem::{Problem as ConfigProblem, Problems as ConfigProblems};
 pub use read::{FILE_DEFAULT, Loaded, Sources};
 pub use telemetry::TelemetryConfig;
 pub use tls::TlsConfig;
+pub use warn::Warning as ConfigWarning;
 
 use crate::spec::{JobSpec, Secret};
 
@@ -92,6 +98,8 @@ pub struct ServerConfig {
     pub roles: Vec<ServerRole>,
     /// The name of this process in lists of workers.
     pub name: Option<String>,
+    /// How long work that runs may take to finish when the server stops; then it is asked to end.
+    pub drain: Length,
     /// The certificate, where it speaks TLS itself; plain HTTP when not given.
     pub tls: Option<TlsConfig>,
     /// How many connections there may be, and how long clients may take.
@@ -107,6 +115,7 @@ impl Default for ServerConfig {
             trusted_forwarders: Networks::default(),
             roles: ServerRole::ALL.to_vec(),
             name: None,
+            drain: Length::seconds(30),
             tls: None,
             connections: ConnectionsConfig::default(),
         }
@@ -152,7 +161,7 @@ impl Default for StorageConfig {
 pub struct TransportConfig {
     /// The address; may hold a password.
     pub address: Secret,
-    /// Topics that are sent through it unless said otherwise; `*` stands for any part.
+    /// Topics that are sent through it unless said otherwise; `orders.*` is all that begin so.
     #[serde(default)]
     pub topics: Vec<String>,
 }
@@ -223,7 +232,8 @@ pub struct CommandConfig {
     pub programs: Vec<String>,
     /// The variables of this process that programs see.
     pub env: Option<Vec<String>>,
-    /// Variables that jobs may set although programs load code by them, such as `PYTHONPATH`.
+    /// Variables that jobs may set where programs are listed; `REPORT_*` is all that begin so. Where none are listed,
+    /// jobs may set any.
     pub job_env: Vec<String>,
 }
 
@@ -259,7 +269,7 @@ impl SecretConfig {
 pub struct RedactConfig {
     /// Names of members of JSON bodies and of headers, whatever their case.
     pub names: Vec<String>,
-    /// Topics whose bodies are not shown at all; `orders.*` is all that begin so.
+    /// Topics whose bodies no view shows; workers still get them; `orders.*` is all that begin so.
     pub topics: Vec<String>,
 }
 

@@ -1,10 +1,11 @@
 //! What is read from a request. The same as the framework's own extractors, except that a refusal is a
 //! [`Problem`] which names the field.
 
-mod strict;
+pub(crate) mod strict;
 
 use std::error::Error as _;
 
+use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{BytesRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::http::header::CONTENT_TYPE;
@@ -17,6 +18,7 @@ use serde_path_to_error::Track;
 
 use self::strict::Strict;
 use crate::problem::{Answer, Problem};
+use crate::wording::{Syntax, reworded, word_expected};
 
 /// The JSON body of a request. No body at all counts as an empty object, so that an action without
 /// required fields needs none.
@@ -142,7 +144,7 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
         let text = std::str::from_utf8(bytes).unwrap_or_default();
         let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
         if error.classify() == Category::Syntax && is_json {
-            return wrong("the body", &path, "one of the known words is expected here, as a text");
+            return wrong("the body", &path, &word_expected(&parts(&path)));
         }
         body_problem(&path, &error)
     })?;
@@ -155,10 +157,15 @@ fn body_problem(path: &str, error: &serde_json::Error) -> Problem {
     let place = format!(" at line {} column {}", error.line(), error.column());
     let said = said.strip_suffix(&place).unwrap_or(&said);
     if error.classify() == Category::Data {
-        return wrong("the body", path, said);
+        return wrong("the body", path, &reworded(said, &parts(path), Syntax::Json));
     }
     let problem = Problem::malformed(format!("the body is not JSON{place}: {said}"));
     if path == "." { problem } else { problem.field(path, said) }
+}
+
+/// The names and numbers of a path such as `items[1].count`.
+fn parts(path: &str) -> Vec<&str> {
+    path.split(['.', '[', ']']).filter(|part| !part.is_empty()).collect()
 }
 
 /// A value that was read and cannot be taken.
@@ -173,15 +180,25 @@ fn query_problem(rejection: &QueryRejection) -> Problem {
     // The innermost text is `field: what is wrong`, or only the latter.
     let said = rejection.source().map_or_else(|| rejection.body_text(), ToString::to_string);
     match said.split_once(": ") {
-        Some((field, problem)) if !field.contains(' ') => wrong("the query", field, problem),
-        _ => wrong("the query", ".", &said),
+        Some((field, problem)) if !field.contains(' ') => {
+            wrong("the query", field, &reworded(problem, &[field], Syntax::Url))
+        }
+        _ => wrong("the query", ".", &reworded(&said, &[], Syntax::Url)),
     }
 }
 
 fn path_problem(rejection: &PathRejection) -> Problem {
     match rejection {
         PathRejection::FailedToDeserializePathParams(error) => {
-            Problem::malformed(format!("the path cannot be read: {}", error.kind()))
+            let said = match error.kind() {
+                ErrorKind::ParseError { value, .. }
+                | ErrorKind::ParseErrorAtKey { value, .. }
+                | ErrorKind::ParseErrorAtIndex { value, .. } => {
+                    format!("`{value}` does not fit there")
+                }
+                other => other.to_string(),
+            };
+            Problem::malformed(format!("the path cannot be read: {said}"))
         }
         other => Problem::malformed(format!("the path cannot be read: {other}")),
     }
@@ -272,7 +289,7 @@ mod tests {
             (json, b"{} {}", 400, "not JSON"),
             (json, br#"{"items":[{"count":2},{"count":900}]}"#, 422, "items[1].count"),
             (json, long.as_bytes(), 413, "larger"),
-            (json, b"[]", 422, "sequence"),
+            (json, b"[]", 422, "a list; write an object"),
             (json, br#"{"items":[{"count":2,"size":"small"}]}"#, 200, "0"),
             (json, br#"{"items":[{"count":2,"size":true}]}"#, 422, "items[0].size"),
             (json, br#"{"items":[[2]]}"#, 422, "items[0]"),

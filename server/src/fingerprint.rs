@@ -4,12 +4,12 @@
 use punctual::schedule::stable_hash;
 
 /// How much of an error counts; what comes behind is mostly a trace.
-const LENGTH_MAX: usize = 1_000;
+const LEN_MAX: usize = 1_000;
 
 /// An error without what differs from case to case: `<n>` for numbers, `<id>` for ids and hashes, `<text>`
 /// for quoted texts, `<address>` for hosts, mail addresses, paths of the web and sockets.
 pub(crate) fn normal(error: &str) -> String {
-    let line: String = error.chars().take(LENGTH_MAX).collect();
+    let line: String = error.chars().take(LEN_MAX).collect();
     let unquoted = unquoted(&line);
     let words: Vec<String> = unquoted.split_whitespace().map(word).collect();
     words.join(" ")

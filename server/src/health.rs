@@ -1,5 +1,6 @@
 //! How this node is, for load balancers, orchestrators and people. Anybody may ask for its condition; the reasons, the
-//! counts and the version are for callers who are known. It changes nothing, and asks the storage at most once a second.
+//! counts and the version are for callers who are known. It changes nothing, and asks the storage at most once a second
+//! until the process is asked to stop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use axum::{Json, Router};
 use jiff::Timestamp;
 use punctual::Result;
 use punctual::clock::{add, within};
-use punctual::health::{Condition, Health, Lifecycle};
+use punctual::health::{Condition, Health, Known, Lifecycle};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -25,8 +26,10 @@ use crate::unhandled;
 
 /// How long an answer holds, however costly it was: a storage that is gone must show soon.
 const AGE: Duration = Duration::from_secs(1);
-/// How long it is waited for alerts; what was found before holds meanwhile.
+/// How long the storage may take to say what alerts and reasons need, and who asks.
 const ALERTS_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long the storage may take to say which topics other processes handle.
+const REGISTER_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// What this file answers.
 pub(crate) fn routes() -> Router<App> {
@@ -83,25 +86,21 @@ impl NodeHealth {
 async fn of_process(app: &App) -> Result<Health> {
     if app.punctual.is_stopping() {
         // At once, not when what was found before is a second old.
-        return Ok(app.punctual.admin().health().await);
+        let known = Known { counts: None, handled: Some(Vec::new()) };
+        return Ok(app.punctual.admin().health_with(&known).await);
     }
     let find = async {
-        let (admin, counts) =
-            (app.punctual.admin(), app.node().live.costly_counts(app.clock.now()));
-        let mut health = match counts {
-            Some(counts) => admin.health_with(&counts).await,
-            None => admin.health().await,
-        };
+        let counts = app.node().live.costly_counts(app.clock.now());
+        // A register that cannot be read is no reason to call what others handle unhandled; a storage that
+        // does not answer is a reason of its own.
+        let until = add(app.clock.now(), REGISTER_TIMEOUT);
+        let handled = within(&*app.clock, until, unhandled::handled_topics(app)).await;
+        let handled = handled.unwrap_or(Ok(Vec::new())).unwrap_or_default();
+        let known = Known { counts, handled: Some(handled) };
+        let health = app.punctual.admin().health_with(&known).await;
         if health.storage_latency.is_none() {
             // Lists that were costly to find are not given out as if they were current.
             app.node().forget_lists();
-            return Ok(health);
-        }
-        // A storage that cannot say is a reason of its own.
-        let unhandled = unhandled::reasons(app).await.unwrap_or_default();
-        if !unhandled.is_empty() {
-            health.condition = health.condition.max(Condition::Degraded);
-            health.reasons.extend(unhandled);
         }
         Ok(health)
     };
@@ -158,11 +157,14 @@ async fn ready(State(app): State<App>, request: Request) -> Answer<(StatusCode, 
     Ok((status(health.condition), Json(json!({ "ready": ready, "reasons": health.reasons }))))
 }
 
-/// Returns whether the caller may see more than the condition. Credentials that are wrong are none: a probe with an
-/// old token still learns how the node is.
+/// Returns whether the caller may see more than the condition. Credentials that are wrong, or that a hanging storage
+/// does not find, are none: a probe with an old token still learns how the node is.
 async fn is_known(app: &App, request: Request) -> bool {
-    let known = auth::known(app, request).await.ok();
-    let caller = known.and_then(|request| request.extensions().get::<Caller>().cloned());
+    let until = add(app.clock.now(), ALERTS_TIMEOUT);
+    let known = within(&*app.clock, until, auth::known(app, request)).await;
+    let caller = known
+        .and_then(Result::ok)
+        .and_then(|request| request.extensions().get::<Caller>().cloned());
     caller.is_some_and(|caller| caller.must_be(Role::Viewer).is_ok())
 }
 
@@ -189,6 +191,8 @@ pub(crate) fn components(node: &NodeHealth) -> Value {
         component(when(count > 0, Condition::Degraded), json!({ "count": count }))
     };
     let waiting = [AlertKind::QueueWithoutWorker, AlertKind::QueuePaused, AlertKind::QueueLate];
+    let mut failing = counted(&[AlertKind::JobFailing]);
+    failing.data["more"] = alerts.more_failing.into();
     let new_dead = alerts.count(AlertKind::DeadLetters) > 0;
     json!({
         "storage": component(storage, json!({ "latency_ms": latency_ms })),
@@ -205,7 +209,7 @@ pub(crate) fn components(node: &NodeHealth) -> Value {
             when(new_dead, Condition::Degraded),
             json!({ "count": health.dead }),
         ),
-        "failing_jobs": counted(&[AlertKind::JobFailing]),
+        "failing_jobs": failing,
         "waiting_queues": counted(&waiting),
         "webhooks": counted(&[AlertKind::WebhookFailing]),
         "configuration": counted(&[AlertKind::ConfigurationRefused]),

@@ -5,51 +5,45 @@
 //! as that renews its lease. The answer is written before it is given. A process that ends in between leaves a
 //! record without an answer: the next repeat takes it over and runs the request again, with the identities of
 //! the first run ([`Keyed`]), so that the effect is not made twice. Only a refusal of the first run frees a key.
+//!
+//! What was made is known again while it is stored, when the record says so ([`Claim`]), or when it was deleted
+//! over this API ([`remember_removed`]).
 
+mod claim;
 mod keyed;
 mod owner;
 mod record;
 
 use std::collections::BTreeSet;
-use std::future::Future;
-use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
 
 use axum::body::{Body, to_bytes};
 use axum::extract::Request;
-use axum::http::header::CACHE_CONTROL;
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::http::{HeaderMap, Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use punctual::Error;
-use punctual::clock::{add, within};
-use punctual::documents::{Put, Seen};
+use punctual::documents::{ExpectedVersion, PutResult};
 use sha2::{Digest, Sha256};
 
+use self::claim::Claim;
 pub(crate) use self::keyed::Keyed;
+pub(crate) use self::keyed::removed::{KIND as REMOVED_KIND, remember_removed};
 pub(crate) use self::owner::Owner;
-use self::record::{KIND, KeptAnswer, LEASE, REPLAY, Record};
-use crate::api::BATCH_LENGTH_MAX;
+pub(crate) use self::record::KIND;
+use self::record::Record;
+use crate::api::BATCH_BYTES_MAX;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::problem::{Answer, Problem};
+use crate::request_limit::RequestPlace;
 use crate::surround::BODY_MAX;
 
 /// The header of a request.
 const KEY: &str = "idempotency-key";
 /// The most characters of a key.
-const KEY_LENGTH_MAX: usize = 200;
-/// How often a request that takes long renews its lease.
-const RENEWAL_INTERVAL: Duration = Duration::from_secs(3);
-/// The most renewals of one request: two hours, far longer than any endpoint takes.
-const RENEWALS_MAX: usize = 2_400;
-/// How often an answer is written when others write the record meanwhile.
-const TRIES_MAX: usize = 4;
-/// The most bytes of an answer; every endpoint stays far below.
-const ANSWER_LENGTH_MAX: usize = 64 << 20;
+const KEY_LEN_MAX: usize = 200;
 /// Endpoints whose requests or answers hold secrets, of which nothing must be kept, not even a hash.
 const SECRETS: [&str; 4] =
     ["/api/v1/session", "/api/v1/tokens", "/api/v1/users", "/api/v1/webhooks"];
@@ -91,9 +85,9 @@ impl Drop for Forgetting {
 fn key(headers: &HeaderMap) -> Answer<Option<String>> {
     let Some(value) = headers.get(KEY) else { return Ok(None) };
     let key = value.to_str().unwrap_or_default().trim();
-    if key.is_empty() || key.len() > KEY_LENGTH_MAX {
+    if key.is_empty() || key.len() > KEY_LEN_MAX {
         return Err(Problem::refused(format!(
-            "an Idempotency-Key has 1 to {KEY_LENGTH_MAX} printable characters; choose a new one for every change"
+            "an Idempotency-Key has 1 to {KEY_LEN_MAX} printable characters; choose a new one for every change"
         ))
         .field("Idempotency-Key", "is empty, too long or not printable"));
     }
@@ -109,7 +103,7 @@ async fn keyed(
 ) -> Answer<Response> {
     let (mut parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
-    let length_max = if path.starts_with(BATCH) { BATCH_LENGTH_MAX } else { BODY_MAX };
+    let length_max = if path.starts_with(BATCH) { BATCH_BYTES_MAX } else { BODY_MAX };
     let body = to_bytes(body, length_max).await.map_err(|_| {
         Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
@@ -129,13 +123,13 @@ async fn keyed(
         Begun::Answered(response) => return Ok(response),
     };
     parts.extensions.insert(claim.keyed());
+    let place = parts.extensions.get::<RequestPlace>().cloned();
     let request = Request::from_parts(parts, Body::from(body));
     // By itself, so that a caller who hangs up leaves no change behind without its answer.
     let done = tokio::spawn(async move {
-        let mut claim = claim;
         let response = claim.renewed(next.run(request)).await;
         let answer = claim.finish(response, secret).await;
-        drop(flight);
+        drop((flight, place));
         answer
     });
     done.await.map_err(|_| {
@@ -181,9 +175,9 @@ enum Begun {
 async fn begin(app: &App, key: &str, place: String, fingerprint: String) -> Answer<Begun> {
     let (now, owner) = (app.clock.now(), app.node().owner.clone());
     let record = Record::new(fingerprint, owner.clone(), now);
-    let put = app.documents.put(record.draft(&place)?, Seen::New, now).await?;
-    if let Put::Stored(version) = put {
-        return Ok(Begun::Runs(Claim { app: app.clone(), place, version, record }));
+    let put = app.documents.put(record.draft(&place)?, ExpectedVersion::New, now).await?;
+    if let PutResult::Stored(version) = put {
+        return Ok(Begun::Runs(Claim::new(app, place, (version, record))));
     }
     let Some((known, version)) = known(app, &place).await? else { return Err(under_way(key)) };
     let is_same = known.fingerprint == record.fingerprint && known.answer.is_none();
@@ -191,9 +185,9 @@ async fn begin(app: &App, key: &str, place: String, fingerprint: String) -> Answ
         return again(key, &record.fingerprint, Some(&known)).map(Begun::Answered);
     }
     let record = known.taken_over(owner, now);
-    match app.documents.put(record.draft(&place)?, Seen::Version(version), now).await? {
-        Put::Stored(version) => Ok(Begun::Runs(Claim { app: app.clone(), place, version, record })),
-        Put::Raced(_) => Err(under_way(key)),
+    match app.documents.put(record.draft(&place)?, ExpectedVersion::Version(version), now).await? {
+        PutResult::Stored(version) => Ok(Begun::Runs(Claim::new(app, place, (version, record)))),
+        PutResult::Raced(_) => Err(under_way(key)),
     }
 }
 
@@ -230,119 +224,6 @@ fn under_way(key: &str) -> Problem {
         "the request with the Idempotency-Key {key:?} is under way; ask again in a moment"
     ))
     .retry_after(1)
-}
-
-/// The right to run a request: its record as this process wrote it last.
-struct Claim {
-    app: App,
-    place: String,
-    version: u64,
-    record: Record,
-}
-
-impl Claim {
-    fn keyed(&self) -> Keyed {
-        let Record { fingerprint, first_at, runs, .. } = &self.record;
-        Keyed::new((&self.place, fingerprint), *first_at, *runs)
-    }
-
-    /// Waits for a request and renews its lease meanwhile.
-    async fn renewed(&mut self, work: impl Future<Output = Response>) -> Response {
-        let clock = self.app.clock.clone();
-        let mut work = pin!(work);
-        for _ in 0..RENEWALS_MAX {
-            let next = add(clock.now(), RENEWAL_INTERVAL);
-            if let Some(response) = within(&*clock, next, work.as_mut()).await {
-                return response;
-            }
-            self.lease_until(add(clock.now(), LEASE)).await;
-        }
-        work.await
-    }
-
-    /// Moves the end of the lease. One that was taken over stays with its new owner, and a storage that does
-    /// not answer leaves the end where it is: a second run does no harm.
-    async fn lease_until(&mut self, until: jiff::Timestamp) {
-        let record = Record { until, ..self.record.clone() };
-        let Ok(draft) = record.draft(&self.place) else { return };
-        let now = self.app.clock.now();
-        let put = self.app.documents.put(draft, Seen::Version(self.version), now).await;
-        if let Ok(Put::Stored(version)) = put {
-            (self.version, self.record) = (version, record);
-        }
-    }
-
-    /// Keeps the answer of a change that was made, frees the key of one that was refused, and leaves a key
-    /// taken whose effect may exist.
-    async fn finish(mut self, response: Response, secret: bool) -> Answer<Response> {
-        let status = response.status();
-        if status.is_client_error() && self.record.runs == 1 {
-            let seen = Seen::Version(self.version);
-            let _ = self.app.documents.remove(KIND, &self.place, seen).await;
-            return Ok(response);
-        }
-        if !status.is_success() {
-            // A repeat may run it again at once.
-            self.lease_until(self.app.clock.now()).await;
-            return Ok(response);
-        }
-        let hides = response.headers().get(CACHE_CONTROL).is_some_and(|value| value == "no-store");
-        let secret = secret || hides;
-        let (parts, body) = response.into_parts();
-        let bytes = to_bytes(body, ANSWER_LENGTH_MAX)
-            .await
-            .map_err(|error| Error::internal("an answer cannot be read").caused_by(error))?;
-        let kept = KeptAnswer::new(parts.status, &parts.headers, (!secret).then_some(&bytes));
-        let is_repeat = self.record.runs > 1;
-        match self.keep(kept).await {
-            Ok(None) => {
-                let mut response = Response::from_parts(parts, Body::from(bytes));
-                if is_repeat {
-                    response.headers_mut().insert(REPLAY, HeaderValue::from_static("true"));
-                }
-                Ok(response)
-            }
-            Ok(Some(first)) => Ok(first),
-            // A secret is in this answer and in no other.
-            Err(problem) if secret => {
-                tracing::warn!(problem = problem.detail(), "an answer with a secret was not kept");
-                Ok(Response::from_parts(parts, Body::from(bytes)))
-            }
-            Err(problem) => Err(problem),
-        }
-    }
-
-    /// Writes the answer, unless another run has written one; that one is returned.
-    async fn keep(&mut self, kept: KeptAnswer) -> Answer<Option<Response>> {
-        self.record.answer = Some(kept);
-        for _ in 0..TRIES_MAX {
-            let (draft, now) = (self.record.draft(&self.place)?, self.app.clock.now());
-            let put = self.app.documents.put(draft, Seen::Version(self.version), now).await;
-            match put.map_err(|error| not_kept(&error))? {
-                // Without a record a day has passed since the key was first seen.
-                Put::Stored(_) | Put::Raced(None) => return Ok(None),
-                Put::Raced(Some(_)) => {}
-            }
-            let Some((known, version)) = known(&self.app, &self.place).await? else {
-                return Ok(None);
-            };
-            if let Some(first) = known.answer {
-                return Ok(first.response()?);
-            }
-            self.version = version;
-        }
-        Err(not_kept(&Error::unavailable("the record of its Idempotency-Key kept changing")))
-    }
-}
-
-/// The effect exists and its answer does not: the caller repeats the request and gets the answer.
-fn not_kept(error: &Error) -> Problem {
-    Problem::new(
-        StatusCode::SERVICE_UNAVAILABLE,
-        format!(
-            "the change was made and its answer could not be recorded ({error}); repeat the request with the same Idempotency-Key"
-        ),
-    )
 }
 
 /// Returns parts in few letters; no two lists of parts share them.

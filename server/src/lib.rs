@@ -26,6 +26,7 @@ mod listen;
 mod live;
 mod metrics;
 mod mount;
+mod moved;
 mod node;
 mod outgoing;
 mod page;
@@ -34,7 +35,9 @@ mod pruner;
 pub mod queues;
 mod redact;
 mod register;
+mod request_limit;
 mod router;
+mod schedule_warnings;
 mod secret;
 mod shelf;
 mod spec;
@@ -50,6 +53,7 @@ mod unhandled;
 mod walk;
 mod webhooks;
 mod why;
+mod wording;
 
 pub use app::{App, Parts};
 pub use assembly::{Assembly, Running, SOURCE};
@@ -62,11 +66,13 @@ pub use caller::{Caller, Role};
 pub use listen::{Listening, listen};
 pub use metrics::Meters;
 pub use mount::{Access, dashboard};
+pub use moved::{MOVED_KINDS, MovedKind};
 pub use node::Identity;
 pub use outgoing::Outgoing;
 pub use problem::Problem;
 pub use redact::{HIDDEN, Redaction};
 pub use router::router;
+pub use schedule_warnings::cron_warnings;
 pub use spec::{
     COMMAND_TOPIC, CommandTarget, FieldError, HTTP_TOPIC, HttpTarget, JobSpec, PUBLISH_TOPIC,
     PublishTarget, RetrySpec, Secret, Signature, Statuses, Target, Work,

@@ -20,7 +20,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-pub(crate) use admission::ConnectionCounters;
+pub(crate) use admission::{ConnectionCounters, counted as counted_address};
 
 use crate::config::ConnectionsConfig;
 use crate::file_limit;

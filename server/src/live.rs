@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use punctual::Result;
 use punctual::clock::{between, next_tick, subtract};
 use punctual::inspect::Counts;
-use punctual::model::State;
+use punctual::model::MessageState;
 use serde::Serialize;
 use serde_json::json;
 use tokio::sync::watch;
@@ -154,7 +154,7 @@ async fn renew(app: &App) -> Result<()> {
 
 /// How many messages there are in each state.
 pub(crate) fn by_state(counts: &Counts) -> BTreeMap<&'static str, u64> {
-    State::ALL.map(|state| (state.as_str(), counts.total(state))).into_iter().collect()
+    MessageState::ALL.map(|state| (state.as_str(), counts.total(state))).into_iter().collect()
 }
 
 /// Takes figures until the process stops.
@@ -219,16 +219,16 @@ async fn tick(app: &App) -> Result<()> {
 
 fn gauges(app: &App, counts: &Counts, now: Timestamp) -> Figure {
     let mut figure = Figure::default();
-    let waiting = counts.messages.iter().filter(|((_, state), _)| *state == State::Pending);
+    let waiting = counts.messages.iter().filter(|((_, state), _)| *state == MessageState::Pending);
     let outbox = waiting.filter(|((queue, _), _)| queue.is_relay()).map(|(_, count)| count);
     let age = counts.oldest_due.map_or(Duration::ZERO, |due| between(due, now));
     let queues = app.punctual.queues().list();
     let here = queues.iter().map(|status| status.running as u64).sum();
     let capacity = queues.iter().map(|status| status.concurrency as u64).sum();
     figure.set(Gauge::Outbox, outbox.sum());
-    figure.set(Gauge::Pending, counts.total(State::Pending));
-    figure.set(Gauge::Running, counts.total(State::Running));
-    figure.set(Gauge::DeadLetters, counts.total(State::Dead));
+    figure.set(Gauge::Pending, counts.total(MessageState::Pending));
+    figure.set(Gauge::Running, counts.total(MessageState::Running));
+    figure.set(Gauge::DeadLetters, counts.total(MessageState::Dead));
     figure.set(Gauge::OldestAgeMs, crate::api::milliseconds(age));
     figure.set(Gauge::RunningHere, here);
     figure.set(Gauge::CapacityHere, capacity);

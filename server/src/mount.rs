@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::http::request::Parts as RequestParts;
-use punctual::documents::Documents;
+use punctual::documents::DocumentStore;
 use punctual::{Inspect, Punctual, Storage};
 use tokio::runtime::Handle;
 
@@ -87,7 +87,7 @@ impl Authenticate for Access {
 /// charts, this process in the list of workers, and pauses of queues that other processes asked for.
 pub fn dashboard<S>(punctual: &Arc<Punctual>, storage: &Arc<S>, access: Access) -> Router
 where
-    S: Storage + Inspect + Documents,
+    S: Storage + Inspect + DocumentStore,
 {
     let app = App::new(Parts {
         punctual: punctual.clone(),

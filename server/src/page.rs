@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use punctual::inspect::{PAGE_LIMIT_MAX, Page, Paged};
+use punctual::inspect::{PAGE_LIMIT_MAX, PageRequest, PageResult};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
@@ -10,6 +10,8 @@ use crate::problem::{Answer, Problem};
 
 /// How many rows a list has when nobody says.
 const LIMIT_DEFAULT: usize = 50;
+/// The same for executions.
+const EXECUTIONS_LIMIT_DEFAULT: usize = 20;
 
 /// Which part of a list.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
@@ -24,6 +26,11 @@ pub(crate) struct PageQuery {
 }
 
 impl PageQuery {
+    /// Which part of a list of executions.
+    pub(crate) fn of_executions(limit: Option<usize>, after: Option<String>) -> Self {
+        Self { limit: limit.or(Some(EXECUTIONS_LIMIT_DEFAULT)), after }
+    }
+
     /// The limit, within its bound.
     pub(crate) fn limit(&self) -> Answer<usize> {
         match self.limit {
@@ -37,14 +44,14 @@ impl PageQuery {
     }
 
     /// The page as storages want it.
-    pub(crate) fn page<Id: FromStr>(&self) -> Answer<Page<Id>> {
+    pub(crate) fn page<Id: FromStr>(&self) -> Answer<PageRequest<Id>> {
         let limit = self.limit()?;
-        let Some(after) = &self.after else { return Ok(Page::first(limit)) };
+        let Some(after) = &self.after else { return Ok(PageRequest::first(limit)) };
         let after = after.parse().map_err(|_| {
             Problem::refused(format!("{after:?} is not the `next` of a page before"))
                 .field("after", "give the `next` of the page before, or leave it out")
         })?;
-        Ok(Page::after(after, limit))
+        Ok(PageRequest::after(after, limit))
     }
 }
 
@@ -64,7 +71,10 @@ impl<T> Listing<T> {
     }
 
     /// A page as storages give it.
-    pub(crate) fn of<Row, Id: ToString>(paged: Paged<Row, Id>, view: impl Fn(Row) -> T) -> Self {
+    pub(crate) fn of<Row, Id: ToString>(
+        paged: PageResult<Row, Id>,
+        view: impl Fn(Row) -> T,
+    ) -> Self {
         let next = paged.next.map(|id| id.to_string());
         Self { items: paged.rows.into_iter().map(view).collect(), next }
     }

@@ -9,6 +9,8 @@ use punctual::{Error, ErrorKind};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::wording::for_api;
+
 /// What an endpoint answers.
 pub(crate) type Answer<T> = Result<T, Problem>;
 
@@ -74,6 +76,11 @@ impl Problem {
         Self::new(StatusCode::CONFLICT, detail)
     }
 
+    /// The process takes no new work.
+    pub(crate) fn stopping() -> Self {
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "the process is stopping; ask another node")
+    }
+
     /// Adds what is wrong with a field.
     #[must_use]
     pub fn field(mut self, field: impl Into<String>, problem: impl Into<String>) -> Self {
@@ -120,7 +127,7 @@ impl From<Error> for Problem {
         if status == StatusCode::INTERNAL_SERVER_ERROR {
             tracing::error!(%error, "a request failed");
         }
-        Self::new(status, error.to_string())
+        Self::new(status, for_api(&error.to_string()))
     }
 }
 

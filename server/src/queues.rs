@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual::clock::add;
-use punctual::documents::{DOCUMENTS_MAX, Draft, KeyRange, Put, Seen};
+use punctual::documents::{DOCUMENTS_MAX, ExpectedVersion, KeyRange, NewDocument, PutResult};
 use punctual::model::{Pause, Queue};
 use punctual::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::app::App;
 
 /// The kind of the documents.
-const KIND: &str = "queue";
+pub(crate) const KIND: &str = "queue";
 /// How long a node may take to hear of what was said on another.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// How often a change is tried again when others write at the same time.
@@ -70,14 +70,16 @@ pub(crate) async fn say(
     for _ in 0..TRIES_MAX {
         let now = app.clock.now();
         let document = app.documents.get(KIND, queue.as_str(), now).await?;
-        let seen = document.as_ref().map_or(Seen::New, |found| Seen::Version(found.version));
+        let seen = document
+            .as_ref()
+            .map_or(ExpectedVersion::New, |found| ExpectedVersion::Version(found.version));
         let before = document.map_or_else(|| Ok(Said::default()), |found| read(found.body))?;
         let mut after = before.clone();
         change(&mut after);
         let body = serde_json::to_value(&after)
             .map_err(|error| Error::internal("a queue cannot be written").caused_by(error))?;
-        let draft = Draft::new(KIND, queue.as_str(), body);
-        if let Put::Stored(_) = app.documents.put(draft, seen, now).await? {
+        let draft = NewDocument::new(KIND, queue.as_str(), body);
+        if let PutResult::Stored(_) = app.documents.put(draft, seen, now).await? {
             obey(app).await?;
             return Ok((before, after));
         }

@@ -78,6 +78,16 @@ impl Redaction {
         }
     }
 
+    /// Hides in an event what a handler said, where bodies of its topic are hidden: it may quote them.
+    pub fn hide_event(&self, event: &mut Value) {
+        let is_hidden = event["topic"].as_str().is_some_and(|topic| self.hides_topic(topic));
+        if let Some(output) =
+            event.get_mut("output").filter(|output| is_hidden && !output.is_null())
+        {
+            *output = Value::from(HIDDEN);
+        }
+    }
+
     /// The rules as they are written.
     pub fn rules(&self) -> Vec<String> {
         self.paths.iter().map(|path| path.join(".")).collect()

@@ -1,5 +1,6 @@
-//! The register of processes: every node writes down every few seconds what it is and what it works on, and
-//! is forgotten after three beats that did not come. Workers elsewhere are written down when they ask.
+//! The register of processes: every node writes down every few seconds what it is and what it works on, and is
+//! forgotten at the instant at which its heartbeat expires and other processes take its work over. Workers
+//! elsewhere are written down when they ask.
 
 mod machine;
 
@@ -8,9 +9,9 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use punctual::client::Ask;
+use punctual::client::HttpWorkerClaim;
 use punctual::clock::{add, between};
-use punctual::documents::{DOCUMENTS_MAX, Document, Draft, KeyRange, Seen};
+use punctual::documents::{DOCUMENTS_MAX, Document, ExpectedVersion, KeyRange, NewDocument};
 use punctual::model::ProcessId;
 use punctual::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -28,8 +29,6 @@ const HTTP: &str = "http";
 const QUIET: &str = "quiet";
 /// How often a node writes itself down.
 const BEAT: Duration = Duration::from_secs(5);
-/// After how many beats that did not come it is forgotten.
-const BEATS_MISSED_MAX: u32 = 3;
 /// How often a worker elsewhere is written down at most, however often it asks.
 const MET_AGAIN: Duration = Duration::from_secs(10);
 /// How long a worker elsewhere is remembered after its last lease may have ended.
@@ -83,7 +82,7 @@ pub(crate) struct Elsewhere {
 }
 
 impl Elsewhere {
-    pub(crate) fn new(name: &str, ask: &Ask, caller: &Caller) -> Self {
+    pub(crate) fn new(name: &str, ask: &HttpWorkerClaim, caller: &Caller) -> Self {
         let queue =
             RegisteredQueue { name: ask.queue.to_string(), concurrency: ask.limit, running: 0 };
         let host = caller.from.map(|address| address.to_string());
@@ -96,23 +95,33 @@ impl Elsewhere {
 
 /// Writes this node down until the process stops, and does what it was told.
 pub(crate) async fn follow(app: App) {
+    let mut heartbeats = app.punctual.heartbeats();
     loop {
-        if let Err(error) = beat(&app).await {
+        if let Err(error) = heartbeat(&app).await {
             tracing::warn!(%error, "this process cannot be written down");
         }
         if app.punctual.is_stopping() {
             return;
         }
-        app.rest_until(add(app.clock.now(), BEAT)).await;
+        // Right after each heartbeat, so that the register and the rescuer know the same one.
+        tokio::select! {
+            () = app.rest_until(add(app.clock.now(), BEAT)) => {}
+            () = heartbeats.next() => {}
+        }
     }
 }
 
 /// Writes this node down once; also when it was told to be quiet.
-pub(crate) async fn beat(app: &App) -> Result<()> {
+pub(crate) async fn heartbeat(app: &App) -> Result<()> {
     let quiet = is_quiet(app, app.punctual.process_id()).await?;
     hush(app, quiet)?;
     let registered = Registered { quiet, ..ourselves(app) };
-    write(app, &registered, add(app.clock.now(), BEAT * BEATS_MISSED_MAX)).await
+    let alive_until = app.punctual.heartbeats().alive_until();
+    // Before the first heartbeat, or after an outage: the next one has this called again.
+    if alive_until <= app.clock.now() {
+        return Ok(());
+    }
+    write(app, &registered, alive_until).await
 }
 
 /// Claims nothing while it is quiet. Said again at every beat, because somebody may resume a queue.
@@ -210,9 +219,20 @@ pub(crate) async fn gone(app: &App, worker: ProcessId) -> Result<()> {
     let known = app.documents.get(KIND, &worker.to_string(), app.clock.now()).await?;
     elsewhere(app, worker, known.and_then(|document| read(document).ok()))?;
     app.node().met.lock().unwrap_or_else(PoisonError::into_inner).remove(&worker);
-    let _ = app.documents.remove(KIND, &worker.to_string(), Seen::Any).await?;
-    let _ = app.documents.remove(QUIET, &worker.to_string(), Seen::Any).await?;
+    let _ = app.documents.remove(KIND, &worker.to_string(), ExpectedVersion::Any).await?;
+    let _ = app.documents.remove(QUIET, &worker.to_string(), ExpectedVersion::Any).await?;
     Ok(())
+}
+
+/// Refuses the identity of a server to a worker over HTTP, which is not asked for again when it claimed lately.
+pub(crate) async fn no_server(app: &App, worker: ProcessId) -> Result<()> {
+    let now = app.clock.now();
+    let met = app.node().met.lock().unwrap_or_else(PoisonError::into_inner).get(&worker).copied();
+    if met.is_some_and(|written_at| between(written_at, now) < MET_AGAIN) {
+        return Ok(());
+    }
+    let known = app.documents.get(KIND, &worker.to_string(), now).await?;
+    elsewhere(app, worker, known.and_then(|document| read(document).ok())).map(drop)
 }
 
 /// What is known of a worker over HTTP. The identity of a server is refused, under which none may appear.
@@ -261,18 +281,18 @@ pub(crate) async fn is_quiet(app: &App, process: ProcessId) -> Result<bool> {
 pub(crate) async fn set_quiet(app: &App, process: &str, quiet: bool) -> Result<()> {
     let now = app.clock.now();
     if quiet {
-        let draft = Draft::new(QUIET, process, serde_json::Value::Null);
+        let draft = NewDocument::new(QUIET, process, serde_json::Value::Null);
         app.documents.put_all(vec![draft.expires_at(add(now, QUIET_FOR))], now).await?;
     } else {
-        let _ = app.documents.remove(QUIET, process, Seen::Any).await?;
+        let _ = app.documents.remove(QUIET, process, ExpectedVersion::Any).await?;
     }
-    if process == app.punctual.process_id().to_string() { beat(app).await } else { Ok(()) }
+    if process == app.punctual.process_id().to_string() { heartbeat(app).await } else { Ok(()) }
 }
 
 async fn write(app: &App, registered: &Registered, expires_at: Timestamp) -> Result<()> {
     let body = serde_json::to_value(registered)
         .map_err(|error| Error::internal("a process cannot be written down").caused_by(error))?;
-    let draft = Draft::new(KIND, &registered.process, body).expires_at(expires_at);
+    let draft = NewDocument::new(KIND, &registered.process, body).expires_at(expires_at);
     app.documents.put_all(vec![draft], app.clock.now()).await
 }
 

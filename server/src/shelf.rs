@@ -4,7 +4,9 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use punctual::documents::{Document, Documents, Draft, KeyRange, Put, Removed, Seen};
+use punctual::documents::{
+    Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult, RemoveResult,
+};
 use punctual::{Clock, Error, ErrorKind, Result};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -12,7 +14,7 @@ use serde::de::DeserializeOwned;
 /// All documents of a kind.
 #[derive(Clone)]
 pub(crate) struct Shelf<T> {
-    documents: Arc<dyn Documents>,
+    documents: Arc<dyn DocumentStore>,
     clock: Arc<dyn Clock>,
     kind: &'static str,
     holds: PhantomData<fn() -> T>,
@@ -21,7 +23,7 @@ pub(crate) struct Shelf<T> {
 impl<T: Serialize + DeserializeOwned> Shelf<T> {
     pub(crate) fn new(
         kind: &'static str,
-        documents: Arc<dyn Documents>,
+        documents: Arc<dyn DocumentStore>,
         clock: Arc<dyn Clock>,
     ) -> Self {
         Self { documents, clock, kind, holds: PhantomData }
@@ -38,15 +40,16 @@ impl<T: Serialize + DeserializeOwned> Shelf<T> {
         &self,
         key: &str,
         value: &T,
-        seen: Seen,
+        seen: ExpectedVersion,
         expires_at: Option<Timestamp>,
     ) -> Result<bool> {
         let body = serde_json::to_value(value).map_err(|error| {
             Error::internal(format!("the {} {key:?} cannot be written", self.kind)).caused_by(error)
         })?;
-        let draft = Draft { kind: self.kind.to_owned(), key: key.to_owned(), body, expires_at };
+        let draft =
+            NewDocument { kind: self.kind.to_owned(), key: key.to_owned(), body, expires_at };
         let put = self.documents.put(draft, seen, self.clock.now()).await?;
-        Ok(matches!(put, Put::Stored(_)))
+        Ok(matches!(put, PutResult::Stored(_)))
     }
 
     /// At most so many after a key, by key.
@@ -62,8 +65,13 @@ impl<T: Serialize + DeserializeOwned> Shelf<T> {
 
     /// Removes one; whether it was there.
     pub(crate) async fn remove(&self, key: &str) -> Result<bool> {
-        let removed = self.documents.remove(self.kind, key, Seen::Any).await?;
-        Ok(removed == Removed::Removed)
+        self.remove_seen(key, ExpectedVersion::Any).await
+    }
+
+    /// Removes one if it is as it was seen; whether it was.
+    pub(crate) async fn remove_seen(&self, key: &str, seen: ExpectedVersion) -> Result<bool> {
+        let removed = self.documents.remove(self.kind, key, seen).await?;
+        Ok(removed == RemoveResult::Removed)
     }
 }
 

@@ -10,13 +10,15 @@ mod target;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use punctual::schedule::{Reach, Spread, parse_duration};
+use punctual::model::WhenInterrupted;
+use punctual::schedule::{Spread, SpreadLimit, parse_duration};
 use punctual::{Error, Job, JobBuilder, Misfire, Overlap, Result};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 pub use check::FieldError;
+pub(crate) use check::{SCHEDULE_KEYS, TARGET_KEYS, schedule_count, target_count};
 pub use expect::Statuses;
 pub use retry::RetrySpec;
 pub(crate) use retry::{MisfireText, RetryText};
@@ -72,6 +74,11 @@ pub struct JobSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<RetryText>)]
     pub retry: Option<RetrySpec>,
+    /// What becomes of a run that a crash or a stop of the server has cut off: `again` (run it again, the
+    /// default) or `lost` (do not run it again; it becomes a dead letter).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<String>)]
+    pub when_interrupted: Option<WhenInterrupted>,
     /// How long a run may take.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
@@ -128,6 +135,7 @@ impl Default for JobSpec {
             misfire: None,
             overlap: None,
             retry: None,
+            when_interrupted: None,
             timeout: None,
             queue: None,
             priority: None,
@@ -164,20 +172,21 @@ impl JobSpec {
 
     /// What it does; refuses none and several.
     pub fn target(&self) -> Result<Target> {
+        let mut targets = self.targets();
+        match (target_count(targets.len()), targets.pop()) {
+            (None, Some(target)) => Ok(target),
+            (wrong, _) => Err(Error::invalid(wrong.map(|wrong| wrong.problem).unwrap_or_default())),
+        }
+    }
+
+    /// Everything it is told to do, which should be one thing.
+    fn targets(&self) -> Vec<Target> {
         let mut targets = Vec::new();
         targets.extend(self.http.clone().map(Target::Http));
         targets.extend(self.command.clone().map(Target::Command));
         targets.extend(self.publish.clone().map(Target::Publish));
         targets.extend(self.topic.clone().map(Target::Code));
-        match (targets.pop(), targets.is_empty()) {
-            (Some(target), true) => Ok(target),
-            (None, _) => {
-                Err(Error::invalid("it does nothing; say one of http, command, publish and topic"))
-            }
-            _ => Err(Error::invalid(
-                "it does several things; say only one of http, command, publish and topic",
-            )),
-        }
+        targets
     }
 
     fn scheduled(&self, name: &str) -> Result<JobBuilder> {
@@ -220,6 +229,9 @@ impl JobSpec {
         }
         if let Some(retry) = &self.retry {
             job = job.retry(retry.retry()?);
+        }
+        if let Some(when_interrupted) = self.when_interrupted {
+            job = job.when_interrupted(when_interrupted);
         }
         if let Some(timeout) = &self.timeout {
             job = job.timeout(length(timeout)?);
@@ -282,12 +294,12 @@ pub(crate) fn length(text: &str) -> Result<Duration> {
 }
 
 /// `10%` of the time to the next run, or a length.
-fn reach(text: &str) -> Result<Reach> {
+fn reach(text: &str) -> Result<SpreadLimit> {
     let Some(percent) = text.trim().strip_suffix('%') else {
-        return length(text).map(Reach::Length);
+        return length(text).map(SpreadLimit::Length);
     };
     match percent.trim().parse() {
-        Ok(percent @ 1..=100) => Ok(Reach::Percent(percent)),
+        Ok(percent @ 1..=100) => Ok(SpreadLimit::Percent(percent)),
         _ => Err(Error::invalid(format!("{text:?} is no share; write 1% to 100%"))),
     }
 }

@@ -29,9 +29,14 @@ use crate::problem::Problem;
 /// The most bytes a request may have.
 pub(crate) const BODY_MAX: usize = 1 << 20;
 /// How long a request may take, unless it waits by its nature.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Paths whose requests wait by their nature; each has a bound of its own.
 const WAITING: [&str; 2] = ["/api/v1/events", "/api/v1/work/claim"];
+
+/// Whether the request of a path waits by its nature, and has a bound of its own.
+pub(crate) fn waits(path: &str) -> bool {
+    WAITING.iter().any(|end| path.ends_with(end))
+}
 
 /// Puts everything around a router. In one layer, because each costs every request some copies of all that
 /// is within.
@@ -60,8 +65,7 @@ async fn surrounded(State(app): State<App>, request: Request, next: Next) -> Res
     let forwarded =
         request.headers().get("x-forwarded-proto").is_some_and(|value| value == "https");
     let is_secure = forwarded || app.is_encrypted();
-    let waits = WAITING.iter().any(|path| request.uri().path().ends_with(path));
-    let response = if waits {
+    let response = if waits(request.uri().path()) {
         match received(&app, request).await {
             Ok(request) => answered(request, next).await,
             Err(problem) => problem.into_response(),
@@ -86,7 +90,7 @@ async fn logged(app: &App, request: Request, next: Next) -> Response {
 /// Returns a request whose body has come whole. Requests that wait have no bound of time, but sending them has.
 async fn received(app: &App, request: Request) -> Result<Request, Problem> {
     let (parts, body) = request.into_parts();
-    let until = add(app.clock.now(), PATIENCE);
+    let until = add(app.clock.now(), TIMEOUT);
     match within(&*app.clock, until, to_bytes(body, BODY_MAX)).await {
         Some(Ok(bytes)) => Ok(Request::from_parts(parts, Body::from(bytes))),
         Some(Err(_)) => {
@@ -94,7 +98,7 @@ async fn received(app: &App, request: Request) -> Result<Request, Problem> {
             Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, sentence))
         }
         None => {
-            let sentence = format!("the body did not come within {} s", PATIENCE.as_secs());
+            let sentence = format!("the body did not come within {} s", TIMEOUT.as_secs());
             Err(Problem::new(StatusCode::REQUEST_TIMEOUT, sentence))
         }
     }
@@ -107,9 +111,9 @@ async fn in_time(app: &App, request: Request, next: Next) -> Response {
     if let Poll::Ready(response) = first {
         return response;
     }
-    let until = add(app.clock.now(), PATIENCE);
+    let until = add(app.clock.now(), TIMEOUT);
     within(&*app.clock, until, work).await.unwrap_or_else(|| {
-        let sentence = format!("this took longer than {} s; ask for less", PATIENCE.as_secs());
+        let sentence = format!("this took longer than {} s; ask for less", TIMEOUT.as_secs());
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, sentence).into_response()
     })
 }

@@ -3,8 +3,8 @@
 use punctual::Result;
 use punctual::clock::subtract;
 use punctual::documents::KeyRange;
-use punctual::inspect::{MessageFilter, PAGE_LIMIT_MAX, Page};
-use punctual::model::{Execution, JobName, MessageRecord, Queue, State};
+use punctual::inspect::{MessageFilter, PAGE_LIMIT_MAX, PageRequest};
+use punctual::model::{Execution, JobName, MessageRecord, MessageState, Queue};
 use punctual::policy::Circuit;
 use serde::Deserialize;
 use std::time::Duration;
@@ -70,11 +70,12 @@ struct Around {
 impl Around {
     /// Looks at what is running, as far as one page shows it.
     async fn of(app: &App, record: &MessageRecord, job: Option<&JobName>) -> Result<Self> {
-        if record.state != State::Pending {
+        if record.state != MessageState::Pending {
             return Ok(Self::default());
         }
-        let filter = MessageFilter { states: vec![State::Running], ..MessageFilter::default() };
-        let running = app.inspect.messages(filter, Page::first(PAGE_LIMIT_MAX)).await?.rows;
+        let filter =
+            MessageFilter { states: vec![MessageState::Running], ..MessageFilter::default() };
+        let running = app.inspect.messages(filter, PageRequest::first(PAGE_LIMIT_MAX)).await?.rows;
         let limit = record.message.limit().map(|limit| &limit.name);
         let mut around = Self::default();
         for other in running.iter().map(|other| &other.message) {

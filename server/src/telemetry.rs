@@ -38,7 +38,7 @@ use crate::targets::resolve;
 use client::Client;
 
 /// How long the collector may take, repetitions included.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// The most spans that wait to be sent.
 const QUEUE_MAX: usize = 4_096;
 
@@ -66,7 +66,7 @@ impl Telemetry {
             .with_headers(headers.clone())
             .with_endpoint(format!("{address}/v1/traces"))
             .with_protocol(Protocol::HttpBinary)
-            .with_timeout(PATIENCE)
+            .with_timeout(TIMEOUT)
             .build()
             .map_err(unusable)?;
         let metrics = MetricExporter::builder()
@@ -75,7 +75,7 @@ impl Telemetry {
             .with_headers(headers)
             .with_endpoint(format!("{address}/v1/metrics"))
             .with_protocol(Protocol::HttpBinary)
-            .with_timeout(PATIENCE)
+            .with_timeout(TIMEOUT)
             .build()
             .map_err(unusable)?;
         let resource = Resource::builder()
@@ -108,8 +108,8 @@ impl Telemetry {
     /// Sends what is left, as far as the collector takes it in time.
     pub(crate) async fn end(self) {
         let ended = tokio::task::spawn_blocking(move || {
-            let traces = self.traces.shutdown_with_timeout(PATIENCE);
-            let meters = self.meters.shutdown_with_timeout(PATIENCE);
+            let traces = self.traces.shutdown_with_timeout(TIMEOUT);
+            let meters = self.meters.shutdown_with_timeout(TIMEOUT);
             traces.and(meters)
         });
         if let Ok(Err(error)) = ended.await {

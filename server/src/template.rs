@@ -3,7 +3,7 @@
 
 use jiff::Timestamp;
 use jiff::fmt::strtime;
-use punctual::schedule::{Schedule, TextDefaults, near_words};
+use punctual::schedule::{Schedule, TextDefaults, Zone, near_words};
 use punctual::{Context, Error, Result};
 use serde_json::{Value, json};
 
@@ -36,7 +36,11 @@ enum Piece {
 enum Filter {
     None,
     Json,
-    Date(String),
+    /// In the zone that is given, else in the one of the job.
+    Date {
+        format: String,
+        zone: Option<Zone>,
+    },
 }
 
 /// How values are written into the text around them.
@@ -147,7 +151,7 @@ fn piece(inside: &str) -> Result<Piece> {
         return Err(Error::invalid(format!("a template knows no {name:?}; {hint}")));
     }
     let is_time = matches!(name, "nominal" | "window.start" | "window.end");
-    if matches!(filter, Filter::Date(_)) && !is_time && !name.starts_with("payload.") {
+    if matches!(filter, Filter::Date { .. }) && !is_time && !name.starts_with("payload.") {
         return Err(Error::invalid(format!("{name} is no time; the filter date is for times")));
     }
     Ok(Piece::Name { path, filter })
@@ -157,21 +161,35 @@ fn filter_of(text: &str) -> Result<Filter> {
     if text == "json" {
         return Ok(Filter::Json);
     }
-    let format = text
+    let arguments = text
         .strip_prefix("date")
         .map(str::trim_start)
         .and_then(|rest| rest.strip_prefix(':')?.trim().strip_prefix('"')?.strip_suffix('"'));
-    let Some(format) = format else {
+    let Some(arguments) = arguments else {
         return Err(Error::invalid(format!(
-            "there is no filter {text:?}; known are json and date:\"%Y-%m-%d\""
+            "there is no filter {text:?}; known are json, date:\"%Y-%m-%d\" and date:\"%H:%M\",\"UTC\""
         )));
     };
-    dated(format, Timestamp::UNIX_EPOCH)?;
-    Ok(Filter::Date(format.to_owned()))
+    let (format, zone) = match arguments.split_once('"') {
+        Some((format, rest)) => (format, Some(zone_of(rest)?)),
+        None => (arguments, None),
+    };
+    dated(format, Timestamp::UNIX_EPOCH, &Zone::utc())?;
+    Ok(Filter::Date { format: format.to_owned(), zone })
 }
 
-fn dated(format: &str, at: Timestamp) -> Result<String> {
-    strtime::format(format, at).map_err(|error| {
+/// Reads the zone behind a date format; the quotes around both are gone.
+fn zone_of(text: &str) -> Result<Zone> {
+    let name =
+        text.trim_start().strip_prefix(',').and_then(|rest| rest.trim_start().strip_prefix('"'));
+    let name = name.ok_or_else(|| {
+        Error::invalid("behind a date format only a zone may stand, as in date:\"%H:%M\",\"UTC\"")
+    })?;
+    Zone::named(name).map_err(|error| Error::invalid(error.to_string()))
+}
+
+fn dated(format: &str, at: Timestamp, zone: &Zone) -> Result<String> {
+    strtime::format(format, &at.to_zoned(zone.time_zone().clone())).map_err(|error| {
         Error::invalid(format!("the date format {format:?} cannot be used: {error}"))
     })
 }
@@ -180,6 +198,8 @@ fn dated(format: &str, at: Timestamp) -> Result<String> {
 #[derive(Clone, Debug)]
 pub struct Facts {
     root: Value,
+    /// The zone of the job's schedule.
+    zone: Zone,
 }
 
 impl Facts {
@@ -187,12 +207,13 @@ impl Facts {
     /// own.
     pub fn of(context: &Context, payload: Option<&Value>) -> Self {
         let nominal = context.nominal().unwrap_or_else(|| context.started_at());
-        let start = context.occurrence().and_then(|occurrence| {
+        let schedule = context.occurrence().and_then(|occurrence| {
             let seed = Some(occurrence.job.to_string());
             let defaults = TextDefaults { seed, ..TextDefaults::default() };
-            let schedule = Schedule::parse(occurrence.schedule.as_deref()?, &defaults).ok()?;
-            schedule.prev(occurrence.nominal)
+            Schedule::parse(occurrence.schedule.as_deref()?, &defaults).ok()
         });
+        let start = schedule.as_ref().and_then(|schedule| schedule.prev(nominal));
+        let zone = schedule.as_ref().map_or_else(Zone::utc, Schedule::zone);
         let root = json!({
             "nominal": nominal,
             "window": {"start": start.unwrap_or(nominal), "end": nominal},
@@ -202,12 +223,12 @@ impl Facts {
             "message": context.message_id().to_string(),
             "payload": payload,
         });
-        Self { root }
+        Self { root, zone }
     }
 
     #[cfg(test)]
-    fn from_json(root: Value) -> Self {
-        Self { root }
+    fn from_json(root: Value, zone: &str) -> Self {
+        Self { root, zone: Zone::named(zone).unwrap() }
     }
 
     fn get(&self, path: &[String]) -> Value {
@@ -221,12 +242,12 @@ impl Facts {
 
     fn filtered(&self, path: &[String], filter: &Filter) -> Result<Value> {
         let value = self.get(path);
-        let Filter::Date(format) = filter else { return Ok(value) };
+        let Filter::Date { format, zone } = filter else { return Ok(value) };
         let at = value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
         let at = at.ok_or_else(|| {
             Error::invalid(format!("{} is {value}, which is no time", path.join(".")))
         })?;
-        dated(format, at).map(Value::from)
+        dated(format, at, zone.as_ref().unwrap_or(&self.zone)).map(Value::from)
     }
 }
 

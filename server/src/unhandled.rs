@@ -1,46 +1,19 @@
-//! Messages that are due and that no known process handles. They are not failed and not delayed, so health has
-//! to say that they wait. The register of processes tells who works on which queue and handles which topics.
+//! Which topics are handled on which queue, by all known processes, so that the health of this one can say
+//! that a message waits which no process handles. The register of processes tells it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
 use punctual::Result;
-use punctual::clock::subtract;
 use punctual::model::{Queue, Topic};
-use punctual::storage::{Line, TopicFilter};
+use punctual::storage::TopicFilter;
 
 use crate::app::App;
 use crate::surroundings::workers;
 use crate::why::Worker;
 
-/// How long a message may be due before it is mentioned.
-const NOTED_AFTER: Duration = Duration::from_secs(60);
-/// The most queues that are looked at.
-const QUEUES_MAX: usize = 100;
-
-/// Returns a sentence for each queue with a due message of a topic that no known process handles.
-pub(crate) async fn reasons(app: &App) -> Result<Vec<String>> {
-    let handled = handled(&workers(app).await?);
-    let lines: Vec<Line> = handled
-        .iter()
-        .flat_map(|(queue, topics)| {
-            [Line::Queue(queue.clone()), Line::Topics(queue.clone(), topics.clone())]
-        })
-        .collect();
-    let due = app.storage.look(&lines).await?;
-    let before = subtract(app.clock.now(), NOTED_AFTER);
-    let mut reasons = Vec::new();
-    for ((queue, _), due) in handled.iter().zip(due.chunks_exact(2)) {
-        if let [Some(first), handled] = due
-            && *first <= before
-            && handled.is_none_or(|handled| handled > *first)
-        {
-            reasons.push(format!(
-                "the queue {queue:?} holds a message that is due since {first}, and no known process handles its topic"
-            ));
-        }
-    }
-    Ok(reasons)
+/// Returns the topics that known processes handle on each queue.
+pub(crate) async fn handled_topics(app: &App) -> Result<Vec<(Queue, TopicFilter)>> {
+    Ok(handled(&workers(app).await?))
 }
 
 /// Returns the topics that are handled on each queue. A queue with a worker that takes whatever comes is left
@@ -64,7 +37,7 @@ fn handled(workers: &[Worker]) -> Vec<(Queue, TopicFilter)> {
         let topics = topics?.into_iter().filter_map(|topic| Topic::stored(topic).ok());
         Some((Queue::from(queue.to_owned()), TopicFilter::only(topics)))
     });
-    known.take(QUEUES_MAX).collect()
+    known.collect()
 }
 
 #[cfg(test)]

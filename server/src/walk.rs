@@ -20,7 +20,7 @@ pub(crate) const WALKS_AT_ONCE: usize = 2;
 /// The most occurrences that are looked for in one walk.
 const STEPS_MAX: u64 = 200_000;
 /// How long one walk may take.
-const LENGTH_MAX: Duration = Duration::from_secs(2);
+const LEN_MAX: Duration = Duration::from_secs(2);
 /// After how many steps the clock is read.
 const STEPS_BETWEEN_LOOKS: u64 = 256;
 
@@ -35,7 +35,7 @@ pub(crate) struct Walk {
 
 impl Walk {
     fn new(clock: Arc<dyn Clock>, is_abandoned: Arc<AtomicBool>) -> Self {
-        let ends_at = add(clock.now(), LENGTH_MAX);
+        let ends_at = add(clock.now(), LEN_MAX);
         Self { clock, ends_at, steps: Cell::new(0), is_over: Cell::new(false), is_abandoned }
     }
 
@@ -172,7 +172,7 @@ mod tests {
         let (clock, now, abandoned) = start();
         let schedule = Schedule::cron_utc("* * * * *").unwrap();
         let late = Walk::new(clock.clone(), abandoned.clone());
-        clock.advance(LENGTH_MAX);
+        clock.advance(LEN_MAX);
         assert!((late.after(&schedule, now).count() as u64) < STEPS_BETWEEN_LOOKS);
         let left = Walk::new(clock, abandoned.clone());
         drop(Abandon(abandoned));

@@ -8,7 +8,9 @@ mod notice;
 use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
-use punctual::documents::{DOCUMENTS_MAX, Document, Documents, Draft, KeyRange, Put, Seen};
+use punctual::documents::{
+    DOCUMENTS_MAX, Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult,
+};
 use punctual::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -24,7 +26,7 @@ pub const WEBHOOK_TOPIC: &str = "punctual.webhook";
 pub const WEBHOOK_QUEUE: &str = "punctual.webhook";
 
 /// The kind of the documents.
-const KIND: &str = "webhook";
+pub(crate) const KIND: &str = "webhook";
 /// How often a change is tried again when others write at the same time.
 const TRIES_MAX: usize = 10;
 /// The most webhooks.
@@ -73,7 +75,7 @@ pub(crate) async fn all(app: &App) -> Result<Vec<Webhook>> {
 
 /// One webhook.
 pub(crate) async fn get(
-    documents: &dyn Documents,
+    documents: &dyn DocumentStore,
     id: &str,
     now: Timestamp,
 ) -> Result<Option<Webhook>> {
@@ -90,18 +92,18 @@ pub(crate) async fn create(app: &App, webhook: &Webhook) -> Result<()> {
 
 /// Changes a webhook; answers how it was and how it is, and nothing when it is not there.
 pub(crate) async fn change(
-    documents: &dyn Documents,
+    documents: &dyn DocumentStore,
     id: &str,
     now: Timestamp,
     change: impl Fn(&mut Webhook),
 ) -> Result<Option<(Webhook, Webhook)>> {
     for _ in 0..TRIES_MAX {
         let Some(document) = documents.get(KIND, id, now).await? else { return Ok(None) };
-        let seen = Seen::Version(document.version);
+        let seen = ExpectedVersion::Version(document.version);
         let before = read(document)?;
         let mut after = before.clone();
         change(&mut after);
-        if let Put::Stored(_) = documents.put(draft(&after)?, seen, now).await? {
+        if let PutResult::Stored(_) = documents.put(draft(&after)?, seen, now).await? {
             return Ok(Some((before, after)));
         }
     }
@@ -110,9 +112,9 @@ pub(crate) async fn change(
 
 /// Forgets a webhook; answers whether it was there.
 pub(crate) async fn remove(app: &App, id: &str) -> Result<bool> {
-    let removed = app.documents.remove(KIND, id, Seen::Any).await?;
+    let removed = app.documents.remove(KIND, id, ExpectedVersion::Any).await?;
     changed(app);
-    Ok(removed == punctual::documents::Removed::Removed)
+    Ok(removed == punctual::documents::RemoveResult::Removed)
 }
 
 /// Says that this node has to look again.
@@ -120,10 +122,10 @@ pub(crate) fn changed(app: &App) {
     app.node().webhooks_changed.fetch_add(1, Ordering::Relaxed);
 }
 
-fn draft(webhook: &Webhook) -> Result<Draft> {
+fn draft(webhook: &Webhook) -> Result<NewDocument> {
     let body = serde_json::to_value(webhook)
         .map_err(|error| Error::internal("a webhook cannot be written").caused_by(error))?;
-    Ok(Draft::new(KIND, &webhook.id, body))
+    Ok(NewDocument::new(KIND, &webhook.id, body))
 }
 
 fn read(document: Document) -> Result<Webhook> {

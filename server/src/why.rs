@@ -2,7 +2,7 @@
 //! comes out, and every word has a row in the table of tests.
 
 use jiff::Timestamp;
-use punctual::model::{Execution, JobRecord, Limit, MessageRecord, Pause, Source, State};
+use punctual::model::{Execution, JobRecord, Limit, MessageRecord, MessageState, Pause, Source};
 use punctual::policy::Circuit;
 use punctual::schedule::format_duration;
 use punctual::storage::END_OF_TIME;
@@ -60,13 +60,13 @@ impl Facts<'_> {
     /// Puts the answer together.
     pub(crate) fn why(&self) -> Why {
         let (word, sentence) = match self.record.state {
-            State::Pending => self.pending(),
-            State::Running => self.running(),
-            State::Done => ("done", format!("It was handled{}.", self.ended())),
-            State::Cancelled => {
+            MessageState::Pending => self.pending(),
+            MessageState::Running => self.running(),
+            MessageState::Done => ("done", format!("It was handled{}.", self.ended())),
+            MessageState::Cancelled => {
                 ("cancelled", format!("It was stopped on request{}.", self.ended()))
             }
-            State::Dead => self.dead(),
+            MessageState::Dead => self.dead(),
         };
         Why { word, sentence, details: self.details(word) }
     }
@@ -109,6 +109,13 @@ impl Facts<'_> {
 
     fn pending(&self) -> (&'static str, String) {
         let record = self.record;
+        if let Some(paused) = &record.paused {
+            let own = paused.due_at;
+            return (
+                "job_paused",
+                format!("This one-time job, due at {own}, is paused {}.", said(&paused.pause)),
+            );
+        }
         if let Some(batch) = record.message.waits_for().filter(|_| record.due_at >= END_OF_TIME) {
             return (
                 "waits_for_batch",
@@ -252,7 +259,7 @@ impl Facts<'_> {
     fn details(&self, word: &str) -> Vec<String> {
         let record = self.record;
         let mut details = Vec::new();
-        if record.cancel_requested && record.state == State::Running {
+        if record.cancel_requested && record.state == MessageState::Running {
             details.push("Its handler was asked to stop.".to_owned());
         }
         if let Some(progress) = &record.progress {
@@ -261,7 +268,7 @@ impl Facts<'_> {
             let said: Vec<String> = percent.into_iter().chain(note).collect();
             details.push(format!("Its handler said at {}: {}.", progress.at, said.join(", ")));
         }
-        if record.state == State::Pending && record.attempt > 0 && word != "retrying" {
+        if record.state == MessageState::Pending && record.attempt > 0 && word != "retrying" {
             let error = record.error.as_deref().unwrap_or("nothing was said");
             details.push(format!("Attempt {} failed: {error}.", record.attempt));
         }
@@ -277,7 +284,7 @@ impl Facts<'_> {
         {
             details.push(format!("Its queue is paused {}.", said(pause)));
         }
-        if let Some(last) = self.last.filter(|_| record.state == State::Pending) {
+        if let Some(last) = self.last.filter(|_| record.state == MessageState::Pending) {
             details.push(format!(
                 "Its last attempt ended as {} at {}.",
                 last.ending.as_str(),

@@ -11,13 +11,15 @@ use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use punctual::clock::{Clock, add, within};
-use punctual::model::{MessageId, MessageRecord, State, Terms};
+use punctual::model::{HandlerOptions, MessageId, MessageRecord, MessageState};
 use punctual::{Event, MemoryStorage, Punctual, Retry, Roles, SystemClock};
 use punctual_server::{App, Parts, attend, listen, router};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 /// How long the workers have without extending, in seconds.
 const LEASE: &str = "2";
 
@@ -35,8 +37,11 @@ fn main() -> ExitCode {
         let missing = !version.is_ok_and(|output| output.status.success());
         let is_required = is_named("PUNCTUAL_REQUIRE", name);
         let is_ignored = !is_required && (missing || is_named("PUNCTUAL_WITHOUT", name));
-        let cases: [(&str, fn(&'static str, &'static str) -> _); 2] =
-            [("works", works), ("is_replaced_when_killed", is_replaced_when_killed)];
+        let cases: [(&str, fn(&'static str, &'static str) -> _); 3] = [
+            ("works", works),
+            ("is_replaced_when_killed", is_replaced_when_killed),
+            ("stops_at_once_when_it_has_nothing_to_do", stops_at_once_when_it_has_nothing_to_do),
+        ];
         cases.map(|(case, run)| {
             let act = move || {
                 if missing {
@@ -104,14 +109,35 @@ impl Server {
     async fn publish(&self, topic: &str, body: &Value) -> MessageId {
         let retry = Retry::intervals([Duration::from_millis(50); 3]);
         let publish = self.app.punctual.publisher().publish(topic, body).queue("example");
-        publish.terms(Terms::new().retry(retry)).await.unwrap().id
+        publish.handler_options(HandlerOptions::new().retry(retry)).await.unwrap().id
+    }
+
+    /// Waits until a worker claims, as the list of workers says.
+    async fn until_claimed(&self) {
+        let until = add(SystemClock.now(), TIMEOUT);
+        let address = self.url.trim_start_matches("http://");
+        loop {
+            let mut stream = TcpStream::connect(address).await.unwrap();
+            let ask = format!(
+                "GET /api/v1/workers HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
+            );
+            stream.write_all(ask.as_bytes()).await.unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).await.unwrap();
+            if answer.contains("\"example\"") {
+                return;
+            }
+            let now = SystemClock.now();
+            assert!(now < until, "no worker came: {answer}");
+            SystemClock.sleep_until(add(now, MOMENT)).await;
+        }
     }
 
     /// Waits until a message is as it should be. It is looked at after every event and a moment later as
     /// well: an event is told before what it tells of is written down.
     async fn until(&self, id: MessageId, is_so: impl Fn(&MessageRecord) -> bool) -> MessageRecord {
         let mut events = self.app.punctual.events().listen();
-        let until = add(SystemClock.now(), PATIENCE);
+        let until = add(SystemClock.now(), TIMEOUT);
         loop {
             let record = self.app.inspect.message(id).await.unwrap().unwrap();
             if is_so(&record) {
@@ -144,7 +170,7 @@ fn works(program: &'static str, script: &'static str) -> Running {
         let count = server.publish("count", &json!({ "to": 4, "seconds": 1 })).await;
         let flaky = server.publish("flaky", &Value::Null).await;
         let _worker = server.spawn(program, script);
-        let done = |record: &MessageRecord| record.state == State::Done;
+        let done = |record: &MessageRecord| record.state == MessageState::Done;
         assert_eq!(server.until(greet, done).await.attempt, 1);
         let counted = server.until(count, done).await;
         assert_eq!((counted.attempt, counted.crashes), (1, 0), "its lease was kept");
@@ -165,6 +191,22 @@ fn works(program: &'static str, script: &'static str) -> Running {
     })
 }
 
+/// A signal ends the wait for work, which would go on for 20 seconds.
+fn stops_at_once_when_it_has_nothing_to_do(program: &'static str, script: &'static str) -> Running {
+    Box::pin(async move {
+        let server = Server::start().await;
+        let mut worker = server.spawn(program, script);
+        server.until_claimed().await;
+        let asked = SystemClock.now();
+        let id = worker.0.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        let ended = tokio::task::spawn_blocking(move || worker.0.wait().unwrap()).await.unwrap();
+        assert!(ended.success(), "it did not stop by itself: {ended}");
+        let took = SystemClock.now().duration_since(asked);
+        assert!(took.as_secs() < 10, "it took {took:?}");
+    })
+}
+
 /// Its message comes back after its lease, and the next worker gets it.
 fn is_replaced_when_killed(program: &'static str, script: &'static str) -> Running {
     Box::pin(async move {
@@ -176,12 +218,13 @@ fn is_replaced_when_killed(program: &'static str, script: &'static str) -> Runni
         drop(first);
         let _second = server.spawn(program, script);
         let lost = server.until(id, |record| record.crashes == 1).await;
-        assert_ne!(lost.state, State::Done);
+        assert_ne!(lost.state, MessageState::Done);
         let again = |record: &MessageRecord| {
-            record.lease.is_some_and(|lease| lease.owner != owner) || record.state == State::Done
+            record.lease.is_some_and(|lease| lease.owner != owner)
+                || record.state == MessageState::Done
         };
         server.until(id, again).await;
-        let record = server.until(id, |record| record.state == State::Done).await;
+        let record = server.until(id, |record| record.state == MessageState::Done).await;
         assert_eq!(record.crashes, 1);
     })
 }

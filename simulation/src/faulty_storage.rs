@@ -10,13 +10,13 @@ use std::time::Duration;
 use async_trait::async_trait;
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Steer, Topic,
+    JobCommand, JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Topic,
 };
-use punctual::policy::Permitted;
+use punctual::policy::RateGrant;
 use punctual::storage::{
-    BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
-    Fired, Firing, Keep, Line, Permit, Prune, Pruned, Reclaim, Settled, Settlement, Steered,
-    Wakeup,
+    BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
+    EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
+    Prune, PruneResult, RateRequest, Reclaim, SettleResult, Settlement, WakeSource, Wakeup,
 };
 use punctual::{Error, Inspect, MemoryStorage, Result, Storage};
 
@@ -126,7 +126,7 @@ impl FaultyStorage {
 
 #[async_trait]
 impl Storage for FaultyStorage {
-    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
+    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<EnqueueResult>> {
         self.there("enqueue").await?;
         let ids: Vec<_> = entries.iter().map(|entry| entry.message.id).collect();
         let answers = self.inner.enqueue(entries.clone(), now).await?;
@@ -136,7 +136,7 @@ impl Storage for FaultyStorage {
         Ok(answers)
     }
 
-    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>> {
+    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<ClaimedMessage>> {
         self.there("claim").await?;
         let claimed = self.inner.claim(claim.clone(), now).await?;
         let ids: Vec<_> = claimed.iter().map(|one| one.message.id).collect();
@@ -157,7 +157,7 @@ impl Storage for FaultyStorage {
         leases: &[LeaseRef],
         until: Timestamp,
         now: Timestamp,
-    ) -> Result<Vec<Extended>> {
+    ) -> Result<Vec<ExtendResult>> {
         self.there("extend").await?;
         let answers = self.inner.extend(leases, until, now).await?;
         let ids: Vec<_> = leases.iter().map(|lease| lease.message).collect();
@@ -170,7 +170,11 @@ impl Storage for FaultyStorage {
         Ok(answers)
     }
 
-    async fn settle(&self, settlements: Vec<Settlement>, now: Timestamp) -> Result<Vec<Settled>> {
+    async fn settle(
+        &self,
+        settlements: Vec<Settlement>,
+        now: Timestamp,
+    ) -> Result<Vec<SettleResult>> {
         self.there("settle").await?;
         let answers = self.inner.settle(settlements.clone(), now).await?;
         let ids: Vec<_> = settlements.iter().map(|settlement| settlement.lease.message).collect();
@@ -193,7 +197,7 @@ impl Storage for FaultyStorage {
         self.back("record").await
     }
 
-    async fn command(&self, command: Command, now: Timestamp) -> Result<Commanded> {
+    async fn command(&self, command: Command, now: Timestamp) -> Result<CommandResult> {
         self.there("command").await?;
         let answer = self.inner.command(command.clone(), now).await?;
         self.shared.note(|| format!("{} {command:?} {answer:?}", self.machine.name));
@@ -202,6 +206,8 @@ impl Storage for FaultyStorage {
             | Command::Delete(id)
             | Command::Discard(id)
             | Command::Redrive { id, .. }
+            | Command::Pause { id, .. }
+            | Command::Resume { id, .. }
             | Command::Reschedule { id, .. }
             | Command::Reassign { id, .. } => vec![*id],
             Command::CancelKey { .. } => Vec::new(),
@@ -216,7 +222,7 @@ impl Storage for FaultyStorage {
         record: JobRecord,
         seen: Option<u64>,
         now: Timestamp,
-    ) -> Result<Declared> {
+    ) -> Result<DeclareResult> {
         self.there("declare").await?;
         let answer = self.inner.declare(record.clone(), seen, now).await?;
         self.shared.note(|| {
@@ -241,10 +247,11 @@ impl Storage for FaultyStorage {
         Ok(due)
     }
 
-    async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<Fired>> {
+    async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<FireResult>> {
         self.there("fire").await?;
         let answers = self.inner.fire(firings.clone(), now).await?;
-        let stored = firings.iter().zip(&answers).filter(|(_, answer)| **answer == Fired::Fired);
+        let stored =
+            firings.iter().zip(&answers).filter(|(_, answer)| **answer == FireResult::Fired);
         let ids: Vec<_> = stored
             .flat_map(|(firing, _)| firing.messages.iter().map(|message| message.id))
             .collect();
@@ -276,24 +283,35 @@ impl Storage for FaultyStorage {
         Ok(answers)
     }
 
-    async fn keep(&self, keeps: Vec<Keep>, now: Timestamp) -> Result<Vec<Extended>> {
+    async fn save_progress(
+        &self,
+        keeps: Vec<ProgressUpdate>,
+        now: Timestamp,
+    ) -> Result<Vec<ExtendResult>> {
         self.there("keep").await?;
-        let answers = self.inner.keep(keeps, now).await?;
+        let answers = self.inner.save_progress(keeps, now).await?;
         self.back("keep").await?;
         Ok(answers)
     }
 
-    async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted> {
+    async fn acquire_rate(&self, permit: RateRequest, now: Timestamp) -> Result<RateGrant> {
         self.there("permit").await?;
-        let permitted = self.inner.permit(permit, now).await?;
+        let permitted = self.inner.acquire_rate(permit, now).await?;
         self.back("permit").await?;
         Ok(permitted)
     }
 
-    async fn join(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()> {
+    async fn register_group(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()> {
         self.there("join").await?;
-        self.inner.join(topic, group, now).await?;
+        self.inner.register_group(topic, group, now).await?;
         self.back("join").await
+    }
+
+    async fn next_expiry(&self) -> Result<Option<Timestamp>> {
+        self.there("next_expiry").await?;
+        let expiry = self.inner.next_expiry().await?;
+        self.back("next_expiry").await?;
+        Ok(expiry)
     }
 
     async fn groups(&self) -> Result<Vec<(Topic, String)>> {
@@ -303,29 +321,34 @@ impl Storage for FaultyStorage {
         Ok(groups)
     }
 
-    async fn remove_job(&self, job: &JobName, seen: u64, now: Timestamp) -> Result<Steered> {
+    async fn remove_job(
+        &self,
+        job: &JobName,
+        seen: u64,
+        now: Timestamp,
+    ) -> Result<JobCommandResult> {
         self.there("remove_job").await?;
         let removed = self.inner.remove_job(job, seen, now).await?;
         self.back("remove_job").await?;
         Ok(removed)
     }
 
-    async fn steer(
+    async fn command_job(
         &self,
         job: &JobName,
-        steer: Steer,
+        steer: JobCommand,
         seen: u64,
         now: Timestamp,
-    ) -> Result<Steered> {
+    ) -> Result<JobCommandResult> {
         self.there("steer").await?;
-        let answer = self.inner.steer(job, steer.clone(), seen, now).await?;
+        let answer = self.inner.command_job(job, steer.clone(), seen, now).await?;
         self.shared.note(|| format!("{} steer {job} {steer:?} at {now}", self.machine.name));
         self.shared.ledger().steered(job, &steer, seen, &answer);
         self.back("steer").await?;
         Ok(answer)
     }
 
-    async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<Claimed>> {
+    async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<ClaimedMessage>> {
         self.there("reclaim").await?;
         let claimed = self.inner.reclaim(reclaim.clone(), now).await?;
         let ids: Vec<_> = claimed.iter().map(|one| one.message.id).collect();
@@ -337,14 +360,14 @@ impl Storage for FaultyStorage {
         Ok(claimed)
     }
 
-    async fn beat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
+    async fn heartbeat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
         self.there("beat").await?;
-        self.inner.beat(process, until, now).await?;
+        self.inner.heartbeat(process, until, now).await?;
         self.shared.ledger().beaten(process, until, now);
         self.back("beat").await
     }
 
-    async fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned> {
+    async fn prune(&self, prune: Prune, now: Timestamp) -> Result<PruneResult> {
         self.there("prune").await?;
         let pruned = self.inner.prune(prune, now).await?;
         self.shared.note(|| format!("{} prune {pruned:?}", self.machine.name));
@@ -353,18 +376,22 @@ impl Storage for FaultyStorage {
         Ok(pruned)
     }
 
-    async fn restore(&self, records: Vec<MessageRecord>, now: Timestamp) -> Result<Vec<Enqueued>> {
-        self.inner.restore(records, now).await
+    async fn import_messages(
+        &self,
+        records: Vec<MessageRecord>,
+        now: Timestamp,
+    ) -> Result<Vec<EnqueueResult>> {
+        self.inner.import_messages(records, now).await
     }
 
-    async fn next_due(&self, line: &Line) -> Result<Option<Timestamp>> {
+    async fn next_due(&self, line: &WakeSource) -> Result<Option<Timestamp>> {
         self.there("next_due").await?;
         let next = self.inner.next_due(line).await?;
         self.back("next_due").await?;
         Ok(next)
     }
 
-    fn wakeup(&self, line: &Line) -> Wakeup {
+    fn wakeup(&self, line: &WakeSource) -> Wakeup {
         self.inner.wakeup(line)
     }
 

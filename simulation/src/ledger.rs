@@ -17,10 +17,10 @@ use std::sync::Arc;
 use punctual::ManualClock;
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    ExecutionId, JobName, JobRecord, Key, Message, MessageId, MessageRecord, ProcessId, State,
-    Terms,
+    ExecutionId, HandlerOptions, JobName, JobRecord, Key, Message, MessageId, MessageRecord,
+    MessageState, ProcessId,
 };
-use punctual::policy::{EffectiveTerms, MessageKind, effective_terms};
+use punctual::policy::{EffectiveHandlerOptions, MessageKind, effective_options};
 
 pub(crate) use self::jobs::FiredJob;
 use self::runs::Run;
@@ -37,7 +37,7 @@ pub(crate) struct Ledger {
     reclaimed_tokens: BTreeSet<u64>,
     beats: BTreeMap<ProcessId, Timestamp>,
     /// The handler's terms, by topic, for messages that bring none.
-    pub(crate) terms: BTreeMap<String, Arc<Terms>>,
+    pub(crate) handler_options: BTreeMap<String, Arc<HandlerOptions>>,
     pub(crate) jobs: BTreeMap<JobName, JobRecord>,
     fired: BTreeSet<(JobName, Timestamp)>,
     seen_alive: BTreeMap<(ProcessId, JobName), u32>,
@@ -92,7 +92,7 @@ impl Ledger {
             last_token: 0,
             reclaimed_tokens: BTreeSet::new(),
             beats: BTreeMap::new(),
-            terms: BTreeMap::new(),
+            handler_options: BTreeMap::new(),
             jobs: BTreeMap::new(),
             fired: BTreeSet::new(),
             seen_alive: BTreeMap::new(),
@@ -145,7 +145,7 @@ impl Ledger {
 
     /// Compares all there is: the number in every state.
     pub(crate) fn compare_counts(&mut self, counted: &punctual::inspect::Counts) {
-        for state in State::ALL {
+        for state in MessageState::ALL {
             let expected =
                 self.messages.values().filter(|record| record.state == state).count() as u64;
             let found = counted.total(state);
@@ -156,10 +156,13 @@ impl Ledger {
     }
 
     /// The terms a message is handled under.
-    fn terms_of(&self, message: &Message) -> EffectiveTerms {
-        let handler = self.terms.get(message.topic.as_str()).map(|terms| &**terms);
-        let layers = [handler, message.terms.as_deref()];
-        effective_terms(MessageKind::of(message), layers.into_iter().flatten())
+    fn terms_of(&self, message: &Message) -> EffectiveHandlerOptions {
+        let handler = self
+            .handler_options
+            .get(message.topic.as_str())
+            .map(|handler_options| &**handler_options);
+        let layers = [handler, message.handler_options.as_deref()];
+        effective_options(MessageKind::of(message), layers.into_iter().flatten())
     }
 
     /// A new pending message.
@@ -190,8 +193,8 @@ impl Ledger {
         let of_job = |record: &&MessageRecord| {
             let occurrence = record.message.occurrence.as_ref();
             let begun = record.attempt + record.snoozes + record.crashes > 0;
-            let waits = record.state == State::Pending && (begun || record.due_at <= now);
-            (waits || record.state == State::Running)
+            let waits = record.state == MessageState::Pending && (begun || record.due_at <= now);
+            (waits || record.state == MessageState::Running)
                 && occurrence.is_some_and(|occurrence| occurrence.job == *job)
         };
         self.messages.values().filter(of_job).map(|record| record.message.id).collect()
@@ -199,7 +202,7 @@ impl Ledger {
 }
 
 /// What two records must agree in.
-type Facts = (State, Timestamp, u32, u32, u32, Option<u64>, bool, Option<Timestamp>);
+type Facts = (MessageState, Timestamp, u32, u32, u32, Option<u64>, bool, Option<Timestamp>);
 
 fn facts(record: &MessageRecord) -> Facts {
     let token = record.lease.map(|lease| lease.token);

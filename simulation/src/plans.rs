@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use punctual::client::JobBuilder;
 use punctual::jiff::{SignedDuration, Timestamp};
-use punctual::model::{OnTimeout, Recording, Rescue, Terms};
+use punctual::model::{HandlerOptions, OnTimeout, Recording, Rescue, WhenInterrupted};
 use punctual::policy::MisfirePolicy;
-use punctual::schedule::{Reach, Schedule, Spread};
+use punctual::schedule::{Schedule, Spread, SpreadLimit};
 use punctual::{Job, Misfire, Overlap, Retry};
 
 use super::random::Random;
@@ -84,8 +84,8 @@ impl JobPlan {
             misfire: draw_misfire(random),
             overlap: draw_overlap(random),
             spread: match random.below(5) {
-                0 => Spread::Stable(Reach::Length(random.seconds(1, 60))),
-                1 => Spread::Random(Reach::Percent(20)),
+                0 => Spread::Stable(SpreadLimit::Length(random.seconds(1, 60))),
+                1 => Spread::Random(SpreadLimit::Percent(20)),
                 _ => Spread::None,
             },
             retry: draw_retry(random, 2),
@@ -154,8 +154,8 @@ pub(crate) fn draw_releases(scene: &Scene, random: &mut Random) -> Vec<Vec<JobPl
 }
 
 /// The terms of a message.
-pub(crate) fn draw_terms(random: &mut Random) -> Terms {
-    let terms = Terms {
+pub(crate) fn draw_terms(random: &mut Random) -> HandlerOptions {
+    let handler_options = HandlerOptions {
         retry: Some(draw_retry(random, 5)),
         timeout: random.percent(30).then(|| random.seconds(5, 150)),
         on_timeout: Some(if random.percent(70) { OnTimeout::Retry } else { OnTimeout::Fail }),
@@ -164,10 +164,14 @@ pub(crate) fn draw_terms(random: &mut Random) -> Terms {
         snoozes_max: Some(u32::try_from(random.between(0, 3)).unwrap_or(1)),
         recording: Some(if random.percent(90) { Recording::All } else { Recording::Failures }),
         expires_after: None,
-        lock_length: None,
+        lock_duration: None,
+        when_interrupted: random.percent(15).then_some(WhenInterrupted::Lost),
     };
     // Half of them leave the retries to the layer outside.
-    Terms { retry: terms.retry.filter(|_| random.percent(50)), ..terms }
+    HandlerOptions {
+        retry: handler_options.retry.filter(|_| random.percent(50)),
+        ..handler_options
+    }
 }
 
 fn draw_retry(random: &mut Random, retries_max: u64) -> Retry {

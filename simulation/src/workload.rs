@@ -53,7 +53,7 @@ impl User {
             _ => publish.after(random.millis(1, 90_000)),
         };
         if random.percent(70) {
-            publish = publish.terms(draw_terms(random));
+            publish = publish.handler_options(draw_terms(random));
         }
         if random.percent(30) {
             publish = publish.key(format!("key-{}", random.below(4)));

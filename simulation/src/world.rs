@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::clock::add;
-use punctual::inspect::{MessageFilter, Page};
+use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::model::Ids;
 use punctual::{Inspect, Punctual};
@@ -92,9 +92,9 @@ impl World {
         let slots = (0..random.between(2, 4)).map(|_| Slot::default()).collect();
         let threshold_default = random.seconds(20, 120);
         let shared = Shared::new(seed, scene.start, random, traced);
-        let terms = Arc::new(shared.draw(draw_terms));
+        let handler_options = Arc::new(shared.draw(draw_terms));
         for topic in [WORK, CARRIED] {
-            shared.ledger().terms.insert(topic.to_owned(), terms.clone());
+            shared.ledger().handler_options.insert(topic.to_owned(), handler_options.clone());
         }
         Self {
             broker: Broker::new(shared.clone()),
@@ -260,7 +260,7 @@ impl World {
         let ids = mix(shared.seed ^ mix(shared.draw(Random::next)));
         let storage = Arc::new(FaultyStorage::new(machine.clone(), self.threshold_default));
         let link = BrokerLink { broker: self.broker.clone(), machine: machine.clone() };
-        let terms = shared.ledger().terms[WORK].clone();
+        let handler_options = shared.ledger().handler_options[WORK].clone();
         let on = |machine: &Arc<Machine>| {
             let machine = machine.clone();
             move |_: serde_json::Value, context| handle(machine.clone(), context)
@@ -273,8 +273,8 @@ impl World {
             .ids(Arc::new(Ids::seeded(ids)))
             .storage(storage)
             .transport(BROKER, Arc::new(link))
-            .handler_with(WORK, (*terms).clone(), on(machine))
-            .handler_with(CARRIED, (*terms).clone(), on(machine))
+            .handler_with(WORK, (*handler_options).clone(), on(machine))
+            .handler_with(CARRIED, (*handler_options).clone(), on(machine))
             .subscribe(BROKER, CARRIED, "all")
             .queue("default", shared.draw(|random| *random.pick(&[1, 2, 3, 4])))
             .queue("bulk", 1)
@@ -298,7 +298,7 @@ impl World {
     /// Compares everything that is stored with what must be.
     async fn compare_all(&self) {
         let storage = &self.shared.storage;
-        let mut page = Page::first(1_000);
+        let mut page = PageRequest::first(1_000);
         loop {
             let rows =
                 storage.messages(MessageFilter::default(), page).await.expect("memory answers");
@@ -308,7 +308,7 @@ impl World {
             }
             drop(ledger);
             let Some(next) = rows.next else { break };
-            page = Page::after(next, 1_000);
+            page = PageRequest::after(next, 1_000);
         }
         let vanished = self.shared.ledger().vanished();
         self.shared.ledger().must(vanished.is_empty(), "no accepted message disappears", || {
@@ -338,7 +338,7 @@ fn draw_skew(random: &mut Random) -> SignedDuration {
 }
 
 fn draw_options(options: &mut punctual::Options, threshold: Duration, random: &mut Random) {
-    options.lease_length = Duration::from_secs(60);
+    options.lease_duration = Duration::from_secs(60);
     options.poll_interval = random.seconds(10, 30);
     options.rescue_interval = Duration::from_secs(30);
     options.misfire_threshold = threshold;
@@ -346,6 +346,6 @@ fn draw_options(options: &mut punctual::Options, threshold: Duration, random: &m
     options.batch = *random.pick(&[1, 3, 100]);
     options.drain = random.seconds(0, 20);
     options.grace = random.seconds(1, 5);
-    options.settle_patience = random.seconds(10, 60);
+    options.settle_timeout = random.seconds(10, 60);
     options.retention = random.percent(15).then(|| Duration::from_secs(3_600));
 }

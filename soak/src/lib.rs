@@ -23,7 +23,7 @@ use member::Member;
 /// How often a message is published.
 const PACE: Duration = Duration::from_millis(5);
 /// How long the last messages may take when nothing is restarted any more.
-const PATIENCE: Duration = Duration::from_secs(180);
+const TIMEOUT: Duration = Duration::from_secs(180);
 /// How often the ledger is looked at then.
 const LOOK: Duration = Duration::from_millis(200);
 
@@ -78,7 +78,7 @@ async fn soak(options: &Options, folder: PathBuf) -> Result<Outcome> {
     publish(&first, &ledger, until).await;
     let (_running, restarts) = restarting.await??;
     let stopped_at = SystemClock.now();
-    let give_up_at = add(stopped_at, PATIENCE);
+    let give_up_at = add(stopped_at, TIMEOUT);
     while !ledger.is_settled() && SystemClock.now() < give_up_at {
         SystemClock.sleep_until(add(SystemClock.now(), LOOK)).await;
     }

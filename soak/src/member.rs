@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use punctual::model::Terms;
+use punctual::model::HandlerOptions;
 use punctual::{Context, Punctual, Retry};
 use punctual_connect::{OpenedTransport, open_transport};
 use punctual_sqlite::SqliteStorage;
@@ -44,11 +44,11 @@ impl Member {
             }
         };
         let retry = Retry::intervals([WAIT]).attempts(ATTEMPTS);
-        let terms = Terms::new().retry(retry);
+        let handler_options = HandlerOptions::new().retry(retry);
         let punctual = Punctual::builder()
             .storage(Arc::new(SqliteStorage::open(file).await?))
             .transport(BROKER, Arc::clone(&transport.transport))
-            .handler_with(TOPIC, terms, handler)
+            .handler_with(TOPIC, handler_options, handler)
             .subscribe(BROKER, TOPIC, GROUP)
             .on_exhausted(move |exhausted| {
                 let is_cut_off = exhausted.error.is_some_and(|error| error.contains(CUT_OFF));

@@ -40,7 +40,15 @@ impl Options {
         Self { keyed: false, kills, storage: alone, seed: None }
     }
 
+    /// So many kills of servers under keyed requests on every storage but these.
+    pub(crate) fn keyed_of_test(kills: usize, without: &[String]) -> Self {
+        Self { keyed: true, ..Self::of_test(kills, without) }
+    }
+
     pub(crate) fn title(&self) -> String {
+        if self.keyed {
+            return format!("kill loop of keyed requests, {} kills for each storage", self.kills);
+        }
         format!("kill loop, {} kills for each storage", self.kills)
     }
 
@@ -104,6 +112,7 @@ mod tests {
         assert_eq!(Options::of_test(9, &[]).storage, None);
         let without = Options::of_test(9, &["postgres".to_owned()]);
         assert_eq!(without.storage.as_deref(), Some("sqlite"));
-        assert_eq!(without.kills, 9);
+        assert_eq!((without.kills, without.keyed), (9, false));
+        assert!(Options::keyed_of_test(9, &[]).keyed);
     }
 }

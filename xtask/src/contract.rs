@@ -30,7 +30,7 @@ const LOOK: &str = "from importlib.metadata import version as v\nimport sys\n\
      sys.exit((v('schemathesis'), v('openapi-spec-validator')) != ('4.32.5', '0.9.0'))";
 const VALIDATE: &str = include_str!("contract.py");
 /// The longest a run may take, in seconds; it takes about a minute.
-const LENGTH_MAX: &str = "600";
+const LEN_MAX: &str = "600";
 /// What is checked. Whether everything is accepted that fits the types is not: a cron text, a length or the
 /// name of a zone is a text to the document, and most texts are none.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
@@ -85,7 +85,7 @@ pub(crate) fn provide() -> Result<PathBuf> {
 fn ask(python: &Path, document: &str, target: &Path) -> Command {
     let mut command = Command::new("timeout");
     command
-        .arg(LENGTH_MAX)
+        .arg(LEN_MAX)
         .arg(python.with_file_name("st"))
         .args([
             "run",

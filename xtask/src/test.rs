@@ -45,14 +45,16 @@ const REPORT: &str = "test-report.json";
 struct Depth {
     /// Kills of the kill loop, for each storage.
     kills: usize,
+    /// Kills of servers under keyed requests, for each storage, besides those of `chaos/tests/repeats.rs`.
+    keyed_kills: usize,
     /// Seeds of the simulation.
     seeds: u64,
     /// Messages behind the dashboard in the largest flow of the browser.
     rows: u32,
 }
 
-const SHORT: Depth = Depth { kills: 10, seeds: 2_000, rows: 200_000 };
-const FULL: Depth = Depth { kills: 50, seeds: 100_000, rows: 1_000_000 };
+const SHORT: Depth = Depth { kills: 10, keyed_kills: 0, seeds: 2_000, rows: 200_000 };
+const FULL: Depth = Depth { kills: 50, keyed_kills: 100, seeds: 100_000, rows: 1_000_000 };
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
@@ -182,17 +184,19 @@ fn run_once(tests: &Tests<'_>, options: &Options, built: &Built, steps: &mut Ste
     );
     if options.full {
         cron_oracle::run_built(built, CRON_CASES, steps);
-        run_full(tests, options, steps);
+        run_full((tests, built), options, steps);
     }
 }
 
 /// What only the full depth has: every test as users build it, brokers that are restarted under load, and
 /// known vulnerabilities of the dependencies.
-fn run_full(tests: &Tests<'_>, options: &Options, steps: &mut Steps) {
+fn run_full((tests, built): (&Tests<'_>, &Built), options: &Options, steps: &mut Steps) {
     steps.run_as(Phase::CompileAndRun, "tests in a release build", || {
         let (runner, command) = tests.command(&["--release"]);
         count_tests_by(runner, command, Empty::Refused)
     });
+    let kills = chaos::Options::keyed_of_test(options.depth().keyed_kills, &options.without);
+    steps.run(&kills.title(), || chaos::run_built(tests.workspace, built, &kills));
     for broker in SOAKED.iter().filter(|broker| options.includes(broker)) {
         soak::run(tests.workspace, &soak::Options::of_test(broker), steps);
     }

@@ -52,6 +52,8 @@ impl Workspace {
             .filter_map(|family| fs::read_dir(self.path(family)).ok())
             .flat_map(Iterator::flatten)
             .filter(|entry| entry.path().join("Cargo.toml").is_file())
+            // The column codecs that the SQL storages share.
+            .filter(|entry| entry.file_name() != "columns")
             .map(|entry| entry.file_name().to_string_lossy().into_owned())
             .collect();
         names.sort();
@@ -78,7 +80,9 @@ fn collect(root: &Path, folder: &Path, endings: &[&str], sources: &mut Vec<Sourc
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if path.is_dir() {
-            if !SKIPPED.contains(&&*name) && !name.starts_with("target") {
+            // Only at the root: `server/src/targets` is ours.
+            let is_built = folder == root && name.starts_with("target");
+            if !SKIPPED.contains(&&*name) && !is_built {
                 collect(root, &path, endings, sources)?;
             }
         } else if is_text(&path, endings) {
@@ -106,6 +110,7 @@ mod tests {
         let has = |path: &str| sources.iter().any(|source| source.path == path);
         assert!(has("xtask/src/workspace.rs"));
         assert!(has("Cargo.toml"));
+        assert!(has("server/src/targets/guard.rs"));
         assert!(!sources.iter().any(|source| source.path.starts_with("target")));
     }
 }

@@ -17,8 +17,7 @@ const REST: Duration = Duration::from_millis(2_100);
 /// What the page asks for again and again.
 const OVERVIEW: &str = "/api/v1/overview";
 /// Its charts.
-const CHARTS: [&str; 7] =
-    ["throughput", "wait", "run", "queue_age", "lateness", "concurrency", "dead"];
+const CHARTS: [&str; 6] = ["throughput", "wait", "run", "queue_age", "concurrency", "dead"];
 /// How long the charts reach back, in seconds.
 const RANGE: i64 = 600;
 

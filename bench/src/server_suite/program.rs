@@ -13,7 +13,7 @@ use super::client::{Client, get};
 /// Names the program; `cargo xtask bench server` sets it.
 const VARIABLE: &str = "PUNCTUAL_BINARY";
 /// How long it may take to become ready, and to end.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// How often it is asked.
 const EVERY: Duration = Duration::from_millis(2);
 
@@ -54,7 +54,7 @@ impl Program {
         while !program.is_ready().await {
             let gone = program.child.try_wait()?;
             anyhow::ensure!(gone.is_none(), "the program ended before it was ready");
-            anyhow::ensure!(began.elapsed() < PATIENCE, "the program does not become ready");
+            anyhow::ensure!(began.elapsed() < TIMEOUT, "the program does not become ready");
             tokio::time::sleep(EVERY).await;
         }
         program.ready_ms = began.elapsed().as_secs_f64() * 1e3;

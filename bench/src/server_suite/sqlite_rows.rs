@@ -1,4 +1,4 @@
-//! Rows for SQLite, by plain SQL: the numbers are those of the crate punctual-rows.
+//! Rows for SQLite, by plain SQL: the numbers are those of the crate punctual-columns.
 
 use std::path::Path;
 

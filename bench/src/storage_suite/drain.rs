@@ -14,7 +14,7 @@ use super::{BODY, float};
 /// How often the number of handled messages is looked at.
 const LOOK: Duration = Duration::from_millis(2);
 /// No drain takes longer.
-const PATIENCE: Duration = Duration::from_secs(600);
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A process without handlers, for publishing.
 pub(super) fn publisher<S: Storage + Inspect>(storage: &Arc<S>) -> Result<Punctual> {
@@ -64,7 +64,7 @@ pub(super) async fn drain<S: Storage + Inspect>(
         .build()?;
     let start = Instant::now();
     punctual.start().await?;
-    while handled.load(Ordering::Relaxed) < messages && start.elapsed() < PATIENCE {
+    while handled.load(Ordering::Relaxed) < messages && start.elapsed() < TIMEOUT {
         tokio::time::sleep(LOOK).await;
     }
     // What was handled is stored before this returns.

@@ -12,7 +12,7 @@ use crate::figure::{Figure, percentile};
 use crate::rates::{BODY, REPETITIONS, Rates, float};
 
 /// Nothing takes longer: a carrier that hangs fails the run instead of hanging it.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Carries messages with [`BODY`](crate::rates::BODY) through a broker.
 pub(super) trait Carrier: Send {
@@ -127,9 +127,9 @@ pub(super) async fn compare<Bare: Carrier, Our: Carrier>(
 
 /// Publishes messages, then receives all of them.
 async fn trip(carrier: &mut impl Carrier, messages: usize, measured: &mut Measured) -> Result<()> {
-    let bounded = tokio::time::timeout(PATIENCE, timed(carrier, messages));
+    let bounded = tokio::time::timeout(TIMEOUT, timed(carrier, messages));
     let (published, consumed) =
-        bounded.await.with_context(|| format!("not done within {PATIENCE:?}"))??;
+        bounded.await.with_context(|| format!("not done within {TIMEOUT:?}"))??;
     for (rates, took) in measured.0.iter_mut().zip([published, consumed, published + consumed]) {
         rates.push(float(messages) / took.as_secs_f64());
     }

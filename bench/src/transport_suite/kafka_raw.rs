@@ -18,7 +18,7 @@ use crate::rates::BODY;
 const BROKERS: i32 = 2;
 const PARTITIONS: i32 = 4;
 /// The most that the cluster or a full queue is waited for.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long a fetch waits when there is nothing, in milliseconds. The cluster inside the library does not
 /// answer one that waits when something arrives, so this is what both sides would be measured by.
@@ -57,14 +57,14 @@ impl Cluster {
                 Err(error) => drop(tell.send(Err(error))),
             }
         });
-        let address = told.recv_timeout(PATIENCE).context("the cluster does not start")??;
+        let address = told.recv_timeout(TIMEOUT).context("the cluster does not start")??;
         Ok(Self { address, _alive: alive })
     }
 
     /// Our transport on it.
     pub(super) fn ours(&self, names: &Names) -> KafkaBuilder {
         let transport = KafkaTransport::builder(&self.address).prefix(format!("{}-", names.prefix));
-        let transport = transport.join_patience(PATIENCE).property("session.timeout.ms", "6000");
+        let transport = transport.join_timeout(TIMEOUT).property("session.timeout.ms", "6000");
         transport.property("fetch.wait.max.ms", FETCH_WAIT)
     }
 }

@@ -22,7 +22,7 @@ const BATCH: usize = 1_000;
 /// How often the number of handled messages is looked at.
 const LOOK: Duration = Duration::from_millis(1);
 /// No drain takes longer.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Messages handled per second, the median of several runs.
 pub(super) fn measure(runtime: &Runtime, messages: usize) -> Result<Figure> {
@@ -67,7 +67,7 @@ async fn drain(messages: usize) -> Result<(f64, f64)> {
     // Each attempt that was decided is settled, or waits in a bounded backlog.
     let wanted = u64::try_from(messages)?;
     while punctual.events().count("attempt.succeeded") < wanted {
-        anyhow::ensure!(start.elapsed() < PATIENCE, "not drained within {PATIENCE:?}");
+        anyhow::ensure!(start.elapsed() < TIMEOUT, "not drained within {TIMEOUT:?}");
         tokio::time::sleep(LOOK).await;
     }
     let (seconds, busy) = (start.elapsed().as_secs_f64(), cpu_seconds()? - busy);

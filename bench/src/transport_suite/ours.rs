@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use punctual::Message;
 use punctual::model::{
-    Body, Headers, IdSource as _, Ids, MessageId, Priority, Queue, Source, Topic, Trail,
+    Body, Correlation, Headers, IdSource as _, Ids, MessageId, Priority, Queue, Source, Topic,
 };
 use punctual::transport::{Consumer, Delivery, Outgoing, Receipt, Subscription, Transport};
 
@@ -98,10 +98,10 @@ impl Maker {
             exclusive: false,
             body: self.body.clone(),
             headers: Headers::new(),
-            trail: Trail::default(),
+            correlation: Correlation::default(),
             occurrence: None,
-            terms: None,
-            ties: None,
+            handler_options: None,
+            relations: None,
         };
         Outgoing { message: Arc::new(message), delay: Duration::ZERO, attempt: 0, group: None }
     }

@@ -27,14 +27,14 @@ use crate::rates::BODY;
 
 const FRAME_MAX: u32 = 64 * 1024;
 /// Longer than anything waits here, so that nothing is delivered twice.
-const LOCK_LENGTH: Duration = Duration::from_secs(300);
+const LOCK_DURATION: Duration = Duration::from_secs(300);
 
-/// A broker that makes whatever is asked for.
+/// Starts a broker that creates entities on first use.
 pub(super) async fn start() -> Result<Double> {
     let double = Double::start(true).await?;
     let mut broker = double.broker();
-    broker.asks_tokens = false;
-    broker.lock_length = LOCK_LENGTH;
+    broker.requires_tokens = false;
+    broker.lock_duration = LOCK_DURATION;
     drop(broker);
     Ok(double)
 }

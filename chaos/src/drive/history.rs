@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use punctual::Inspect;
-use punctual::inspect::{ExecutionFilter, PAGE_LIMIT_MAX, Page};
+use punctual::inspect::{ExecutionFilter, PAGE_LIMIT_MAX, PageRequest};
 use punctual::model::{Ending, MessageId};
 
 use crate::check::Past;
@@ -15,7 +15,7 @@ const PAGES_MAX: usize = 10_000;
 /// Reads all executions.
 pub(super) async fn read(inspect: &dyn Inspect) -> Result<BTreeMap<MessageId, Past>> {
     let mut history: BTreeMap<MessageId, Past> = BTreeMap::new();
-    let mut page = Page::first(PAGE_LIMIT_MAX);
+    let mut page = PageRequest::first(PAGE_LIMIT_MAX);
     for _ in 0..PAGES_MAX {
         let paged = inspect.executions(ExecutionFilter::default(), page).await?;
         for execution in paged.rows {
@@ -29,7 +29,7 @@ pub(super) async fn read(inspect: &dyn Inspect) -> Result<BTreeMap<MessageId, Pa
             }
         }
         match paged.next {
-            Some(last) => page = Page::after(last, PAGE_LIMIT_MAX),
+            Some(last) => page = PageRequest::after(last, PAGE_LIMIT_MAX),
             None => return Ok(history),
         }
     }

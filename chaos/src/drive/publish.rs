@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use punctual::clock::add;
-use punctual::model::State;
+use punctual::model::MessageState;
 use punctual::{Clock, Inspect, Punctual, SystemClock};
 use tokio::task::JoinHandle;
 
@@ -92,6 +92,6 @@ impl Publisher {
 
     async fn waiting(&self) -> u64 {
         let counts = self.watched.counts(SystemClock.now()).await;
-        counts.map_or(u64::MAX, |counts| counts.total(State::Pending))
+        counts.map_or(u64::MAX, |counts| counts.total(MessageState::Pending))
     }
 }

@@ -25,6 +25,12 @@ const AGAIN: u64 = 50;
 const GIVEN_UP_AFTER: Duration = Duration::from_secs(90);
 /// Between two requests of a key.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(120));
+/// How many of a hundred requests are sent to both servers at once.
+const BESIDE: u64 = 30;
+/// The second one begins this much later at most, while the first one runs or right after its server was killed.
+const BESIDE_AFTER: Duration = Duration::from_millis(8);
+/// How many characters of a reason tell its kind.
+const REASON_LEN_MAX: usize = 90;
 /// A topic that no server handles.
 const KEPT: &str = "kept";
 
@@ -81,19 +87,43 @@ impl Callers {
         let mut answered = 0;
         while answered < wanted && SystemClock.now() < deadline {
             let place = usize::try_from(dice.below(self.ports.len() as u64)).unwrap_or_default();
-            let from_ms = self.elapsed_ms();
-            let answer = client::post(self.ports[place], path, &story.key, &body).await;
-            let seen = answer.map_or(Seen::Broken, |answer| read(&answer));
-            let is_answered = matches!(seen, Seen::Answered { .. });
-            story.tries.push(Try { from_ms, to_ms: self.elapsed_ms(), seen });
-            if is_answered {
-                answered += 1;
+            let (key, other) = (story.key.clone(), (place + 1) % self.ports.len());
+            let request = (path, key.as_str(), &body);
+            let tries = if dice.percent(BESIDE) {
+                let after = dice.between(Duration::ZERO, BESIDE_AFTER);
+                let first = self.send(self.ports[place], request, None);
+                let second = self.send(self.ports[other], request, Some(after));
+                let (first, second) = tokio::join!(first, second);
+                vec![first, second]
             } else {
+                vec![self.send(self.ports[place], request, None).await]
+            };
+            let is_answer = |one: &&Try| matches!(one.seen, Seen::Answered { .. });
+            let answers = tries.iter().filter(is_answer).count();
+            story.tries.extend(tries);
+            answered += answers;
+            if answers == 0 {
                 let rest = dice.between(PAUSE.0, PAUSE.1);
                 SystemClock.sleep_until(add(SystemClock.now(), rest)).await;
             }
         }
         story
+    }
+
+    /// Sends a request, the second one of its key a little later.
+    async fn send(
+        &self,
+        port: u16,
+        (path, key, body): (&str, &str, &Value),
+        after: Option<Duration>,
+    ) -> Try {
+        if let Some(after) = after {
+            SystemClock.sleep_until(add(SystemClock.now(), after)).await;
+        }
+        let from_ms = self.elapsed_ms();
+        let answer = client::post(port, path, key, body).await;
+        let seen = answer.map_or(Seen::Broken, |answer| read(&answer));
+        Try { from_ms, to_ms: self.elapsed_ms(), beside: after.is_some(), seen }
     }
 
     fn elapsed_ms(&self) -> u64 {
@@ -144,8 +174,41 @@ fn read(answer: &Answer) -> Seen {
             };
             Seen::Answered { ids, is_replay: answer.is_replay }
         }
-        409 => Seen::UnderWay,
-        status if status >= 500 => Seen::Failed(status),
-        status => Seen::Wrong(status),
+        409 if reason(answer).contains("under way") => Seen::UnderWay,
+        status if status >= 500 => Seen::Failed(format!("{status} {}", reason(answer))),
+        status => Seen::Wrong(format!("{status} {}", reason(answer))),
+    }
+}
+
+/// Returns why a server says no, so that the same reasons read the same: without figures, and not all of it.
+fn reason(answer: &Answer) -> String {
+    let detail = answer.body["detail"].as_str().unwrap_or("without a reason");
+    let mut reason = String::new();
+    for sign in detail.chars().filter(|sign| *sign != '|') {
+        let sign = if sign.is_ascii_digit() { '#' } else { sign };
+        if !(sign == '#' && reason.ends_with('#')) {
+            reason.push(sign);
+        }
+    }
+    reason.chars().take(REASON_LEN_MAX).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_of_one_kind_read_the_same() {
+        let answer = |status, detail: &str| {
+            read(&Answer { status, is_replay: false, body: json!({ "detail": detail }) })
+        };
+        let away = Seen::Failed("503 no answer in # ms".to_owned());
+        assert_eq!(answer(503, "no answer in 20 ms"), away);
+        assert_eq!(answer(503, "no answer in 1999 ms"), away);
+        assert_eq!(
+            answer(409, "the request of the key \"7\" is under way; ask again"),
+            Seen::UnderWay
+        );
+        assert_eq!(answer(409, "it is done"), Seen::Wrong("409 it is done".to_owned()));
     }
 }

@@ -9,6 +9,9 @@ use std::collections::BTreeMap;
 /// The longest a key may be refused as under way: a lease of 10 s, and what a busy machine adds.
 pub const UNDER_WAY_MAX_MS: u64 = 12_000;
 
+/// A key that is refused for longer than this waits for the end of a lease, not for a request that runs.
+const WAITED_MS: u64 = 5_000;
+
 /// What one request came to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Seen {
@@ -21,12 +24,12 @@ pub enum Seen {
     },
     /// 409: a request of the key is under way.
     UnderWay,
-    /// The server failed, with this status.
-    Failed(u16),
+    /// The server failed: its status, and why it says that it did.
+    Failed(String),
     /// There was no answer.
     Broken,
-    /// An answer that must not be, with its status.
-    Wrong(u16),
+    /// An answer that must not be: its status, and what it says.
+    Wrong(String),
 }
 
 /// One request.
@@ -36,6 +39,8 @@ pub struct Try {
     pub from_ms: u64,
     /// When it ended.
     pub to_ms: u64,
+    /// Whether another request of the key ran when it began.
+    pub beside: bool,
     /// What it came to.
     pub seen: Seen,
 }
@@ -75,10 +80,16 @@ pub struct Judgement {
     pub answered: usize,
     /// Those of them that the server marked as a replay.
     pub replays: usize,
-    /// Requests that were refused as under way.
+    /// Requests that were sent while another one of their key ran.
+    pub beside: usize,
+    /// Requests that were refused as under way: they met a live lease.
     pub under_way: usize,
-    /// Requests that failed with a status of 500 or more.
-    pub failed: usize,
+    /// Keys of which one was.
+    pub leased: usize,
+    /// Those of them that were refused for so long that the lease ended.
+    pub waited: usize,
+    /// Requests that failed with a status of 500 or more, by what was said.
+    pub failed: BTreeMap<String, usize>,
     /// Requests without an answer.
     pub broken: usize,
     /// Keys that needed more than one request for their first answer.
@@ -126,16 +137,17 @@ fn count(story: &Story, judgement: &mut Judgement) {
     judgement.batches += usize::from(story.messages > 1);
     judgement.requests += story.tries.len();
     for one in &story.tries {
+        judgement.beside += usize::from(one.beside);
         match &one.seen {
             Seen::Answered { is_replay, .. } => {
                 judgement.answered += 1;
                 judgement.replays += usize::from(*is_replay);
             }
             Seen::UnderWay => judgement.under_way += 1,
-            Seen::Failed(_) => judgement.failed += 1,
+            Seen::Failed(why) => *judgement.failed.entry(why.clone()).or_default() += 1,
             Seen::Broken => judgement.broken += 1,
-            Seen::Wrong(status) => {
-                judgement.wrong.push(format!("{} was answered with {status}", story.key));
+            Seen::Wrong(what) => {
+                judgement.wrong.push(format!("{} was answered with {what}", story.key));
             }
         }
     }
@@ -159,11 +171,9 @@ fn judge_one(story: &Story, effects: &[Effect], judgement: &mut Judgement) {
     let is_whole = positions == whole;
     if effects.len() > story.messages {
         judgement.twice += 1;
-        judgement.wrong.push(format!(
-            "{key} has {} messages, not {}",
-            effects.len(),
-            story.messages
-        ));
+        let ids: Vec<&str> = effects.iter().map(|effect| effect.id.as_str()).collect();
+        let (count, wanted) = (effects.len(), story.messages);
+        judgement.wrong.push(format!("{key} has {count} messages, not {wanted}: {ids:?}"));
     } else if !is_whole && (first.is_some() || !effects.is_empty()) {
         judgement.wrong.push(format!("{key} has the messages {positions:?} of {}", story.messages));
     }
@@ -177,20 +187,22 @@ fn judge_one(story: &Story, effects: &[Effect], judgement: &mut Judgement) {
         judgement.wrong.push(format!("{key} was answered with other messages than there are"));
     }
     let longest = longest_under_way(&story.tries);
+    judgement.leased += usize::from(story.tries.iter().any(|one| one.seen == Seen::UnderWay));
+    judgement.waited += usize::from(longest > WAITED_MS);
     judgement.under_way_ms = judgement.under_way_ms.max(longest);
     if longest > UNDER_WAY_MAX_MS {
         judgement.wrong.push(format!("{key} was refused as under way for {longest} ms"));
     }
 }
 
-/// Returns the longest time in which nothing but "under way" was answered.
+/// Returns the longest time in which nothing but "under way" was answered; no answer says nothing.
 fn longest_under_way(tries: &[Try]) -> u64 {
     let (mut longest, mut since) = (0, None);
     for one in tries {
         if one.seen == Seen::UnderWay {
             let since = *since.get_or_insert(one.from_ms);
             longest = longest.max(one.to_ms.saturating_sub(since));
-        } else {
+        } else if one.seen != Seen::Broken {
             since = None;
         }
     }

@@ -9,8 +9,8 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// The longest a request is waited for.
-const TIMEOUT: Duration = Duration::from_secs(20);
+/// The longest a request is waited for: a paused server is left for the other one before its lease ends.
+const TIMEOUT: Duration = Duration::from_secs(3);
 /// The most bytes of an answer.
 const ANSWER_MAX: u64 = 4 << 20;
 

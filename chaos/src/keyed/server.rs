@@ -10,7 +10,9 @@ use std::sync::Arc;
 use anyhow::Result;
 use async_trait::async_trait;
 use punctual::SystemClock;
-use punctual::documents::{Document, Documents, Draft, KeyRange, Put, Removed, Seen};
+use punctual::documents::{
+    Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult, RemoveResult,
+};
 use punctual::jiff::Timestamp;
 use punctual_server::{App, Parts, listen, router};
 use serde_json::Value;
@@ -70,18 +72,23 @@ pub async fn run(options: Options) -> Result<()> {
 
 /// Documents whose writes pass a crash point.
 struct FusedDocuments {
-    inner: Arc<dyn Documents>,
+    inner: Arc<dyn DocumentStore>,
     fuse: Fuse,
 }
 
 #[async_trait]
-impl Documents for FusedDocuments {
-    async fn put(&self, draft: Draft, seen: Seen, now: Timestamp) -> punctual::Result<Put> {
+impl DocumentStore for FusedDocuments {
+    async fn put(
+        &self,
+        draft: NewDocument,
+        seen: ExpectedVersion,
+        now: Timestamp,
+    ) -> punctual::Result<PutResult> {
         self.fuse.visit(Point::Recording);
         self.inner.put(draft, seen, now).await
     }
 
-    async fn put_all(&self, drafts: Vec<Draft>, now: Timestamp) -> punctual::Result<()> {
+    async fn put_all(&self, drafts: Vec<NewDocument>, now: Timestamp) -> punctual::Result<()> {
         self.inner.put_all(drafts, now).await
     }
 
@@ -103,7 +110,12 @@ impl Documents for FusedDocuments {
         self.inner.list(kind, range, now).await
     }
 
-    async fn remove(&self, kind: &str, key: &str, seen: Seen) -> punctual::Result<Removed> {
+    async fn remove(
+        &self,
+        kind: &str,
+        key: &str,
+        seen: ExpectedVersion,
+    ) -> punctual::Result<RemoveResult> {
         self.inner.remove(kind, key, seen).await
     }
 

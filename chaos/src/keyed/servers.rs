@@ -1,38 +1,40 @@
-//! The servers of a run: started, killed, started again on the same port, stopped.
+//! The servers of a run: started, killed or paused, started again on the same port, stopped.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::net::TcpListener;
-use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
-use anyhow::{Context, Result};
-use punctual::clock::{add, between};
+use anyhow::Result;
+use punctual::clock::between;
 use punctual::jiff::Timestamp;
 use punctual::{Clock, SystemClock};
 
-use super::{LOOK, Plan};
+use super::Plan;
 use crate::check::Fate;
 use crate::dice::Dice;
 use crate::fuse::{FuseLength, Point};
+use crate::process::Process;
+use crate::table::kills;
 
 /// The schema, where there are schemas.
 pub(super) const SCHEMA: &str = "keyed";
 /// How many servers share the storage.
 const SERVERS: usize = 2;
 /// How many of a hundred servers get a fuse.
-const FUSES: u64 = 70;
-/// The most visits before a fuse ends its server.
-const VISITS_MAX: u64 = 60;
+const FUSES: u64 = 90;
+/// What a fuse is set to, by turns: mostly the two moments in which an effect exists and its answer does not.
+const POINTS: [Point; 5] =
+    [Point::Publishing, Point::Published, Point::Published, Point::Publishing, Point::Recording];
+/// The most visits before a fuse ends its server; most requests pass each point once or a few times.
+const VISITS_MAX: u64 = 12;
+/// How many of a hundred strikes are a pause instead of a kill.
+const PAUSES: u64 = 12;
+/// How long a pause is: longer than the lease of a request, which the other server takes over meanwhile.
+const PAUSE: Duration = Duration::from_millis(11_500);
 /// A server is not struck before it had this long to start.
 const YOUNG: Duration = Duration::from_millis(700);
-/// A server that is told to stop has this long.
-const STOP_MAX: Duration = Duration::from_secs(30);
-/// The signals of a process that aborts, and of one that is killed.
-const ABORTED: i32 = 6;
-const KILLED: i32 = 9;
 
 /// The servers of one run.
 pub(super) struct Servers {
@@ -43,16 +45,14 @@ pub(super) struct Servers {
     started: usize,
     members: Vec<Member>,
     fates: BTreeMap<Fate, usize>,
+    pauses: usize,
     troubles: Vec<String>,
 }
 
 struct Member {
-    name: String,
     port: u16,
-    child: Child,
-    fuse: Option<FuseLength>,
     began: Timestamp,
-    struck: bool,
+    process: Process,
 }
 
 impl Servers {
@@ -65,6 +65,7 @@ impl Servers {
             started: 0,
             members: Vec::new(),
             fates: BTreeMap::new(),
+            pauses: 0,
             troubles: Vec::new(),
         };
         for _ in 0..SERVERS {
@@ -88,68 +89,58 @@ impl Servers {
         &self.troubles
     }
 
+    /// Returns how often a server was paused.
+    pub(super) fn pauses(&self) -> usize {
+        self.pauses
+    }
+
     pub(super) fn kills(&self) -> usize {
-        self.fates.iter().filter(|(fate, _)| **fate != Fate::Ended).map(|(_, count)| count).sum()
+        kills(&self.fates)
     }
 
     /// Starts servers again that have ended, with or without fuses.
     pub(super) fn look(&mut self, with_fuses: bool) -> Result<()> {
         for place in 0..self.members.len() {
-            if let Some(status) = self.members[place].child.try_wait()? {
+            if let Some(status) = self.members[place].process.look()? {
                 let next = self.member(self.members[place].port, with_fuses)?;
                 let gone = std::mem::replace(&mut self.members[place], next);
-                self.bury(&gone, status, false);
+                self.bury(&gone.process, status, false);
             }
         }
         Ok(())
     }
 
-    /// Kills one server that has had time to start.
+    /// Kills one server that has had time to start, or pauses it for longer than its leases last.
     pub(super) fn strike(&mut self, dice: &mut Dice) -> Result<()> {
         let now = SystemClock.now();
-        let mut grown: Vec<&mut Member> =
-            self.members.iter_mut().filter(|one| between(one.began, now) > YOUNG).collect();
+        let pause = dice.percent(PAUSES) && self.members.iter().all(|one| one.process.is_awake());
+        let may = |one: &&mut Member| between(one.began, now) > YOUNG && one.process.is_awake();
+        let mut grown: Vec<&mut Member> = self.members.iter_mut().filter(may).collect();
         let chosen = usize::try_from(dice.below(grown.len() as u64))?;
-        if let Some(member) = grown.get_mut(chosen) {
-            member.struck = true;
-            member.child.kill().context("kill a server")?;
+        let Some(member) = grown.get_mut(chosen) else { return Ok(()) };
+        if !pause {
+            return member.process.strike();
         }
-        Ok(())
+        self.pauses += 1;
+        member.process.pause(PAUSE)
+    }
+
+    /// Lets everybody who is paused go on.
+    pub(super) fn wake_all(&mut self) -> Result<()> {
+        self.members.iter_mut().try_for_each(|member| member.process.wake())
     }
 
     /// Tells every server to stop and waits for it.
     pub(super) async fn stop(&mut self) -> Result<()> {
-        for mut member in std::mem::take(&mut self.members) {
-            drop(member.child.stdin.take());
-            let deadline = add(SystemClock.now(), STOP_MAX);
-            let status = loop {
-                if let Some(status) = member.child.try_wait()? {
-                    break status;
-                }
-                if SystemClock.now() >= deadline {
-                    self.troubles.push(format!("{} did not stop in {STOP_MAX:?}", member.name));
-                    member.child.kill()?;
-                }
-                SystemClock.sleep_until(add(SystemClock.now(), LOOK)).await;
-            };
-            self.bury(&member, status, true);
+        for member in std::mem::take(&mut self.members) {
+            let (process, status) = member.process.stop(&mut self.troubles).await?;
+            self.bury(&process, status, true);
         }
         Ok(())
     }
 
-    fn bury(&mut self, gone: &Member, status: ExitStatus, told: bool) {
-        let fate = match (status.signal(), gone.fuse) {
-            (Some(ABORTED), Some(fuse)) => Fate::Crashed(fuse.point),
-            (Some(KILLED), _) if gone.struck => Fate::Killed,
-            (None, _) if told && status.success() => Fate::Ended,
-            _ => {
-                let log = self.folder.join(format!("{}.log", gone.name));
-                let log = std::fs::read_to_string(log).unwrap_or_default();
-                let last = log.lines().next_back().unwrap_or_default();
-                self.troubles.push(format!("{} ended with {status}: {last}", gone.name));
-                Fate::Ended
-            }
-        };
+    fn bury(&mut self, gone: &Process, status: ExitStatus, told: bool) {
+        let fate = gone.fate((status, told), &self.folder, &mut self.troubles);
         *self.fates.entry(fate).or_default() += 1;
     }
 
@@ -157,39 +148,20 @@ impl Servers {
         self.started += 1;
         let name = format!("server-{}", self.started);
         let fuse = (with_fuse && self.dice.percent(FUSES)).then(|| self.fuse());
-        let log = File::create(self.folder.join(format!("{name}.log")))?;
         let mut command = Command::new(&self.program);
         command.args(["server", "--name", &name, "--storage", &self.address]);
         command.args(["--schema", SCHEMA, "--port", &port.to_string(), "--ledgers"]);
         command.arg(&self.folder);
-        if let Some(fuse) = fuse {
-            command.args(["--fuse", &fuse.to_string()]);
-        }
-        let child = command
-            .stdin(Stdio::piped())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()
-            .context("start a server")?;
-        Ok(Member { name, port, child, fuse, began: SystemClock.now(), struck: false })
+        let process = Process::start((name, fuse), command, &self.folder)?;
+        Ok(Member { port, began: SystemClock.now(), process })
     }
 
     /// The points in turn, so that a short run visits each of them.
     fn fuse(&mut self) -> FuseLength {
-        let point = Point::OF_SERVERS[self.started % Point::OF_SERVERS.len()];
+        let point = POINTS[self.started % POINTS.len()];
         let visit = 1 + u32::try_from(self.dice.below(VISITS_MAX)).unwrap_or_default();
         let middle = point != Point::Published;
-        let microseconds = if middle { 1 + self.dice.below(6_000) } else { 0 };
+        let microseconds = if middle { 1 + self.dice.below(3_000) } else { 0 };
         FuseLength { point, visit, microseconds }
-    }
-}
-
-impl Drop for Servers {
-    /// Whatever went wrong, no server is left behind.
-    fn drop(&mut self) {
-        for member in &mut self.members {
-            let _ = member.child.kill();
-            let _ = member.child.wait();
-        }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context, Result};
 use punctual::Inspect;
-use punctual::inspect::{MessageFilter, PAGE_LIMIT_MAX, Page};
+use punctual::inspect::{MessageFilter, PAGE_LIMIT_MAX, PageRequest};
 use serde_json::Value;
 
 use super::check::Effect;
@@ -15,7 +15,7 @@ const PAGES_MAX: usize = 10_000;
 /// Reads all messages, also those that are done.
 pub(super) async fn read(inspect: &dyn Inspect) -> Result<BTreeMap<String, Vec<Effect>>> {
     let mut stored: BTreeMap<String, Vec<Effect>> = BTreeMap::new();
-    let mut page = Page::first(PAGE_LIMIT_MAX);
+    let mut page = PageRequest::first(PAGE_LIMIT_MAX);
     for _ in 0..PAGES_MAX {
         let paged = inspect.messages(MessageFilter::default(), page).await?;
         for record in paged.rows {
@@ -26,7 +26,7 @@ pub(super) async fn read(inspect: &dyn Inspect) -> Result<BTreeMap<String, Vec<E
             stored.entry(key).or_default().push(effect);
         }
         match paged.next {
-            Some(last) => page = Page::after(last, PAGE_LIMIT_MAX),
+            Some(last) => page = PageRequest::after(last, PAGE_LIMIT_MAX),
             None => return Ok(stored),
         }
     }

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use punctual::inspect::{Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
+use punctual::inspect::{
+    Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, PageRequest, PageResult,
+};
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    BatchId, Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord, State,
+    BatchId, Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord, MessageState,
 };
 use punctual::{Inspect, Result};
 
@@ -18,8 +20,8 @@ impl Inspect for Watched {
     async fn messages(
         &self,
         filter: MessageFilter,
-        page: Page<MessageId>,
-    ) -> Result<Paged<MessageRecord, MessageId>> {
+        page: PageRequest<MessageId>,
+    ) -> Result<PageResult<MessageRecord, MessageId>> {
         self.inspect.messages(filter, page).await
     }
 
@@ -30,8 +32,8 @@ impl Inspect for Watched {
     async fn executions(
         &self,
         filter: ExecutionFilter,
-        page: Page<ExecutionId>,
-    ) -> Result<Paged<Execution, ExecutionId>> {
+        page: PageRequest<ExecutionId>,
+    ) -> Result<PageResult<Execution, ExecutionId>> {
         self.inspect.executions(filter, page).await
     }
 
@@ -47,7 +49,7 @@ impl Inspect for Watched {
         self.inspect.counts(now).await
     }
 
-    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
+    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<MessageState, u64>> {
         self.inspect.batch(batch).await
     }
 

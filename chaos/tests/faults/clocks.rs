@@ -1,21 +1,38 @@
 //! A node whose clock is wrong by an hour, beside one whose clock is right.
 
+use std::future::{Ready, ready};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::time::Duration;
 
 use libtest_mimic::Failed;
-use punctual::inspect::{ExecutionFilter, Page};
+use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::model::{Ending, MessageId};
-use punctual::{Clock, Context, Job, Occurrence, SystemClock};
+use punctual::{Clock, Context, Job, JobBuilder, Occurrence, SystemClock};
+use punctual_conformance::own::{Proxy, Slowness, WrongClock};
 
-use punctual_conformance::own::{Proxy, Slowness};
-
-use super::node::{Database, Handled, WrongClock, eventually, node, pause};
+use super::node::{Database, Handled, eventually, node, pause};
 
 /// Everything has run by then, an hour too late excluded; a busy machine takes its time.
 const RUN_WITHIN: Duration = Duration::from_secs(40);
+
+/// Instants that occurrences were due at, with those at which they began.
+type Occurrences = Arc<Mutex<Vec<(Timestamp, Timestamp)>>>;
+
+/// A job of every second.
+fn tick() -> JobBuilder {
+    Job::every("tick", Duration::from_secs(1))
+}
+
+/// A handler that notes when it began.
+fn noting(occurrences: &Occurrences) -> impl Fn(Occurrence, Context) -> Ready<()> + use<> {
+    let seen = occurrences.clone();
+    move |occurrence, _| {
+        seen.lock().unwrap().push((occurrence.nominal, SystemClock.now()));
+        ready(())
+    }
+}
 
 /// Leases are judged by the database's time, so the wrong node takes nothing from the right one; and
 /// whatever it runs, it runs at the database's time.
@@ -29,17 +46,12 @@ pub(crate) async fn a_wrong_clock_changes_nothing(seconds: i64) -> Result<(), Fa
     let long = right.publisher().publish("work", &6_000_u64).await?.id;
     assert!(eventually(Duration::from_secs(10), || !of_right.of(long).is_empty()).await);
 
-    let occurrences: Arc<Mutex<Vec<(Timestamp, Timestamp)>>> = Arc::default();
-    let seen = occurrences.clone();
+    let occurrences = Occurrences::default();
     let clock = Arc::new(WrongClock(SignedDuration::from_secs(seconds)));
-    let job = move |occurrence: Occurrence, _: Context| {
-        seen.lock().unwrap().push((occurrence.nominal, SystemClock.now()));
-        async {}
-    };
     let wrong = node(database.storage(clock.clone())?, clock, &of_wrong)
         .queue("wrong", 4)
         .only_named_queues()
-        .job(Job::every("tick", Duration::from_secs(1)).queue("wrong"), job)
+        .job(tick().queue("wrong"), noting(&occurrences))
         .build()?;
     wrong.start().await?;
     let due_at = SystemClock.now() + SignedDuration::from_secs(3);
@@ -65,7 +77,7 @@ pub(crate) async fn a_wrong_clock_changes_nothing(seconds: i64) -> Result<(), Fa
         not_early(*nominal, *began)?;
     }
     let lost = ExecutionFilter { endings: vec![Ending::Lost.as_str()], ..Default::default() };
-    let lost = right.admin().executions(lost, Page::first(10)).await?.rows;
+    let lost = right.admin().executions(lost, PageRequest::first(10)).await?.rows;
     assert_eq!(lost, [], "nothing was taken from anybody");
     right.shutdown().await;
     wrong.shutdown().await;
@@ -109,7 +121,8 @@ pub(crate) async fn a_slow_network_starts_nothing_early(seconds: i64) -> Result<
         let handled = Handled::default();
         let clock = Arc::new(WrongClock(SignedDuration::from_secs(seconds)));
         let storage = Database::storage_at(proxy.address(), clock.clone())?;
-        let slow = node(storage, clock, &handled).build()?;
+        let occurrences = Occurrences::default();
+        let slow = node(storage, clock, &handled).job(tick(), noting(&occurrences)).build()?;
         slow.start().await?;
         let knows_the_time = eventually(RUN_WITHIN, || !handled.all().is_empty()).await;
         assert!(knows_the_time, "nothing ran");
@@ -119,12 +132,16 @@ pub(crate) async fn a_slow_network_starts_nothing_early(seconds: i64) -> Result<
             let id = slow.publisher().publish("work", &0_u64).after(wait).await?.id;
             due.push((id, sent_at + SignedDuration::try_from(wait)?));
         }
-        let ran = eventually(RUN_WITHIN, || handled.all().len() >= due.len()).await;
-        assert!(ran, "{} of {} messages ran", handled.all().len(), due.len());
+        let ticks = || occurrences.lock().unwrap().len();
+        let ran = eventually(RUN_WITHIN, || handled.all().len() >= due.len() && ticks() >= 3).await;
+        assert!(ran, "{} of {} messages, {} ticks", handled.all().len(), due.len(), ticks());
         for (id, due_at) in due {
             for began in handled.of(id) {
                 not_early(due_at, began)?;
             }
+        }
+        for (nominal, began) in occurrences.lock().unwrap().iter() {
+            not_early(*nominal, *began)?;
         }
         slow.shutdown().await;
     }

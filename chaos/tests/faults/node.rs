@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use libtest_mimic::Failed;
 use punctual::clock::add;
-use punctual::jiff::{SignedDuration, Timestamp};
+use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
 use punctual::{Builder, Clock, Context, Punctual, SystemClock};
 use punctual_postgres::PostgresStorage;
@@ -104,25 +103,4 @@ pub(crate) async fn eventually(at_most: Duration, is_so: impl Fn() -> bool) -> b
         pause(Duration::from_millis(50)).await;
     }
     true
-}
-
-/// The system's clock, wrong by a constant.
-#[derive(Debug)]
-pub(crate) struct WrongClock(pub(crate) SignedDuration);
-
-#[async_trait]
-impl Clock for WrongClock {
-    fn now(&self) -> Timestamp {
-        SystemClock.now().checked_add(self.0).unwrap()
-    }
-
-    fn steady(&self) -> Timestamp {
-        SystemClock.steady()
-    }
-
-    async fn sleep_until(&self, instant: Timestamp) {
-        // The ends of time stay where they are.
-        let instant = instant.checked_sub(self.0).unwrap_or(instant);
-        SystemClock.sleep_until(instant).await;
-    }
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use libtest_mimic::Failed;
 use punctual::clock::{add, between};
 use punctual::inspect::ExecutionFilter;
-use punctual::inspect::Page;
-use punctual::model::{Ending, MessageId, State};
+use punctual::inspect::PageRequest;
+use punctual::model::{Ending, MessageId, MessageState};
 use punctual::{Clock, Publisher, SystemClock};
 
 use super::node::{Database, Handled, eventually, node, pause};
@@ -71,7 +71,7 @@ pub(crate) async fn a_killed_database_loses_nothing() -> Result<(), Failed> {
     let mut left = u64::MAX;
     for _ in 0..200 {
         let counts = admin.counts().await?;
-        left = counts.total(State::Pending) + counts.total(State::Running);
+        left = counts.total(MessageState::Pending) + counts.total(MessageState::Running);
         if left == 0 {
             break;
         }
@@ -80,7 +80,7 @@ pub(crate) async fn a_killed_database_loses_nothing() -> Result<(), Failed> {
     assert_eq!(left, 0, "messages are left");
     for id in &acknowledged {
         let filter = ExecutionFilter { message: Some(*id), ..ExecutionFilter::default() };
-        let history = admin.executions(filter, Page::first(10)).await?.rows;
+        let history = admin.executions(filter, PageRequest::first(10)).await?.rows;
         let done = history.iter().filter(|one| one.ending == Ending::Succeeded).count();
         assert_eq!(done, 1, "{id}: {history:?}");
     }

@@ -14,7 +14,7 @@ use crate::render::{Table, short, stamp, word};
 pub(crate) struct AuditArgs {
     #[command(flatten)]
     reach: Reach,
-    /// Only by this one.
+    /// Only by this one: the name, or the identity that `--json` shows.
     #[arg(long)]
     who: Option<String>,
     /// Only what begins with this, such as job or job.pause.

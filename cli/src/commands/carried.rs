@@ -83,7 +83,7 @@ pub(crate) fn object(message: &Message, attempt: u32, poison: Option<&str>) -> V
         "attempt": attempt,
         "sent_at": message.created_at,
         "due_at": message.due_at,
-        "correlation": message.trail.correlation,
+        "correlation": message.correlation.id,
         "content_type": message.body.content_type,
         "headers": headers,
     });

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
+use punctual::clock::{Clock as _, SystemClock};
 use punctual_server::config::{ConfigProblems, EXAMPLE, Loaded, Sources};
 
 use crate::terminal::{complain, tell};
@@ -13,7 +14,7 @@ use crate::terminal::{complain, tell};
 /// What to do with a configuration.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Say everything that is wrong with a configuration, each with its file, line and key.
+    /// Say everything that is wrong with a configuration or probably not meant, each with its file, line and key.
     Check(ConfigArgs),
     /// Print the configuration in force, environment included, without secrets.
     Show(ConfigArgs),
@@ -38,6 +39,9 @@ pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
         ConfigCommand::Example => print(EXAMPLE),
         ConfigCommand::Check(args) => match load(args) {
             Ok(loaded) => {
+                for warning in loaded.warnings(SystemClock.now()) {
+                    tell(&format!("warning: {warning}"));
+                }
                 let from =
                     loaded.file.map_or("no file".to_owned(), |file| file.display().to_string());
                 let jobs = loaded.config.jobs.len();

@@ -10,7 +10,7 @@ use clap::Args;
 use punctual::builtin::GROUP_DEFAULT;
 use punctual::clock::{Clock, SystemClock, add, within};
 use punctual::model::{DeadReason, Topic};
-use punctual::policy::{Verdict, Why};
+use punctual::policy::{AgainReason, Verdict};
 use punctual::schedule::parse_duration;
 use punctual::storage::Settlement;
 use punctual::transport::{Consumer, Delivery, Receipt, Rejection, Subscription};
@@ -24,7 +24,7 @@ const BATCH_MAX: usize = 100;
 /// The most messages that are kept in hand to be handed back at the end.
 const HELD_MAX: usize = 1_000;
 /// How long the end may take.
-const CLOSE_PATIENCE: Duration = Duration::from_secs(5);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What to receive.
 #[derive(Debug, Args)]
@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &ConsumeArgs) -> ExitCode {
         for delivery in held {
             hand_back(delivery).await?;
         }
-        consumer.close(add(SystemClock.now(), CLOSE_PATIENCE)).await?;
+        consumer.close(add(SystemClock.now(), CLOSE_TIMEOUT)).await?;
         opened.close().await?;
         consumed
     })
@@ -155,7 +155,7 @@ async fn hand_back(delivery: Delivery) -> Result<()> {
                 crashes: claimed.crashes,
                 snoozes: claimed.snoozes,
                 error: None,
-                why: Why::Release,
+                why: AgainReason::Release,
             };
             let released = Settlement::new(claimed.lease_ref(), verdict, None);
             receipt.storage.settle(vec![released], SystemClock.now()).await?;

@@ -20,7 +20,7 @@ use crate::terminal::tell;
 use line::Reader;
 
 /// The most bytes of a crontab.
-const LENGTH_MAX: u64 = 1 << 20;
+const LEN_MAX: u64 = 1 << 20;
 
 /// Which crontab, and how it is read.
 #[derive(Debug, Args)]
@@ -62,6 +62,9 @@ fn convert(arguments: &CrontabArgs) -> Result<()> {
     for note in &found.notes {
         tell(&format!("note: {note}"));
     }
+    for warning in &found.warnings {
+        tell(&format!("warning: {warning}"));
+    }
     let configuration = write::configuration(&found, &name);
     match &arguments.output {
         Some(path) => {
@@ -95,7 +98,7 @@ fn read(path: &Path) -> Result<(String, String)> {
     if path == Path::new("-") {
         io::stdin()
             .lock()
-            .take(LENGTH_MAX)
+            .take(LEN_MAX)
             .read_to_string(&mut text)
             .context("cannot read the crontab from standard input")?;
         return Ok((text, "a crontab".to_owned()));
@@ -108,7 +111,7 @@ fn read(path: &Path) -> Result<(String, String)> {
     };
     File::open(path)
         .map_err(missing)?
-        .take(LENGTH_MAX)
+        .take(LEN_MAX)
         .read_to_string(&mut text)
         .with_context(|| format!("cannot read {}", path.display()))?;
     let name =

@@ -14,8 +14,8 @@ use anyhow::{Context as _, Result};
 use clap::Args;
 use punctual::clock::{Clock, SystemClock, add, within};
 use punctual::event::Event;
-use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::Terms;
+use punctual::inspect::{ExecutionFilter, PageRequest};
+use punctual::model::HandlerOptions;
 use punctual::{Context, Job, Occurrence, Punctual, Retry};
 use punctual_connect::{Address, Opened, SqliteAddress, open_address};
 use tokio::sync::broadcast::error::RecvError;
@@ -91,14 +91,14 @@ async fn demonstrate(arguments: &DemoArgs) -> Result<()> {
 /// A file in a folder that is removed at the end.
 fn in_file(folder: &Path) -> Address {
     let path = folder.join("demo.db");
-    Address::Sqlite(SqliteAddress { path, normal: false, busy_patience: None })
+    Address::Sqlite(SqliteAddress { path, normal: false, busy_timeout: None })
 }
 
 /// Four handlers and a job; each topic shows one thing.
 fn build(storage: &Opened) -> punctual::Result<Punctual> {
     let quick = |waits: &[u64]| {
         let waits = waits.iter().map(|seconds| Duration::from_secs(*seconds));
-        Terms::new().retry(Retry::intervals(waits))
+        HandlerOptions::new().retry(Retry::intervals(waits))
     };
     Punctual::builder()
         .app("demo")
@@ -129,8 +129,9 @@ async fn send(punctual: &Punctual) -> punctual::Result<()> {
 
 async fn summarise(punctual: &Punctual, screen: &Screen, abandoned: usize) -> Result<()> {
     let admin = punctual.admin();
-    let history = admin.executions(ExecutionFilter::default(), Page::first(1_000)).await?.rows;
-    let dead = admin.dead_letters(Page::first(100)).await?.rows;
+    let history =
+        admin.executions(ExecutionFilter::default(), PageRequest::first(1_000)).await?.rows;
+    let dead = admin.dead_letters(PageRequest::first(100)).await?.rows;
     let events: Vec<(&'static str, u64)> =
         punctual.events().counts().filter(|(_, count)| *count > 0).collect();
     screen.summary(&history, &dead, &events, abandoned)

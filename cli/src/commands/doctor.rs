@@ -76,6 +76,10 @@ pub(crate) fn run(arguments: &DoctorArgs) -> ExitCode {
             let fix = "see \"TLS\" in docs/guide/security.md";
             checkup.wrong("encryption", problem.clone(), fix);
         }
+        if let Some(key) = &wanted.tls_key {
+            let holds = "the key of the certificate: who reads it can pose as this server";
+            storage::private(&mut checkup, key, holds);
+        }
         if let Some(address) = &wanted.storage {
             storage::examine(&mut checkup, address).await?;
         }
@@ -104,6 +108,8 @@ struct Wanted {
     transports: Vec<String>,
     /// What the configuration does with passwords, when that is wrong.
     plain_passwords: Option<String>,
+    /// The file with the key of the server's certificate.
+    tls_key: Option<PathBuf>,
 }
 
 fn wanted(arguments: &DoctorArgs) -> Result<Wanted> {
@@ -112,6 +118,7 @@ fn wanted(arguments: &DoctorArgs) -> Result<Wanted> {
         server: arguments.server.clone(),
         transports: arguments.transports.clone(),
         plain_passwords: None,
+        tls_key: None,
     };
     if let Some(file) = &arguments.config {
         let loaded = Sources::of_process(Some(file.clone())).load().map_err(|problems| {
@@ -120,6 +127,7 @@ fn wanted(arguments: &DoctorArgs) -> Result<Wanted> {
         })?;
         let config = loaded.config;
         wanted.plain_passwords = config.plain_passwords();
+        wanted.tls_key = config.server.tls.as_ref().map(|tls| tls.key.clone());
         wanted.storage = wanted.storage.or(Some(resolved(&config.storage.address)?));
         for transport in config.transports.values() {
             wanted.transports.push(resolved(&transport.address)?);

@@ -4,6 +4,7 @@ mod acting;
 mod cursor;
 mod defining;
 mod looking;
+mod planned;
 
 use std::process::ExitCode;
 
@@ -14,6 +15,7 @@ use acting::{Backfill, Edit, Pause, Skip, Trigger};
 use cursor::Cursor;
 use defining::Create;
 use looking::{History, List, Next};
+use planned::Planned;
 
 pub(crate) use acting::Until;
 pub(crate) use looking::{gist, indented, paused};
@@ -57,8 +59,12 @@ enum JobsCommand {
     Backfill(Backfill),
     /// Create a job.
     Create(Box<Create>),
-    /// Delete a job that was created by `create` or over HTTP.
+    /// Delete a job that was created by `create` or over HTTP, with its history, its waiting messages and its
+    /// dead letters.
     Delete(Named),
+    /// One-time jobs that an application planned: list, pause, resume, trigger or cancel them.
+    #[command(subcommand)]
+    Planned(Planned),
 }
 
 /// A job.
@@ -95,5 +101,6 @@ pub(crate) fn run(arguments: &JobsArgs) -> ExitCode {
         JobsCommand::Backfill(backfill) => acting::backfill(desk, backfill).await,
         JobsCommand::Create(create) => defining::create(desk, create).await,
         JobsCommand::Delete(named) => defining::delete(desk, &named.name).await,
+        JobsCommand::Planned(planned) => planned::run(desk, planned).await,
     })
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use punctual::clock::{Clock, SystemClock, subtract};
 use punctual::schedule::parse_duration;
-use punctual::storage::{Prune, Pruned};
+use punctual::storage::{Prune, PruneResult};
 use punctual_connect::Address;
 use serde_json::json;
 
@@ -54,7 +54,7 @@ pub(crate) fn run(arguments: &PruneArgs) -> ExitCode {
         confirm(&format!("Delete everything that ended before {at}{what}"), arguments.yes)?;
         let opened = open(&address).await?;
         let progress = bar(None);
-        let mut all = Pruned::default();
+        let mut all = PruneResult::default();
         loop {
             let prune = Prune { before, limit: BATCH, dead: arguments.dead };
             let pruned = opened.storage.prune(prune, SystemClock.now()).await?;

@@ -126,11 +126,12 @@ fn rows(items: &[Value]) -> Table {
     ]);
     for queue in items {
         let state = if queue["paused"].is_null() { "active" } else { "paused" };
+        let [ready, scheduled] = waiting(queue);
         table.row([
             word(&queue["name"]),
             state.to_owned(),
-            word(&queue["ready"]),
-            word(&queue["scheduled"]),
+            ready,
+            scheduled,
             word(&queue["running"]),
             word(&queue["dead"]),
             took(&queue["oldest_age_ms"]),
@@ -141,6 +142,15 @@ fn rows(items: &[Value]) -> Table {
     table
 }
 
+/// How many are due, and how many later; bounds where the server looked at some of them only.
+pub(crate) fn waiting(queue: &Value) -> [String; 2] {
+    let [ready, scheduled] = [&queue["ready"], &queue["scheduled"]].map(word);
+    match queue["is_exact"].as_bool() {
+        Some(false) => [format!("<={ready}"), format!(">={scheduled}")],
+        _ => [ready, scheduled],
+    }
+}
+
 /// A rate with one digit behind the point.
 pub(crate) fn rate(value: &Value) -> String {
     value.as_f64().map_or_else(|| word(value), |rate| format!("{rate:.1}"))
@@ -149,11 +159,12 @@ pub(crate) fn rate(value: &Value) -> String {
 /// Everything about a queue.
 fn one(desk: &Desk, queue: &Value) -> String {
     let now: Timestamp = desk.client.now();
+    let [ready, scheduled] = waiting(queue);
     let known = [
         ("name", word(&queue["name"])),
         ("paused", paused(&queue["paused"], now)),
-        ("ready", word(&queue["ready"])),
-        ("scheduled", word(&queue["scheduled"])),
+        ("ready", ready),
+        ("scheduled", scheduled),
         ("running", word(&queue["running"])),
         ("dead", word(&queue["dead"])),
         ("oldest", took(&queue["oldest_age_ms"])),
@@ -183,4 +194,17 @@ async fn pause(desk: &Desk, pause: &Pause) -> Result<()> {
         until => format!("{} is paused until {}.", pause.name, stamp(until)),
     })
     .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_all_looked_at_is_shown_as_bounds() {
+        let queue = |is_exact| json!({ "ready": 9_000, "scheduled": 20, "is_exact": is_exact });
+        assert_eq!(waiting(&queue(Value::Bool(true))), ["9000", "20"]);
+        assert_eq!(waiting(&queue(Value::Bool(false))), ["<=9000", ">=20"]);
+        assert_eq!(waiting(&queue(Value::Null)), ["9000", "20"], "of an older server");
+    }
 }

@@ -16,12 +16,15 @@ use punctual_server::config::{Config, LogFormat, Sources};
 use punctual_server::{Assembly, Running, Secret};
 use sd_notify::NotifyState;
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::LevelFilter;
 
 use super::config::wrong;
-use crate::terminal::{complain, tell};
+use crate::terminal::{complain, complaint, tell};
 
 /// The exit code of a process that was interrupted.
 const INTERRUPTED: i32 = 130;
+/// What the log leaves out unless `log.level` names it: the RabbitMQ client warns with whole messages, bodies included.
+const QUIET: &str = "lapin=error";
 
 /// What the server is told. Flags win over the environment, which wins over the file.
 #[derive(Debug, Args)]
@@ -60,11 +63,15 @@ pub(crate) fn run(arguments: &ServeArgs) -> ExitCode {
     }
     let assembly = Assembly { loaded, sources, demo: arguments.demo };
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let format = assembly.loaded.config.log.format;
     let outcome = runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(serve(assembly)));
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error);
+            match format {
+                LogFormat::Text => complain(&error),
+                LogFormat::Json => tracing::error!("{}", complaint(&error)),
+            }
             let kind = error.downcast_ref::<punctual::Error>().map(punctual::Error::kind);
             if kind == Some(ErrorKind::Invalid) { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
@@ -91,7 +98,7 @@ fn sources(arguments: &ServeArgs) -> Sources {
 }
 
 fn write_logs(config: &Config) -> Result<()> {
-    let filter = EnvFilter::try_new(&config.log.level)?;
+    let filter = filter(&config.log.level)?;
     let colour = std::io::stderr().is_terminal();
     let lines = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(colour);
     let lines = lines.with_writer(std::io::stderr);
@@ -102,8 +109,26 @@ fn write_logs(config: &Config) -> Result<()> {
     Ok(())
 }
 
+/// What is logged. A later directive wins over an earlier one for the same module.
+fn filter(level: &str) -> Result<EnvFilter> {
+    let asked = EnvFilter::try_new(level)?;
+    if asked.max_level_hint() == Some(LevelFilter::OFF) {
+        return Ok(asked);
+    }
+    Ok(EnvFilter::try_new(format!("{QUIET},{level}"))?)
+}
+
+/// Says how the server stands: to a person, or as one more line of a log in JSON.
+fn say(format: LogFormat, text: &str) {
+    match format {
+        LogFormat::Text => tell(text),
+        LogFormat::Json => tracing::info!("{text}"),
+    }
+}
+
 async fn serve(assembly: Assembly) -> Result<()> {
     let config = assembly.loaded.config.clone();
+    let format = config.log.format;
     // One and the same from the start on: a signal between two of them would be heard by nobody. First, because
     // it is heard only from when it is asked for, and who starts at once is not waited for.
     let mut signal = pin!(signalled());
@@ -112,7 +137,7 @@ async fn serve(assembly: Assembly) -> Result<()> {
         () = &mut signal => return Ok(()),
         running = assembly.start() => running?,
     };
-    tell(&greeting(&config, &running));
+    say(format, &greeting(&config, &running));
     notify(&[NotifyState::Ready]);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     tokio::select! {
@@ -121,17 +146,17 @@ async fn serve(assembly: Assembly) -> Result<()> {
     }
     notify(&[NotifyState::Stopping]);
     let ending = async {
-        tell("stopping: what runs may finish; a second signal ends it at once");
+        say(format, "stopping: what runs may finish; a second signal ends it at once");
         running.shutdown().await
     };
     tokio::select! {
         // First as well: it is heard before it is offered.
         biased;
         () = signalled() => {
-            tell("ended at once; other processes take over what was not finished");
+            say(format, "ended at once; other processes take over what was not finished");
             std::process::exit(INTERRUPTED);
         }
-        stopped = ending => tell(&stopped.to_string()),
+        stopped = ending => say(format, &stopped.to_string()),
     }
     Ok(())
 }
@@ -172,5 +197,21 @@ async fn watchdog(clock: &dyn Clock) {
     loop {
         notify(&[NotifyState::Watchdog]);
         clock.sleep_until(add(clock.now(), half)).await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_client_of_rabbitmq_is_quiet_unless_it_is_named() {
+        let shown = |level| filter(level).unwrap().to_string();
+        assert!(shown("info").contains("lapin=error"), "{}", shown("info"));
+        assert!(shown("info,punctual=debug").contains("lapin=error"));
+        let named = shown("info,lapin=debug");
+        assert!(named.contains("lapin=debug") && !named.contains("lapin=error"), "{named}");
+        assert!(!shown("off").contains("lapin"));
+        assert!(filter("loud=maybe").is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! What commands that work on a storage share: its address, opening it, and the runtime.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -25,13 +26,19 @@ pub(crate) struct StorageArgs {
 /// The address of a storage that is there already; a file is not made by looking at it.
 pub(crate) fn existing(text: &str) -> Result<Address> {
     let address = Address::parse(text)?;
-    if let Address::Sqlite(file) = &address
-        && !file.path.exists()
-    {
-        let text = format!("there is no file {}; check the address", file.path.display());
+    if let Some(file) = missing_file(&address) {
+        let text = format!("there is no file {}; check the address", file.display());
         return Err(Failure::new(Code::Missing, text).into());
     }
     Ok(address)
+}
+
+/// The file of a storage, where it is not there yet.
+pub(crate) fn missing_file(address: &Address) -> Option<&Path> {
+    match address {
+        Address::Sqlite(file) if !file.path.exists() => Some(&file.path),
+        _ => None,
+    }
 }
 
 pub(crate) async fn open(address: &Address) -> Result<Opened> {

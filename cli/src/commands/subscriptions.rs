@@ -1,4 +1,4 @@
-//! `punctual subscriptions`: what a server receives from its transports, and pausing it.
+//! `punctual subscriptions`: what an application with the dashboard receives from its transports, and pausing it.
 
 use std::process::ExitCode;
 

@@ -57,13 +57,17 @@ struct Revoke {
 
 /// Runs one of them.
 pub(crate) fn run(arguments: &TokensArgs) -> ExitCode {
-    at_desk(&arguments.reach, async |desk| match &arguments.command {
-        TokensCommand::List(paging) => list(desk, paging).await,
-        TokensCommand::Create(wanted) => create(desk, wanted).await,
-        TokensCommand::Revoke(Revoke { id }) => {
-            desk.confirm(&format!("Revoke 1 token, {id}; whoever uses it is locked out"))?;
-            desk.ask(Call::delete(&["tokens", id])).await?;
-            desk.print(&json!({ "revoked": id }), |_| format!("Revoked {id}."))
+    // The first token, as the first user, may be created before the server has ever started.
+    let is_first = matches!(arguments.command, TokensCommand::Create(_));
+    at_desk(&arguments.reach.clone().creates_file(is_first), async |desk| {
+        match &arguments.command {
+            TokensCommand::List(paging) => list(desk, paging).await,
+            TokensCommand::Create(wanted) => create(desk, wanted).await,
+            TokensCommand::Revoke(Revoke { id }) => {
+                desk.confirm(&format!("Revoke 1 token, {id}; whoever uses it is locked out"))?;
+                desk.ask(Call::delete(&["tokens", id])).await?;
+                desk.print(&json!({ "revoked": id }), |_| format!("Revoked {id}."))
+            }
         }
     })
 }

@@ -20,7 +20,7 @@ use crate::desk::{Desk, Reach, at_desk, line};
 use picture::draw;
 
 /// How long keys are waited for at once, so that one is answered soon.
-const KEY_PATIENCE: Duration = Duration::from_millis(200);
+const KEY_TIMEOUT: Duration = Duration::from_millis(200);
 /// The size of the one picture that is printed.
 const SIZE: (u16, u16) = (110, 40);
 
@@ -104,10 +104,10 @@ async fn watch(
     let mut shown = scene(desk).await?;
     loop {
         terminal.draw(|frame| draw(frame, &shown))?;
-        let pauses = every.as_millis().div_ceil(KEY_PATIENCE.as_millis()).max(1);
+        let pauses = every.as_millis().div_ceil(KEY_TIMEOUT.as_millis()).max(1);
         for _ in 0..pauses {
             // A terminal is read by waiting for it; nothing else runs here meanwhile.
-            if !poll(KEY_PATIENCE)? {
+            if !poll(KEY_TIMEOUT)? {
                 continue;
             }
             match read()? {

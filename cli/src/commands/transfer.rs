@@ -1,22 +1,30 @@
-//! `punctual export`, `import` and `move`: jobs and unfinished messages from one storage to another,
-//! through a file or directly.
+//! `punctual export`, `import` and `move`: jobs and unfinished messages from one storage to another, through a file or
+//! directly. A move also takes along what the server keeps beside them, such as users.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use clap::{Args, Subcommand};
 use indicatif::{ProgressBar, ProgressStyle};
 use punctual::clock::{Clock, SystemClock};
-use punctual::model::State;
-use punctual::transfer::{Exported, Import, Imported, export};
+use punctual::jiff::Timestamp;
+use punctual::model::MessageState;
+use punctual::transfer::{
+    ExportSummary, ImportSummary, Importer, copy_documents, copy_groups, export,
+};
 use punctual_connect::{Address, Opened};
+use punctual_server::MOVED_KINDS;
 
 use super::crontab::CrontabArgs;
 use super::storage::{StorageArgs, existing, on_runtime, open};
 use crate::terminal::tell;
+
+/// A bucket that holds all executions: a hundred years.
+const EVER: Duration = Duration::from_hours(24 * 365 * 100);
 
 /// Where to write what is exported.
 #[derive(Debug, Args)]
@@ -81,6 +89,9 @@ pub(crate) fn run_export(arguments: &ExportArgs) -> ExitCode {
         };
         progress.finish_and_clear();
         tell(&format!("Exported {}.", counted(exported.jobs, exported.messages)));
+        tell(
+            "An export has no users, tokens, webhooks, saved views, settings of queues, audit trail or groups of topics, which `punctual move` takes along, and no history.",
+        );
         Ok(())
     })
 }
@@ -100,7 +111,7 @@ pub(crate) fn run_import(arguments: &ImportArgs) -> ExitCode {
             None => Box::new(io::stdin().lock()),
         };
         let progress = bar(None);
-        let mut import = Import::new(&*target.storage, SystemClock.now());
+        let mut import = Importer::new(&*target.storage, SystemClock.now());
         if arguments.with_targets {
             import = import.with_system_topics();
         }
@@ -129,7 +140,7 @@ pub(crate) fn run_move(arguments: &MoveArgs) -> ExitCode {
         let progress = begin(&source, arguments.running).await?;
         let target = open(&to).await?;
         let now = SystemClock.now();
-        let mut import = Import::new(&*target.storage, now).with_system_topics();
+        let mut import = Importer::new(&*target.storage, now).with_system_topics();
         export(&*source.inspect, now, async |line| {
             progress.inc(1);
             import.line(&line).await
@@ -138,21 +149,64 @@ pub(crate) fn run_move(arguments: &MoveArgs) -> ExitCode {
         let imported = import.finish().await?;
         progress.finish_and_clear();
         say(&imported);
+        move_documents(&source, &target, now).await?;
+        move_groups(&source, &target, now).await?;
+        tell(&left_behind(&source, now).await?);
         tell("The source is as it was; do not start workers on it again.");
         Ok(())
     })
 }
 
+/// Copies what the server keeps beside jobs and messages, and says what that was.
+async fn move_documents(source: &Opened, target: &Opened, now: Timestamp) -> Result<()> {
+    let (mut copied, mut known) = (Vec::new(), Vec::new());
+    for moved in MOVED_KINDS {
+        let count = copy_documents(&*source.documents, &*target.documents, moved.kind, now).await?;
+        let named = |count| format!("{count} {}", if count == 1 { moved.one } else { moved.many });
+        copied.extend((count.copied > 0).then(|| named(count.copied)));
+        known.extend((count.known > 0).then(|| named(count.known)));
+    }
+    if !copied.is_empty() {
+        tell(&format!("Also moved: {}.", copied.join(", ")));
+    }
+    if !known.is_empty() {
+        tell(&format!("Left alone, because they were there already: {}.", known.join(", ")));
+    }
+    Ok(())
+}
+
+/// Notes in the target which groups receive which topics.
+async fn move_groups(source: &Opened, target: &Opened, now: Timestamp) -> Result<()> {
+    let groups = copy_groups(&*source.storage, &*target.storage, now).await?;
+    if groups > 0 {
+        tell(&format!("Also noted: {groups} group{} of topics.", plural(groups)));
+    }
+    Ok(())
+}
+
+/// What a move does not take along.
+async fn left_behind(source: &Opened, now: Timestamp) -> Result<String> {
+    let buckets = source.inspect.throughput(Timestamp::UNIX_EPOCH, EVER).await?;
+    let executions: u64 = buckets.iter().flat_map(|bucket| bucket.endings.values()).sum();
+    let counts = source.inspect.counts(now).await?;
+    let finished = counts.total(MessageState::Done) + counts.total(MessageState::Cancelled);
+    Ok(format!(
+        "Not moved: the history ({executions} execution{} and {finished} finished message{}), sign-ins, notes of inboxes, starts that rates count, and deduplication keys that finished messages still hold. People sign in again.",
+        plural(executions),
+        plural(finished)
+    ))
+}
+
 /// Refuses while somebody works on the source, and starts the bar.
 async fn begin(source: &Opened, running_too: bool) -> Result<ProgressBar> {
     let counts = source.inspect.counts(SystemClock.now()).await?;
-    let running = counts.total(State::Running);
+    let running = counts.total(MessageState::Running);
     if running > 0 && !running_too {
         bail!(
             "{running} messages are running; stop the workers of this storage first, or add --running and accept that they may run twice"
         );
     }
-    Ok(bar(Some(running + counts.total(State::Pending) + counts.total(State::Dead))))
+    Ok(bar(Some(running + counts.total(MessageState::Pending) + counts.total(MessageState::Dead))))
 }
 
 /// Creates a file that only its owner may read: bodies may be secret.
@@ -168,7 +222,7 @@ async fn write_lines(
     source: &Opened,
     mut to: impl Write,
     progress: &ProgressBar,
-) -> Result<Exported> {
+) -> Result<ExportSummary> {
     let exported = export(&*source.inspect, SystemClock.now(), async |line| {
         progress.inc(1);
         writeln!(to, "{line}").map_err(|error| {
@@ -192,7 +246,7 @@ pub(super) fn bar(length: Option<u64>) -> ProgressBar {
     }
 }
 
-fn say(imported: &Imported) {
+fn say(imported: &ImportSummary) {
     tell(&format!("Imported {}.", counted(imported.jobs, imported.messages)));
     if imported.jobs_known + imported.messages_known > 0 {
         let known = counted(imported.jobs_known, imported.messages_known);
@@ -201,6 +255,9 @@ fn say(imported: &Imported) {
 }
 
 fn counted(jobs: u64, messages: u64) -> String {
-    let plural = |count: u64| if count == 1 { "" } else { "s" };
     format!("{jobs} job{} and {messages} message{}", plural(jobs), plural(messages))
+}
+
+fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
 }

@@ -31,9 +31,9 @@ enum UsersCommand {
     SetRole(Ranked),
     /// Give a user another password, which is asked for; their sessions end.
     Password(Named),
-    /// Keep a user from logging in; their sessions end.
+    /// Keep a user from logging in; their sessions and tokens end for good.
     Disable(Named),
-    /// Let a disabled user log in again.
+    /// Let a disabled user log in again; the tokens they had stay ended.
     Enable(Named),
     /// Delete a user.
     Delete(Named),
@@ -79,7 +79,9 @@ impl Role {
 
 /// Runs one of them.
 pub(crate) fn run(arguments: &UsersArgs) -> ExitCode {
-    at_desk(&arguments.reach, async |desk| {
+    // The first user is created before the server has ever started.
+    let is_first = matches!(arguments.command, UsersCommand::Add(_));
+    at_desk(&arguments.reach.clone().creates_file(is_first), async |desk| {
         let change = async |name: &str, change: Value, said: String| {
             desk.show(Call::patch(&["users", name], change), |_| said).await
         };
@@ -107,11 +109,12 @@ pub(crate) fn run(arguments: &UsersArgs) -> ExitCode {
                 change(name, json!({ "password": password }), said).await
             }
             UsersCommand::Disable(Named { name }) => {
-                change(name, json!({ "disabled": true }), format!("{name} may not log in.")).await
+                let said = format!("{name} may not log in; their sessions and tokens have ended.");
+                change(name, json!({ "disabled": true }), said).await
             }
             UsersCommand::Enable(Named { name }) => {
-                change(name, json!({ "disabled": false }), format!("{name} may log in again."))
-                    .await
+                let said = format!("{name} may log in again, and needs new tokens.");
+                change(name, json!({ "disabled": false }), said).await
             }
             UsersCommand::Delete(Named { name }) => {
                 desk.ask(Call::get(&["users", name])).await?;

@@ -15,7 +15,7 @@ use crate::render::{Table, away, one_line, took, word};
 use crate::terminal::tell;
 
 /// The most characters of a failure in a list.
-const FAILURE_LENGTH_MAX: usize = 100;
+const FAILURE_LEN_MAX: usize = 100;
 
 /// Webhooks: who is told of which events.
 #[derive(Debug, Args)]
@@ -223,7 +223,7 @@ fn rows(desk: &Desk, items: &[Value]) -> Table {
             word(&webhook["events"]),
             word(&webhook["failures"]),
             away(&webhook["last_at"], now),
-            one_line(&word(&webhook["last_error"]), FAILURE_LENGTH_MAX),
+            one_line(&word(&webhook["last_error"]), FAILURE_LEN_MAX),
         ]);
     }
     table

@@ -48,9 +48,13 @@ hint: they stand as comments in the configuration; do those by hand
     assert!(made.contains("cron = \"0 4 2-14,16-31 * 5\""), "{made}");
     let misfire = "misfire = { policy = \"skip_to_next\", threshold = \"10s\" }";
     assert!(made.contains(misfire), "what was missed is not made up for: {made}");
+    // Finding P9 of the newcomer's review: a program that was cut off was started again.
+    assert_eq!(made.matches("retry = 0\nwhen_interrupted = \"lost\"\n").count(), 4, "{made}");
     let checked = punctual(folder, &["config", "check"]);
     assert!(checked.status.success(), "{}{made}", text(&checked.stderr));
     assert!(text(&checked.stdout).contains("jobs: 4"));
+    // Finding P16 of the newcomer's review: what the import itself writes is meant as it is.
+    assert_eq!(text(&checked.stderr), "");
     assert_eq!(punctual(folder, &args).status.code(), Some(1), "a file that is there stays");
     assert_eq!(punctual(folder, &["import", "crontab", "none"]).status.code(), Some(3));
 }

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
+use punctual::Punctual;
+use punctual_sqlite::SqliteStorage;
 use serde_json::Value;
 
 fn punctual(folder: &Path, args: &[&str]) -> Output {
@@ -82,6 +85,12 @@ fn a_job_lives_without_a_server() {
     assert!(planned.contains("of nightly would run"), "{planned}");
     assert_eq!(refused(folder, &["jobs", "delete", "nightly"]).0, 4, "nobody said yes");
     assert_eq!(printed(folder, &["jobs", "delete", "nightly", "--yes"]), "Deleted nightly.\n");
+    printed(folder, &["jobs", "create", "often", "--every", "10s", "--topic", "close"]);
+    let shown = printed(folder, &["jobs", "show", "often"]);
+    let schedule = shown.lines().find(|line| line.starts_with("schedule ")).unwrap();
+    assert!(schedule.ends_with("  every 10s"), "{schedule}");
+    let (code, said) = refused(folder, &["jobs", "show", "nightly"]);
+    assert!(code == 3 && said.contains("`punctual jobs list` lists what there is"), "{said}");
 }
 
 #[test]
@@ -160,4 +169,48 @@ fn a_file_that_is_not_there_is_not_made() {
     let (code, said) = refused(folder.path(), &["jobs", "list"]);
     assert_eq!(code, 3, "{said}");
     assert!(!folder.path().join("a.db").exists());
+}
+
+// spec: T-75
+#[test]
+fn planned_one_time_jobs_are_steered_by_name_and_key() {
+    let folder = prepared();
+    let folder = folder.path();
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let storage = SqliteStorage::open(folder.join("a.db")).await.unwrap();
+        let storage = std::sync::Arc::new(storage);
+        let punctual = Punctual::builder().storage(storage.clone()).build().unwrap();
+        for key in ["order-7", "order-8"] {
+            punctual
+                .jobs()
+                .once("remind")
+                .after(Duration::from_secs(86_400))
+                .key(key)
+                .await
+                .unwrap();
+        }
+        punctual.jobs().once("invoice").after(Duration::from_secs(86_400)).await.unwrap();
+        storage.close().await.unwrap();
+    });
+    let pause = ["jobs", "planned", "pause", "remind", "--key", "order-7", "--reason", "outage"];
+    let said = printed(folder, &pause);
+    assert_eq!(said, "1 one-time job of remind paused until resumed.\n");
+    let listed = printed(folder, &["jobs", "planned", "list", "remind"]);
+    assert!(listed.contains("order-8") && listed.contains(": outage"), "{listed}");
+    let all = printed(folder, &["jobs", "planned", "list"]);
+    assert!(all.contains("remind") && all.contains("order-8") && all.contains("invoice"), "{all}");
+    let about = printed(folder, &["jobs", "planned", "list", "--key", "order-7"]);
+    assert!(about.contains("order-7") && !about.contains("order-8"), "{about}");
+    let (code, words) = refused(folder, &["jobs", "show", "remind"]);
+    assert!(code == 3 && words.contains("2 one-time jobs of this name are planned"), "{words}");
+    let said = printed(folder, &["jobs", "planned", "resume", "remind"]);
+    let resumed = "1 one-time job of remind resumed. 1 needed no change or were running.\n";
+    assert_eq!(said, resumed);
+    let said = printed(folder, &["jobs", "planned", "trigger", "remind", "--key", "order-7"]);
+    assert_eq!(said, "1 one-time job of remind triggered.\n");
+    let said = printed(folder, &["jobs", "planned", "cancel", "remind", "--key", "order-8"]);
+    assert_eq!(said, "1 one-time job of remind about order-8 cancelled.\n");
+    let (code, words) = refused(folder, &["jobs", "planned", "trigger", "nothing"]);
+    assert_eq!(code, 3, "{words}");
 }

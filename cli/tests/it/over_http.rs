@@ -95,6 +95,9 @@ fn jobs_are_asked_for_and_acted_on() {
     assert_eq!(site.json(&["jobs", "show", "nightly"])["cron"], "0 2 * * *");
     assert_eq!(site.json(&["jobs", "next", "nightly"])["items"].as_array().unwrap().len(), 10);
     assert!(site.json(&["jobs", "history", "nightly"])["items"].is_array());
+    let (code, said) = site.refused(&["jobs", "trigger", "nightly"]);
+    assert_eq!(code, 4, "its runs of the past are alive: {said}");
+    assert!(said.contains("add `--ignore-overlap`") && !said.contains("ignore_overlap"), "{said}");
     assert!(site.json(&["jobs", "trigger", "nightly", "--ignore-overlap"])["message"].is_string());
     assert_eq!(site.refused(&["jobs", "show", "nobody"]).0, 3);
     assert_eq!(site.refused(&["jobs", "edit", "nightly", "--cron", "0 25 * * *"]).0, 2);
@@ -284,6 +287,39 @@ fn a_server_that_is_not_there_is_told_with_the_way_out() {
     assert!(said.contains(&port.to_string()) && said.contains("hint: "), "{said}");
 }
 
+/// The first commands of docs/guide/security.md, on an empty folder. `users add` needed a storage that a server or
+/// `migrate` had created.
+#[test]
+fn the_first_user_and_token_need_no_server_that_ran_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let storage = ["--storage", "sqlite:punctual.db"];
+    let asked = |args: &[&str], input| run(folder, "", &[args, &storage].concat(), input);
+    let listed = asked(&["users", "list"], "");
+    assert_eq!(listed.status.code(), Some(3), "a list takes a missing file for a wrong address");
+    assert!(!folder.join("punctual.db").exists());
+    let added = asked(&["users", "add", "ada", "admin"], "correct horse battery\n");
+    let said = text(&added.stderr);
+    assert!(added.status.success() && said.contains("Created the storage punctual.db."), "{said}");
+    let again = asked(&["users", "add", "bob", "viewer"], "correct horse battery\n");
+    assert!(again.status.success() && !text(&again.stderr).contains("Created"));
+    let mut command = crate::running::punctual(
+        folder,
+        &["serve", "--listen", "127.0.0.1:0", storage[0], storage[1]],
+    );
+    command.env("PUNCTUAL__AUTH__MODE", "password");
+    let server = Server::spawned(command);
+    let url = format!("http://{}", server.address);
+    let login = run(folder, &url, &["login", &url, "--user", "ada"], "correct horse battery\n");
+    let said = text(&login.stderr);
+    assert!(login.status.success() && said.contains("as ada (admin)"), "{said}");
+    let other = ["tokens", "create", "worker", "--scope", "read", "--storage", "sqlite:other.db"];
+    let token = run(folder, "", &other, "");
+    let said = text(&token.stderr);
+    assert!(token.status.success() && said.contains("Created the storage other.db."), "{said}");
+    assert!(text(&token.stdout).starts_with("pct_"));
+}
+
 /// Somebody who may only look logs in, looks, and logs out.
 // spec: C-6
 #[test]
@@ -291,8 +327,6 @@ fn a_viewer_logs_in_looks_and_logs_out() {
     let folder = tempfile::tempdir().unwrap();
     let storage = format!("sqlite:{}", folder.path().join("a.db").display());
     let add = ["users", "add", "bob", "viewer", "--storage", &storage];
-    let mut child = crate::running::punctual(folder.path(), &["migrate", "--storage", &storage]);
-    assert!(child.output().unwrap().status.success());
     let added = run(folder.path(), "", &add, "correct horse battery\n");
     assert!(added.status.success(), "{}", text(&added.stderr));
     let args = ["serve", "--listen", "127.0.0.1:0", "--storage", &storage];

@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 /// Longer than anything here takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 pub(crate) fn punctual(folder: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_punctual"));
@@ -67,7 +67,7 @@ impl Server {
     /// The next line that contains some words.
     pub(crate) fn line_with(&mut self, words: &str) -> String {
         let mut seen = Vec::new();
-        while let Ok(line) = self.lines.recv_timeout(PATIENCE) {
+        while let Ok(line) = self.lines.recv_timeout(TIMEOUT) {
             if line.contains(words) {
                 return line;
             }
@@ -78,7 +78,7 @@ impl Server {
 
     pub(crate) fn get(&self, path: &str) -> (u16, Value) {
         let mut stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         let host = self.address;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").unwrap();
         let mut answer = String::new();

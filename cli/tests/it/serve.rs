@@ -2,9 +2,10 @@
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
+use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 
-use crate::running::{PATIENCE, Server, output, punctual, text};
+use crate::running::{Server, TIMEOUT, lines_of, output, punctual, text};
 use serde_json::Value;
 
 #[test]
@@ -89,7 +90,7 @@ fn a_second_signal_ends_it_at_once_whatever_still_runs() {
     );
     std::fs::write(folder.path().join("punctual.toml"), config).unwrap();
     let mut server = Server::start(folder.path(), &["--storage", "memory:"]);
-    let _held = calls.recv_timeout(PATIENCE).unwrap();
+    let _held = calls.recv_timeout(TIMEOUT).unwrap();
     server.signal("-TERM");
     server.line_with("stopping");
     server.signal("-TERM");
@@ -105,7 +106,7 @@ fn what_cannot_work_is_one_sentence_with_the_way_out() {
     for (args, code, words) in [
         (&["--listen", &port][..], 1, "another program listens there; choose another port"),
         (&["--listen", "0.0.0.0:0"], 2, "the flag --listen: server.listen: "),
-        (&["--listen", "here"], 2, "invalid socket address"),
+        (&["--listen", "here"], 2, "write an address with a port, such as"),
         (&["--storage", "data.db"], 2, "write \"sqlite:data.db\""),
         (&["--config", "none.toml"], 2, "there is no such file"),
         (&["--roles", "cook"], 2, "the flag --roles: server.roles"),
@@ -131,7 +132,7 @@ fn a_service_manager_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
-    socket.set_read_timeout(Some(PATIENCE)).unwrap();
+    socket.set_read_timeout(Some(TIMEOUT)).unwrap();
     let heard = || {
         let mut bytes = [0; 1_024];
         let length = socket.recv(&mut bytes).unwrap();
@@ -166,4 +167,53 @@ fn config_checks_shows_and_prints_an_example() {
     let said = text(&wrong.stderr);
     assert!(said.contains("error: b.toml:2: server.listen: "), "{said}");
     assert!(said.contains("error: b.toml:3: server.x: "), "{said}");
+}
+
+// "listens on ..." and "stopping" were lines of plain text among the others.
+#[test]
+fn every_line_of_a_log_in_json_is_json() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = ["serve", "--listen", "127.0.0.1:0", "--storage", "memory:", "--log-format", "json"];
+    let mut child = punctual(folder.path(), &args).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = lines_of(child.stderr.take().unwrap());
+    let mut said: Vec<String> = Vec::new();
+    while !said.last().is_some_and(|line| line.contains("listens on http")) {
+        said.push(lines.recv_timeout(TIMEOUT).unwrap());
+    }
+    let signal = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
+    assert!(signal.unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    said.extend(lines.iter());
+    assert!(said.iter().any(|line| line.contains("stopping: what runs may finish")), "{said:?}");
+    for line in said {
+        let line: Value = serde_json::from_str(&line)
+            .unwrap_or_else(|error| panic!("{error}: {line:?} is not JSON"));
+        assert!(line["fields"].is_object() && line["level"].is_string(), "{line}");
+    }
+}
+
+// Finding P16 of the newcomer's review: all of this was silent.
+#[test]
+fn what_is_probably_not_meant_is_a_warning_of_the_check_and_of_the_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = "[jobs.never]\ncron = \"0 0 31 2 *\"\ntopic = \"t\"\n\
+        [jobs.past]\nat = \"2020-01-01T00:00:00Z\"\ntopic = \"t\"\n";
+    std::fs::write(folder.path().join("punctual.toml"), config).unwrap();
+    let checked = output(folder.path(), &["config", "check"]);
+    assert_eq!(checked.status.code(), Some(0));
+    let said = text(&checked.stderr);
+    let lines: Vec<&str> = said.lines().collect();
+    let [never, past] = lines[..] else { panic!("{said}") };
+    assert!(never.starts_with("warning: punctual.toml:2: jobs.never.cron: no calendar"), "{said}");
+    assert!(past.starts_with("warning: punctual.toml:5: jobs.past.at: 2020-01-01"), "{said}");
+    let args = ["serve", "--listen", "127.0.0.1:0", "--storage", "memory:"];
+    let mut child = punctual(folder.path(), &args).stderr(Stdio::piped()).spawn().unwrap();
+    let lines = lines_of(child.stderr.take().unwrap());
+    let until_ready: Vec<String> =
+        lines.iter().take_while(|line| !line.contains("listens on http")).collect();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let warned = |words: &str| until_ready.iter().filter(|line| line.contains(words)).count();
+    assert_eq!(warned("jobs.never.cron: no calendar"), 1, "{until_ready:?}");
+    assert_eq!(warned("jobs.past.at: "), 1, "{until_ready:?}");
 }

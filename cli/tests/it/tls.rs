@@ -60,4 +60,15 @@ fn the_doctor_warns_about_what_others_can_read() {
         assert!(said.contains(words), "{said}");
     }
     assert!(!said.contains("s3cret"), "{said}");
+    let key = folder.path().join("key.pem");
+    std::fs::write(&key, "a key").unwrap();
+    let config = "[server.tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n[storage]\naddress = \"sqlite:a.db\"\n";
+    std::fs::write(folder.path().join("tls.toml"), config).unwrap();
+    for (mode, is_named) in [(0o644, true), (0o600, false)] {
+        std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
+        let examined = output(folder.path(), &["doctor", "--config", "tls.toml"]);
+        let said = text(&examined.stdout);
+        assert_eq!(said.contains("key.pem (mode 644)"), is_named, "{said}");
+        assert_eq!(said.contains("chmod o-rwx key.pem"), is_named, "{said}");
+    }
 }

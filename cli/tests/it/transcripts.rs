@@ -24,7 +24,7 @@ fn nightly() -> Value {
         "last": { "ending": "failed", "ended_at": "2026-03-02T02:00:04Z", "took_ms": 4_250 },
         "paused": { "by": "ada", "reason": "the disk is full", "at": "2026-03-02T06:00:00Z", "until": null },
         "target": { "kind": "http", "method": "POST", "url": "https://shop.example/close" },
-        "retry": { "attempts_max": 5 }, "misfire": { "policy": "fire_now", "threshold_ms": 60_000, "threshold_from": "default" }, "overlap": { "policy": "skip" },
+        "retry": { "attempts_max": 5 }, "misfire": { "policy": "fire_now", "threshold_ms": 60_000, "threshold_from": "default" }, "overlap": { "policy": "skip" }, "when_interrupted": "lost",
         "topic": "punctual.http", "queue": "default", "tags": ["money"], "overridden": ["schedule"],
     })
 }
@@ -68,8 +68,9 @@ tags             money
 misfire          fire_now, missed when later than 1m (by default)
 overlap          skip
 attempts         5
+interrupted      not run again
 changed by hand  schedule
-defined by       punctual.toml (file)
+defined by       the configuration file
 ",
     );
 }

@@ -25,7 +25,7 @@ pub fn full() -> Message {
         body: Body::raw(BODY, "application/json"),
         ..message("")
     };
-    full.trail.correlation = Some("story-1".into());
+    full.correlation.id = Some("story-1".into());
     full
 }
 

@@ -36,7 +36,7 @@ pub struct Slowness {
 }
 
 /// The most bytes that are passed on at once.
-const CHUNK_LENGTH: usize = 64 << 10;
+const CHUNK_BYTES: usize = 64 << 10;
 
 impl Proxy {
     /// Passes on to the server at an address such as `scheme://user:password@host:port/path?query`, of
@@ -123,7 +123,7 @@ async fn copy(
     to: &mut (impl tokio::io::AsyncWrite + Unpin),
     delay: Duration,
 ) {
-    let mut chunk = vec![0; CHUNK_LENGTH];
+    let mut chunk = vec![0; CHUNK_BYTES];
     while let Ok(length @ 1..) = from.read(&mut chunk).await {
         pause(delay).await;
         if to.write_all(&chunk[..length]).await.is_err() {

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use punctual::{Documents, Inbox, Inspect, ManualClock, Result, Storage};
+use punctual::{DocumentStore, Inbox, Inspect, ManualClock, Result, Storage};
 
 /// One handle on a storage, as one process of an application would have it.
 #[derive(Clone)]
@@ -14,12 +14,12 @@ pub struct Node {
     pub(super) storage: Arc<dyn Storage>,
     pub(super) inspect: Arc<dyn Inspect>,
     pub(super) inbox: Arc<dyn Inbox>,
-    pub(super) documents: Arc<dyn Documents>,
+    pub(super) documents: Arc<dyn DocumentStore>,
 }
 
 impl Node {
     /// A node whose storage also reads for people, knows deliveries and keeps documents.
-    pub fn new<S: Storage + Inspect + Inbox + Documents>(storage: Arc<S>) -> Self {
+    pub fn new<S: Storage + Inspect + Inbox + DocumentStore>(storage: Arc<S>) -> Self {
         Self {
             inspect: storage.clone(),
             inbox: storage.clone(),

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use punctual::inspect::{MessageFilter, Page};
-use punctual::model::{Message, MessageId, State};
-use punctual::storage::{Claimed, Enqueued, Entry};
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::{Message, MessageId, MessageState};
+use punctual::storage::{ClaimedMessage, EnqueueResult, Entry};
 
 use super::Fixture;
 use super::fixture::{at, at_once, give_up, ids_of, key};
@@ -34,8 +34,12 @@ pub async fn duplicates_inside_one_batch_are_answered_one_by_one(f: Fixture) {
     let (id, keyed) = (twice.id, first.id);
     let batch = [twice.clone(), first, twice, second].map(Entry::from);
     let answers = f.storage.enqueue(batch.into(), at(0)).await.unwrap();
-    let expected =
-        [Enqueued::Stored, Enqueued::Stored, Enqueued::Duplicate(id), Enqueued::Duplicate(keyed)];
+    let expected = [
+        EnqueueResult::Stored,
+        EnqueueResult::Stored,
+        EnqueueResult::Duplicate(id),
+        EnqueueResult::Duplicate(keyed),
+    ];
     assert_eq!(answers, expected);
     assert_eq!(f.claim(f.process(), 10, at(0)).await.len(), 2);
 }
@@ -46,7 +50,7 @@ pub async fn a_replacement_inside_one_batch_replaces_what_came_before_it(f: Fixt
     let second = Entry { message: Arc::new(second), replace: true };
     let batch = vec![Entry::from(first), second];
     let answers = f.storage.enqueue(batch, at(0)).await.unwrap();
-    assert_eq!(answers, [Enqueued::Stored, Enqueued::Replaced(first_id)]);
+    assert_eq!(answers, [EnqueueResult::Stored, EnqueueResult::Replaced(first_id)]);
     assert_eq!(ids_of(&f.claim(f.process(), 10, at(0)).await), [second_id]);
 }
 
@@ -58,18 +62,18 @@ pub async fn a_large_batch_is_stored_in_one_call_around_a_duplicate_in_its_middl
     let ids: Vec<MessageId> = messages.iter().map(|message| message.id).collect();
     let batch = messages.into_iter().map(Entry::from).collect();
     let answers = f.storage.enqueue(batch, at(0)).await.unwrap();
-    let mut expected = vec![Enqueued::Stored; COUNT];
-    expected[COUNT / 2] = Enqueued::Duplicate(known);
+    let mut expected = vec![EnqueueResult::Stored; COUNT];
+    expected[COUNT / 2] = EnqueueResult::Duplicate(known);
     assert_eq!(answers, expected);
     assert_eq!(f.state(ids[COUNT / 2]).await, None);
     let counts = f.inspect.counts(at(0)).await.unwrap();
-    assert_eq!(counts.total(State::Pending), COUNT as u64);
+    assert_eq!(counts.total(MessageState::Pending), COUNT as u64);
 
     let claimed = f.claim(f.process(), COUNT + 1, at(0)).await;
     let others = ids.iter().enumerate().filter(|(index, _)| *index != COUNT / 2);
     let others = others.map(|(_, id)| *id);
     assert_eq!(ids_of(&claimed), std::iter::once(known).chain(others).collect::<Vec<_>>());
-    let leases: Vec<_> = claimed.iter().map(Claimed::lease_ref).collect();
+    let leases: Vec<_> = claimed.iter().map(ClaimedMessage::lease_ref).collect();
     let extended = f.storage.extend(&leases, at(300), at(1)).await.unwrap();
     assert_eq!(extended.len(), COUNT);
 }
@@ -89,7 +93,7 @@ pub async fn a_batch_is_seen_as_a_whole_or_not_at_all(f: Fixture) {
     let read = async move {
         let mut seen = BTreeSet::new();
         while !done.load(Ordering::Acquire) {
-            seen.insert(reader.inspect.counts(at(0)).await.unwrap().total(State::Pending));
+            seen.insert(reader.inspect.counts(at(0)).await.unwrap().total(MessageState::Pending));
             tokio::task::yield_now().await;
         }
         seen
@@ -122,10 +126,11 @@ pub async fn batches_with_the_same_keys_in_opposite_orders_do_not_stand_in_each_
             async move { two.storage.enqueue(backwards, at(0)).await.unwrap() },
         )
         .await;
-        let stored = one.iter().chain(&two).filter(|answer| **answer == Enqueued::Stored);
+        let stored = one.iter().chain(&two).filter(|answer| **answer == EnqueueResult::Stored);
         assert_eq!(stored.count(), KEYS, "one message for each key");
     }
-    let page = f.inspect.messages(MessageFilter::default(), Page::first(1_000)).await.unwrap();
+    let page =
+        f.inspect.messages(MessageFilter::default(), PageRequest::first(1_000)).await.unwrap();
     let keys: BTreeSet<_> = page.rows.iter().map(|row| row.message.dedupe.clone()).collect();
     assert_eq!((keys.len(), page.rows.len()), (KEYS * 10, KEYS * 10));
 }
@@ -133,15 +138,18 @@ pub async fn batches_with_the_same_keys_in_opposite_orders_do_not_stand_in_each_
 // spec: U-9
 pub async fn a_batch_that_is_given_up_midway_is_stored_as_a_whole_or_not_at_all(f: Fixture) {
     const BATCH: usize = 10;
-    for patience in 0..20 {
+    for timeout in 0..20 {
         let batch: Vec<Entry> = (0..BATCH).map(|_| Entry::from(f.message())).collect();
         let ids: Vec<MessageId> = batch.iter().map(|entry| entry.message.id).collect();
-        give_up(patience, f.storage.enqueue(batch.clone(), at(0))).await;
+        give_up(timeout, f.storage.enqueue(batch.clone(), at(0))).await;
         // Whoever gave up does not know what became of it, and may say it again.
         let answers = f.storage.enqueue(batch, at(0)).await.unwrap();
-        let themselves = ids.into_iter().map(Enqueued::Duplicate).collect::<Vec<_>>();
-        assert!(answers == vec![Enqueued::Stored; BATCH] || answers == themselves, "{answers:?}");
+        let themselves = ids.into_iter().map(EnqueueResult::Duplicate).collect::<Vec<_>>();
+        assert!(
+            answers == vec![EnqueueResult::Stored; BATCH] || answers == themselves,
+            "{answers:?}"
+        );
     }
     let counts = f.inspect.counts(at(0)).await.unwrap();
-    assert_eq!(counts.total(State::Pending), 20 * BATCH as u64);
+    assert_eq!(counts.total(MessageState::Pending), 20 * BATCH as u64);
 }

@@ -15,7 +15,7 @@ use crate::case::{bounded, name, runtime};
 
 /// The most a case may take in real time. It is far more than any needs; what it bounds is waiting
 /// for ever.
-const CASE_LENGTH_MAX: Duration = Duration::from_secs(100);
+const CASE_TIMEOUT: Duration = Duration::from_secs(100);
 
 /// A behaviour and where it stands.
 #[derive(Clone, Copy)]
@@ -56,13 +56,13 @@ pub(super) fn try_case(case: &Case, backend: &Backend) -> Result<(), String> {
     let tried = node.map_err(|error| format!("no node on a fresh place: {error}")).map(|node| {
         let fixture = Fixture::new(node, place.clone(), clock, backend.traits);
         catch_unwind(AssertUnwindSafe(|| {
-            runtime.block_on(bounded(CASE_LENGTH_MAX, (case.run)(fixture)))
+            runtime.block_on(bounded(CASE_TIMEOUT, (case.run)(fixture)))
         }))
     });
     let removed = runtime.block_on(place.remove());
     match tried? {
         Err(panic) => resume_unwind(panic),
-        Ok(None) => return Err(format!("not done within {CASE_LENGTH_MAX:?}")),
+        Ok(None) => return Err(format!("not done within {CASE_TIMEOUT:?}")),
         Ok(Some(())) => {}
     }
     removed.map_err(|error| format!("the data could not be taken away: {error}"))

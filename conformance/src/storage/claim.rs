@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use punctual::model::{Message, MessageId, Priority, Queue, Source, State};
+use punctual::model::{Message, MessageId, MessageState, Priority, Queue, Source};
 use punctual::policy::Verdict;
-use punctual::storage::{Claim, Settled, Settlement};
+use punctual::storage::{Claim, SettleResult, Settlement};
 
 use super::Fixture;
 use super::fixture::{again, at, dead, give_up, ids_of, microsecond_after, queue, together};
@@ -63,7 +63,7 @@ pub async fn a_claim_counts_the_attempt_and_gives_a_lease_with_a_greater_token(f
     assert_eq!((claimed[0].lease.owner, claimed[0].lease.until), (owner, at(60)));
     assert!(claimed[1].lease.token > claimed[0].lease.token);
     let record = f.record(id).await;
-    assert_eq!((record.state, record.lease), (State::Running, Some(claimed[0].lease)));
+    assert_eq!((record.state, record.lease), (MessageState::Running, Some(claimed[0].lease)));
 
     f.settle(&claimed[0], again(&claimed[0], at(5)), at(1)).await;
     let second = f.claim_one(at(5)).await;
@@ -109,7 +109,7 @@ async fn claim_until_empty(f: &Fixture) -> Vec<(MessageId, u64)> {
         let settlements =
             claimed.iter().map(|one| Settlement::new(one.lease_ref(), Verdict::Done, None));
         let settled = f.storage.settle(settlements.collect(), at(0)).await.unwrap();
-        assert_eq!(settled, vec![Settled::Applied; claimed.len()]);
+        assert_eq!(settled, vec![SettleResult::Applied; claimed.len()]);
         mine.extend(claimed.iter().map(|one| (one.message.id, one.lease.token)));
     }
 }
@@ -144,12 +144,12 @@ pub async fn messages_of_jobs_and_published_ones_share_one_order(f: Fixture) {
     assert_eq!(claimed, expected);
 }
 
-// spec: T-34
+// spec: T-33, T-34
 pub async fn a_dead_message_is_never_claimed_by_itself(f: Fixture) {
     let id = f.finish(f.message(), dead(), at(0)).await;
     assert_eq!(f.claim(f.process(), 10, at(1_000_000)).await, []);
     assert_eq!(f.reclaim(10, at(1_000_000)).await, []);
-    assert_eq!(f.state(id).await, Some(State::Dead));
+    assert_eq!(f.state(id).await, Some(MessageState::Dead));
 }
 
 pub async fn queues_do_not_see_each_other(f: Fixture) {
@@ -165,10 +165,10 @@ pub async fn queues_do_not_see_each_other(f: Fixture) {
 pub async fn a_claim_that_is_given_up_midway_loses_nothing(f: Fixture) {
     let ids: BTreeSet<MessageId> = f.enqueue_many(40).await.into_iter().collect();
     let mut seen = BTreeSet::new();
-    for patience in 0..10 {
+    for timeout in 0..10 {
         let (queue, owner) = (Queue::default(), f.process());
         let claim = Claim::new(queue, owner, 2, at(60));
-        if let Some(claimed) = give_up(patience, f.storage.claim(claim, at(0))).await {
+        if let Some(claimed) = give_up(timeout, f.storage.claim(claim, at(0))).await {
             seen.extend(ids_of(&claimed.unwrap()));
         }
     }

@@ -1,10 +1,11 @@
 //! Commands: what an operator may do to a message, state by state.
 
 use punctual::model::{
-    Assignment, JobName, Key, Message, MessageId, Occurrence, Priority, Queue, Source, State, Topic,
+    Assignment, JobName, Key, Message, MessageId, MessageState, Occurrence, Priority, Queue,
+    Source, Topic,
 };
 use punctual::policy::Verdict;
-use punctual::storage::{Claim, Command, Commanded, Enqueued, Line, Settled};
+use punctual::storage::{Claim, Command, CommandResult, EnqueueResult, SettleResult, WakeSource};
 
 use super::Fixture;
 use super::fixture::{again, at, at_once, dead, default_line, ids_of, key, queue, rings, together};
@@ -34,22 +35,25 @@ async fn running(f: &Fixture) -> MessageId {
     id
 }
 
-// spec: D-35
+// spec: D-35, T-33
 pub async fn a_pending_message_is_cancelled_at_once_and_never_delivered(f: Fixture) {
     let id = f.enqueue(f.due(at(10))).await;
-    assert_eq!(f.command(Command::Cancel(id)).await, Commanded::Applied(1));
+    assert_eq!(f.command(Command::Cancel(id)).await, CommandResult::Applied(1));
     let record = f.record(id).await;
-    assert_eq!((record.state, record.ended_at), (State::Cancelled, Some(at(1))));
+    assert_eq!((record.state, record.ended_at), (MessageState::Cancelled, Some(at(1))));
     assert_eq!(f.claim(f.process(), 9, at(100)).await, []);
-    assert_eq!(f.command(Command::Cancel(id)).await, Commanded::Refused(State::Cancelled));
+    assert_eq!(
+        f.command(Command::Cancel(id)).await,
+        CommandResult::Refused(MessageState::Cancelled)
+    );
 }
 
 pub async fn a_running_message_is_asked_to_stop(f: Fixture) {
     let id = running(&f).await;
-    assert_eq!(f.command(Command::Cancel(id)).await, Commanded::Requested);
-    assert_eq!(f.command(Command::Cancel(id)).await, Commanded::Requested);
+    assert_eq!(f.command(Command::Cancel(id)).await, CommandResult::Requested);
+    assert_eq!(f.command(Command::Cancel(id)).await, CommandResult::Requested);
     let record = f.record(id).await;
-    assert!(record.cancel_requested && record.state == State::Running);
+    assert!(record.cancel_requested && record.state == MessageState::Running);
     let lost = f.reclaim(9, at(1_000)).await.remove(0);
     assert!(lost.cancel_requested, "who takes it over hears of it too");
 }
@@ -73,17 +77,17 @@ pub async fn cancelling_by_topic_and_key_stops_only_the_pending_jobs_of_that_pai
     let published = f.enqueue(Message { key: Some(key("7")), ..f.message() }).await;
 
     let pair = |key: Key| Command::CancelKey { topic: Topic::new("mail").unwrap(), key };
-    assert_eq!(f.command(pair(key("7"))).await, Commanded::Applied(2));
-    assert_eq!(f.command(pair(key("7"))).await, Commanded::Applied(0));
-    assert_eq!(f.command(pair(key("unheard of"))).await, Commanded::Applied(0));
+    assert_eq!(f.command(pair(key("7"))).await, CommandResult::Applied(2));
+    assert_eq!(f.command(pair(key("7"))).await, CommandResult::Applied(0));
+    assert_eq!(f.command(pair(key("unheard of"))).await, CommandResult::Applied(0));
     for id in pending {
-        assert_eq!(f.state(id).await, Some(State::Cancelled));
+        assert_eq!(f.state(id).await, Some(MessageState::Cancelled));
     }
     for id in [other_key, other_topic, published] {
-        assert_eq!(f.state(id).await, Some(State::Pending));
+        assert_eq!(f.state(id).await, Some(MessageState::Pending));
     }
     let record = f.record(running).await;
-    assert!(record.state == State::Running && !record.cancel_requested);
+    assert!(record.state == MessageState::Running && !record.cancel_requested);
 }
 
 // spec: T-34
@@ -91,13 +95,13 @@ pub async fn a_finished_message_is_redriven_as_if_it_were_new(f: Fixture) {
     for verdict in [Verdict::Done, dead(), Verdict::Cancelled] {
         let id = f.finish(f.message(), verdict, at(0)).await;
         let redrive = Command::Redrive { id, due_at: at(20) };
-        assert_eq!(f.command(redrive.clone()).await, Commanded::Applied(1));
+        assert_eq!(f.command(redrive.clone()).await, CommandResult::Applied(1));
         let record = f.record(id).await;
-        assert_eq!((record.state, record.due_at), (State::Pending, at(20)));
+        assert_eq!((record.state, record.due_at), (MessageState::Pending, at(20)));
         assert_eq!((record.attempt, record.crashes, record.snoozes), (0, 0, 0));
         assert_eq!((record.dead, record.ended_at), (None, None));
         assert_eq!(record.message.source, Source::Redriven);
-        assert_eq!(f.command(redrive).await, Commanded::Refused(State::Pending));
+        assert_eq!(f.command(redrive).await, CommandResult::Refused(MessageState::Pending));
         let claimed = f.claim_one(at(20)).await;
         assert_eq!((claimed.message.id, claimed.attempt), (id, 1));
     }
@@ -111,7 +115,7 @@ pub async fn a_running_message_is_not_redriven_moved_or_deleted(f: Fixture) {
         Command::Reassign { id, to: urgent() },
         Command::Delete(id),
     ] {
-        assert_eq!(f.command(command).await, Commanded::Refused(State::Running));
+        assert_eq!(f.command(command).await, CommandResult::Refused(MessageState::Running));
     }
 }
 
@@ -119,22 +123,22 @@ pub async fn a_redrive_is_refused_while_another_message_lives_under_the_same_key
     let old = f.finish(f.deduplicated("order"), dead(), at(0)).await;
     let newer = f.enqueue(f.deduplicated("order")).await;
     let redrive = Command::Redrive { id: old, due_at: at(1) };
-    assert_eq!(f.command(redrive.clone()).await, Commanded::Refused(State::Dead));
+    assert_eq!(f.command(redrive.clone()).await, CommandResult::Refused(MessageState::Dead));
     f.command(Command::Delete(newer)).await;
-    assert_eq!(f.command(redrive).await, Commanded::Applied(1));
-    assert_eq!(f.offer(f.deduplicated("order")).await, Enqueued::Duplicate(old));
+    assert_eq!(f.command(redrive).await, CommandResult::Applied(1));
+    assert_eq!(f.offer(f.deduplicated("order")).await, EnqueueResult::Duplicate(old));
 }
 
 pub async fn a_pending_message_is_rescheduled_to_earlier_or_later(f: Fixture) {
     let id = f.enqueue(f.due(at(10))).await;
     let move_to = |due_at| Command::Reschedule { id, due_at };
-    assert_eq!(f.command(move_to(at(30))).await, Commanded::Applied(1));
+    assert_eq!(f.command(move_to(at(30))).await, CommandResult::Applied(1));
     assert_eq!(f.claim(f.process(), 9, at(29)).await, []);
-    assert_eq!(f.command(move_to(at(5))).await, Commanded::Applied(1));
+    assert_eq!(f.command(move_to(at(5))).await, CommandResult::Applied(1));
     let claimed = f.claim_one(at(5)).await;
     assert_eq!((claimed.due_at, claimed.message.due_at), (at(5), at(10)));
-    assert_eq!(f.settle(&claimed, Verdict::Done, at(6)).await, Settled::Applied);
-    assert_eq!(f.command(move_to(at(50))).await, Commanded::Refused(State::Done));
+    assert_eq!(f.settle(&claimed, Verdict::Done, at(6)).await, SettleResult::Applied);
+    assert_eq!(f.command(move_to(at(50))).await, CommandResult::Refused(MessageState::Done));
 }
 
 fn urgent() -> Assignment {
@@ -152,10 +156,10 @@ pub async fn a_pending_message_is_made_more_or_less_urgent(f: Fixture) {
     let first = f.claim(f.process(), 1, at(1)).await;
     assert_eq!(ids_of(&first), ids[..1]);
     let to = Assignment { queue: None, priority: Some(Priority::LOWEST) };
-    assert_eq!(f.command(Command::Reassign { id: ids[1], to }).await, Commanded::Applied(1));
+    assert_eq!(f.command(Command::Reassign { id: ids[1], to }).await, CommandResult::Applied(1));
     let usual = f.enqueue(f.message()).await;
     let command = Command::Reassign { id: usual, to: urgent() };
-    assert_eq!(f.command(command).await, Commanded::Applied(1));
+    assert_eq!(f.command(command).await, CommandResult::Applied(1));
     let claimed = f.claim(f.process(), 9, at(1)).await;
     assert_eq!(ids_of(&claimed), [usual, ids[2], ids[1]]);
     assert_eq!(claimed[0].message.priority, Priority::HIGHEST);
@@ -165,15 +169,15 @@ pub async fn a_pending_message_is_made_more_or_less_urgent(f: Fixture) {
 
 pub async fn a_pending_message_is_put_into_another_queue(f: Fixture) {
     let (id, stays) = (f.enqueue(f.due(at(5))).await, f.enqueue(f.due(at(6))).await);
-    let line = Line::Queue(queue("bulk"));
+    let line = WakeSource::Queue(queue("bulk"));
     let mut bell = f.storage.wakeup(&line);
     let command = Command::Reassign { id, to: into("bulk") };
-    assert_eq!(f.command(command).await, Commanded::Applied(1));
+    assert_eq!(f.command(command).await, CommandResult::Applied(1));
     assert!(rings(&mut bell).await, "the other line has something earlier now");
     assert_eq!(f.storage.next_due(&line).await.unwrap(), Some(at(5)));
     assert_eq!(f.storage.next_due(&default_line()).await.unwrap(), Some(at(6)));
     let counts = f.inspect.counts(at(2)).await.unwrap();
-    let pending = |of: Queue| counts.messages.get(&(of, State::Pending)).copied();
+    let pending = |of: Queue| counts.messages.get(&(of, MessageState::Pending)).copied();
     assert_eq!((pending(queue("bulk")), pending(Queue::default())), (Some(1), Some(1)));
     assert_eq!(ids_of(&f.claim(f.process(), 9, at(7)).await), [stays]);
     let until = at(60);
@@ -181,9 +185,9 @@ pub async fn a_pending_message_is_put_into_another_queue(f: Fixture) {
     let claimed = f.storage.claim(claim, at(7)).await.unwrap().remove(0);
     assert_eq!((claimed.message.id, &claimed.message.queue), (id, &queue("bulk")));
     assert_eq!(claimed.message.priority, f.message().priority, "what is not given stays");
-    assert_eq!(f.settle(&claimed, Verdict::Done, at(8)).await, Settled::Applied);
+    assert_eq!(f.settle(&claimed, Verdict::Done, at(8)).await, SettleResult::Applied);
     let command = Command::Reassign { id, to: into("default") };
-    assert_eq!(f.command(command).await, Commanded::Refused(State::Done));
+    assert_eq!(f.command(command).await, CommandResult::Refused(MessageState::Done));
     assert_eq!(f.record(id).await.message.queue, queue("bulk"));
 }
 
@@ -192,12 +196,12 @@ pub async fn a_deleted_message_leaves_no_trace(f: Fixture) {
     let id = f.enqueue(f.deduplicated("order")).await;
     let claimed = f.claim_one(at(0)).await;
     f.settle(&claimed, again(&claimed, at(5)), at(1)).await;
-    assert_eq!(f.command(Command::Delete(id)).await, Commanded::Applied(1));
+    assert_eq!(f.command(Command::Delete(id)).await, CommandResult::Applied(1));
     assert_eq!(f.state(id).await, None);
     assert_eq!(f.history(id).await, []);
     assert_eq!(f.claim(f.process(), 9, at(100)).await, []);
-    assert_eq!(f.offer(f.deduplicated("order")).await, Enqueued::Stored);
-    assert_eq!(f.command(Command::Delete(id)).await, Commanded::Unknown);
+    assert_eq!(f.offer(f.deduplicated("order")).await, EnqueueResult::Stored);
+    assert_eq!(f.command(Command::Delete(id)).await, CommandResult::Unknown);
 }
 
 pub async fn a_message_nobody_knows_is_answered_as_unknown(f: Fixture) {
@@ -209,7 +213,7 @@ pub async fn a_message_nobody_knows_is_answered_as_unknown(f: Fixture) {
         Command::Reassign { id, to: urgent() },
         Command::Delete(id),
     ] {
-        assert_eq!(f.command(command).await, Commanded::Unknown);
+        assert_eq!(f.command(command).await, CommandResult::Unknown);
     }
 }
 
@@ -225,7 +229,7 @@ pub async fn a_redrive_keeps_what_happened_before(f: Fixture) {
 pub async fn of_many_that_cancel_or_redrive_at_once_exactly_one_does(f: Fixture) {
     let id = f.enqueue(f.due(at(10))).await;
     let commands = [Command::Cancel(id), Command::Redrive { id, due_at: at(20) }];
-    let refusals = [State::Cancelled, State::Pending];
+    let refusals = [MessageState::Cancelled, MessageState::Pending];
     for (command, state) in commands.into_iter().zip(refusals) {
         let nodes = f.nodes(4).await.into_iter().cycle().take(8).collect();
         let answers = together(nodes, |node| {
@@ -233,9 +237,9 @@ pub async fn of_many_that_cancel_or_redrive_at_once_exactly_one_does(f: Fixture)
             async move { node.command(command).await }
         });
         let (applied, refused): (Vec<_>, Vec<_>) =
-            answers.await.into_iter().partition(|answer| *answer == Commanded::Applied(1));
+            answers.await.into_iter().partition(|answer| *answer == CommandResult::Applied(1));
         assert_eq!(applied.len(), 1, "{command:?}");
-        assert_eq!(refused, [Commanded::Refused(state); 7]);
+        assert_eq!(refused, [CommandResult::Refused(state); 7]);
     }
     assert_eq!(f.claim_one(at(20)).await.message.id, id);
 }
@@ -251,16 +255,16 @@ pub async fn a_cancel_and_a_claim_at_once_agree_about_who_was_first(f: Fixture) 
             })
             .await;
         match answer {
-            Commanded::Applied(1) => assert_eq!(claimed, [], "cancelled before it was claimed"),
-            Commanded::Requested => {
+            CommandResult::Applied(1) => assert_eq!(claimed, [], "cancelled before it was claimed"),
+            CommandResult::Requested => {
                 assert_eq!(ids_of(&claimed), [id]);
                 let answer = f.settle(&claimed[0], again(&claimed[0], at(5)), at(1)).await;
-                assert_eq!(answer, Settled::CancelRequested, "its owner hears of it");
+                assert_eq!(answer, SettleResult::CancelRequested, "its owner hears of it");
                 f.settle(&claimed[0], Verdict::Cancelled, at(1)).await;
             }
             other => panic!("{other:?}"),
         }
-        assert_eq!(f.state(id).await, Some(State::Cancelled));
+        assert_eq!(f.state(id).await, Some(MessageState::Cancelled));
     }
 }
 
@@ -269,9 +273,12 @@ pub async fn a_crowd_about_one_key_is_cancelled_in_one_call(f: Fixture) {
     let about = |_| Message { key: Some(key("7")), ..one_time(f.due(at(60))) }.into();
     f.storage.enqueue((0..500).map(about).collect(), at(0)).await.unwrap();
     let command = Command::CancelKey { topic: Topic::new("mail").unwrap(), key: key("7") };
-    assert_eq!(f.command(command).await, Commanded::Applied(500));
+    assert_eq!(f.command(command).await, CommandResult::Applied(500));
     let counts = f.inspect.counts(at(99)).await.unwrap();
-    assert_eq!((counts.total(State::Cancelled), counts.total(State::Pending)), (500, 0));
+    assert_eq!(
+        (counts.total(MessageState::Cancelled), counts.total(MessageState::Pending)),
+        (500, 0)
+    );
     assert_eq!(counts.oldest_due, None);
 }
 
@@ -279,9 +286,12 @@ pub async fn only_a_dead_letter_is_discarded(f: Fixture) {
     let letter = f.finish(f.message(), dead(), at(1)).await;
     let done = f.finish(f.message(), Verdict::Done, at(1)).await;
     let pending = f.enqueue(f.due(at(60))).await;
-    assert_eq!(f.command(Command::Discard(done)).await, Commanded::Refused(State::Done));
-    assert_eq!(f.command(Command::Discard(pending)).await, Commanded::Refused(State::Pending));
-    assert_eq!(f.command(Command::Discard(letter)).await, Commanded::Applied(1));
-    assert_eq!(f.command(Command::Discard(letter)).await, Commanded::Unknown);
-    assert_eq!(f.state(pending).await, Some(State::Pending));
+    assert_eq!(f.command(Command::Discard(done)).await, CommandResult::Refused(MessageState::Done));
+    assert_eq!(
+        f.command(Command::Discard(pending)).await,
+        CommandResult::Refused(MessageState::Pending)
+    );
+    assert_eq!(f.command(Command::Discard(letter)).await, CommandResult::Applied(1));
+    assert_eq!(f.command(Command::Discard(letter)).await, CommandResult::Unknown);
+    assert_eq!(f.state(pending).await, Some(MessageState::Pending));
 }

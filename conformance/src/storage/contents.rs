@@ -5,12 +5,14 @@ use std::sync::Arc;
 
 use punctual::inspect::JobFilter;
 use punctual::model::{
-    Body, ExecutionId, HEADER_VALUE_MAX, Headers, IdSource, JobName, Key, Message, MisfireFacts,
-    NAME_LENGTH_MAX, Occurrence, PAYLOAD_MAX_DEFAULT, Priority, Queue, Rescue, Source, Terms,
-    Topic, Trail,
+    Body, Correlation, ExecutionId, HEADER_VALUE_MAX, HandlerOptions, Headers, IdSource, JobName,
+    Key, Message, MisfireFacts, NAME_LEN_MAX, Occurrence, PAYLOAD_MAX_DEFAULT, Priority, Queue,
+    Rescue, Source, Topic,
 };
-use punctual::policy::{MisfirePolicy, Retry, Verdict, Why};
-use punctual::storage::{Claim, Claimed, Command, Commanded, Enqueued, Settled};
+use punctual::policy::{AgainReason, MisfirePolicy, Retry, Verdict};
+use punctual::storage::{
+    Claim, ClaimedMessage, Command, CommandResult, EnqueueResult, SettleResult,
+};
 
 use super::Fixture;
 use super::fixture::{at, ids_of, key};
@@ -53,19 +55,21 @@ fn full(f: &Fixture) -> Message {
         exclusive: true,
         body: Body::json(&["a", "b"]).unwrap(),
         headers,
-        trail: Trail {
-            correlation: Some(Arc::from("story")),
+        correlation: Correlation {
+            id: Some(Arc::from("story")),
             causation: Some(ExecutionId::from_uuid(f.ids.next(at(0)))),
             sequence: 4,
         },
         occurrence: Some(occurrence),
-        terms: Some(Arc::new(Terms::new().retry(Retry::proportional()).rescue(Rescue::AsFailure))),
+        handler_options: Some(Arc::new(
+            HandlerOptions::new().retry(Retry::proportional()).rescue(Rescue::AsFailure),
+        )),
         ..f.message()
     }
 }
 
 /// Stores a message and looks at it in both ways: as its owner, and as somebody who reads.
-async fn there_and_back(f: &Fixture, message: Message) -> Claimed {
+async fn there_and_back(f: &Fixture, message: Message) -> ClaimedMessage {
     let queue = message.queue.clone();
     let id = f.enqueue(message.clone()).await;
     assert_eq!(*f.record(id).await.message, message);
@@ -114,14 +118,14 @@ pub async fn headers_and_trails_hold_any_text(f: Fixture) {
     }
     headers.insert("long", "ż".repeat(HEADER_VALUE_MAX / 2)).unwrap();
     let correlation = Some(Arc::from(odd.concat()));
-    let trail = Trail { correlation, ..Trail::default() };
-    there_and_back(&f, Message { headers, trail, ..f.message() }).await;
+    let correlation = Correlation { id: correlation, ..Correlation::default() };
+    there_and_back(&f, Message { headers, correlation, ..f.message() }).await;
 }
 
 // spec: T-50, T-51
 pub async fn names_have_two_hundred_characters_of_any_script(f: Fixture) {
     for letter in ["x", "ß", "語", "🦀", "'", "%", "\\"] {
-        let name = letter.repeat(NAME_LENGTH_MAX);
+        let name = letter.repeat(NAME_LEN_MAX);
         let topic = Topic::new(&name).unwrap();
         let job = JobName::new(&name).unwrap();
         let message = Message {
@@ -134,8 +138,8 @@ pub async fn names_have_two_hundred_characters_of_any_script(f: Fixture) {
         };
         let twin = Message { id: f.message().id, ..message.clone() };
         let claimed = there_and_back(&f, message).await;
-        assert_eq!(f.offer(twin).await, Enqueued::Duplicate(claimed.message.id));
-        assert_eq!(f.settle(&claimed, Verdict::Done, at(1)).await, Settled::Applied);
+        assert_eq!(f.offer(twin).await, EnqueueResult::Duplicate(claimed.message.id));
+        assert_eq!(f.settle(&claimed, Verdict::Done, at(1)).await, SettleResult::Applied);
         assert_eq!(f.history(claimed.message.id).await[0].topic, topic);
     }
 }
@@ -162,7 +166,7 @@ pub async fn names_that_look_alike_are_different_names(f: Fixture) {
     for name in alike {
         let topic = Topic::new(name).unwrap();
         let command = Command::CancelKey { topic, key: key("7") };
-        assert_eq!(f.command(command).await, Commanded::Applied(1), "only {name} itself");
+        assert_eq!(f.command(command).await, CommandResult::Applied(1), "only {name} itself");
     }
 }
 
@@ -174,7 +178,7 @@ pub async fn a_failure_is_kept_in_any_words(f: Fixture) {
         let id = f.enqueue(f.message()).await;
         let claimed = f.claim_one(at(0)).await;
         let error: Option<Arc<str>> = Some(Arc::from(text));
-        let why = Why::Retry;
+        let why = AgainReason::Retry;
         let again = Verdict::Again {
             due_at: at(900),
             attempt: 1,
@@ -186,7 +190,7 @@ pub async fn a_failure_is_kept_in_any_words(f: Fixture) {
         let mut execution = f.execution(&claimed, at(1));
         execution.note = error;
         let answer = f.settle_with(&claimed, again, execution).await;
-        assert_eq!(answer, Settled::Applied);
+        assert_eq!(answer, SettleResult::Applied);
         let (kept, history) = (f.record(id).await.error.unwrap(), f.history(id).await);
         let replaced = text.replace('\0', "\u{fffd}");
         for kept in [&kept, history[0].note.as_ref().unwrap()] {

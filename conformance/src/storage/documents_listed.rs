@@ -1,6 +1,6 @@
 //! Documents in lists: by key in one order everywhere, by what keys begin with, page after page.
 
-use punctual::documents::{DOCUMENTS_MAX, Draft, KeyRange, Put, Seen};
+use punctual::documents::{DOCUMENTS_MAX, ExpectedVersion, KeyRange, NewDocument, PutResult};
 use punctual::serde_json::{Value, json};
 
 use super::Fixture;
@@ -23,7 +23,8 @@ const KEYS: [&str; 12] =
 
 impl Fixture {
     async fn keep(&self, keys: &[&str]) {
-        let drafts = keys.iter().rev().map(|key| Draft::new("view", *key, json!(key))).collect();
+        let drafts =
+            keys.iter().rev().map(|key| NewDocument::new("view", *key, json!(key))).collect();
         self.documents.put_all(drafts, at(0)).await.unwrap();
     }
 
@@ -116,7 +117,7 @@ pub async fn after_need_not_be_there(f: Fixture) {
 
 pub async fn expired_ones_do_not_count_for_a_page(f: Fixture) {
     let drafts = (0..10).map(|number| {
-        let draft = Draft::new("view", format!("{number}"), json!(format!("{number}")));
+        let draft = NewDocument::new("view", format!("{number}"), json!(format!("{number}")));
         if number % 3 == 2 { draft } else { draft.expires_at(at(0)) }
     });
     f.documents.put_all(drafts.collect(), at(-1)).await.unwrap();
@@ -127,8 +128,8 @@ pub async fn expired_ones_do_not_count_for_a_page(f: Fixture) {
 
 pub async fn a_list_is_bounded(f: Fixture) {
     for part in ["a", "b"] {
-        let drafts =
-            (0..600).map(|number| Draft::new("view", format!("{part}{number:03}"), Value::Null));
+        let drafts = (0..600)
+            .map(|number| NewDocument::new("view", format!("{part}{number:03}"), Value::Null));
         f.documents.put_all(drafts.collect(), at(0)).await.unwrap();
     }
     let range = KeyRange { limit: usize::MAX, ..KeyRange::default() };
@@ -141,8 +142,11 @@ pub async fn kinds_do_not_see_each_other(f: Fixture) {
     f.keep(&["a", "b"]).await;
     for kind in ["vie", "views", "View", "vie%"] {
         assert_eq!(f.documents.list(kind, KeyRange::default(), at(0)).await.unwrap(), []);
-        let other = Draft::new(kind, "a", json!("other"));
-        assert_eq!(f.documents.put(other, Seen::New, at(0)).await.unwrap(), Put::Stored(1));
+        let other = NewDocument::new(kind, "a", json!("other"));
+        assert_eq!(
+            f.documents.put(other, ExpectedVersion::New, at(0)).await.unwrap(),
+            PutResult::Stored(1)
+        );
     }
     assert_eq!(f.keys(KeyRange::default()).await, ["a", "b"]);
 }

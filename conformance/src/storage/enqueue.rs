@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use punctual::inspect::{MessageFilter, Page};
-use punctual::model::{Message, MessageId, Queue, Source, State, TransportName};
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::{Message, MessageId, MessageState, Queue, Source, TransportName};
 use punctual::policy::Verdict;
-use punctual::storage::{Command, Commanded, Enqueued, Entry, Settled};
+use punctual::storage::{Command, CommandResult, EnqueueResult, Entry, SettleResult};
 
 use super::Fixture;
 use super::fixture::{at, dead, ids_of, key, together};
@@ -30,7 +30,7 @@ behaviours! {
 pub async fn an_enqueued_message_is_pending_with_no_attempt_spent(f: Fixture) {
     let id = f.enqueue(f.due(at(30))).await;
     let record = f.record(id).await;
-    assert_eq!(record.state, State::Pending);
+    assert_eq!(record.state, MessageState::Pending);
     assert_eq!((record.attempt, record.crashes, record.snoozes), (0, 0, 0));
     assert_eq!((record.due_at, record.lease), (at(30), None));
 }
@@ -38,10 +38,10 @@ pub async fn an_enqueued_message_is_pending_with_no_attempt_spent(f: Fixture) {
 pub async fn a_repeated_call_answers_that_each_message_is_a_duplicate_of_itself(f: Fixture) {
     let entries: Vec<Entry> = (0..3).map(|_| Entry::from(f.message())).collect();
     let first = f.storage.enqueue(entries.clone(), at(0)).await.unwrap();
-    assert_eq!(first, [Enqueued::Stored; 3]);
+    assert_eq!(first, [EnqueueResult::Stored; 3]);
     let again = f.storage.enqueue(entries.clone(), at(1)).await.unwrap();
-    let themselves: Vec<Enqueued> =
-        entries.iter().map(|entry| Enqueued::Duplicate(entry.message.id)).collect();
+    let themselves: Vec<EnqueueResult> =
+        entries.iter().map(|entry| EnqueueResult::Duplicate(entry.message.id)).collect();
     assert_eq!(again, themselves);
     assert_eq!(f.claim(f.process(), 10, at(1)).await.len(), 3);
 }
@@ -49,11 +49,11 @@ pub async fn a_repeated_call_answers_that_each_message_is_a_duplicate_of_itself(
 pub async fn a_call_repeated_after_the_message_is_done_does_not_run_it_again(f: Fixture) {
     let message = f.message();
     let id = f.finish(message.clone(), Verdict::Done, at(0)).await;
-    assert_eq!(f.offer(message.clone()).await, Enqueued::Duplicate(id));
+    assert_eq!(f.offer(message.clone()).await, EnqueueResult::Duplicate(id));
     // Found by the simulation: whoever repeats a call does so a moment later.
     let later = Message { due_at: at(9), created_at: at(9), ..message };
-    assert_eq!(f.offer(later).await, Enqueued::Duplicate(id));
-    assert_eq!(f.state(id).await, Some(State::Done));
+    assert_eq!(f.offer(later).await, EnqueueResult::Duplicate(id));
+    assert_eq!(f.state(id).await, Some(MessageState::Done));
 }
 
 pub async fn a_message_that_left_and_came_back_to_be_held_is_stored_again(f: Fixture) {
@@ -61,21 +61,21 @@ pub async fn a_message_that_left_and_came_back_to_be_held_is_stored_again(f: Fix
     let id = f.finish(message.clone(), Verdict::Done, at(0)).await;
     let queue = Queue::of_relay(&TransportName::new("post").unwrap());
     let held = Message { queue, due_at: at(32), ..message };
-    assert_eq!(f.offer_in_place(held.clone()).await, Enqueued::Stored);
+    assert_eq!(f.offer_in_place(held.clone()).await, EnqueueResult::Stored);
     let record = f.record(id).await;
-    assert_eq!((record.state, record.due_at, record.attempt), (State::Pending, at(32), 0));
-    assert_eq!(f.offer_in_place(held).await, Enqueued::Duplicate(id));
-    assert_eq!(f.inspect.counts(at(0)).await.unwrap().total(State::Done), 0);
+    assert_eq!((record.state, record.due_at, record.attempt), (MessageState::Pending, at(32), 0));
+    assert_eq!(f.offer_in_place(held).await, EnqueueResult::Duplicate(id));
+    assert_eq!(f.inspect.counts(at(0)).await.unwrap().total(MessageState::Done), 0);
 }
 
 pub async fn a_second_message_with_an_alive_deduplication_key_is_a_duplicate(f: Fixture) {
     let first = f.enqueue(f.deduplicated("order-1")).await;
-    assert_eq!(f.offer(f.deduplicated("order-1")).await, Enqueued::Duplicate(first));
-    assert_eq!(f.offer(f.deduplicated("order-2")).await, Enqueued::Stored);
+    assert_eq!(f.offer(f.deduplicated("order-1")).await, EnqueueResult::Duplicate(first));
+    assert_eq!(f.offer(f.deduplicated("order-2")).await, EnqueueResult::Stored);
     let claimed = f.claim(f.process(), 1, at(0)).await;
-    assert_eq!(f.offer(f.deduplicated("order-1")).await, Enqueued::Duplicate(first));
-    assert_eq!(f.settle(&claimed[0], Verdict::Done, at(0)).await, Settled::Applied);
-    assert_eq!(f.offer(f.deduplicated("order-1")).await, Enqueued::Stored);
+    assert_eq!(f.offer(f.deduplicated("order-1")).await, EnqueueResult::Duplicate(first));
+    assert_eq!(f.settle(&claimed[0], Verdict::Done, at(0)).await, SettleResult::Applied);
+    assert_eq!(f.offer(f.deduplicated("order-1")).await, EnqueueResult::Stored);
 }
 
 // spec: D-33
@@ -83,8 +83,8 @@ pub async fn a_pending_message_is_replaced_when_that_is_asked_for(f: Fixture) {
     let first = f.enqueue(Message { due_at: at(60), ..f.deduplicated("order") }).await;
     let newer = Message { due_at: at(5), ..f.deduplicated("order") };
     let second = newer.id;
-    assert_eq!(f.offer_in_place(newer.clone()).await, Enqueued::Replaced(first));
-    assert_eq!(f.offer_in_place(newer).await, Enqueued::Duplicate(second));
+    assert_eq!(f.offer_in_place(newer.clone()).await, EnqueueResult::Replaced(first));
+    assert_eq!(f.offer_in_place(newer).await, EnqueueResult::Duplicate(second));
     assert_eq!(f.state(first).await, None);
     assert_eq!(f.claim_one(at(60)).await.message.id, second);
 }
@@ -92,8 +92,8 @@ pub async fn a_pending_message_is_replaced_when_that_is_asked_for(f: Fixture) {
 pub async fn a_running_message_is_not_replaced(f: Fixture) {
     let first = f.enqueue(f.deduplicated("order")).await;
     f.claim_one(at(0)).await;
-    assert_eq!(f.offer_in_place(f.deduplicated("order")).await, Enqueued::Duplicate(first));
-    assert_eq!(f.state(first).await, Some(State::Running));
+    assert_eq!(f.offer_in_place(f.deduplicated("order")).await, EnqueueResult::Duplicate(first));
+    assert_eq!(f.state(first).await, Some(MessageState::Running));
 }
 
 // spec: D-32
@@ -108,13 +108,13 @@ pub async fn many_replacements_at_once_leave_exactly_one_alive(f: Fixture) {
     let mut stored = 0;
     for answer in answers.await {
         match answer {
-            Enqueued::Stored => stored += 1,
-            Enqueued::Replaced(id) => assert!(replaced.insert(id), "replaced twice"),
-            Enqueued::Duplicate(id) => panic!("{id} was pending and must be replaced"),
+            EnqueueResult::Stored => stored += 1,
+            EnqueueResult::Replaced(id) => assert!(replaced.insert(id), "replaced twice"),
+            EnqueueResult::Duplicate(id) => panic!("{id} was pending and must be replaced"),
         }
     }
     assert_eq!((stored, replaced.len()), (1, 31));
-    let all = f.inspect.messages(MessageFilter::default(), Page::first(100)).await.unwrap();
+    let all = f.inspect.messages(MessageFilter::default(), PageRequest::first(100)).await.unwrap();
     assert_eq!(all.rows.len(), 1);
 }
 
@@ -122,26 +122,29 @@ pub async fn many_replacements_at_once_leave_exactly_one_alive(f: Fixture) {
 pub async fn what_becomes_of_an_old_message_does_not_free_the_key_of_a_newer_one(f: Fixture) {
     let old = f.finish(f.deduplicated("timer"), Verdict::Done, at(0)).await;
     let newer = f.enqueue(f.deduplicated("timer")).await;
-    assert_eq!(f.command(Command::Delete(old)).await, Commanded::Applied(1));
-    assert_eq!(f.offer(f.deduplicated("timer")).await, Enqueued::Duplicate(newer));
+    assert_eq!(f.command(Command::Delete(old)).await, CommandResult::Applied(1));
+    assert_eq!(f.offer(f.deduplicated("timer")).await, EnqueueResult::Duplicate(newer));
 }
 
 pub async fn a_key_alone_deduplicates_nothing(f: Fixture) {
     let named = Message { key: Some(key("7")), ..f.message() };
-    assert_eq!(f.offer(named.clone()).await, Enqueued::Stored);
+    assert_eq!(f.offer(named.clone()).await, EnqueueResult::Stored);
     let other = Message { key: named.key, ..f.message() };
-    assert_eq!(f.offer(other).await, Enqueued::Stored);
+    assert_eq!(f.offer(other).await, EnqueueResult::Stored);
 }
 
 pub async fn what_an_operator_sent_again_is_stored_again_when_it_comes_back_changed(f: Fixture) {
     let message = f.message();
     let id = f.finish(message.clone(), Verdict::Done, at(0)).await;
     let same = Message { source: Source::Redriven, ..message.clone() };
-    assert_eq!(f.offer(same.clone()).await, Enqueued::Duplicate(id), "it did not change");
+    assert_eq!(f.offer(same.clone()).await, EnqueueResult::Duplicate(id), "it did not change");
     let changed = Message { due_at: at(32), ..same };
-    assert_eq!(f.offer(changed).await, Enqueued::Stored);
+    assert_eq!(f.offer(changed).await, EnqueueResult::Stored);
     let record = f.record(id).await;
-    assert_eq!((record.state, record.due_at, record.ended_at), (State::Pending, at(32), None));
+    assert_eq!(
+        (record.state, record.due_at, record.ended_at),
+        (MessageState::Pending, at(32), None)
+    );
 }
 
 pub async fn a_dead_letter_is_not_brought_back_by_a_late_copy(f: Fixture) {
@@ -149,8 +152,8 @@ pub async fn a_dead_letter_is_not_brought_back_by_a_late_copy(f: Fixture) {
     let id = f.finish(message.clone(), dead(), at(0)).await;
     let queue = Queue::of_relay(&TransportName::new("post").unwrap());
     let late = Message { queue, due_at: at(32), ..message };
-    assert_eq!(f.offer_in_place(late).await, Enqueued::Duplicate(id));
-    assert_eq!(f.state(id).await, Some(State::Dead));
+    assert_eq!(f.offer_in_place(late).await, EnqueueResult::Duplicate(id));
+    assert_eq!(f.state(id).await, Some(MessageState::Dead));
 }
 
 pub async fn of_many_that_bring_one_key_at_once_exactly_one_is_stored(f: Fixture) {
@@ -160,11 +163,11 @@ pub async fn of_many_that_bring_one_key_at_once_exactly_one_is_stored(f: Fixture
         (message.id, node.offer(message).await)
     });
     let answers = answers.await;
-    let stored = answers.iter().filter(|(_, answer)| *answer == Enqueued::Stored);
+    let stored = answers.iter().filter(|(_, answer)| *answer == EnqueueResult::Stored);
     let stored: Vec<MessageId> = stored.map(|(id, _)| *id).collect();
     let [winner] = stored[..] else { panic!("{} were stored", stored.len()) };
     for (id, answer) in answers.into_iter().filter(|(id, _)| *id != winner) {
-        assert_eq!(answer, Enqueued::Duplicate(winner), "the answer for {id}");
+        assert_eq!(answer, EnqueueResult::Duplicate(winner), "the answer for {id}");
     }
     assert_eq!(ids_of(&f.claim(f.process(), 9, at(0)).await), [winner]);
 }

@@ -1,8 +1,10 @@
 //! Fire: an occurrence becomes a message once, whoever tries, and the cursor moves with it.
 
-use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::{Ending, JobName, JobRecord, Message, Retirement, SkipReason, State, Steer};
-use punctual::storage::{Fired, Firing, Steered};
+use punctual::inspect::{ExecutionFilter, PageRequest};
+use punctual::model::{
+    Ending, JobCommand, JobName, JobRecord, Message, MessageState, Retirement, SkipReason,
+};
+use punctual::storage::{FireResult, Firing, JobCommandResult};
 
 use super::Fixture;
 use super::fixture::{at, at_once, ids_of, seconds, together};
@@ -27,7 +29,7 @@ pub async fn firing_inserts_the_messages_and_moves_the_cursor(f: Fixture) {
     let job = f.declare(Fixture::job("report", Some(at(0)))).await;
     let firing = f.firing(&job, at(0), at(60));
     let id = firing.messages[0].id;
-    assert_eq!(f.storage.fire(vec![firing], at(1)).await.unwrap(), [Fired::Fired]);
+    assert_eq!(f.storage.fire(vec![firing], at(1)).await.unwrap(), [FireResult::Fired]);
     let after = f.stored_job(&job.job.name).await;
     assert_eq!((after.cursor, after.last_nominal), (Some(at(60)), Some(at(0))));
     assert_eq!((after.runs, after.version), (1, job.version + 1));
@@ -44,9 +46,9 @@ pub async fn many_nodes_fire_an_occurrence_once(f: Fixture) {
         async move { node.storage.fire(vec![firing], at(1)).await.unwrap()[0] }
     });
     let (fired, others): (Vec<_>, Vec<_>) =
-        answers.await.into_iter().partition(|answer| *answer == Fired::Fired);
+        answers.await.into_iter().partition(|answer| *answer == FireResult::Fired);
     assert_eq!(fired.len(), 1);
-    assert_eq!(others, [Fired::AlreadyMoved; 15]);
+    assert_eq!(others, [FireResult::AlreadyMoved; 15]);
     assert_eq!(f.claim(f.process(), 9, at(1)).await.len(), 1);
 }
 
@@ -62,7 +64,7 @@ pub async fn many_nodes_walk_along_a_schedule_without_a_gap_or_a_double(f: Fixtu
             let Some(due) = due.into_iter().next() else { break };
             let nominal = due.record.cursor.unwrap();
             let firing = node.firing(&due.record, nominal, nominal + seconds(60));
-            if node.storage.fire(vec![firing], nominal).await.unwrap()[0] == Fired::Fired {
+            if node.storage.fire(vec![firing], nominal).await.unwrap()[0] == FireResult::Fired {
                 fired.push(nominal);
             }
         }
@@ -80,9 +82,9 @@ pub async fn many_nodes_walk_along_a_schedule_without_a_gap_or_a_double(f: Fixtu
 pub async fn a_firing_that_is_repeated_is_answered_as_moved_and_doubles_nothing(f: Fixture) {
     let job = f.declare(Fixture::job("report", Some(at(0)))).await;
     let firing = f.firing(&job, at(0), at(60));
-    assert_eq!(f.storage.fire(vec![firing.clone()], at(1)).await.unwrap(), [Fired::Fired]);
+    assert_eq!(f.storage.fire(vec![firing.clone()], at(1)).await.unwrap(), [FireResult::Fired]);
     let stored = f.stored_job(&job.job.name).await;
-    assert_eq!(f.storage.fire(vec![firing], at(2)).await.unwrap(), [Fired::AlreadyMoved]);
+    assert_eq!(f.storage.fire(vec![firing], at(2)).await.unwrap(), [FireResult::AlreadyMoved]);
     assert_eq!(f.stored_job(&job.job.name).await, stored);
     assert_eq!(f.claim(f.process(), 9, at(2)).await.len(), 1);
 }
@@ -92,7 +94,7 @@ pub async fn a_firing_stores_the_record_it_leads_to(f: Fixture) {
     let firing = f.firing(&job, at(0), at(60));
     let after = JobRecord { retired: Some(Retirement::Finished), ..*firing.after };
     let firing = Firing { after: Box::new(after.clone()), ..firing };
-    assert_eq!(f.storage.fire(vec![firing], at(1)).await.unwrap(), [Fired::Fired]);
+    assert_eq!(f.storage.fire(vec![firing], at(1)).await.unwrap(), [FireResult::Fired]);
     let stored = f.stored_job(&job.job.name).await;
     let expected = JobRecord { version: 2, updated_at: stored.updated_at, ..after };
     assert_eq!(stored, expected);
@@ -107,7 +109,7 @@ pub async fn a_firing_may_bring_many_messages_and_a_call_many_firings(f: Fixture
         firings.push(Firing { messages: runs.collect(), ..f.firing(&job, at(0), at(60)) });
     }
     let answers = f.storage.fire(firings, at(1)).await.unwrap();
-    assert_eq!(answers, vec![Fired::Fired; 100]);
+    assert_eq!(answers, vec![FireResult::Fired; 100]);
     assert_eq!(f.claim(f.process(), 1_000, at(1)).await.len(), 500);
     assert_eq!(f.storage.due_jobs(200, at(60)).await.unwrap().len(), 100);
 }
@@ -118,19 +120,21 @@ pub async fn of_a_firing_and_an_operator_at_once_exactly_one_has_seen_the_job(f:
         let job = f.declare(Fixture::job(&format!("job {index}"), Some(at(0)))).await;
         let (scheduler, operator) = (f.clone(), other.clone());
         let (firing, name) = (f.firing(&job, at(0), at(60)), job.job.name.clone());
-        let pause = Steer::Pause { by: String::new(), reason: String::new(), until: None };
+        let pause = JobCommand::Pause { by: String::new(), reason: String::new(), until: None };
         let (fired, steered) = at_once(
             async move { scheduler.storage.fire(vec![firing], at(1)).await.unwrap()[0] },
-            async move { operator.storage.steer(&name, pause, 1, at(1)).await.unwrap() },
+            async move { operator.storage.command_job(&name, pause, 1, at(1)).await.unwrap() },
         )
         .await;
         let stored = f.stored_job(&job.job.name).await;
         assert_eq!(stored.version, 2);
         match fired {
-            Fired::Fired => assert!(steered == Steered::Raced && stored.paused.is_none()),
+            FireResult::Fired => {
+                assert!(steered == JobCommandResult::Raced && stored.paused.is_none());
+            }
             answer => {
-                assert_eq!((answer, stored.runs), (Fired::AlreadyMoved, 0));
-                assert_eq!(steered, Steered::Applied(Box::new(stored)));
+                assert_eq!((answer, stored.runs), (FireResult::AlreadyMoved, 0));
+                assert_eq!(steered, JobCommandResult::Applied(Box::new(stored)));
             }
         }
     }
@@ -141,13 +145,13 @@ pub async fn a_firing_is_refused_while_more_messages_are_alive_than_allowed(f: F
     let older = f.enqueue(f.run_of("report", at(-60))).await;
     let limited = Firing { alive_max: Some(0), ..f.firing(&job, at(0), at(60)) };
     let answers = f.storage.fire(vec![limited.clone()], at(1)).await.unwrap();
-    assert_eq!(answers, [Fired::Overlapping(1)]);
+    assert_eq!(answers, [FireResult::Overlapping(1)]);
     assert_eq!(f.stored_job(&job.job.name).await, job, "nothing was written");
     assert_eq!(ids_of(&f.claim(f.process(), 9, at(1)).await), [older]);
     let answers = f.storage.fire(vec![limited.clone()], at(1)).await.unwrap();
-    assert_eq!(answers, [Fired::Overlapping(1)], "a running one is alive too");
+    assert_eq!(answers, [FireResult::Overlapping(1)], "a running one is alive too");
     let wider = Firing { alive_max: Some(1), ..limited };
-    assert_eq!(f.storage.fire(vec![wider], at(1)).await.unwrap(), [Fired::Fired]);
+    assert_eq!(f.storage.fire(vec![wider], at(1)).await.unwrap(), [FireResult::Fired]);
 }
 
 pub async fn a_firing_may_cancel_what_is_alive_of_its_job(f: Fixture) {
@@ -158,11 +162,11 @@ pub async fn a_firing_may_cancel_what_is_alive_of_its_job(f: Fixture) {
     let other = f.enqueue(f.run_of("other", at(-30))).await;
     let firing = Firing { cancel_alive: true, ..f.firing(&job, at(0), at(60)) };
     let fresh = firing.messages[0].id;
-    assert_eq!(f.storage.fire(vec![firing], at(1)).await.unwrap(), [Fired::Fired]);
+    assert_eq!(f.storage.fire(vec![firing], at(1)).await.unwrap(), [FireResult::Fired]);
     assert!(f.record(running).await.cancel_requested);
-    assert_eq!(f.state(pending).await, Some(State::Cancelled));
-    assert_eq!(f.state(other).await, Some(State::Pending));
-    assert_eq!(f.state(fresh).await, Some(State::Pending));
+    assert_eq!(f.state(pending).await, Some(MessageState::Cancelled));
+    assert_eq!(f.state(other).await, Some(MessageState::Pending));
+    assert_eq!(f.state(fresh).await, Some(MessageState::Pending));
 }
 
 pub async fn a_message_that_is_planned_for_later_is_not_in_the_way_of_a_firing(f: Fixture) {
@@ -172,16 +176,16 @@ pub async fn a_message_that_is_planned_for_later_is_not_in_the_way_of_a_firing(f
     assert_eq!(f.storage.due_jobs(9, at(1)).await.unwrap()[0].alive, 0);
     let strict = Firing { alive_max: Some(0), ..f.firing(&job, at(0), at(60)) };
     let fired = strict.messages[0].id;
-    assert_eq!(f.storage.fire(vec![strict], at(1)).await.unwrap(), [Fired::Fired]);
+    assert_eq!(f.storage.fire(vec![strict], at(1)).await.unwrap(), [FireResult::Fired]);
     let job = f.stored_job(&job.job.name).await;
     let replacing = Firing { cancel_alive: true, ..f.firing(&job, at(60), at(120)) };
-    assert_eq!(f.storage.fire(vec![replacing], at(61)).await.unwrap(), [Fired::Fired]);
-    assert_eq!(f.state(fired).await, Some(State::Cancelled));
-    assert_eq!(f.state(planned).await, Some(State::Pending), "nor does a firing stop it");
+    assert_eq!(f.storage.fire(vec![replacing], at(61)).await.unwrap(), [FireResult::Fired]);
+    assert_eq!(f.state(fired).await, Some(MessageState::Cancelled));
+    assert_eq!(f.state(planned).await, Some(MessageState::Pending), "nor does a firing stop it");
     let job = f.stored_job(&job.job.name).await;
     let late = Firing { alive_max: Some(1), ..f.firing(&job, at(120), at(560)) };
     let answers = f.storage.fire(vec![late], at(500)).await.unwrap();
-    assert_eq!(answers, [Fired::Overlapping(2)], "once it is due it is");
+    assert_eq!(answers, [FireResult::Overlapping(2)], "once it is due it is");
 }
 
 pub async fn each_firing_stands_for_itself(f: Fixture) {
@@ -191,7 +195,12 @@ pub async fn each_firing_stands_for_itself(f: Fixture) {
     let good = f.firing(&job, at(0), at(60));
     let second = f.firing(&job, at(0), at(60));
     let answers = f.storage.fire(vec![stale, gone, good, second], at(1)).await.unwrap();
-    let expected = [Fired::AlreadyMoved, Fired::AlreadyMoved, Fired::Fired, Fired::AlreadyMoved];
+    let expected = [
+        FireResult::AlreadyMoved,
+        FireResult::AlreadyMoved,
+        FireResult::Fired,
+        FireResult::AlreadyMoved,
+    ];
     assert_eq!(answers, expected);
     assert_eq!(f.claim(f.process(), 9, at(1)).await.len(), 1);
 }
@@ -205,9 +214,9 @@ pub async fn skipped_occurrences_are_history_without_a_message(f: Fixture) {
     skipped.ending = Ending::Skipped(SkipReason::Overlap);
     let firing =
         Firing { messages: vec![], skipped: vec![skipped], ..f.firing(&job, at(0), at(60)) };
-    assert_eq!(f.storage.fire(vec![firing], at(1)).await.unwrap(), [Fired::Fired]);
+    assert_eq!(f.storage.fire(vec![firing], at(1)).await.unwrap(), [FireResult::Fired]);
     let filter = ExecutionFilter { endings: vec!["skipped"], ..ExecutionFilter::default() };
-    let history = f.inspect.executions(filter, Page::first(9)).await.unwrap().rows;
+    let history = f.inspect.executions(filter, PageRequest::first(9)).await.unwrap().rows;
     assert_eq!((history.len(), history[0].message), (1, None));
     assert_eq!(f.claim(f.process(), 9, at(1)).await, []);
 }
@@ -217,6 +226,6 @@ pub async fn an_occurrence_that_is_alive_is_not_doubled_when_the_cursor_was_move
     f.storage.fire(vec![f.firing(&job, at(0), at(60))], at(1)).await.unwrap();
     let moved_back = f.stored_job(&job.job.name).await;
     let again = f.firing(&moved_back, at(0), at(60));
-    assert_eq!(f.storage.fire(vec![again], at(2)).await.unwrap(), [Fired::Fired]);
+    assert_eq!(f.storage.fire(vec![again], at(2)).await.unwrap(), [FireResult::Fired]);
     assert_eq!(f.claim(f.process(), 9, at(2)).await.len(), 1);
 }

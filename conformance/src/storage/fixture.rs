@@ -7,16 +7,18 @@ mod words;
 
 use std::sync::Arc;
 
-use punctual::inspect::{ExecutionFilter, Page};
+use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::model::{
-    Execution, Ids, JobName, JobRecord, Message, MessageId, MessageRecord, ProcessId, Queue, State,
+    Execution, Ids, JobName, JobRecord, Message, MessageId, MessageRecord, MessageState, ProcessId,
+    Queue,
 };
 use punctual::policy::Verdict;
 use punctual::storage::{
-    Claim, Claimed, Command, Commanded, Enqueued, Entry, Reclaim, Settled, Settlement,
+    Claim, ClaimedMessage, Command, CommandResult, EnqueueResult, Entry, Reclaim, SettleResult,
+    Settlement,
 };
-use punctual::{Documents, Inbox, Inspect, ManualClock, Storage};
+use punctual::{DocumentStore, Inbox, Inspect, ManualClock, Storage};
 
 use super::backend::{Node, Place, Traits};
 
@@ -37,7 +39,7 @@ pub struct Fixture {
     /// The same, for deliveries.
     pub inbox: Arc<dyn Inbox>,
     /// The same, for documents.
-    pub documents: Arc<dyn Documents>,
+    pub documents: Arc<dyn DocumentStore>,
     /// The clock the storage was made with; it stands until a case moves it.
     pub clock: ManualClock,
     pub(super) traits: Traits,
@@ -92,17 +94,17 @@ impl Fixture {
     /// Enqueues one message that must be stored.
     pub async fn enqueue(&self, message: Message) -> MessageId {
         let id = message.id;
-        assert_eq!(self.offer(message).await, Enqueued::Stored);
+        assert_eq!(self.offer(message).await, EnqueueResult::Stored);
         id
     }
 
     /// Enqueues one message that may be refused.
-    pub async fn offer(&self, message: Message) -> Enqueued {
+    pub async fn offer(&self, message: Message) -> EnqueueResult {
         self.storage.enqueue(vec![Entry::from(message)], at(0)).await.unwrap()[0]
     }
 
     /// Enqueues one message in place of a pending one with its deduplication key.
-    pub async fn offer_in_place(&self, message: Message) -> Enqueued {
+    pub async fn offer_in_place(&self, message: Message) -> EnqueueResult {
         let entry = Entry { message: Arc::new(message), replace: true };
         self.storage.enqueue(vec![entry], at(0)).await.unwrap()[0]
     }
@@ -117,38 +119,48 @@ impl Fixture {
     }
 
     /// Claims from the default queue under a lease of a minute.
-    pub async fn claim(&self, owner: ProcessId, limit: usize, now: Timestamp) -> Vec<Claimed> {
+    pub async fn claim(
+        &self,
+        owner: ProcessId,
+        limit: usize,
+        now: Timestamp,
+    ) -> Vec<ClaimedMessage> {
         let until = now + SignedDuration::from_secs(60);
         let claim = Claim::new(Queue::default(), owner, limit, until);
         self.storage.claim(claim, now).await.unwrap()
     }
 
     /// Claims the one message that is due.
-    pub async fn claim_one(&self, now: Timestamp) -> Claimed {
+    pub async fn claim_one(&self, now: Timestamp) -> ClaimedMessage {
         let claimed = self.claim(self.process(), 10, now).await;
         assert_eq!(claimed.len(), 1);
         claimed.into_iter().next().unwrap()
     }
 
     /// Takes over, for a new process, under leases of a minute.
-    pub async fn reclaim(&self, limit: usize, now: Timestamp) -> Vec<Claimed> {
+    pub async fn reclaim(&self, limit: usize, now: Timestamp) -> Vec<ClaimedMessage> {
         let until = now + SignedDuration::from_secs(60);
         let reclaim = Reclaim { owner: self.process(), limit, until };
         self.storage.reclaim(reclaim, now).await.unwrap()
     }
 
     /// Settles with an execution that ended now.
-    pub async fn settle(&self, claimed: &Claimed, verdict: Verdict, now: Timestamp) -> Settled {
+    pub async fn settle(
+        &self,
+        claimed: &ClaimedMessage,
+        verdict: Verdict,
+        now: Timestamp,
+    ) -> SettleResult {
         self.settle_with(claimed, verdict, self.execution(claimed, now)).await
     }
 
     /// Settles with an execution, at its end.
     pub async fn settle_with(
         &self,
-        claimed: &Claimed,
+        claimed: &ClaimedMessage,
         verdict: Verdict,
         execution: Execution,
-    ) -> Settled {
+    ) -> SettleResult {
         let (lease, now) = (claimed.lease_ref(), execution.ended_at);
         let settlement = Settlement::new(lease, verdict, Some(Arc::new(execution)));
         self.storage.settle(vec![settlement], now).await.unwrap()[0]
@@ -159,12 +171,12 @@ impl Fixture {
         let id = self.enqueue(message).await;
         let claimed = self.claim(self.process(), 1, now).await;
         assert_eq!(ids_of(&claimed), [id]);
-        assert_eq!(self.settle(&claimed[0], verdict, now).await, Settled::Applied);
+        assert_eq!(self.settle(&claimed[0], verdict, now).await, SettleResult::Applied);
         id
     }
 
     /// Does what an operator asks, one second after the beginning.
-    pub async fn command(&self, command: Command) -> Commanded {
+    pub async fn command(&self, command: Command) -> CommandResult {
         self.storage.command(command, at(1)).await.unwrap()
     }
 
@@ -174,14 +186,14 @@ impl Fixture {
     }
 
     /// The state of a message, when it is known.
-    pub async fn state(&self, id: MessageId) -> Option<State> {
+    pub async fn state(&self, id: MessageId) -> Option<MessageState> {
         self.inspect.message(id).await.unwrap().map(|record| record.state)
     }
 
     /// The executions of a message, newest first.
     pub async fn history(&self, message: MessageId) -> Vec<Execution> {
         let filter = ExecutionFilter { message: Some(message), ..ExecutionFilter::default() };
-        self.inspect.executions(filter, Page::first(100)).await.unwrap().rows
+        self.inspect.executions(filter, PageRequest::first(100)).await.unwrap().rows
     }
 
     /// Declares a job that is new.

@@ -35,15 +35,15 @@ fn pair(topic: &str, group: &str) -> (String, String) {
 pub async fn a_group_that_joined_is_known_to_every_node(f: Fixture) {
     let other = f.another_node().await;
     assert!(groups(&other).await.is_empty());
-    f.storage.join(&topic("mail"), "office", at(0)).await.unwrap();
+    f.storage.register_group(&topic("mail"), "office", at(0)).await.unwrap();
     assert_eq!(groups(&other).await, [pair("mail", "office")]);
-    other.storage.join(&topic("mail"), "archive", at(1)).await.unwrap();
+    other.storage.register_group(&topic("mail"), "archive", at(1)).await.unwrap();
     assert_eq!(groups(&f).await, [pair("mail", "archive"), pair("mail", "office")]);
 }
 
 pub async fn joining_again_changes_nothing(f: Fixture) {
     for second in 0..3 {
-        f.storage.join(&topic("mail"), "office", at(second)).await.unwrap();
+        f.storage.register_group(&topic("mail"), "office", at(second)).await.unwrap();
     }
     assert_eq!(groups(&f).await, [pair("mail", "office")]);
 }
@@ -53,7 +53,7 @@ pub async fn topics_and_groups_are_told_apart_and_in_order(f: Fixture) {
     let mut expected = Vec::new();
     for name in ["mail", "Mail", "mail.sent"] {
         for group in ["office", "Office", "office ", "a'b\"c", &long] {
-            f.storage.join(&topic(name), group, at(0)).await.unwrap();
+            f.storage.register_group(&topic(name), group, at(0)).await.unwrap();
             expected.push(pair(name, group));
         }
     }
@@ -68,7 +68,7 @@ pub async fn of_many_that_join_at_once_none_is_forgotten(f: Fixture) {
         let number = next.fetch_add(1, Ordering::Relaxed);
         async move {
             for group in ["shared".to_owned(), format!("own-{number:02}")] {
-                node.storage.join(&topic("mail"), &group, at(0)).await.unwrap();
+                node.storage.register_group(&topic("mail"), &group, at(0)).await.unwrap();
             }
         }
     })
@@ -79,7 +79,7 @@ pub async fn of_many_that_join_at_once_none_is_forgotten(f: Fixture) {
 }
 
 pub async fn groups_survive_a_restart_of_a_durable_storage(f: Fixture) {
-    f.storage.join(&topic("mail"), "office", at(0)).await.unwrap();
+    f.storage.register_group(&topic("mail"), "office", at(0)).await.unwrap();
     let f = if f.storage.is_durable() { f.reopen().await } else { f };
     assert_eq!(groups(&f).await, [pair("mail", "office")]);
 }
@@ -91,14 +91,14 @@ pub async fn one_group_too_many_is_refused_and_the_others_stay(f: Fixture) {
         async move {
             for _ in 0..GROUPS_MAX / 50 {
                 let group = next.fetch_add(1, Ordering::Relaxed).to_string();
-                node.storage.join(&topic("mail"), &group, at(0)).await.unwrap();
+                node.storage.register_group(&topic("mail"), &group, at(0)).await.unwrap();
             }
         }
     })
     .await;
-    let error = f.storage.join(&topic("mail"), "one more", at(0)).await.unwrap_err();
+    let error = f.storage.register_group(&topic("mail"), "one more", at(0)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
     assert!(error.to_string().contains("one more"), "{error}");
-    f.storage.join(&topic("mail"), "7", at(1)).await.unwrap();
+    f.storage.register_group(&topic("mail"), "7", at(1)).await.unwrap();
     assert_eq!(groups(&f).await.len(), GROUPS_MAX);
 }

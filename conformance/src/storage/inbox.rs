@@ -1,6 +1,6 @@
 //! Inbox: which deliveries a group has dealt with, noted once and forgotten in time.
 
-use punctual::Admitted;
+use punctual::InboxResult;
 
 use super::Fixture;
 use super::fixture::{at, microsecond_after, together};
@@ -17,10 +17,10 @@ behaviours! {
 pub async fn the_first_note_of_a_delivery_is_first_and_every_other_again(f: Fixture) {
     let id = f.message().id;
     assert!(!f.inbox.has_seen("billing", id).await.unwrap());
-    assert_eq!(f.inbox.admit("billing", id, at(0)).await.unwrap(), Admitted::First);
+    assert_eq!(f.inbox.admit("billing", id, at(0)).await.unwrap(), InboxResult::First);
     assert!(f.inbox.has_seen("billing", id).await.unwrap());
     for second in [0, 1, 1_000_000] {
-        assert_eq!(f.inbox.admit("billing", id, at(second)).await.unwrap(), Admitted::Again);
+        assert_eq!(f.inbox.admit("billing", id, at(second)).await.unwrap(), InboxResult::Again);
     }
 }
 
@@ -29,7 +29,11 @@ pub async fn groups_and_messages_are_noted_apart(f: Fixture) {
     let long = "ż".repeat(200);
     for group in ["billing", "Billing", "billing ", "a'b\"c", &long] {
         assert!(!f.inbox.has_seen(group, one).await.unwrap(), "{group:?}");
-        assert_eq!(f.inbox.admit(group, one, at(0)).await.unwrap(), Admitted::First, "{group:?}");
+        assert_eq!(
+            f.inbox.admit(group, one, at(0)).await.unwrap(),
+            InboxResult::First,
+            "{group:?}"
+        );
         assert!(!f.inbox.has_seen(group, other).await.unwrap());
     }
 }
@@ -43,7 +47,7 @@ pub async fn of_many_notes_at_once_one_is_first(f: Fixture) {
             |node| async move { node.inbox.admit("billing", id, at(0)).await.unwrap() },
         )
         .await;
-    let first = answers.iter().filter(|answer| **answer == Admitted::First).count();
+    let first = answers.iter().filter(|answer| **answer == InboxResult::First).count();
     assert_eq!(first, 1);
 }
 
@@ -55,7 +59,7 @@ pub async fn what_is_older_than_an_instant_is_forgotten_and_nothing_else(f: Fixt
     assert_eq!(f.inbox.forget(microsecond_after(at(9)), 100).await.unwrap(), 1);
     assert!(!f.inbox.has_seen("billing", old).await.unwrap());
     assert!(f.inbox.has_seen("billing", new).await.unwrap());
-    assert_eq!(f.inbox.admit("billing", old, at(11)).await.unwrap(), Admitted::First);
+    assert_eq!(f.inbox.admit("billing", old, at(11)).await.unwrap(), InboxResult::First);
 }
 
 pub async fn forgetting_is_bounded(f: Fixture) {
@@ -75,7 +79,7 @@ pub async fn notes_survive_a_restart_of_a_durable_storage(f: Fixture) {
     f.inbox.admit("billing", id, at(0)).await.map(|_| ()).unwrap();
     if f.storage.is_durable() {
         let f = f.reopen().await;
-        assert_eq!(f.inbox.admit("billing", id, at(1)).await.unwrap(), Admitted::Again);
+        assert_eq!(f.inbox.admit("billing", id, at(1)).await.unwrap(), InboxResult::Again);
     } else {
         assert!(f.inbox.has_seen("billing", id).await.unwrap());
     }

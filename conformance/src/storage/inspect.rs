@@ -1,14 +1,14 @@
 //! Inspect: filters, counts and throughput, which change nothing.
 
 use punctual::ErrorKind;
-use punctual::inspect::{Bucket, Counts, ExecutionFilter, MessageFilter, Page};
+use punctual::inspect::{Bucket, Counts, ExecutionFilter, MessageFilter, PageRequest};
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    DeadReason, Ending, Execution, JobName, Message, MessageId, Priority, Queue, SkipReason, State,
-    Topic,
+    DeadReason, Ending, Execution, JobName, Message, MessageId, MessageState, Occurrence, Priority,
+    Queue, SkipReason, Source, Topic,
 };
 use punctual::policy::Verdict;
-use punctual::storage::Command;
+use punctual::storage::{Command, CommandResult};
 
 use super::Fixture;
 use super::fixture::{again, at, key, microsecond_before, queue, seconds};
@@ -27,10 +27,11 @@ behaviours! {
     what_is_not_there_is_nothing_and_no_error,
     throughput_tells_endings_and_reasons_apart_and_begins_at_its_instant,
     counts_are_the_same_for_every_node,
+    planned_one_time_jobs_are_found_among_all_messages,
 }
 
 async fn found(f: &Fixture, filter: MessageFilter) -> Vec<MessageId> {
-    let page = f.inspect.messages(filter, Page::first(100)).await.unwrap();
+    let page = f.inspect.messages(filter, PageRequest::first(100)).await.unwrap();
     page.rows.iter().map(|row| row.message.id).collect()
 }
 
@@ -68,15 +69,56 @@ pub async fn messages_are_found_by_their_states(f: Fixture) {
     let dead = f.finish(f.message(), verdict, at(0)).await;
     let done = f.finish(f.message(), Verdict::Done, at(0)).await;
     let waiting = f.enqueue(f.message()).await;
-    let of =
-        |states: &[State]| MessageFilter { states: states.to_vec(), ..MessageFilter::default() };
-    assert_eq!(found(&f, of(&[State::Dead])).await, [dead]);
-    assert_eq!(found(&f, of(&[State::Done, State::Dead])).await, [done, dead]);
-    assert_eq!(found(&f, of(&[State::Pending, State::Dead])).await, [waiting, dead]);
-    assert_eq!(found(&f, of(&[State::Running])).await, []);
-    let after = Page::after(done, 9);
-    let page = f.inspect.messages(of(&[State::Done, State::Dead]), after).await.unwrap();
+    let of = |states: &[MessageState]| MessageFilter {
+        states: states.to_vec(),
+        ..MessageFilter::default()
+    };
+    assert_eq!(found(&f, of(&[MessageState::Dead])).await, [dead]);
+    assert_eq!(found(&f, of(&[MessageState::Done, MessageState::Dead])).await, [done, dead]);
+    assert_eq!(found(&f, of(&[MessageState::Pending, MessageState::Dead])).await, [waiting, dead]);
+    assert_eq!(found(&f, of(&[MessageState::Running])).await, []);
+    let after = PageRequest::after(done, 9);
+    let page =
+        f.inspect.messages(of(&[MessageState::Done, MessageState::Dead]), after).await.unwrap();
     assert_eq!((page.rows[0].message.id, page.rows.len(), page.next), (dead, 1, None));
+}
+
+// spec: T-75
+pub async fn planned_one_time_jobs_are_found_among_all_messages(f: Fixture) {
+    let planned = |name: &str| Message { source: Source::Deferred, ..f.run_of(name, at(500)) };
+    let with_schedule = |message: Message| {
+        let schedule = Some("0 2 * * *".to_owned());
+        let occurrence = message.occurrence.map(|run| Occurrence { schedule, ..run });
+        Message { occurrence, ..message }
+    };
+    let done = f.finish(planned("remind"), Verdict::Done, at(0)).await;
+    let mut redriven = Vec::new();
+    for message in [planned("remind"), with_schedule(f.run_of("report", at(1))), f.message()] {
+        let verdict = Verdict::Dead { reason: DeadReason::Poison, error: None };
+        let id = f.finish(message, verdict, at(0)).await;
+        let redrive = Command::Redrive { id, due_at: at(300) };
+        assert_eq!(f.command(redrive).await, CommandResult::Applied(1));
+        redriven.push(id);
+    }
+    let running = f.enqueue(planned("invoice")).await;
+    assert_eq!(f.claim_one(at(0)).await.message.id, running);
+    f.enqueue(with_schedule(f.run_of("report", at(2)))).await;
+    let waiting = f.enqueue(Message { key: Some(key("7")), ..planned("remind-later") }).await;
+    f.enqueue(Message { key: Some(key("7")), ..f.message() }).await;
+
+    let all = MessageFilter { planned: true, ..MessageFilter::default() };
+    let alive =
+        MessageFilter { states: vec![MessageState::Pending, MessageState::Running], ..all.clone() };
+    assert_eq!(found(&f, alive.clone()).await, [waiting, running, redriven[0]]);
+    assert_eq!(found(&f, all.clone()).await, [waiting, running, redriven[0], done]);
+    let of = |name: &str| MessageFilter { job: Some(JobName::new(name).unwrap()), ..all.clone() };
+    assert_eq!(found(&f, of("remind")).await, [redriven[0], done]);
+    assert_eq!(found(&f, of("report")).await, []);
+    assert_eq!(found(&f, MessageFilter { key: Some(key("7")), ..all.clone() }).await, [waiting]);
+    let page = f.inspect.messages(alive.clone(), PageRequest::first(1)).await.unwrap();
+    let rest = f.inspect.messages(alive, PageRequest::after(page.next.unwrap(), 9)).await.unwrap();
+    let rest: Vec<_> = rest.rows.iter().map(|row| row.message.id).collect();
+    assert_eq!(rest, [running, redriven[0]]);
 }
 
 // spec: U-13
@@ -86,17 +128,18 @@ pub async fn executions_are_listed_newest_first_limited_and_filtered(f: Fixture)
     let second = f.finish(f.run_of("report", at(1)), Verdict::Done, at(4)).await;
     let third = f.finish(f.message(), Verdict::Done, at(6)).await;
     let all = ExecutionFilter::default;
-    let page = f.inspect.executions(all(), Page::first(2)).await.unwrap();
+    let page = f.inspect.executions(all(), PageRequest::first(2)).await.unwrap();
     let messages: Vec<_> = page.rows.iter().map(|row| row.message).collect();
     assert_eq!(messages, [Some(third), Some(second)]);
-    let rest = f.inspect.executions(all(), Page::after(page.next.unwrap(), 2)).await.unwrap();
+    let rest =
+        f.inspect.executions(all(), PageRequest::after(page.next.unwrap(), 2)).await.unwrap();
     assert_eq!((rest.rows.len(), rest.rows[0].message, rest.next), (1, Some(first), None));
 
     let of_job = ExecutionFilter { job: Some(JobName::new("report").unwrap()), ..all() };
-    let rows = f.inspect.executions(of_job, Page::first(9)).await.unwrap().rows;
+    let rows = f.inspect.executions(of_job, PageRequest::first(9)).await.unwrap().rows;
     assert_eq!((rows.len(), rows[0].message), (1, Some(second)));
     let failed = ExecutionFilter { endings: vec!["failed"], ..all() };
-    assert_eq!(f.inspect.executions(failed, Page::first(9)).await.unwrap().rows, []);
+    assert_eq!(f.inspect.executions(failed, PageRequest::first(9)).await.unwrap().rows, []);
 }
 
 pub async fn counts_tell_states_per_queue_what_is_stale_and_how_old_the_oldest_is(f: Fixture) {
@@ -105,9 +148,9 @@ pub async fn counts_tell_states_per_queue_what_is_stale_and_how_old_the_oldest_i
     f.enqueue(f.due(at(500))).await;
     f.enqueue(Message { queue: queue("slow"), ..f.due(at(-7)) }).await;
     let counts = counted(&f, at(0)).await;
-    assert_eq!(counts.messages[&(Queue::default(), State::Pending)], 2);
-    assert_eq!(counts.messages[&(Queue::default(), State::Running)], 1);
-    assert_eq!(counts.messages[&(queue("slow"), State::Pending)], 1);
+    assert_eq!(counts.messages[&(Queue::default(), MessageState::Pending)], 2);
+    assert_eq!(counts.messages[&(Queue::default(), MessageState::Running)], 1);
+    assert_eq!(counts.messages[&(queue("slow"), MessageState::Pending)], 1);
     assert_eq!(counts.messages.len(), 3, "what is not there is not listed");
     assert_eq!((counts.stale, counts.oldest_due), (0, Some(at(-7))));
     assert_eq!(counted(&f, at(60)).await.stale, 0);
@@ -120,7 +163,7 @@ pub async fn counts_stay_true_through_a_whole_life(f: Fixture) {
     f.command(Command::Cancel(id)).await;
     let counts = counted(&f, at(2)).await;
     assert_eq!(counts.messages.len(), 1);
-    assert_eq!(counts.total(State::Cancelled), 1);
+    assert_eq!(counts.total(MessageState::Cancelled), 1);
     assert_eq!(counts.oldest_due, None);
     f.command(Command::Delete(id)).await;
     assert!(counted(&f, at(2)).await.messages.is_empty());
@@ -171,15 +214,16 @@ pub async fn messages_are_found_by_several_facts_at_once(f: Fixture) {
         f.enqueue(message).await;
     }
     let filter = MessageFilter {
-        states: vec![State::Pending, State::Dead],
+        states: vec![MessageState::Pending, MessageState::Dead],
         queue: Some(queue("slow")),
         topic: Some(topic.clone()),
         key: Some(key("7")),
         job: Some(JobName::new("report").unwrap()),
         batch: None,
+        planned: false,
     };
     assert_eq!(found(&f, filter.clone()).await, [wanted]);
-    assert_eq!(found(&f, MessageFilter { states: vec![State::Dead], ..filter }).await, []);
+    assert_eq!(found(&f, MessageFilter { states: vec![MessageState::Dead], ..filter }).await, []);
 }
 
 pub async fn the_latest_runs_of_several_jobs_are_found_together(f: Fixture) {
@@ -214,7 +258,7 @@ pub async fn executions_are_found_by_message_topic_and_several_endings(f: Fixtur
     let other =
         f.finish(Message { topic: topic.clone(), ..f.message() }, Verdict::Done, at(1)).await;
     let found = async |filter| -> Vec<(MessageId, Ending)> {
-        let rows = f.inspect.executions(filter, Page::first(9)).await.unwrap().rows;
+        let rows = f.inspect.executions(filter, PageRequest::first(9)).await.unwrap().rows;
         rows.into_iter().map(|row| (row.message.unwrap(), row.ending)).collect()
     };
     let all = ExecutionFilter::default;
@@ -240,7 +284,8 @@ pub async fn what_is_not_there_is_nothing_and_no_error(f: Fixture) {
     assert_eq!(f.history(id).await, []);
     assert_eq!(counted(&f, at(0)).await, Counts::default());
     assert_eq!(f.inspect.throughput(at(0), seconds(1)).await.unwrap(), []);
-    let after = f.inspect.messages(MessageFilter::default(), Page::after(id, 9)).await.unwrap();
+    let after =
+        f.inspect.messages(MessageFilter::default(), PageRequest::after(id, 9)).await.unwrap();
     assert_eq!((after.rows.len(), after.next), (0, None));
 }
 

@@ -1,11 +1,11 @@
 //! Instants: kept to the microsecond at least. What is finer may be rounded, but never so that
 //! anything happens early.
 
-use punctual::inspect::{ExecutionFilter, Page};
+use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::jiff::{SignedDuration, Timestamp};
-use punctual::model::{Message, Queue, State};
+use punctual::model::{Message, MessageState, Queue};
 use punctual::policy::Verdict;
-use punctual::storage::{Claim, Command, Commanded, Prune, Settled};
+use punctual::storage::{Claim, Command, CommandResult, Prune, SettleResult};
 
 use super::Fixture;
 use super::fixture::{again, at, default_line, ids_of, microsecond_after};
@@ -57,7 +57,7 @@ pub async fn an_instant_reads_back_within_a_microsecond(f: Fixture) {
     near(record.message.due_at, nano(2_501));
     near(record.due_at, nano(2_501));
     let claimed = f.claim_one(at(1)).await;
-    assert_eq!(f.settle(&claimed, Verdict::Done, nano(4_501)).await, Settled::Applied);
+    assert_eq!(f.settle(&claimed, Verdict::Done, nano(4_501)).await, SettleResult::Applied);
     near(f.record(id).await.ended_at.unwrap(), nano(4_501));
     near(f.history(id).await[0].ended_at, nano(4_501));
 }
@@ -67,13 +67,13 @@ pub async fn a_retry_a_redrive_and_a_move_are_never_early_either(f: Fixture) {
     let early = nano(5_000_000_000);
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
-    assert_eq!(f.settle(&claimed, again(&claimed, fine), at(1)).await, Settled::Applied);
+    assert_eq!(f.settle(&claimed, again(&claimed, fine), at(1)).await, SettleResult::Applied);
     assert_eq!(f.claim(f.process(), 9, early).await, [], "tried again");
     let late = Command::Reschedule { id, due_at: fine };
-    assert_eq!(f.command(late).await, Commanded::Applied(1));
+    assert_eq!(f.command(late).await, CommandResult::Applied(1));
     assert_eq!(f.claim(f.process(), 9, early).await, [], "moved");
     f.command(Command::Cancel(id)).await;
-    assert_eq!(f.command(Command::Redrive { id, due_at: fine }).await, Commanded::Applied(1));
+    assert_eq!(f.command(Command::Redrive { id, due_at: fine }).await, CommandResult::Applied(1));
     assert_eq!(f.claim(f.process(), 9, early).await, [], "sent again");
     assert_eq!(f.claim_one(fine + MICROSECOND).await.message.id, id);
 }
@@ -96,14 +96,15 @@ pub async fn a_lease_may_last_until_the_end_of_time(f: Fixture) {
     let owner = f.process();
     let claim = Claim::new(Queue::default(), owner, 1, last);
     let claimed = f.storage.claim(claim, at(0)).await.unwrap().remove(0);
-    f.storage.beat(owner, last, at(0)).await.unwrap();
+    f.storage.heartbeat(owner, last, at(0)).await.unwrap();
     f.storage.extend(&[claimed.lease_ref()], last, at(0)).await.unwrap();
     assert_eq!(f.reclaim(9, at(1_000_000)).await, []);
-    assert_eq!(f.settle(&claimed, again(&claimed, last), at(1)).await, Settled::Applied);
+    assert_eq!(f.settle(&claimed, again(&claimed, last), at(1)).await, SettleResult::Applied);
     assert_eq!(f.claim(f.process(), 9, at(1_000_000)).await, []);
-    assert_eq!(f.state(id).await, Some(State::Pending));
+    assert_eq!(f.state(id).await, Some(MessageState::Pending));
     let prune = Prune { before: first, limit: 9, dead: true };
     assert_eq!(f.storage.prune(prune, at(2)).await.unwrap().executions, 0);
-    let all = f.inspect.executions(ExecutionFilter::default(), Page::first(9)).await.unwrap();
+    let all =
+        f.inspect.executions(ExecutionFilter::default(), PageRequest::first(9)).await.unwrap();
     assert_eq!(all.rows.len(), 1);
 }

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use punctual::Schedule;
 use punctual::inspect::JobFilter;
 use punctual::model::{
-    Body, Job, JobName, JobPhase, JobRecord, Origin, Overrides, Pause, Priority, Rescue,
-    Retirement, Terms, Topic,
+    Body, HandlerOptions, Job, JobName, JobPhase, JobRecord, Origin, Overrides, Pause, Priority,
+    Rescue, Retirement, Topic,
 };
 use punctual::policy::{Misfire, Overlap, Retry, Verdict};
-use punctual::schedule::{Reach, Spread};
-use punctual::storage::Declared;
+use punctual::schedule::{Spread, SpreadLimit};
+use punctual::storage::DeclareResult;
 
 use super::Fixture;
 use super::fixture::{again, at, queue, seconds, together};
@@ -44,13 +44,13 @@ fn pause(until: Option<i64>) -> Pause {
 pub async fn a_declaration_creates_or_replaces_the_job_of_that_name(f: Fixture) {
     let record = Fixture::job("report", Some(at(60)));
     let created = f.storage.declare(record.clone(), None, at(1)).await.unwrap();
-    assert_eq!(created, Declared::Created);
+    assert_eq!(created, DeclareResult::Created);
     let stored = f.stored_job(&record.job.name).await;
     assert_eq!((stored.version, stored.created_at), (1, at(0)));
 
     let changed = JobRecord { cursor: Some(at(30)), created_at: at(7), ..stored };
     let answer = f.storage.declare(changed, Some(1), at(7)).await.unwrap();
-    assert_eq!(answer, Declared::Changed);
+    assert_eq!(answer, DeclareResult::Changed);
     let stored = f.stored_job(&record.job.name).await;
     assert_eq!((stored.version, stored.cursor), (2, Some(at(30))));
     assert_eq!((stored.created_at, stored.updated_at), (at(0), at(7)));
@@ -61,9 +61,9 @@ pub async fn a_declaration_that_changes_nothing_writes_nothing(f: Fixture) {
     let stored = f.declare(Fixture::job("report", Some(at(60)))).await;
     let same = JobRecord { version: 9, created_at: at(5), updated_at: at(5), ..stored.clone() };
     let answer = f.storage.declare(same.clone(), Some(1), at(5)).await.unwrap();
-    assert_eq!(answer, Declared::Unchanged);
+    assert_eq!(answer, DeclareResult::Unchanged);
     // The answer of the first declaration may have been lost.
-    assert_eq!(f.storage.declare(same, None, at(5)).await.unwrap(), Declared::Unchanged);
+    assert_eq!(f.storage.declare(same, None, at(5)).await.unwrap(), DeclareResult::Unchanged);
     assert_eq!(f.stored_job(&stored.job.name).await, stored);
 }
 
@@ -72,10 +72,10 @@ pub async fn a_declaration_that_has_not_seen_the_current_version_is_refused(f: F
     let other = JobRecord { release: 2, ..stored.clone() };
     for seen in [None, Some(0), Some(2)] {
         let answer = f.storage.declare(other.clone(), seen, at(1)).await.unwrap();
-        assert_eq!(answer, Declared::Raced, "{seen:?}");
+        assert_eq!(answer, DeclareResult::Raced, "{seen:?}");
     }
     let unheard = Fixture::job("unheard of", None);
-    assert_eq!(f.storage.declare(unheard, Some(1), at(1)).await.unwrap(), Declared::Raced);
+    assert_eq!(f.storage.declare(unheard, Some(1), at(1)).await.unwrap(), DeclareResult::Raced);
     assert_eq!(f.stored_job(&stored.job.name).await, stored);
 }
 
@@ -144,11 +144,13 @@ fn full(name: &str) -> JobRecord {
         topic: Topic::new("reports").unwrap(),
         misfire: Misfire::fire_all().threshold(seconds(5)).window(seconds(600)).catch_up_max(7),
         overlap: Overlap::Allow { parallel_max: Some(3) },
-        spread: Spread::Stable(Reach::Percent(20)),
+        spread: Spread::Stable(SpreadLimit::Percent(20)),
         queue: queue("slow"),
         priority: Priority::HIGHEST,
         body: Body::raw("\0\u{1}", "application/octet-stream"),
-        terms: Arc::new(Terms::new().retry(Retry::proportional()).rescue(Rescue::AsFailure)),
+        handler_options: Arc::new(
+            HandlerOptions::new().retry(Retry::proportional()).rescue(Rescue::AsFailure),
+        ),
         tags: vec!["money".to_owned(), "żółw".to_owned()],
         description: Some("counts 'everything' \"twice\"".to_owned()),
         ..Job::new(name, schedule.clone()).unwrap()
@@ -180,14 +182,14 @@ fn full(name: &str) -> JobRecord {
 pub async fn everything_a_job_says_reads_back(f: Fixture) {
     let record = full("nightly");
     let created = f.storage.declare(record.clone(), None, at(1)).await.unwrap();
-    assert_eq!(created, Declared::Created);
+    assert_eq!(created, DeclareResult::Created);
     let expected = JobRecord { version: 1, updated_at: at(1), ..record.clone() };
     assert_eq!(f.stored_job(&record.job.name).await, expected);
     let listed = f.inspect.jobs(JobFilter::default()).await.unwrap();
     assert_eq!(listed, std::slice::from_ref(&expected));
     // What was read back is what was said: saying it again changes nothing.
     let again = f.another_node().await.storage.declare(record, Some(1), at(2)).await.unwrap();
-    assert_eq!(again, Declared::Unchanged);
+    assert_eq!(again, DeclareResult::Unchanged);
     assert_eq!(f.stored_job(&expected.job.name).await, expected);
 }
 
@@ -197,9 +199,9 @@ pub async fn of_many_that_declare_a_job_at_once_exactly_one_creates_it(f: Fixtur
         node.storage.declare(full("nightly"), None, at(1)).await.unwrap()
     });
     let (created, others): (Vec<_>, Vec<_>) =
-        answers.await.into_iter().partition(|answer| *answer == Declared::Created);
+        answers.await.into_iter().partition(|answer| *answer == DeclareResult::Created);
     assert_eq!(created.len(), 1);
-    assert_eq!(others, [Declared::Unchanged; 11], "they all said the same");
+    assert_eq!(others, [DeclareResult::Unchanged; 11], "they all said the same");
 }
 
 pub async fn of_many_that_change_a_job_at_once_exactly_one_has_seen_it(f: Fixture) {
@@ -213,9 +215,9 @@ pub async fn of_many_that_change_a_job_at_once_exactly_one_has_seen_it(f: Fixtur
         async move { (release, node.storage.declare(record, Some(1), at(1)).await.unwrap()) }
     });
     let (changed, others): (Vec<_>, Vec<_>) =
-        answers.await.into_iter().partition(|(_, answer)| *answer == Declared::Changed);
+        answers.await.into_iter().partition(|(_, answer)| *answer == DeclareResult::Changed);
     assert_eq!((changed.len(), others.len()), (1, 7));
-    assert!(others.iter().all(|(_, answer)| *answer == Declared::Raced), "{others:?}");
+    assert!(others.iter().all(|(_, answer)| *answer == DeclareResult::Raced), "{others:?}");
     let now = f.stored_job(&stored.job.name).await;
     assert_eq!((now.release, now.version), (changed[0].0, 2));
 }

@@ -1,8 +1,8 @@
 //! Extend: a lease is renewed by its current token, and by no other.
 
-use punctual::model::{LeaseRef, State};
+use punctual::model::{LeaseRef, MessageState};
 use punctual::policy::Verdict;
-use punctual::storage::{Claimed, Command, Extended, Settled, Settlement};
+use punctual::storage::{ClaimedMessage, Command, ExtendResult, SettleResult, Settlement};
 
 use super::Fixture;
 use super::fixture::{again, at, at_once, dead};
@@ -19,7 +19,7 @@ pub async fn the_current_token_renews_a_lease(f: Fixture) {
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
     let answers = f.storage.extend(&[claimed.lease_ref()], at(300), at(20)).await.unwrap();
-    assert_eq!(answers, [Extended::Held]);
+    assert_eq!(answers, [ExtendResult::Held]);
     let lease = f.record(id).await.lease.unwrap();
     assert_eq!((lease.until, lease.token), (at(300), claimed.lease.token));
     assert_eq!(f.reclaim(10, at(61)).await, [], "its first end has passed, its new one has not");
@@ -30,7 +30,7 @@ pub async fn a_lease_that_ended_unnoticed_can_still_be_renewed(f: Fixture) {
     f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
     let answers = f.storage.extend(&[claimed.lease_ref()], at(300), at(100)).await.unwrap();
-    assert_eq!(answers, [Extended::Held]);
+    assert_eq!(answers, [ExtendResult::Held]);
 }
 
 pub async fn a_lease_that_is_gone_is_lost_and_stays_as_it_is(f: Fixture) {
@@ -40,11 +40,11 @@ pub async fn a_lease_that_is_gone_is_lost_and_stays_as_it_is(f: Fixture) {
     let unknown = LeaseRef { message: f.message().id, token: 1 };
     let asked = [first.lease_ref(), second.lease_ref(), unknown];
     let answers = f.storage.extend(&asked, at(500), at(62)).await.unwrap();
-    assert_eq!(answers, [Extended::Lost, Extended::Held, Extended::Lost]);
+    assert_eq!(answers, [ExtendResult::Lost, ExtendResult::Held, ExtendResult::Lost]);
 
     f.settle(&second, Verdict::Done, at(63)).await;
     let answers = f.storage.extend(&[second.lease_ref()], at(600), at(64)).await.unwrap();
-    assert_eq!(answers, [Extended::Lost]);
+    assert_eq!(answers, [ExtendResult::Lost]);
 }
 
 pub async fn renewing_tells_that_a_cancel_was_asked_for(f: Fixture) {
@@ -52,7 +52,7 @@ pub async fn renewing_tells_that_a_cancel_was_asked_for(f: Fixture) {
     let claimed = f.claim_one(at(0)).await;
     f.command(Command::Cancel(id)).await;
     let answers = f.storage.extend(&[claimed.lease_ref()], at(300), at(20)).await.unwrap();
-    assert_eq!(answers, [Extended::CancelRequested]);
+    assert_eq!(answers, [ExtendResult::CancelRequested]);
     assert_eq!(f.record(id).await.lease.unwrap().until, at(300), "renewed all the same");
 }
 
@@ -60,7 +60,7 @@ pub async fn what_is_settled_while_its_lease_is_renewed_is_settled(f: Fixture) {
     for round in 0..4 {
         f.enqueue_many(30).await;
         let claimed = f.claim(f.process(), 30, at(round)).await;
-        let leases: Vec<LeaseRef> = claimed.iter().map(Claimed::lease_ref).collect();
+        let leases: Vec<LeaseRef> = claimed.iter().map(ClaimedMessage::lease_ref).collect();
         let settlements = claimed.iter().enumerate().map(|(index, one)| {
             let verdict = match index % 3 {
                 0 => again(one, at(1_000)),
@@ -74,9 +74,10 @@ pub async fn what_is_settled_while_its_lease_is_renewed_is_settled(f: Fixture) {
         let keep = async move { keeper.storage.extend(&leases, at(300), at(round)).await.unwrap() };
         let settle = async move { settler.settle(settlements, at(round)).await.unwrap() };
         let (_, settled) = at_once(keep, settle).await;
-        assert_eq!(settled, [Settled::Applied; 30]);
+        assert_eq!(settled, [SettleResult::Applied; 30]);
         for (index, one) in claimed.iter().enumerate() {
-            let expected = [State::Pending, State::Done, State::Dead][index % 3];
+            let expected =
+                [MessageState::Pending, MessageState::Done, MessageState::Dead][index % 3];
             assert_eq!(
                 f.state(one.message.id).await,
                 Some(expected),

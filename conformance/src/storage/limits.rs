@@ -4,9 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use punctual::model::{Assignment, Limit, Message, MessageId, Priority, Queue, Rate, State, Ties};
+use punctual::model::{
+    Assignment, Limit, Message, MessageId, MessageState, Priority, Queue, Rate, Relations,
+};
 use punctual::policy::Verdict;
-use punctual::storage::{Claim, Claimed, Command, Permit, Settled};
+use punctual::storage::{Claim, ClaimedMessage, Command, RateRequest, SettleResult};
 
 use super::Fixture;
 use super::fixture::{again, at, dead, default_line, ids_of, key, queue, rings, seconds, together};
@@ -32,10 +34,13 @@ behaviours! {
 /// A message that shares a limit.
 fn limited(message: Message, name: &str, running_max: u32) -> Message {
     let limit = Limit { name: key(name), running_max: Some(running_max), rate: None };
-    Message { ties: Some(Arc::new(Ties { limit: Some(limit), ..Ties::default() })), ..message }
+    Message {
+        relations: Some(Arc::new(Relations { limit: Some(limit), ..Relations::default() })),
+        ..message
+    }
 }
 
-async fn claim_from(f: &Fixture, name: &str, limit: usize) -> Vec<Claimed> {
+async fn claim_from(f: &Fixture, name: &str, limit: usize) -> Vec<ClaimedMessage> {
     let claim = Claim::new(queue(name), f.process(), limit, at(60));
     f.storage.claim(claim, at(5)).await.unwrap()
 }
@@ -63,7 +68,7 @@ pub async fn those_over_a_limit_keep_their_place_and_nobody_is_told_to_look_in_v
     let early = f.enqueue(limited(f.due(at(2)), "mail", 1)).await;
     assert!(f.claim(f.process(), 9, at(5)).await.is_empty());
     assert_eq!(f.storage.next_due(&default_line()).await.unwrap(), None);
-    assert_eq!(f.inspect.counts(at(5)).await.unwrap().total(State::Pending), 2);
+    assert_eq!(f.inspect.counts(at(5)).await.unwrap().total(MessageState::Pending), 2);
     f.settle(&running, Verdict::Done, at(6)).await;
     assert!(f.storage.next_due(&default_line()).await.unwrap().is_some());
     let next = f.claim_one(at(6)).await;
@@ -79,10 +84,10 @@ pub async fn whatever_ends_a_limited_message_lets_the_next_one_start_and_rings(f
     }
     let mut wakeup = f.storage.wakeup(&default_line());
     for (number, verdict) in [
-        |_: &Claimed| Verdict::Done,
-        |_: &Claimed| dead(),
-        |claimed: &Claimed| again(claimed, at(900)),
-        |_: &Claimed| Verdict::Cancelled,
+        |_: &ClaimedMessage| Verdict::Done,
+        |_: &ClaimedMessage| dead(),
+        |claimed: &ClaimedMessage| again(claimed, at(900)),
+        |_: &ClaimedMessage| Verdict::Cancelled,
     ]
     .into_iter()
     .enumerate()
@@ -91,7 +96,7 @@ pub async fn whatever_ends_a_limited_message_lets_the_next_one_start_and_rings(f
         assert_eq!(claimed.message.id, ids[number]);
         assert!(f.claim(f.process(), 9, at(1)).await.is_empty());
         while super::fixture::rings_left(&mut wakeup) > 0 {}
-        assert_eq!(f.settle(&claimed, verdict(&claimed), at(1)).await, Settled::Applied);
+        assert_eq!(f.settle(&claimed, verdict(&claimed), at(1)).await, SettleResult::Applied);
         assert!(rings(&mut wakeup).await, "after {number}");
     }
 }
@@ -181,9 +186,9 @@ async fn work(
         handled.extend(ids_of(&claimed));
         for one in &claimed {
             running.fetch_sub(1, Ordering::SeqCst);
-            assert_eq!(node.settle(one, Verdict::Done, at(60)).await, Settled::Applied);
+            assert_eq!(node.settle(one, Verdict::Done, at(60)).await, SettleResult::Applied);
         }
-        if node.inspect.counts(at(60)).await.unwrap().total(State::Pending) == 0 {
+        if node.inspect.counts(at(60)).await.unwrap().total(MessageState::Pending) == 0 {
             return handled;
         }
     }
@@ -236,16 +241,16 @@ pub async fn a_priority_that_goes_first_is_taken_before_higher_ones(f: Fixture) 
     assert_eq!(rest, [ids[0], ids[1], ids[4]]);
 }
 
-fn permit(name: &str, wanted: u32) -> Permit {
-    Permit { name: key(name), rate: Rate { count: 10, per: seconds(10) }, wanted }
+fn permit(name: &str, wanted: u32) -> RateRequest {
+    RateRequest { name: key(name), rate: Rate { count: 10, per: seconds(10) }, wanted }
 }
 
 pub async fn a_rate_lets_so_many_start_and_says_when_the_next_may(f: Fixture) {
-    let first = f.storage.permit(permit("mail", 25), at(0)).await.unwrap();
+    let first = f.storage.acquire_rate(permit("mail", 25), at(0)).await.unwrap();
     assert_eq!((first.granted, first.next_at), (10, at(10)));
-    let second = f.storage.permit(permit("mail", 15), at(9)).await.unwrap();
+    let second = f.storage.acquire_rate(permit("mail", 15), at(9)).await.unwrap();
     assert_eq!((second.granted, second.next_at), (0, at(10)));
-    let third = f.storage.permit(permit("mail", 15), at(10)).await.unwrap();
+    let third = f.storage.acquire_rate(permit("mail", 15), at(10)).await.unwrap();
     assert_eq!((third.granted, third.next_at), (10, at(20)));
 }
 
@@ -255,7 +260,7 @@ pub async fn no_window_of_a_rate_holds_more_starts_than_it_allows(f: Fixture) {
     for second in 0..60 {
         let storage = if second % 2 == 0 { &f.storage } else { &node.storage };
         let wanted = permit("mail", u32::try_from(second * 7 % 5).unwrap_or(1));
-        let granted = storage.permit(wanted, at(second)).await.unwrap().granted;
+        let granted = storage.acquire_rate(wanted, at(second)).await.unwrap().granted;
         started.push((second, granted));
     }
     for begin in 0..60 {
@@ -269,16 +274,16 @@ pub async fn no_window_of_a_rate_holds_more_starts_than_it_allows(f: Fixture) {
 
 pub async fn a_rate_is_shared_by_all_nodes_and_kept_apart_by_name(f: Fixture) {
     let node = f.another_node().await;
-    assert_eq!(f.storage.permit(permit("mail", 8), at(0)).await.unwrap().granted, 8);
-    assert_eq!(node.storage.permit(permit("mail", 8), at(0)).await.unwrap().granted, 2);
-    assert_eq!(node.storage.permit(permit("fax", 8), at(0)).await.unwrap().granted, 8);
+    assert_eq!(f.storage.acquire_rate(permit("mail", 8), at(0)).await.unwrap().granted, 8);
+    assert_eq!(node.storage.acquire_rate(permit("mail", 8), at(0)).await.unwrap().granted, 2);
+    assert_eq!(node.storage.acquire_rate(permit("fax", 8), at(0)).await.unwrap().granted, 8);
 }
 
 pub async fn many_nodes_at_once_are_not_permitted_more_than_the_rate(f: Fixture) {
     let asking = together(f.nodes(4).await, |node| async move {
         let mut granted = 0;
         for _ in 0..10 {
-            granted += node.storage.permit(permit("mail", 1), at(0)).await.unwrap().granted;
+            granted += node.storage.acquire_rate(permit("mail", 1), at(0)).await.unwrap().granted;
         }
         granted
     });

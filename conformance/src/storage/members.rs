@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use punctual::inspect::{MessageFilter, Page};
-use punctual::model::{BatchId, IdSource, Message, MessageId, State, Ties};
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::{BatchId, IdSource, Message, MessageId, MessageState, Relations};
 use punctual::policy::Verdict;
-use punctual::storage::{Command, END_OF_TIME, Entry, Settled};
+use punctual::storage::{Command, END_OF_TIME, Entry, SettleResult};
 
 use super::Fixture;
 use super::fixture::{again, at, dead, default_line, ids_of, rings, together};
@@ -27,13 +27,13 @@ fn batch(f: &Fixture) -> BatchId {
 }
 
 fn member(f: &Fixture, batch: BatchId) -> Message {
-    let ties = Ties { batch: Some(batch), ..Ties::default() };
-    Message { ties: Some(Arc::new(ties)), ..f.message() }
+    let relations = Relations { batch: Some(batch), ..Relations::default() };
+    Message { relations: Some(Arc::new(relations)), ..f.message() }
 }
 
 fn waiting(f: &Fixture, batch: BatchId) -> Message {
-    let ties = Ties { waits_for: Some(batch), ..Ties::default() };
-    Message { ties: Some(Arc::new(ties)), ..f.message() }
+    let relations = Relations { waits_for: Some(batch), ..Relations::default() };
+    Message { relations: Some(Arc::new(relations)), ..f.message() }
 }
 
 /// Stores a batch with what waits for it, in one call, that one first; answers their ids.
@@ -111,7 +111,7 @@ pub async fn a_batch_ends_once_however_many_nodes_end_its_last_messages_at_once(
             let one = left.lock().unwrap().pop().expect("one for each node");
             async move { node.settle(&one, Verdict::Done, at(2)).await }
         };
-        assert_eq!(together(nodes.clone(), settle).await, [Settled::Applied; 4]);
+        assert_eq!(together(nodes.clone(), settle).await, [SettleResult::Applied; 4]);
         let claimed = f.claim_one(at(2)).await;
         assert_eq!(claimed.message.id, last);
         f.settle(&claimed, Verdict::Done, at(2)).await;
@@ -136,11 +136,12 @@ pub async fn a_batch_is_counted_and_listed(f: Fixture) {
     f.settle(&claimed[1], dead(), at(2)).await;
     f.enqueue(member(&f, other)).await;
     let counts = f.inspect.batch(wanted).await.unwrap();
-    let one_of_each = [State::Pending, State::Running, State::Done, State::Dead];
+    let one_of_each =
+        [MessageState::Pending, MessageState::Running, MessageState::Done, MessageState::Dead];
     assert_eq!(counts, one_of_each.map(|state| (state, 1)).into());
     assert_eq!(f.inspect.batch(batch(&f)).await.unwrap(), BTreeMap::new());
     let filter = MessageFilter { batch: Some(wanted), ..MessageFilter::default() };
-    let found = f.inspect.messages(filter, Page::first(9)).await.unwrap();
+    let found = f.inspect.messages(filter, PageRequest::first(9)).await.unwrap();
     ids.reverse();
     assert_eq!(found.rows.iter().map(|row| row.message.id).collect::<Vec<_>>(), ids);
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use punctual::inspect::{ExecutionFilter, MessageFilter, PAGE_LIMIT_MAX, Page};
-use punctual::model::{ExecutionId, MessageId, State};
+use punctual::inspect::{ExecutionFilter, MessageFilter, PAGE_LIMIT_MAX, PageRequest};
+use punctual::model::{ExecutionId, MessageId, MessageState};
 use punctual::policy::Verdict;
 use punctual::storage::{BrokerRecord, Command};
 
@@ -27,14 +27,14 @@ async fn walk(
     between: impl AsyncFn(),
 ) -> Vec<MessageId> {
     let mut seen = Vec::new();
-    let mut page = Page::first(limit);
+    let mut page = PageRequest::first(limit);
     loop {
         let answer = f.inspect.messages(filter.clone(), page).await.unwrap();
         assert!(answer.rows.len() <= limit);
         seen.extend(answer.rows.iter().map(|row| row.message.id));
         let Some(next) = answer.next else { return seen };
         assert_eq!(Some(&next), seen.last(), "the next page begins after the last row");
-        page = Page::after(next, limit);
+        page = PageRequest::after(next, limit);
         between().await;
     }
 }
@@ -43,16 +43,16 @@ pub async fn pages_of_messages_come_newest_id_first_and_end(f: Fixture) {
     let mut ids = f.enqueue_many(5).await;
     ids.reverse();
     let mut seen = Vec::new();
-    let mut page = Page::first(2);
+    let mut page = PageRequest::first(2);
     loop {
         let answer = f.inspect.messages(MessageFilter::default(), page).await.unwrap();
         assert!(answer.rows.len() <= 2);
         seen.extend(answer.rows.iter().map(|row| row.message.id));
         let Some(next) = answer.next else { break };
-        page = Page::after(next, 2);
+        page = PageRequest::after(next, 2);
     }
     assert_eq!(seen, ids);
-    let all = f.inspect.messages(MessageFilter::default(), Page::first(5)).await.unwrap();
+    let all = f.inspect.messages(MessageFilter::default(), PageRequest::first(5)).await.unwrap();
     assert_eq!(all.next, None, "a page that is exactly full may be the last");
 }
 
@@ -82,19 +82,19 @@ pub async fn a_walk_through_executions_sees_each_once_while_others_come(f: Fixtu
     }
     let filter = ExecutionFilter { message: Some(id), ..ExecutionFilter::default() };
     let mut seen: Vec<(ExecutionId, u32)> = Vec::new();
-    let mut page = Page::first(7);
+    let mut page = PageRequest::first(7);
     loop {
         let answer = f.inspect.executions(filter.clone(), page).await.unwrap();
         seen.extend(answer.rows.iter().map(|row| (row.id, row.attempt)));
         let Some(next) = answer.next else { break };
-        page = Page::after(next, 7);
+        page = PageRequest::after(next, 7);
         attempt().await;
     }
     assert!(seen.is_sorted_by(|(newer, _), (older, _)| newer > older));
     let attempts: Vec<u32> = seen.into_iter().map(|(_, attempt)| attempt).collect();
     assert_eq!(attempts, (1..=33).rev().collect::<Vec<_>>());
     let all = f.history(id).await.len();
-    let page = f.inspect.executions(filter, Page::first(all)).await.unwrap();
+    let page = f.inspect.executions(filter, PageRequest::first(all)).await.unwrap();
     assert_eq!(page.next, None, "a page that is exactly full may be the last");
 }
 
@@ -106,8 +106,8 @@ pub async fn a_walk_with_a_filter_skips_what_does_not_match(f: Fixture) {
         }
     }
     let of = |state| MessageFilter { states: vec![state], ..MessageFilter::default() };
-    let done = walk(&f, of(State::Done), 4, async || ()).await;
-    let running = walk(&f, of(State::Running), 5, async || ()).await;
+    let done = walk(&f, of(MessageState::Done), 4, async || ()).await;
+    let running = walk(&f, of(MessageState::Running), 5, async || ()).await;
     assert_eq!((done.len(), running.len()), (14, 26));
     assert!(done.is_sorted_by(|newer, older| newer > older));
     let both: BTreeSet<MessageId> = done.into_iter().chain(running).collect();
@@ -118,7 +118,7 @@ pub async fn a_page_has_one_row_at_least_and_a_thousand_at_most(f: Fixture) {
     f.enqueue_many(PAGE_LIMIT_MAX + 1).await;
     for (asked, given) in [(0, 1), (1, 1), (usize::MAX, PAGE_LIMIT_MAX)] {
         let all = MessageFilter::default();
-        let page = f.inspect.messages(all, Page::first(asked)).await.unwrap();
+        let page = f.inspect.messages(all, PageRequest::first(asked)).await.unwrap();
         assert_eq!(page.rows.len(), given);
         assert_eq!(page.next, page.rows.last().map(|row| row.message.id));
     }
@@ -128,7 +128,7 @@ pub async fn a_page_has_one_row_at_least_and_a_thousand_at_most(f: Fixture) {
     f.storage.record(records.collect(), at(1)).await.unwrap();
     for (asked, given) in [(0, 1), (1, 1), (usize::MAX, PAGE_LIMIT_MAX)] {
         let all = ExecutionFilter::default();
-        let page = f.inspect.executions(all, Page::first(asked)).await.unwrap();
+        let page = f.inspect.executions(all, PageRequest::first(asked)).await.unwrap();
         assert_eq!(page.rows.len(), given);
         assert_eq!(page.next, page.rows.last().map(|row| row.id));
     }
@@ -137,7 +137,7 @@ pub async fn a_page_has_one_row_at_least_and_a_thousand_at_most(f: Fixture) {
 pub async fn a_page_may_begin_after_a_row_that_is_gone(f: Fixture) {
     let ids = f.enqueue_many(3).await;
     f.command(Command::Delete(ids[1])).await;
-    let after = Page::after(ids[1], 9);
+    let after = PageRequest::after(ids[1], 9);
     let page = f.inspect.messages(MessageFilter::default(), after).await.unwrap();
     assert_eq!(page.rows.iter().map(|row| row.message.id).collect::<Vec<_>>(), [ids[0]]);
 }

@@ -1,9 +1,9 @@
 //! Prune: what is old enough to go, and what stays.
 
-use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::{DeadReason, Ending, SkipReason, State};
+use punctual::inspect::{ExecutionFilter, PageRequest};
+use punctual::model::{DeadReason, Ending, MessageState, SkipReason};
 use punctual::policy::Verdict;
-use punctual::storage::{Enqueued, Firing, Prune, Pruned};
+use punctual::storage::{EnqueueResult, Firing, Prune, PruneResult};
 
 use super::Fixture;
 use super::fixture::{again, at, dead, microsecond_after, together};
@@ -21,13 +21,13 @@ behaviours! {
 
 async fn prune(f: &Fixture, before: i64, limit: usize, dead: bool) -> (u64, u64) {
     let prune = Prune { before: at(before), limit, dead };
-    let Pruned { messages, executions } = f.storage.prune(prune, at(1_000)).await.unwrap();
+    let PruneResult { messages, executions } = f.storage.prune(prune, at(1_000)).await.unwrap();
     (messages, executions)
 }
 
 async fn executions(f: &Fixture) -> usize {
     let all = ExecutionFilter::default();
-    f.inspect.executions(all, Page::first(1_000)).await.unwrap().rows.len()
+    f.inspect.executions(all, PageRequest::first(1_000)).await.unwrap().rows.len()
 }
 
 // spec: H-17, H-18, H-20
@@ -38,8 +38,8 @@ pub async fn what_ended_strictly_before_goes_and_what_ended_then_or_later_stays(
     assert_eq!(prune(&f, 10, 100, false).await, (1, 1));
     assert_eq!(prune(&f, 10, 100, false).await, (0, 0));
     assert_eq!(f.state(old).await, None);
-    assert_eq!(f.state(limit).await, Some(State::Done));
-    assert_eq!(f.state(recent).await, Some(State::Cancelled));
+    assert_eq!(f.state(limit).await, Some(MessageState::Done));
+    assert_eq!(f.state(recent).await, Some(MessageState::Cancelled));
     assert_eq!(executions(&f).await, 2);
 }
 
@@ -49,7 +49,7 @@ pub async fn at_most_the_limit_of_each_kind_goes_oldest_first(f: Fixture) {
         ids.push(f.finish(f.message(), Verdict::Done, at(second)).await);
     }
     assert_eq!(prune(&f, 100, 2, false).await, (2, 2));
-    assert_eq!(f.state(ids[0]).await, Some(State::Done), "it ended last");
+    assert_eq!(f.state(ids[0]).await, Some(MessageState::Done), "it ended last");
     assert_eq!(prune(&f, 100, 2, false).await, (1, 1));
 }
 
@@ -57,7 +57,7 @@ pub async fn dead_letters_go_only_when_asked_for(f: Fixture) {
     let verdict = Verdict::Dead { reason: DeadReason::Poison, error: None };
     let id = f.finish(f.message(), verdict, at(1)).await;
     assert_eq!(prune(&f, 100, 9, false).await, (0, 1));
-    assert_eq!(f.state(id).await, Some(State::Dead));
+    assert_eq!(f.state(id).await, Some(MessageState::Dead));
     assert_eq!(prune(&f, 100, 9, true).await, (1, 0));
     assert_eq!(f.state(id).await, None);
 }
@@ -69,8 +69,8 @@ pub async fn pending_and_running_messages_never_go(f: Fixture) {
     let running = f.enqueue(f.message()).await;
     f.claim_one(at(0)).await;
     assert_eq!(prune(&f, 10_000, 9, true).await, (0, 1));
-    assert_eq!(f.state(retried).await, Some(State::Pending));
-    assert_eq!(f.state(running).await, Some(State::Running));
+    assert_eq!(f.state(retried).await, Some(MessageState::Pending));
+    assert_eq!(f.state(running).await, Some(MessageState::Running));
 }
 
 // spec: H-18
@@ -84,7 +84,7 @@ pub async fn the_limit_is_judged_to_the_microsecond_for_messages_executions_and_
     assert_eq!(prune(&f, 10, 99, true).await, (0, 0), "exactly then is not before");
     let before = microsecond_after(at(10));
     let pruned = f.storage.prune(Prune { before, limit: 99, dead: true }, at(99)).await.unwrap();
-    assert_eq!(pruned, Pruned { messages: 3, executions: 3 });
+    assert_eq!(pruned, PruneResult { messages: 3, executions: 3 });
     let counts = f.inspect.counts(at(99)).await.unwrap();
     assert_eq!(counts.messages.values().sum::<u64>(), 3);
 }
@@ -131,7 +131,7 @@ pub async fn what_many_prune_at_once_is_counted_once(f: Fixture) {
 pub async fn a_pruned_message_can_be_sent_again_as_if_new(f: Fixture) {
     let message = f.deduplicated("order");
     let id = f.finish(message.clone(), Verdict::Done, at(1)).await;
-    assert_eq!(f.offer(message.clone()).await, Enqueued::Duplicate(id));
+    assert_eq!(f.offer(message.clone()).await, EnqueueResult::Duplicate(id));
     assert_eq!(prune(&f, 10, 9, false).await, (1, 1));
-    assert_eq!(f.offer(message).await, Enqueued::Stored);
+    assert_eq!(f.offer(message).await, EnqueueResult::Stored);
 }

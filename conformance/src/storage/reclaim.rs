@@ -1,10 +1,12 @@
 //! Reclaim and beat: whose work may be taken over, and from when on.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use punctual::model::{Queue, State};
-use punctual::policy::{Verdict, Why};
-use punctual::storage::{Claim, Command, Prune, Settled};
+use punctual::Message;
+use punctual::model::{DeadReason, HandlerOptions, MessageState, Queue, WhenInterrupted};
+use punctual::policy::{AgainReason, Verdict};
+use punctual::storage::{Claim, Command, Prune, SettleResult};
 
 use super::Fixture;
 use super::fixture::{at, ids_of, microsecond_after, together};
@@ -13,8 +15,11 @@ behaviours! {
     a_lease_is_taken_over_strictly_after_its_end,
     a_reclaimed_message_has_a_fresh_lease_and_spends_no_attempt,
     the_rescuer_puts_it_back_pending_due_now_and_without_an_owner,
+    what_is_not_run_again_is_taken_over_with_that_word_and_can_be_redriven,
     at_most_the_limit_is_taken_over_oldest_end_first_then_by_id,
     the_work_of_a_process_whose_beat_has_run_out_is_free_at_once,
+    the_next_expiry_is_the_earliest_end_of_a_lease_or_of_its_owners_beat,
+    what_may_be_taken_over_is_counted_as_stale,
     a_process_that_never_beat_is_judged_by_its_lease_alone,
     a_process_that_says_goodbye_frees_its_work_at_once,
     a_beat_that_arrives_late_takes_nothing_back,
@@ -34,8 +39,8 @@ pub async fn a_lease_is_taken_over_strictly_after_its_end(f: Fixture) {
     let pending = f.enqueue(f.message()).await;
     assert_eq!(f.reclaim(9, at(60)).await, [], "exactly at its end it still holds");
     assert_eq!(ids_of(&f.reclaim(9, microsecond_after(at(60))).await), [id]);
-    assert_eq!(f.state(fresh).await, Some(State::Running));
-    assert_eq!(f.state(pending).await, Some(State::Pending));
+    assert_eq!(f.state(fresh).await, Some(MessageState::Running));
+    assert_eq!(f.state(pending).await, Some(MessageState::Pending));
 }
 
 // spec: H-3
@@ -48,7 +53,7 @@ pub async fn a_reclaimed_message_has_a_fresh_lease_and_spends_no_attempt(f: Fixt
     assert!(taken[0].lease.token > lost.lease.token);
     assert_eq!(taken[0].lease.until, at(121));
     assert_eq!(f.reclaim(9, at(61)).await, [], "its new owner has it now");
-    assert_eq!(f.settle(&lost, Verdict::Done, at(62)).await, Settled::Lost);
+    assert_eq!(f.settle(&lost, Verdict::Done, at(62)).await, SettleResult::Lost);
 }
 
 // spec: H-5, H-7
@@ -64,14 +69,36 @@ pub async fn the_rescuer_puts_it_back_pending_due_now_and_without_an_owner(f: Fi
             crashes: taken.crashes + 1,
             snoozes: taken.snoozes,
             error: None,
-            why: Why::Rescue,
+            why: AgainReason::Rescue,
         };
-        assert_eq!(f.settle(&taken, verdict, at(61)).await, Settled::Applied);
+        assert_eq!(f.settle(&taken, verdict, at(61)).await, SettleResult::Applied);
         let record = f.record(id).await;
-        assert_eq!((record.state, record.lease), (State::Pending, None));
+        assert_eq!((record.state, record.lease), (MessageState::Pending, None));
         assert_eq!((record.due_at, record.attempt, record.crashes), (at(61), 0, 1));
         f.command(Command::Delete(id)).await;
     }
+}
+
+// Finding P9 of the newcomer's review: what becomes of it is decided by the terms that are stored with it.
+pub async fn what_is_not_run_again_is_taken_over_with_that_word_and_can_be_redriven(f: Fixture) {
+    let handler_options = HandlerOptions::new().when_interrupted(WhenInterrupted::Lost);
+    let message = Message { handler_options: Some(Arc::new(handler_options)), ..f.message() };
+    let id = f.enqueue(message).await;
+    f.claim_one(at(0)).await;
+    let taken = f.reclaim(9, at(61)).await.remove(0);
+    let said = taken
+        .message
+        .handler_options
+        .as_ref()
+        .and_then(|handler_options| handler_options.when_interrupted);
+    assert_eq!(said, Some(WhenInterrupted::Lost));
+    let reason = DeadReason::Interrupted;
+    let verdict = Verdict::Dead { reason, error: Some(Arc::from("the process ended")) };
+    assert_eq!(f.settle(&taken, verdict, at(61)).await, SettleResult::Applied);
+    let record = f.record(id).await;
+    assert_eq!((record.state, record.dead), (MessageState::Dead, Some(reason)));
+    f.command(Command::Redrive { id, due_at: at(62) }).await;
+    assert_eq!(f.state(id).await, Some(MessageState::Pending));
 }
 
 pub async fn at_most_the_limit_is_taken_over_oldest_end_first_then_by_id(f: Fixture) {
@@ -89,15 +116,51 @@ pub async fn at_most_the_limit_is_taken_over_oldest_end_first_then_by_id(f: Fixt
 
 pub async fn the_work_of_a_process_whose_beat_has_run_out_is_free_at_once(f: Fixture) {
     let (silent, alive) = (f.process(), f.process());
-    f.storage.beat(silent, at(10), at(0)).await.unwrap();
-    f.storage.beat(alive, at(10), at(0)).await.unwrap();
+    f.storage.heartbeat(silent, at(10), at(0)).await.unwrap();
+    f.storage.heartbeat(alive, at(10), at(0)).await.unwrap();
     let ids = f.enqueue_many(2).await;
     f.claim(silent, 1, at(0)).await;
     f.claim(alive, 1, at(0)).await;
-    f.storage.beat(alive, at(40), at(10)).await.unwrap();
+    f.storage.heartbeat(alive, at(40), at(10)).await.unwrap();
     assert_eq!(f.reclaim(9, at(10)).await, [], "until its end a beat holds");
     assert_eq!(ids_of(&f.reclaim(9, microsecond_after(at(10))).await), ids[..1]);
     assert_eq!(f.reclaim(9, at(40)).await, []);
+}
+
+pub async fn the_next_expiry_is_the_earliest_end_of_a_lease_or_of_its_owners_beat(f: Fixture) {
+    let next = || async { f.storage.next_expiry().await.unwrap() };
+    let (first, second) = (f.process(), f.process());
+    f.storage.heartbeat(first, at(10), at(0)).await.unwrap();
+    f.enqueue_many(2).await;
+    assert_eq!(next().await, None, "a process that holds nothing has nothing to lose");
+    f.claim(second, 1, at(0)).await;
+    assert_eq!(next().await, Some(at(60)), "an owner that never beat has its lease");
+    let claimed = f.claim(first, 1, at(0)).await.remove(0);
+    assert_eq!(next().await, Some(at(10)));
+    f.storage.heartbeat(first, at(40), at(10)).await.unwrap();
+    assert_eq!(next().await, Some(at(40)));
+    assert_eq!(f.reclaim(9, at(40)).await, [], "nothing until then");
+    assert_eq!(f.settle(&claimed, Verdict::Done, at(40)).await, SettleResult::Applied);
+    assert_eq!(next().await, Some(at(60)));
+}
+
+// spec: H-48
+pub async fn what_may_be_taken_over_is_counted_as_stale(f: Fixture) {
+    let owner = f.process();
+    f.storage.heartbeat(owner, at(10), at(0)).await.unwrap();
+    f.enqueue_many(3).await;
+    f.claim(owner, 2, at(0)).await;
+    let stale = |now| {
+        let inspect = f.inspect.clone();
+        async move {
+            let estimate = inspect.estimate(now).await.unwrap();
+            (inspect.counts(now).await.unwrap().stale, estimate.stale)
+        }
+    };
+    assert_eq!(stale(at(10)).await, (0, 0), "until its end a beat holds");
+    assert_eq!(stale(microsecond_after(at(10))).await, (2, 2));
+    assert_eq!(f.reclaim(9, microsecond_after(at(10))).await.len(), 2);
+    assert_eq!(stale(at(11)).await, (0, 0));
 }
 
 pub async fn a_process_that_never_beat_is_judged_by_its_lease_alone(f: Fixture) {
@@ -109,10 +172,10 @@ pub async fn a_process_that_never_beat_is_judged_by_its_lease_alone(f: Fixture) 
 
 pub async fn a_process_that_says_goodbye_frees_its_work_at_once(f: Fixture) {
     let owner = f.process();
-    f.storage.beat(owner, at(30), at(0)).await.unwrap();
+    f.storage.heartbeat(owner, at(30), at(0)).await.unwrap();
     f.enqueue(f.message()).await;
     f.claim(owner, 1, at(0)).await;
-    f.storage.beat(owner, at(-1), at(0)).await.unwrap();
+    f.storage.heartbeat(owner, at(-1), at(0)).await.unwrap();
     assert_eq!(f.reclaim(9, at(0)).await.len(), 1);
 }
 
@@ -120,8 +183,8 @@ pub async fn a_process_that_says_goodbye_frees_its_work_at_once(f: Fixture) {
 /// claimed was taken away at once, again and again.
 pub async fn a_beat_that_arrives_late_takes_nothing_back(f: Fixture) {
     let owner = f.process();
-    f.storage.beat(owner, at(40), at(10)).await.unwrap();
-    f.storage.beat(owner, at(30), at(0)).await.unwrap();
+    f.storage.heartbeat(owner, at(40), at(10)).await.unwrap();
+    f.storage.heartbeat(owner, at(30), at(0)).await.unwrap();
     f.enqueue(f.message()).await;
     f.claim(owner, 1, at(11)).await;
     assert_eq!(f.reclaim(9, at(35)).await, []);
@@ -159,7 +222,7 @@ pub async fn what_is_taken_over_brings_its_counts_along(f: Fixture) {
         crashes: 2,
         snoozes: 4,
         error: None,
-        why: Why::Snooze,
+        why: AgainReason::Snooze,
     };
     f.settle(&claimed, verdict, at(1)).await;
     f.claim_one(at(5)).await;
@@ -170,18 +233,18 @@ pub async fn what_is_taken_over_brings_its_counts_along(f: Fixture) {
 
 pub async fn a_process_that_beats_again_keeps_what_was_not_taken(f: Fixture) {
     let owner = f.process();
-    f.storage.beat(owner, at(10), at(0)).await.unwrap();
+    f.storage.heartbeat(owner, at(10), at(0)).await.unwrap();
     f.enqueue(f.message()).await;
     f.claim(owner, 1, at(0)).await;
     // It was silent for a while, and nobody noticed.
-    f.storage.beat(owner, at(50), at(20)).await.unwrap();
+    f.storage.heartbeat(owner, at(50), at(20)).await.unwrap();
     assert_eq!(f.reclaim(9, at(30)).await, []);
     assert_eq!(f.reclaim(9, at(51)).await.len(), 1);
 }
 
 pub async fn a_silent_process_is_remembered_while_it_holds_work(f: Fixture) {
     let owner = f.process();
-    f.storage.beat(owner, at(10), at(0)).await.unwrap();
+    f.storage.heartbeat(owner, at(10), at(0)).await.unwrap();
     f.enqueue(f.message()).await;
     let until = at(9_000);
     let claim = Claim::new(Queue::default(), owner, 1, until);
@@ -193,10 +256,10 @@ pub async fn a_silent_process_is_remembered_while_it_holds_work(f: Fixture) {
 pub async fn a_goodbye_is_heard_by_every_node(f: Fixture) {
     let other = f.another_node().await;
     let owner = f.process();
-    other.storage.beat(owner, at(30), at(0)).await.unwrap();
+    other.storage.heartbeat(owner, at(30), at(0)).await.unwrap();
     let id = f.enqueue(f.message()).await;
     f.claim(owner, 1, at(0)).await;
     assert_eq!(other.reclaim(9, at(1)).await, []);
-    f.storage.beat(owner, at(0), at(1)).await.unwrap();
+    f.storage.heartbeat(owner, at(0), at(1)).await.unwrap();
     assert_eq!(ids_of(&other.reclaim(9, at(1)).await), [id]);
 }

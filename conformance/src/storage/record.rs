@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::{DeadReason, Ending, MessageRecord, State};
+use punctual::inspect::{ExecutionFilter, PageRequest};
+use punctual::model::{DeadReason, Ending, MessageRecord, MessageState};
 use punctual::policy::Verdict;
-use punctual::storage::{BrokerRecord, Claimed, Command, Commanded, Settled};
+use punctual::storage::{BrokerRecord, ClaimedMessage, Command, CommandResult, SettleResult};
 
 use super::Fixture;
 use super::fixture::{at, ids_of, together};
@@ -20,17 +20,17 @@ behaviours! {
 }
 
 /// What a broker delivered, as if it had been claimed.
-async fn delivered(f: &Fixture) -> Claimed {
+async fn delivered(f: &Fixture) -> ClaimedMessage {
     f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
-    assert_eq!(f.settle(&claimed, Verdict::Done, at(0)).await, Settled::Applied);
+    assert_eq!(f.settle(&claimed, Verdict::Done, at(0)).await, SettleResult::Applied);
     claimed
 }
 
-fn letter(claimed: &Claimed) -> MessageRecord {
+fn letter(claimed: &ClaimedMessage) -> MessageRecord {
     let record = MessageRecord::new(Arc::clone(&claimed.message));
     let dead = Some(DeadReason::AttemptsSpent);
-    MessageRecord { state: State::Dead, dead, attempt: 5, ended_at: Some(at(9)), ..record }
+    MessageRecord { state: MessageState::Dead, dead, attempt: 5, ended_at: Some(at(9)), ..record }
 }
 
 pub async fn an_execution_recorded_twice_is_there_once(f: Fixture) {
@@ -41,7 +41,7 @@ pub async fn an_execution_recorded_twice_is_there_once(f: Fixture) {
     f.storage.record(vec![record.clone()], at(4)).await.unwrap();
     f.storage.record(vec![record], at(5)).await.unwrap();
     let filter = ExecutionFilter { endings: vec!["failed"], ..ExecutionFilter::default() };
-    let found = f.inspect.executions(filter, Page::first(10)).await.unwrap();
+    let found = f.inspect.executions(filter, PageRequest::first(10)).await.unwrap();
     assert_eq!(found.rows, [execution]);
 }
 
@@ -55,11 +55,11 @@ pub async fn a_dead_letter_is_kept_and_can_be_redriven(f: Fixture) {
     f.storage.record(vec![record.clone()], at(10)).await.unwrap();
     f.storage.record(vec![record], at(11)).await.unwrap();
     let kept = f.record(id).await;
-    assert_eq!((kept.state, kept.attempt, kept.ended_at), (State::Dead, 5, Some(at(9))));
+    assert_eq!((kept.state, kept.attempt, kept.ended_at), (MessageState::Dead, 5, Some(at(9))));
     assert_eq!(kept.dead, Some(DeadReason::AttemptsSpent));
-    assert_eq!(f.inspect.counts(at(9)).await.unwrap().total(State::Dead), 1);
+    assert_eq!(f.inspect.counts(at(9)).await.unwrap().total(MessageState::Dead), 1);
     let redrive = Command::Redrive { id, due_at: at(10) };
-    assert_eq!(f.command(redrive).await, Commanded::Applied(1));
+    assert_eq!(f.command(redrive).await, CommandResult::Applied(1));
     assert_eq!(ids_of(&f.claim(f.process(), 9, at(10)).await), [id]);
 }
 
@@ -91,7 +91,7 @@ pub async fn many_records_are_kept_in_one_call(f: Fixture) {
     let claimed = delivered(&f).await;
     let records = (0..COUNT).map(|_| {
         let message = Arc::new(f.message());
-        let claimed = Claimed { message, ..claimed.clone() };
+        let claimed = ClaimedMessage { message, ..claimed.clone() };
         BrokerRecord {
             execution: f.execution(&claimed, at(9)).into(),
             dead: Some(Box::new(letter(&claimed))),
@@ -99,8 +99,9 @@ pub async fn many_records_are_kept_in_one_call(f: Fixture) {
     });
     f.storage.record(records.collect(), at(9)).await.unwrap();
     let counts = f.inspect.counts(at(9)).await.unwrap();
-    assert_eq!(counts.total(State::Dead), COUNT as u64);
-    let all = f.inspect.executions(ExecutionFilter::default(), Page::first(1_000)).await.unwrap();
+    assert_eq!(counts.total(MessageState::Dead), COUNT as u64);
+    let all =
+        f.inspect.executions(ExecutionFilter::default(), PageRequest::first(1_000)).await.unwrap();
     assert_eq!(all.rows.len(), COUNT + 1);
 }
 
@@ -116,6 +117,6 @@ pub async fn of_many_that_bring_one_dead_letter_at_once_one_is_kept(f: Fixture) 
         async move { node.storage.record(vec![record], at(9)).await.unwrap() }
     })
     .await;
-    assert_eq!(f.inspect.counts(at(9)).await.unwrap().total(State::Dead), 1);
+    assert_eq!(f.inspect.counts(at(9)).await.unwrap().total(MessageState::Dead), 1);
     assert_eq!(f.history(claimed.message.id).await.len(), 2, "its first and this one");
 }

@@ -2,9 +2,9 @@
 //! A storage that is not durable says so, and promises nothing.
 
 use punctual::inspect::JobFilter;
-use punctual::model::{Message, State};
+use punctual::model::{Message, MessageState};
 use punctual::policy::Verdict;
-use punctual::storage::{Enqueued, Settled};
+use punctual::storage::{EnqueueResult, SettleResult};
 
 use super::Fixture;
 use super::fixture::{again, at, dead, default_line, ids_of, key};
@@ -43,7 +43,7 @@ pub async fn messages_and_their_history_survive_a_restart(f: Fixture) {
         let id = record.message.id;
         assert_eq!((f.record(id).await, f.history(id).await), (record, history));
     }
-    assert_eq!(f.offer(f.deduplicated("order")).await, Enqueued::Duplicate(later));
+    assert_eq!(f.offer(f.deduplicated("order")).await, EnqueueResult::Duplicate(later));
     assert_eq!(f.storage.next_due(&default_line()).await.unwrap(), Some(at(50)));
     assert_eq!(ids_of(&f.claim(f.process(), 9, at(60)).await), [retried, later]);
 }
@@ -61,8 +61,8 @@ pub async fn jobs_survive_a_restart_with_their_cursor_and_version(f: Fixture) {
 /// A process may outlive the storage it talks to: its lease holds, and an old token stays old.
 pub async fn leases_beats_and_tokens_survive_a_restart(f: Fixture) {
     let (alive, silent) = (f.process(), f.process());
-    f.storage.beat(alive, at(500), at(0)).await.unwrap();
-    f.storage.beat(silent, at(10), at(0)).await.unwrap();
+    f.storage.heartbeat(alive, at(500), at(0)).await.unwrap();
+    f.storage.heartbeat(silent, at(10), at(0)).await.unwrap();
     let ids = f.enqueue_many(3).await;
     let held = f.claim(alive, 1, at(0)).await.remove(0);
     f.claim(silent, 1, at(0)).await;
@@ -70,7 +70,7 @@ pub async fn leases_beats_and_tokens_survive_a_restart(f: Fixture) {
     let taken = f.reclaim(9, at(20)).await;
     assert_eq!(ids_of(&taken), [ids[1]], "the silent one's");
     assert!(taken[0].lease.token > held.lease.token, "{} again", taken[0].lease.token);
-    assert_eq!(f.settle(&held, Verdict::Done, at(21)).await, Settled::Applied);
+    assert_eq!(f.settle(&held, Verdict::Done, at(21)).await, SettleResult::Applied);
     assert_eq!(ids_of(&f.claim(f.process(), 9, at(21)).await), [ids[2]]);
 }
 
@@ -80,7 +80,7 @@ pub async fn what_waits_for_its_turn_still_waits_after_a_restart(f: Fixture) {
     let waiting = f.enqueue(Message { exclusive: true, ..f.run_of("report", at(2)) }).await;
     let Some(f) = restarted(f).await else { return };
     assert_eq!(f.claim(f.process(), 9, at(2)).await, []);
-    assert_eq!(f.settle(&running, Verdict::Done, at(3)).await, Settled::Applied);
+    assert_eq!(f.settle(&running, Verdict::Done, at(3)).await, SettleResult::Applied);
     assert_eq!(ids_of(&f.claim(f.process(), 9, at(3)).await), [waiting]);
-    assert_eq!(f.state(waiting).await, Some(State::Running));
+    assert_eq!(f.state(waiting).await, Some(MessageState::Running));
 }

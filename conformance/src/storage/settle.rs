@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use punctual::model::{DeadReason, Ending, Execution, LeaseRef, Message, SkipReason, State};
-use punctual::policy::{Verdict, Why};
-use punctual::storage::{Command, Commanded, Settled, Settlement};
+use punctual::model::{DeadReason, Ending, Execution, LeaseRef, Message, MessageState, SkipReason};
+use punctual::policy::{AgainReason, Verdict};
+use punctual::storage::{Command, CommandResult, SettleResult, Settlement};
 
 use super::Fixture;
 use super::fixture::{again, at, at_once, dead, key, together};
@@ -27,13 +27,18 @@ behaviours! {
     a_settlement_and_a_takeover_at_once_never_both_succeed,
 }
 
+// spec: T-33
 pub async fn done_takes_the_message_from_the_queue_and_keeps_its_execution(f: Fixture) {
     let id = f.finish(f.message(), Verdict::Done, at(3)).await;
     let record = f.record(id).await;
-    assert_eq!((record.state, record.lease, record.ended_at), (State::Done, None, Some(at(3))));
+    assert_eq!(
+        (record.state, record.lease, record.ended_at),
+        (MessageState::Done, None, Some(at(3)))
+    );
     assert_eq!(f.history(id).await.len(), 1);
     let counts = f.inspect.counts(at(3)).await.unwrap();
-    assert_eq!((counts.total(State::Running), counts.total(State::Done)), (0, 1));
+    assert_eq!((counts.total(MessageState::Running), counts.total(MessageState::Done)), (0, 1));
+    assert_eq!(f.claim(f.process(), 9, at(1_000_000)).await, []);
 }
 
 pub async fn again_stores_exactly_what_was_decided(f: Fixture) {
@@ -46,11 +51,11 @@ pub async fn again_stores_exactly_what_was_decided(f: Fixture) {
         crashes: 2,
         snoozes: 3,
         error: Some(error.clone()),
-        why: Why::Retry,
+        why: AgainReason::Retry,
     };
-    assert_eq!(f.settle(&claimed, verdict, at(1)).await, Settled::Applied);
+    assert_eq!(f.settle(&claimed, verdict, at(1)).await, SettleResult::Applied);
     let record = f.record(id).await;
-    assert_eq!((record.state, record.lease, record.due_at), (State::Pending, None, at(90)));
+    assert_eq!((record.state, record.lease, record.due_at), (MessageState::Pending, None, at(90)));
     assert_eq!((record.attempt, record.crashes, record.snoozes), (4, 2, 3));
     assert_eq!(record.error, Some(error.clone()));
 
@@ -68,7 +73,7 @@ pub async fn dead_keeps_the_message_with_its_reason(f: Fixture) {
     let verdict = Verdict::Dead { reason: DeadReason::Discarded, error: Some(Arc::from("no use")) };
     let id = f.finish(f.message(), verdict, at(3)).await;
     let record = f.record(id).await;
-    assert_eq!((record.state, record.ended_at), (State::Dead, Some(at(3))));
+    assert_eq!((record.state, record.ended_at), (MessageState::Dead, Some(at(3))));
     assert_eq!(record.dead, Some(DeadReason::Discarded));
     assert_eq!(record.error.as_deref(), Some("no use"));
 }
@@ -78,25 +83,25 @@ pub async fn a_settlement_with_an_old_token_changes_nothing_and_appends_nothing(
     let first = f.claim_one(at(0)).await;
     let second = f.reclaim(1, at(61)).await.remove(0);
     let before = f.record(id).await;
-    assert_eq!(f.settle(&first, Verdict::Done, at(62)).await, Settled::Lost);
+    assert_eq!(f.settle(&first, Verdict::Done, at(62)).await, SettleResult::Lost);
     assert_eq!(f.record(id).await, before);
     assert_eq!(f.history(id).await, []);
-    assert_eq!(f.settle(&second, Verdict::Done, at(63)).await, Settled::Applied);
+    assert_eq!(f.settle(&second, Verdict::Done, at(63)).await, SettleResult::Applied);
 }
 
 pub async fn a_token_settles_once(f: Fixture) {
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
-    assert_eq!(f.settle(&claimed, again(&claimed, at(5)), at(1)).await, Settled::Applied);
-    assert_eq!(f.settle(&claimed, Verdict::Done, at(1)).await, Settled::Lost);
-    assert_eq!(f.state(id).await, Some(State::Pending));
+    assert_eq!(f.settle(&claimed, again(&claimed, at(5)), at(1)).await, SettleResult::Applied);
+    assert_eq!(f.settle(&claimed, Verdict::Done, at(1)).await, SettleResult::Lost);
+    assert_eq!(f.state(id).await, Some(MessageState::Pending));
     assert_eq!(f.history(id).await.len(), 1);
 }
 
 pub async fn a_lease_that_ended_but_was_not_taken_over_still_settles(f: Fixture) {
     f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
-    assert_eq!(f.settle(&claimed, Verdict::Done, at(10_000)).await, Settled::Applied);
+    assert_eq!(f.settle(&claimed, Verdict::Done, at(10_000)).await, SettleResult::Applied);
 }
 
 pub async fn each_settlement_of_a_batch_stands_for_itself(f: Fixture) {
@@ -106,20 +111,23 @@ pub async fn each_settlement_of_a_batch_stands_for_itself(f: Fixture) {
     let leases = [claimed[0].lease_ref(), unknown, claimed[1].lease_ref(), claimed[0].lease_ref()];
     let batch = leases.map(|lease| Settlement::new(lease, Verdict::Done, None));
     let answers = f.storage.settle(batch.into(), at(1)).await.unwrap();
-    assert_eq!(answers, [Settled::Applied, Settled::Lost, Settled::Applied, Settled::Lost]);
+    assert_eq!(
+        answers,
+        [SettleResult::Applied, SettleResult::Lost, SettleResult::Applied, SettleResult::Lost]
+    );
     assert_eq!(f.history(claimed[0].message.id).await, [], "no execution was given to keep");
 }
 
 pub async fn again_is_not_applied_when_a_cancel_was_asked_for(f: Fixture) {
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
-    assert_eq!(f.command(Command::Cancel(id)).await, Commanded::Requested);
+    assert_eq!(f.command(Command::Cancel(id)).await, CommandResult::Requested);
     let answer = f.settle(&claimed, again(&claimed, at(5)), at(2)).await;
-    assert_eq!(answer, Settled::CancelRequested);
-    assert_eq!(f.state(id).await, Some(State::Running));
+    assert_eq!(answer, SettleResult::CancelRequested);
+    assert_eq!(f.state(id).await, Some(MessageState::Running));
     assert_eq!(f.history(id).await, []);
-    assert_eq!(f.settle(&claimed, Verdict::Cancelled, at(2)).await, Settled::Applied);
-    assert_eq!(f.state(id).await, Some(State::Cancelled));
+    assert_eq!(f.settle(&claimed, Verdict::Cancelled, at(2)).await, SettleResult::Applied);
+    assert_eq!(f.state(id).await, Some(MessageState::Cancelled));
     assert_eq!(f.history(id).await.len(), 1);
 }
 
@@ -127,9 +135,9 @@ pub async fn a_handler_that_was_done_before_it_heard_of_the_cancel_is_done(f: Fi
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(0)).await;
     f.command(Command::Cancel(id)).await;
-    assert_eq!(f.settle(&claimed, Verdict::Done, at(2)).await, Settled::Applied);
+    assert_eq!(f.settle(&claimed, Verdict::Done, at(2)).await, SettleResult::Applied);
     let record = f.record(id).await;
-    assert_eq!((record.state, record.cancel_requested), (State::Done, false));
+    assert_eq!((record.state, record.cancel_requested), (MessageState::Done, false));
 }
 
 // spec: U-8, T-52
@@ -146,11 +154,11 @@ pub async fn an_execution_is_kept_once_and_whole_also_when_the_call_is_repeated(
     let settlement =
         Settlement::new(claimed.lease_ref(), Verdict::Done, Some(Arc::new(execution.clone())));
     let answers = f.storage.settle(vec![settlement.clone()], at(3)).await.unwrap();
-    assert_eq!(answers, [Settled::Applied]);
+    assert_eq!(answers, [SettleResult::Applied]);
     assert_eq!(f.history(id).await, std::slice::from_ref(&execution));
     // The answer may have been lost on the way.
     let answers = f.storage.settle(vec![settlement], at(4)).await.unwrap();
-    assert_eq!(answers, [Settled::Lost]);
+    assert_eq!(answers, [SettleResult::Lost]);
     assert_eq!(f.history(id).await, [execution]);
 }
 
@@ -216,10 +224,17 @@ pub async fn answers_and_effects_of_a_mixed_batch_belong_to_each_settlement(f: F
         Settlement::new(one.lease_ref(), verdict, Some(Arc::new(f.execution(one, at(2)))))
     });
     let answers = f.storage.settle(batch.collect(), at(2)).await.unwrap();
-    let (applied, asked, lost) = (Settled::Applied, Settled::CancelRequested, Settled::Lost);
+    let (applied, asked, lost) =
+        (SettleResult::Applied, SettleResult::CancelRequested, SettleResult::Lost);
     assert_eq!(answers, [applied, asked, lost, applied, applied, applied]);
-    let states =
-        [State::Done, State::Running, State::Done, State::Dead, State::Pending, State::Cancelled];
+    let states = [
+        MessageState::Done,
+        MessageState::Running,
+        MessageState::Done,
+        MessageState::Dead,
+        MessageState::Pending,
+        MessageState::Cancelled,
+    ];
     for (id, (state, executions)) in ids.into_iter().zip(states.into_iter().zip([1, 0, 1, 1, 1, 1]))
     {
         assert_eq!(f.state(id).await, Some(state));
@@ -236,8 +251,8 @@ pub async fn of_many_that_settle_with_one_token_exactly_one_is_heard(f: Fixture)
         async move { node.settle(&claimed, again(&claimed, at(5)), at(1)).await }
     });
     let answers = answers.await;
-    assert_eq!(answers.iter().filter(|answer| **answer == Settled::Applied).count(), 1);
-    assert_eq!(answers.iter().filter(|answer| **answer == Settled::Lost).count(), 11);
+    assert_eq!(answers.iter().filter(|answer| **answer == SettleResult::Applied).count(), 1);
+    assert_eq!(answers.iter().filter(|answer| **answer == SettleResult::Lost).count(), 11);
     assert_eq!(f.history(id).await.len(), 1);
 }
 
@@ -253,13 +268,13 @@ pub async fn a_settlement_and_a_takeover_at_once_never_both_succeed(f: Fixture) 
         )
         .await;
         match settled {
-            Settled::Applied => {
+            SettleResult::Applied => {
                 assert_eq!(taken, [], "who settled first leaves nothing to take over");
-                assert_eq!(f.state(id).await, Some(State::Done));
+                assert_eq!(f.state(id).await, Some(MessageState::Done));
             }
             answer => {
-                assert_eq!((answer, taken.len()), (Settled::Lost, 1));
-                assert_eq!(f.settle(&taken[0], Verdict::Done, at(62)).await, Settled::Applied);
+                assert_eq!((answer, taken.len()), (SettleResult::Lost, 1));
+                assert_eq!(f.settle(&taken[0], Verdict::Done, at(62)).await, SettleResult::Applied);
             }
         }
         assert_eq!(f.history(id).await.len(), 1);

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use punctual::inspect::ExecutionFilter;
 use punctual::model::{
-    BatchId, Body, Ending, Execution, ExecutionId, Headers, IdSource, LeaseRef, Limit, Link,
-    LinkOn, Message, Parent, Priority, Progress, Queue, Rate, Rescue, State, Terms, Ties, Topic,
-    Unique,
+    BatchId, Body, Ending, Execution, ExecutionId, HandlerOptions, Headers, IdSource, LeaseRef,
+    Limit, Link, LinkOn, Message, MessageState, Parent, Priority, Progress, Queue, Rate, Relations,
+    Rescue, Topic, Unique,
 };
 use punctual::policy::{Retry, Verdict};
-use punctual::storage::{Command, Extended, Keep, Settled, Settlement};
+use punctual::storage::{Command, ExtendResult, ProgressUpdate, SettleResult, Settlement};
 
 use super::Fixture;
 use super::fixture::{again, at, dead, key, seconds};
@@ -29,8 +29,8 @@ fn progress(percent: u8, second: i64) -> Progress {
     Progress { percent: Some(percent), note: Some(Arc::from("half of it")), at: at(second) }
 }
 
-fn keep(lease: LeaseRef) -> Keep {
-    Keep { lease, progress: None, checkpoint: None }
+fn keep(lease: LeaseRef) -> ProgressUpdate {
+    ProgressUpdate { lease, progress: None, checkpoint: None }
 }
 
 pub async fn progress_and_checkpoint_are_kept_and_the_next_attempt_gets_the_checkpoint(f: Fixture) {
@@ -38,12 +38,12 @@ pub async fn progress_and_checkpoint_are_kept_and_the_next_attempt_gets_the_chec
     let claimed = f.claim_one(at(1)).await;
     assert_eq!(claimed.checkpoint, None);
     let checkpoint = Body::json(&["page", "7"]).unwrap();
-    let keeping = Keep {
+    let keeping = ProgressUpdate {
         progress: Some(progress(50, 2)),
         checkpoint: Some(checkpoint.clone()),
         ..keep(claimed.lease_ref())
     };
-    assert_eq!(f.storage.keep(vec![keeping], at(2)).await.unwrap(), [Extended::Held]);
+    assert_eq!(f.storage.save_progress(vec![keeping], at(2)).await.unwrap(), [ExtendResult::Held]);
     let record = f.record(id).await;
     assert_eq!(record.progress, Some(progress(50, 2)));
     assert_eq!(record.checkpoint, Some(checkpoint.clone()));
@@ -59,12 +59,12 @@ pub async fn what_is_not_said_again_stays_as_it_was(f: Fixture) {
     let lease = f.claim_one(at(1)).await.lease_ref();
     let binary = Body::raw(vec![0, 159, 146, 150], "application/octet-stream");
     for keeping in [
-        Keep { progress: Some(progress(10, 2)), ..keep(lease) },
-        Keep { checkpoint: Some(binary.clone()), ..keep(lease) },
-        Keep { progress: Some(progress(20, 3)), ..keep(lease) },
+        ProgressUpdate { progress: Some(progress(10, 2)), ..keep(lease) },
+        ProgressUpdate { checkpoint: Some(binary.clone()), ..keep(lease) },
+        ProgressUpdate { progress: Some(progress(20, 3)), ..keep(lease) },
         keep(lease),
     ] {
-        f.storage.keep(vec![keeping], at(3)).await.unwrap();
+        f.storage.save_progress(vec![keeping], at(3)).await.unwrap();
     }
     let record = f.record(id).await;
     assert_eq!((record.progress, record.checkpoint), (Some(progress(20, 3)), Some(binary)));
@@ -75,21 +75,22 @@ pub async fn only_the_current_owner_may_say_anything_and_hears_of_a_cancel(f: Fi
     let claimed = f.claim(f.process(), 9, at(1)).await;
     f.command(Command::Cancel(ids[1])).await;
     let old = LeaseRef { token: 0, ..claimed[0].lease_ref() };
-    let say = |lease| Keep { progress: Some(progress(1, 1)), ..keep(lease) };
+    let say = |lease| ProgressUpdate { progress: Some(progress(1, 1)), ..keep(lease) };
     let says = vec![say(old), say(claimed[1].lease_ref()), say(claimed[0].lease_ref())];
-    let answers = f.storage.keep(says, at(2)).await.unwrap();
-    assert_eq!(answers, [Extended::Lost, Extended::CancelRequested, Extended::Held]);
+    let answers = f.storage.save_progress(says, at(2)).await.unwrap();
+    assert_eq!(answers, [ExtendResult::Lost, ExtendResult::CancelRequested, ExtendResult::Held]);
     f.settle(&claimed[0], Verdict::Done, at(2)).await;
-    let answers = f.storage.keep(vec![say(claimed[0].lease_ref())], at(3)).await.unwrap();
-    assert_eq!(answers, [Extended::Lost]);
+    let answers = f.storage.save_progress(vec![say(claimed[0].lease_ref())], at(3)).await.unwrap();
+    assert_eq!(answers, [ExtendResult::Lost]);
 }
 
 pub async fn a_redriven_message_begins_without_a_checkpoint(f: Fixture) {
     let id = f.enqueue(f.message()).await;
     let claimed = f.claim_one(at(1)).await;
     let checkpoint = Some(Body::json(&7).unwrap());
-    let keeping = Keep { checkpoint, progress: Some(progress(9, 1)), ..keep(claimed.lease_ref()) };
-    f.storage.keep(vec![keeping], at(1)).await.unwrap();
+    let keeping =
+        ProgressUpdate { checkpoint, progress: Some(progress(9, 1)), ..keep(claimed.lease_ref()) };
+    f.storage.save_progress(vec![keeping], at(1)).await.unwrap();
     f.settle(&claimed, dead(), at(2)).await;
     f.command(Command::Redrive { id, due_at: at(3) }).await;
     assert_eq!(f.record(id).await.progress, None);
@@ -106,13 +107,13 @@ pub async fn the_lines_a_handler_logged_stay_with_its_execution(f: Fixture) {
     let execution = Execution { log: log.clone(), ..f.execution(&claimed, at(3)) };
     f.settle_with(&claimed, Verdict::Done, execution).await;
     let of_it = ExecutionFilter { message: Some(id), ..ExecutionFilter::default() };
-    let page = punctual::inspect::Page::first(9);
+    let page = punctual::inspect::PageRequest::first(9);
     let found = f.inspect.executions(of_it, page).await.unwrap().rows;
     assert_eq!(found.into_iter().map(|one| one.log).collect::<Vec<_>>(), [log.clone(), log]);
 }
 
 pub async fn what_follows_is_stored_with_the_settlement_and_not_without_it(f: Fixture) {
-    let kinds: [fn(&punctual::storage::Claimed) -> Verdict; 3] =
+    let kinds: [fn(&punctual::storage::ClaimedMessage) -> Verdict; 3] =
         [|_| Verdict::Done, |_| dead(), |claimed| again(claimed, at(900))];
     for verdict in kinds {
         f.enqueue(f.message()).await;
@@ -127,7 +128,7 @@ pub async fn what_follows_is_stored_with_the_settlement_and_not_without_it(f: Fi
         };
         let settlements = vec![settle(old, lost), settle(claimed.lease_ref(), next)];
         let answers = f.storage.settle(settlements, at(2)).await.unwrap();
-        assert_eq!(answers, [Settled::Lost, Settled::Applied]);
+        assert_eq!(answers, [SettleResult::Lost, SettleResult::Applied]);
         assert!(f.inspect.message(never).await.unwrap().is_none());
         let followed = f.claim_one(at(2)).await;
         assert_eq!(followed.message.id, id);
@@ -144,8 +145,8 @@ pub async fn what_follows_is_stored_once(f: Fixture) {
         then: vec![Arc::new(next)],
         ..Settlement::new(claimed.lease_ref(), Verdict::Done, None)
     };
-    assert_eq!(f.storage.settle(vec![settlement], at(2)).await.unwrap(), [Settled::Applied]);
-    assert_eq!(f.state(id).await, Some(State::Pending));
+    assert_eq!(f.storage.settle(vec![settlement], at(2)).await.unwrap(), [SettleResult::Applied]);
+    assert_eq!(f.state(id).await, Some(MessageState::Pending));
     assert_eq!(f.claim_one(at(2)).await.message.id, id);
 }
 
@@ -159,7 +160,9 @@ pub async fn ties_are_kept_whole(f: Fixture) {
         body: Body::json(&[1, 2]).unwrap(),
         headers: Headers::new(),
         delay: seconds(9),
-        terms: Some(Arc::new(Terms::new().retry(Retry::proportional()).rescue(Rescue::AsFailure))),
+        handler_options: Some(Arc::new(
+            HandlerOptions::new().retry(Retry::proportional()).rescue(Rescue::AsFailure),
+        )),
         then: Vec::new(),
     };
     let parent = Parent {
@@ -169,7 +172,7 @@ pub async fn ties_are_kept_whole(f: Fixture) {
         note: Some(Arc::from("fine")),
         result: Some(Body::json(&7).unwrap()),
     };
-    let ties = Ties {
+    let relations = Relations {
         limit: Some(Limit {
             name: key("mail"),
             running_max: Some(2),
@@ -181,7 +184,7 @@ pub async fn ties_are_kept_whole(f: Fixture) {
         then: vec![Link { then: vec![link.clone()], ..link }],
         parent: Some(parent),
     };
-    let message = Message { ties: Some(Arc::new(ties)), ..f.deduplicated("7") };
+    let message = Message { relations: Some(Arc::new(relations)), ..f.deduplicated("7") };
     let id = f.enqueue(message.clone()).await;
     assert_eq!(*f.record(id).await.message, message);
     let claimed = f.claim_one(at(1)).await;
@@ -190,7 +193,7 @@ pub async fn ties_are_kept_whole(f: Fixture) {
     assert_eq!(*f.record(id).await.message, message);
     f.command(Command::Redrive { id, due_at: at(3) }).await;
     let claimed = f.claim_one(at(3)).await;
-    assert_eq!(claimed.message.ties, message.ties);
+    assert_eq!(claimed.message.relations, message.relations);
     f.settle(&claimed, Verdict::Done, at(4)).await;
-    assert_eq!(f.record(id).await.message.ties, message.ties);
+    assert_eq!(f.record(id).await.message.relations, message.relations);
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use punctual::jiff::Timestamp;
-use punctual::model::{Limit, Message, MessageId, Priority, Queue, State, Ties, Topic};
+use punctual::model::{Limit, Message, MessageId, MessageState, Priority, Queue, Relations, Topic};
 use punctual::policy::Verdict;
-use punctual::storage::{Claim, Claimed, Command, Entry, Line, TopicFilter};
+use punctual::storage::{Claim, ClaimedMessage, Command, Entry, TopicFilter, WakeSource};
 
 use super::Fixture;
 use super::fixture::{again, at, default_line, ids_of, key, queue, rings, rings_left, together};
@@ -38,8 +38,8 @@ fn of(name: &str, message: Message) -> Message {
     Message { topic: topic(name), ..message }
 }
 
-fn line(topics: &TopicFilter) -> Line {
-    Line::Topics(Queue::default(), topics.clone())
+fn line(topics: &TopicFilter) -> WakeSource {
+    WakeSource::Topics(Queue::default(), topics.clone())
 }
 
 fn claim(f: &Fixture, topics: &TopicFilter, limit: usize) -> Claim {
@@ -47,7 +47,12 @@ fn claim(f: &Fixture, topics: &TopicFilter, limit: usize) -> Claim {
     Claim { topics, ..Claim::new(Queue::default(), f.process(), limit, at(900)) }
 }
 
-async fn claimed(f: &Fixture, topics: &TopicFilter, limit: usize, now: Timestamp) -> Vec<Claimed> {
+async fn claimed(
+    f: &Fixture,
+    topics: &TopicFilter,
+    limit: usize,
+    now: Timestamp,
+) -> Vec<ClaimedMessage> {
     f.storage.claim(claim(f, topics, limit), now).await.unwrap()
 }
 
@@ -84,7 +89,7 @@ pub async fn what_a_claim_leaves_keeps_its_place_and_its_counts(f: Fixture) {
     assert_eq!(ids_of(&claimed(&f, &mails, 9, at(5)).await), [urgent_mail, mail]);
     assert!(claimed(&f, &mails, 9, at(6)).await.is_empty());
     let record = f.record(early).await;
-    assert_eq!((record.state, record.attempt, record.due_at), (State::Pending, 0, at(1)));
+    assert_eq!((record.state, record.attempt, record.due_at), (MessageState::Pending, 0, at(1)));
     let taken = claimed(&f, &faxes, 9, at(7)).await;
     assert_eq!(ids_of(&taken), [first, early, late]);
     assert!(taken.iter().all(|one| one.attempt == 1));
@@ -107,7 +112,10 @@ pub async fn a_crowd_of_other_topics_hides_nothing(f: Fixture) {
 pub async fn a_filter_holds_beside_limits_running_max_and_the_priority_that_goes_first(f: Fixture) {
     let limited = |message| {
         let limit = Limit { name: key("line"), running_max: Some(1), rate: None };
-        Message { ties: Some(Arc::new(Ties { limit: Some(limit), ..Ties::default() })), ..message }
+        Message {
+            relations: Some(Arc::new(Relations { limit: Some(limit), ..Relations::default() })),
+            ..message
+        }
     };
     let level = |level| Priority::new(level).unwrap();
     let mails = only(&["mail"]);
@@ -161,8 +169,8 @@ pub async fn the_next_due_of_a_filter_is_that_of_the_first_message_it_admits(f: 
     assert_eq!(next(&faxes).await, Some(at(1)));
     assert_eq!(next(&TopicFilter::NotSystem).await, Some(at(1)));
     assert_eq!((next(&TopicFilter::All).await, next(&none).await), (Some(at(-5)), None));
-    let lines = [line(&mails), Line::Jobs, line(&none), default_line(), line(&faxes)];
-    let looked = f.storage.look(&lines).await.unwrap();
+    let lines = [line(&mails), WakeSource::Jobs, line(&none), default_line(), line(&faxes)];
+    let looked = f.storage.next_due_all(&lines).await.unwrap();
     assert_eq!(looked, [Some(at(20)), None, None, Some(at(-5)), Some(at(1))]);
 }
 
@@ -180,7 +188,7 @@ pub async fn those_who_look_by_a_filter_hear_of_what_it_admits_whatever_else_is_
     f.enqueue(of("fax", f.due(at(1)))).await;
     let mut bell = f.storage.wakeup(&line(&mails));
     for (first, next) in [(None, at(50)), (Some(at(50)), at(40))] {
-        // Whoever is rung looks again; news that come back from a server may ring once more.
+        // Whoever is notified looks again; news that come back from a server may ring once more.
         for _ in 0..100 {
             assert_eq!(f.storage.next_due(&line(&mails)).await.unwrap(), first);
             // Others are told an earlier instant after that.

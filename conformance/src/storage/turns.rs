@@ -4,9 +4,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use punctual::model::{JobName, Message, MessageId, Source, State, Steer};
+use punctual::model::{JobCommand, JobName, Message, MessageId, MessageState, Source};
 use punctual::policy::Verdict;
-use punctual::storage::{Claim, Claimed, Command, Settled, Steered};
+use punctual::storage::{Claim, ClaimedMessage, Command, JobCommandResult, SettleResult};
 
 use super::Fixture;
 use super::fixture::{again, at, dead, default_line, ids_of, queue, rings, together};
@@ -32,9 +32,9 @@ fn exclusive(message: Message) -> Message {
 /// Declares a job and pauses it; answers its name and version.
 async fn paused(f: &Fixture, name: &str) -> (JobName, u64) {
     let job = f.declare(Fixture::job(name, Some(at(900)))).await;
-    let pause = Steer::Pause { by: "ops".to_owned(), reason: "audit".to_owned(), until: None };
-    let answer = f.storage.steer(&job.job.name, pause, job.version, at(1)).await.unwrap();
-    let Steered::Applied(paused) = answer else { panic!("{answer:?}") };
+    let pause = JobCommand::Pause { by: "ops".to_owned(), reason: "audit".to_owned(), until: None };
+    let answer = f.storage.command_job(&job.job.name, pause, job.version, at(1)).await.unwrap();
+    let JobCommandResult::Applied(paused) = answer else { panic!("{answer:?}") };
     (job.job.name, paused.version)
 }
 
@@ -53,7 +53,7 @@ pub async fn an_exclusive_message_waits_while_its_job_runs_and_keeps_its_place(f
     assert!(f.claim(f.process(), 9, at(6)).await.is_empty());
     f.settle(&claimed[0], Verdict::Done, at(7)).await;
     assert_eq!(ids_of(&f.claim(f.process(), 9, at(7)).await), [second]);
-    assert_eq!(f.state(third).await, Some(State::Pending));
+    assert_eq!(f.state(third).await, Some(MessageState::Pending));
 }
 
 pub async fn the_end_of_a_run_makes_those_due_that_waited(f: Fixture) {
@@ -72,14 +72,14 @@ pub async fn a_message_that_waits_can_be_cancelled_moved_and_counted(f: Fixture)
     let waiting = f.enqueue(exclusive(f.run_of("report", at(2)))).await;
     let moved = f.enqueue(exclusive(f.run_of("report", at(3)))).await;
     assert!(f.claim(f.process(), 9, at(3)).await.is_empty());
-    assert_eq!(f.inspect.counts(at(3)).await.unwrap().total(State::Pending), 2);
+    assert_eq!(f.inspect.counts(at(3)).await.unwrap().total(MessageState::Pending), 2);
     f.command(Command::Cancel(waiting)).await;
     f.command(Command::Reschedule { id: moved, due_at: at(50) }).await;
     assert_eq!(f.inspect.counts(at(3)).await.unwrap().oldest_due, None);
     f.settle(&running, Verdict::Done, at(4)).await;
     assert!(f.claim(f.process(), 9, at(49)).await.is_empty());
     assert_eq!(ids_of(&f.claim(f.process(), 9, at(50)).await), [moved]);
-    assert_eq!(f.state(waiting).await, Some(State::Cancelled));
+    assert_eq!(f.state(waiting).await, Some(MessageState::Cancelled));
 }
 
 pub async fn what_a_paused_job_has_scheduled_waits_until_it_is_resumed_and_a_trigger_does_not(
@@ -89,8 +89,8 @@ pub async fn what_a_paused_job_has_scheduled_waits_until_it_is_resumed_and_a_tri
     let scheduled = f.enqueue(f.run_of("report", at(1))).await;
     let manual = f.enqueue(Message { source: Source::Manual, ..f.run_of("report", at(2)) }).await;
     assert_eq!(ids_of(&f.claim(f.process(), 9, at(5)).await), [manual]);
-    let resume = Steer::Resume { cursor: Some(at(900)) };
-    f.storage.steer(&name, resume, version, at(6)).await.unwrap();
+    let resume = JobCommand::Resume { cursor: Some(at(900)) };
+    f.storage.command_job(&name, resume, version, at(6)).await.unwrap();
     assert_eq!(ids_of(&f.claim(f.process(), 9, at(6)).await), [scheduled]);
 }
 
@@ -101,13 +101,13 @@ pub async fn whatever_ends_a_run_lets_the_next_one_start_and_rings(f: Fixture) {
         let next = f.enqueue(exclusive(f.run_of("report", at(second)))).await;
         assert_eq!(f.claim(f.process(), 9, at(second)).await, []);
         let mut bell = f.storage.wakeup(&default_line());
-        assert_eq!(f.settle(&running, verdict, at(second)).await, Settled::Applied);
+        assert_eq!(f.settle(&running, verdict, at(second)).await, SettleResult::Applied);
         assert!(rings(&mut bell).await);
         running = f.claim_one(at(second)).await;
         assert_eq!(running.message.id, next);
     }
     let next = f.enqueue(exclusive(f.run_of("report", at(9)))).await;
-    assert_eq!(f.settle(&running, again(&running, at(50)), at(9)).await, Settled::Applied);
+    assert_eq!(f.settle(&running, again(&running, at(50)), at(9)).await, SettleResult::Applied);
     assert_eq!(ids_of(&f.claim(f.process(), 9, at(9)).await), [next], "a retry waits, not runs");
 }
 
@@ -159,8 +159,8 @@ pub async fn a_crowd_that_waits_does_not_hide_what_is_behind_it(f: Fixture) {
     assert_eq!(ids_of(&f.claim(f.process(), 2, at(0)).await), behind);
     assert_eq!(f.claim(f.process(), 9, at(0)).await, []);
     assert_eq!(f.storage.next_due(&default_line()).await.unwrap(), None);
-    let resume = Steer::Resume { cursor: None };
-    f.storage.steer(&name, resume, version, at(1)).await.unwrap();
+    let resume = JobCommand::Resume { cursor: None };
+    f.storage.command_job(&name, resume, version, at(1)).await.unwrap();
     let first = f.claim(f.process(), 1, at(1)).await.remove(0);
     assert_eq!(first.due_at, at(-400), "they kept their place");
 }
@@ -212,17 +212,17 @@ async fn run_in_turn(node: Fixture, running: Running) -> Vec<MessageId> {
         tokio::task::yield_now().await;
         for one in &claimed {
             running.lock().unwrap().remove(&job_of(one));
-            assert_eq!(node.settle(one, Verdict::Done, at(60)).await, Settled::Applied);
+            assert_eq!(node.settle(one, Verdict::Done, at(60)).await, SettleResult::Applied);
         }
         handled.extend(ids_of(&claimed));
         let counts = node.inspect.counts(at(60)).await.unwrap();
-        if counts.total(State::Pending) == 0 {
+        if counts.total(MessageState::Pending) == 0 {
             return handled;
         }
     }
     panic!("some never had their turn");
 }
 
-fn job_of(claimed: &Claimed) -> JobName {
+fn job_of(claimed: &ClaimedMessage) -> JobName {
     claimed.message.occurrence.as_ref().expect("a run of a job").job.clone()
 }

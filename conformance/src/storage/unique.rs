@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use punctual::model::{Message, Ties, Unique};
+use punctual::model::{Message, Relations, Unique};
 use punctual::policy::Verdict;
-use punctual::storage::{Command, Commanded, Enqueued, Entry};
+use punctual::storage::{Command, CommandResult, EnqueueResult, Entry};
 
 use super::Fixture;
 use super::fixture::{again, at, dead, seconds};
@@ -20,20 +20,20 @@ behaviours! {
 }
 
 fn unique(f: &Fixture, unique: Unique) -> Message {
-    let ties = Some(Arc::new(Ties { unique, ..Ties::default() }));
-    Message { ties, ..f.deduplicated("order 7") }
+    let relations = Some(Arc::new(Relations { unique, ..Relations::default() }));
+    Message { relations, ..f.deduplicated("order 7") }
 }
 
-async fn offer_at(f: &Fixture, message: Message, second: i64) -> Enqueued {
+async fn offer_at(f: &Fixture, message: Message, second: i64) -> EnqueueResult {
     f.storage.enqueue(vec![Entry::from(message)], at(second)).await.unwrap()[0]
 }
 
 pub async fn unique_while_pending_ends_when_the_message_is_first_handed_out(f: Fixture) {
     let first = f.enqueue(unique(&f, Unique::WhilePending)).await;
-    assert_eq!(f.offer(unique(&f, Unique::WhilePending)).await, Enqueued::Duplicate(first));
+    assert_eq!(f.offer(unique(&f, Unique::WhilePending)).await, EnqueueResult::Duplicate(first));
     f.claim_one(at(1)).await;
     let second = f.enqueue(unique(&f, Unique::WhilePending)).await;
-    assert_eq!(f.offer(unique(&f, Unique::WhilePending)).await, Enqueued::Duplicate(second));
+    assert_eq!(f.offer(unique(&f, Unique::WhilePending)).await, EnqueueResult::Duplicate(second));
 }
 
 pub async fn unique_while_pending_does_not_begin_again_with_a_retry(f: Fixture) {
@@ -41,54 +41,58 @@ pub async fn unique_while_pending_does_not_begin_again_with_a_retry(f: Fixture) 
     let claimed = f.claim_one(at(1)).await;
     let second = f.enqueue(unique(&f, Unique::WhilePending)).await;
     f.settle(&claimed, again(&claimed, at(1)), at(1)).await;
-    assert_eq!(f.offer(unique(&f, Unique::WhilePending)).await, Enqueued::Duplicate(second));
+    assert_eq!(f.offer(unique(&f, Unique::WhilePending)).await, EnqueueResult::Duplicate(second));
     assert_eq!(f.claim(f.process(), 9, at(2)).await.len(), 2);
 }
 
 pub async fn unique_for_a_time_outlives_the_message_and_ends_on_time(f: Fixture) {
     let for_a_minute = || unique(&f, Unique::For(seconds(60)));
     let first = f.finish(for_a_minute(), Verdict::Done, at(1)).await;
-    assert_eq!(offer_at(&f, for_a_minute(), 59).await, Enqueued::Duplicate(first));
-    assert_eq!(offer_at(&f, for_a_minute(), 60).await, Enqueued::Stored);
+    assert_eq!(offer_at(&f, for_a_minute(), 59).await, EnqueueResult::Duplicate(first));
+    assert_eq!(offer_at(&f, for_a_minute(), 60).await, EnqueueResult::Stored);
 }
 
 pub async fn unique_for_a_time_lasts_at_least_as_long_as_the_message(f: Fixture) {
     let for_a_minute = || unique(&f, Unique::For(seconds(60)));
     let first = f.enqueue(for_a_minute()).await;
-    assert_eq!(offer_at(&f, for_a_minute(), 61).await, Enqueued::Duplicate(first));
-    assert_eq!(f.command(Command::Cancel(first)).await, Commanded::Applied(1));
-    assert_eq!(offer_at(&f, for_a_minute(), 61).await, Enqueued::Stored);
+    assert_eq!(offer_at(&f, for_a_minute(), 61).await, EnqueueResult::Duplicate(first));
+    assert_eq!(f.command(Command::Cancel(first)).await, CommandResult::Applied(1));
+    assert_eq!(offer_at(&f, for_a_minute(), 61).await, EnqueueResult::Stored);
 }
 
 pub async fn unique_for_a_time_is_the_same_on_all_nodes_and_after_a_restart(f: Fixture) {
     let for_a_minute = |f: &Fixture| unique(f, Unique::For(seconds(60)));
     let first = f.finish(for_a_minute(&f), Verdict::Done, at(1)).await;
     let node = f.another_node().await;
-    assert_eq!(offer_at(&node, for_a_minute(&f), 2).await, Enqueued::Duplicate(first));
+    assert_eq!(offer_at(&node, for_a_minute(&f), 2).await, EnqueueResult::Duplicate(first));
     drop(node);
     let f = f.reopen().await;
-    assert_eq!(offer_at(&f, for_a_minute(&f), 3).await, Enqueued::Duplicate(first));
-    assert_eq!(offer_at(&f, for_a_minute(&f), 60).await, Enqueued::Stored);
+    assert_eq!(offer_at(&f, for_a_minute(&f), 3).await, EnqueueResult::Duplicate(first));
+    assert_eq!(offer_at(&f, for_a_minute(&f), 60).await, EnqueueResult::Stored);
 }
 
 pub async fn a_pending_one_is_replaced_whatever_its_uniqueness(f: Fixture) {
     for how in [Unique::WhileAlive, Unique::WhilePending, Unique::For(seconds(60))] {
         let first = f.offer(unique(&f, how)).await;
-        assert_eq!(first, Enqueued::Stored, "{how:?}");
+        assert_eq!(first, EnqueueResult::Stored, "{how:?}");
         let (second, third) = (unique(&f, how), unique(&f, how));
         let (id, last) = (second.id, third.id);
-        assert!(matches!(f.offer_in_place(second).await, Enqueued::Replaced(_)), "{how:?}");
-        assert_eq!(f.offer_in_place(third).await, Enqueued::Replaced(id), "{how:?}");
-        assert_eq!(f.command(Command::Delete(last)).await, Commanded::Applied(1));
+        assert!(matches!(f.offer_in_place(second).await, EnqueueResult::Replaced(_)), "{how:?}");
+        assert_eq!(f.offer_in_place(third).await, EnqueueResult::Replaced(id), "{how:?}");
+        assert_eq!(f.command(Command::Delete(last)).await, CommandResult::Applied(1));
     }
     let kept_out = f.offer(unique(&f, Unique::WhileAlive)).await;
-    assert!(matches!(kept_out, Enqueued::Duplicate(_)), "the last one's minute is not over");
+    assert!(matches!(kept_out, EnqueueResult::Duplicate(_)), "the last one's minute is not over");
 }
 
 pub async fn a_redrive_minds_the_same_keys_as_before(f: Fixture) {
     let how = Unique::For(seconds(60));
     let first = f.finish(unique(&f, how), dead(), at(1)).await;
     let redrive = Command::Redrive { id: first, due_at: at(2) };
-    assert_eq!(f.command(redrive).await, Commanded::Applied(1), "its own key is not in its way");
-    assert_eq!(f.offer(unique(&f, how)).await, Enqueued::Duplicate(first));
+    assert_eq!(
+        f.command(redrive).await,
+        CommandResult::Applied(1),
+        "its own key is not in its way"
+    );
+    assert_eq!(f.offer(unique(&f, how)).await, EnqueueResult::Duplicate(first));
 }

@@ -4,8 +4,8 @@
 //! when its own news come back to it from a server. It may not ring for ever, and it may not be
 //! silent.
 
-use punctual::model::{JobRecord, Message, Priority, Retirement, Steer};
-use punctual::storage::{Command, Line};
+use punctual::model::{JobCommand, JobRecord, Message, Priority, Retirement};
+use punctual::storage::{Command, WakeSource};
 use punctual::{Clock, SystemClock};
 
 use super::Fixture;
@@ -40,23 +40,23 @@ pub async fn next_due_is_the_earliest_pending_instant_of_a_line(f: Fixture) {
 }
 
 pub async fn next_due_of_the_jobs_follows_cursor_pause_and_retirement(f: Fixture) {
-    let next = async || f.storage.next_due(&Line::Jobs).await.unwrap();
+    let next = async || f.storage.next_due(&WakeSource::Jobs).await.unwrap();
     assert_eq!(next().await, None);
     let job = f.declare(Fixture::job("report", Some(at(60)))).await;
     f.declare(Fixture::job("later", Some(at(90)))).await;
     assert_eq!(next().await, Some(at(60)));
-    let pause = Steer::Pause { by: String::new(), reason: String::new(), until: Some(at(75)) };
-    f.storage.steer(&job.job.name, pause, 1, at(1)).await.unwrap();
+    let pause = JobCommand::Pause { by: String::new(), reason: String::new(), until: Some(at(75)) };
+    f.storage.command_job(&job.job.name, pause, 1, at(1)).await.unwrap();
     assert_eq!(next().await, Some(at(75)));
-    let retire = Steer::Retire { reason: Retirement::Removed };
-    f.storage.steer(&job.job.name, retire, 2, at(2)).await.unwrap();
+    let retire = JobCommand::Retire { reason: Retirement::Removed };
+    f.storage.command_job(&job.job.name, retire, 2, at(2)).await.unwrap();
     assert_eq!(next().await, Some(at(90)));
 }
 
 pub async fn leases_are_never_due(f: Fixture) {
     f.enqueue(f.message()).await;
     f.claim_one(at(0)).await;
-    assert_eq!(f.storage.next_due(&Line::Leases).await.unwrap(), None);
+    assert_eq!(f.storage.next_due(&WakeSource::Leases).await.unwrap(), None);
 }
 
 pub async fn whatever_makes_a_queue_due_earlier_rings_its_bell(f: Fixture) {
@@ -81,7 +81,7 @@ pub async fn whatever_makes_a_queue_due_earlier_rings_its_bell(f: Fixture) {
 pub async fn asking_a_running_message_to_stop_rings_for_the_leases(f: Fixture) {
     let id = f.enqueue(f.message()).await;
     f.claim_one(at(0)).await;
-    let mut leases = f.storage.wakeup(&Line::Leases);
+    let mut leases = f.storage.wakeup(&WakeSource::Leases);
     f.command(Command::Cancel(id)).await;
     assert!(rings(&mut leases).await);
 }
@@ -89,13 +89,13 @@ pub async fn asking_a_running_message_to_stop_rings_for_the_leases(f: Fixture) {
 pub async fn whatever_makes_a_job_due_earlier_rings_for_the_jobs_and_firing_rings_the_queue(
     f: Fixture,
 ) {
-    let listen = || f.storage.wakeup(&Line::Jobs);
+    let listen = || f.storage.wakeup(&WakeSource::Jobs);
     let mut jobs = listen();
     let job = f.declare(Fixture::job("report", Some(at(60)))).await;
     assert!(rings(&mut jobs).await, "declare");
     let mut jobs = listen();
-    let earlier = Steer::MoveCursor { cursor: Some(at(0)) };
-    f.storage.steer(&job.job.name, earlier, job.version, at(0)).await.unwrap();
+    let earlier = JobCommand::MoveCursor { cursor: Some(at(0)) };
+    f.storage.command_job(&job.job.name, earlier, job.version, at(0)).await.unwrap();
     assert!(rings(&mut jobs).await, "steer");
     let job = f.stored_job(&job.job.name).await;
     let mut line = f.storage.wakeup(&default_line());
@@ -117,7 +117,8 @@ pub async fn a_ring_that_nobody_waited_for_is_heard_later_by_everybody(f: Fixtur
 /// A storage that rang whenever somebody looks would wake who looks, who would look again, for ever.
 pub async fn looking_for_work_in_vain_does_not_ring(f: Fixture) {
     const LOOKS: usize = 100;
-    let (mut line, mut jobs) = (f.storage.wakeup(&default_line()), f.storage.wakeup(&Line::Jobs));
+    let (mut line, mut jobs) =
+        (f.storage.wakeup(&default_line()), f.storage.wakeup(&WakeSource::Jobs));
     f.enqueue(f.due(at(9))).await;
     f.declare(Fixture::job("report", Some(at(60)))).await;
     assert!(rings(&mut line).await && rings(&mut jobs).await);
@@ -135,13 +136,16 @@ pub async fn looking_for_work_in_vain_does_not_ring(f: Fixture) {
 
 pub async fn a_ring_on_one_node_is_heard_on_another_where_the_storage_says_so(f: Fixture) {
     if !f.traits.rings_between_nodes {
-        assert!(!f.storage.hears_others(), "the engine would look less often, and in vain");
+        assert!(
+            !f.storage.notifies_across_processes(),
+            "the engine would look less often, and in vain"
+        );
         return what_one_node_does_is_due_for_another_without_a_ring(f).await;
     }
     let other = f.another_node().await;
     let mut line = other.storage.wakeup(&default_line());
-    let mut jobs = other.storage.wakeup(&Line::Jobs);
-    let mut leases = other.storage.wakeup(&Line::Leases);
+    let mut jobs = other.storage.wakeup(&WakeSource::Jobs);
+    let mut leases = other.storage.wakeup(&WakeSource::Leases);
     let id = f.enqueue(f.message()).await;
     assert!(rings(&mut line).await, "enqueued on one, heard on the other");
     f.declare(Fixture::job("report", Some(at(60)))).await;
@@ -157,7 +161,7 @@ pub async fn what_one_node_does_is_due_for_another_without_a_ring(f: Fixture) {
     f.enqueue(f.due(at(5))).await;
     assert_eq!(other.storage.next_due(&default_line()).await.unwrap(), Some(at(5)));
     f.declare(Fixture::job("report", Some(at(60)))).await;
-    assert_eq!(other.storage.next_due(&Line::Jobs).await.unwrap(), Some(at(60)));
+    assert_eq!(other.storage.next_due(&WakeSource::Jobs).await.unwrap(), Some(at(60)));
 }
 
 pub async fn the_time_of_a_storage_goes_on_and_is_the_same_for_every_node(f: Fixture) {
@@ -182,10 +186,11 @@ pub async fn a_look_at_several_lines_is_a_look_at_each(f: Fixture) {
     f.enqueue(f.due(at(40))).await;
     f.enqueue(Message { queue: queue("slow"), ..f.due(at(1)) }).await;
     f.declare(Fixture::job("report", Some(at(60)))).await;
-    let slow = Line::Queue(queue("slow"));
-    let unheard = Line::Queue(queue("unheard of"));
-    let lines = [Line::Jobs, slow, Line::Leases, unheard, default_line(), Line::Jobs];
-    let seen = f.storage.look(&lines).await.unwrap();
+    let slow = WakeSource::Queue(queue("slow"));
+    let unheard = WakeSource::Queue(queue("unheard of"));
+    let lines =
+        [WakeSource::Jobs, slow, WakeSource::Leases, unheard, default_line(), WakeSource::Jobs];
+    let seen = f.storage.next_due_all(&lines).await.unwrap();
     assert_eq!(seen, [Some(at(60)), Some(at(1)), None, None, Some(at(40)), Some(at(60))]);
-    assert_eq!(f.storage.look(&[]).await.unwrap(), []);
+    assert_eq!(f.storage.next_due_all(&[]).await.unwrap(), []);
 }

@@ -7,14 +7,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use punctual::builtin::LEASE_LENGTH_DEFAULT;
-use punctual::inspect::{MessageFilter, Page};
+use punctual::builtin::LEASE_DURATION_DEFAULT;
+use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{
-    DeadReason, IdSource, Ids, Message, MessageRecord, ProcessId, Queue, State, Topic,
+    DeadReason, IdSource, Ids, Message, MessageRecord, MessageState, ProcessId, Queue, Topic,
 };
 use punctual::transport::Rejection;
 use punctual::wire::Wire;
 use punctual::{Clock, Error, Inspect, Result, Storage, StoredTransport, SystemClock, Transport};
+
+use crate::own::Slowness;
 
 /// The most letters that are looked at.
 const LETTERS_MAX: usize = 1_000;
@@ -56,8 +58,9 @@ pub trait Place: Send + Sync + 'static {
             return Err(Error::unsupported("its letters cannot be looked at"));
         };
         let queue = Some(Queue::of_group(topic, group));
-        let filter = MessageFilter { states: vec![State::Dead], queue, ..MessageFilter::default() };
-        let dead = inspect.messages(filter, Page::first(LETTERS_MAX)).await?.rows;
+        let filter =
+            MessageFilter { states: vec![MessageState::Dead], queue, ..MessageFilter::default() };
+        let dead = inspect.messages(filter, PageRequest::first(LETTERS_MAX)).await?.rows;
         let wanted =
             dead.iter().rev().filter(|record| (record.dead == Some(DeadReason::Poison)) == invalid);
         wanted.map(letter).collect()
@@ -73,6 +76,11 @@ pub trait Place: Send + Sync + 'static {
         Err(Error::unsupported("its connections cannot be broken from here"))
     }
 
+    /// Makes the network between the broker and the nodes that are opened from now on slow.
+    async fn slow_down(&self, _slowness: Slowness) -> Result<()> {
+        Err(Error::unsupported("its network cannot be slowed down from here"))
+    }
+
     /// Takes everything away. Called once, also after a case that failed.
     async fn remove(&self) -> Result<()> {
         Ok(())
@@ -84,7 +92,7 @@ pub fn over(storage: Arc<dyn Storage>) -> Arc<dyn Transport> {
     let owner = ProcessId::from_uuid(Ids::random().next(SystemClock.now()));
     let durable = storage.is_durable();
     let clock = Arc::new(SystemClock);
-    let transport = StoredTransport::new(storage, clock, owner, LEASE_LENGTH_DEFAULT);
+    let transport = StoredTransport::new(storage, clock, owner, LEASE_DURATION_DEFAULT);
     Arc::new(transport.durable(durable))
 }
 
@@ -113,6 +121,8 @@ pub enum Need {
     Restart,
     /// [`Place::cut`].
     Cut,
+    /// [`Place::slow_down`].
+    SlowDown,
 }
 
 impl Need {
@@ -128,6 +138,9 @@ impl Need {
             }
             Self::Restart => "implement Place::restart, or say Backend::cannot(Need::Restart, why)",
             Self::Cut => "implement Place::cut, or say Backend::cannot(Need::Cut, why)",
+            Self::SlowDown => {
+                "implement Place::slow_down, or say Backend::cannot(Need::SlowDown, why)"
+            }
         }
     }
 }

@@ -12,7 +12,7 @@ use super::results::Results;
 use crate::case::{bounded, name, runtime};
 
 /// The most a case may take. It is far more than any needs; what it bounds is waiting for ever.
-const CASE_LENGTH_MAX: Duration = Duration::from_secs(150);
+const CASE_TIMEOUT: Duration = Duration::from_secs(150);
 
 /// A behaviour, where it stands and what it needs.
 #[derive(Clone, Copy)]
@@ -68,7 +68,7 @@ pub(super) fn try_case(case: &Case, backend: &Backend, results: &Results) -> Res
             let note = fixture.note.clone();
             results.capabilities(&fixture.capabilities);
             let ran = catch_unwind(AssertUnwindSafe(|| {
-                runtime.block_on(bounded(CASE_LENGTH_MAX, (case.run)(fixture)))
+                runtime.block_on(bounded(CASE_TIMEOUT, (case.run)(fixture)))
             }));
             (ran, note)
         });
@@ -78,7 +78,7 @@ pub(super) fn try_case(case: &Case, backend: &Backend, results: &Results) -> Res
     let (ran, note) = tried?;
     match ran {
         Err(panic) => resume_unwind(panic),
-        Ok(None) => return Err(format!("not done within {CASE_LENGTH_MAX:?}")),
+        Ok(None) => return Err(format!("not done within {CASE_TIMEOUT:?}")),
         Ok(Some(())) => {}
     }
     removed.map_err(|error| format!("the place could not be taken away: {error}"))?;

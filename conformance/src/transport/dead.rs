@@ -102,7 +102,7 @@ pub async fn sending_it_again_counts_from_the_beginning(f: Fixture) {
     })
     .await;
     let answer = admin.redrive(id).await.unwrap();
-    assert!(matches!(answer, punctual::storage::Commanded::Applied { .. }), "{answer:?}");
+    assert!(matches!(answer, punctual::storage::CommandResult::Applied { .. }), "{answer:?}");
     let calls = worker.called("hello", 4).await;
     let attempts: Vec<u32> = calls.iter().map(|call| call.attempt).collect();
     assert_eq!(attempts, [1, 2, 1, 2], "the count began again");

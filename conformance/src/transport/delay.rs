@@ -1,17 +1,19 @@
 //! Delay: a message sent for later. The broker waits as far as it reaches, the storage beyond, and the
 //! reader cannot tell which.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::clock::{add, between};
-use punctual::jiff::SignedDuration;
+use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::transport::{Delay, Outgoing};
-use punctual::{Clock, ErrorKind, SystemClock};
+use punctual::{Clock, ErrorKind, Retry, SystemClock};
 
 use super::Fixture;
 use super::fixture::{
-    Act, DELAY, PATIENCE, POST, QUIET, ack, id_of, nearly, outgoing, pass, text_of,
+    Act, DELAY, POST, QUIET, TIMEOUT, ack, id_of, nearly, outgoing, pass, text_of,
 };
+use crate::own::{Slowness, WrongClock};
 
 behaviours! {
     it_is_not_seen_before_its_delay_and_once_after_it,
@@ -21,6 +23,7 @@ behaviours! {
     what_the_broker_can_wait_for_is_not_kept_in_the_storage,
     it_survives_the_end_of_the_node,
     a_delay_of_a_year_is_kept_and_not_lost,
+    a_slow_network_starts_nothing_early needs SlowDown,
 }
 
 /// Longer than any broker waits that has a limit.
@@ -147,9 +150,55 @@ pub async fn a_delay_of_a_year_is_kept_and_not_lost(f: Fixture) {
         assert_eq!(worker.punctual.events().count("message.held"), 0);
     } else {
         let wait = between(SystemClock.now(), f.kept(id).await.due_at);
-        assert!(wait.abs_diff(year) < PATIENCE, "{wait:?}");
+        assert!(wait.abs_diff(year) < TIMEOUT, "{wait:?}");
     }
     pass(QUIET).await;
     assert_eq!(worker.seen_of("year").len(), 0);
     worker.stop().await;
+}
+
+/// Opening a connection takes longest, and answers take longer than requests, so that the middle of a call is no
+/// measure of when the other side read its clock.
+const SLOW: Slowness = Slowness {
+    connect: Duration::from_millis(150),
+    request: Duration::from_millis(10),
+    response: Duration::from_millis(60),
+};
+
+/// A message that was sent for later and one that is put back start no earlier than was asked for, also when the clock
+/// of the process is wrong by an hour, from its first message on, and when it was never started.
+// spec: D-2, D-37
+pub async fn a_slow_network_starts_nothing_early(f: Fixture) {
+    f.slow_down(SLOW).await;
+    let slow = f.another_node().await;
+    for clock in WrongClock::BY_AN_HOUR {
+        let worker = slow
+            .worker("office")
+            .clock(Arc::new(WrongClock(clock.0)))
+            .retry(Retry::intervals([Duration::ZERO]).attempts(5))
+            .start(|seen| match (seen.text.as_str(), seen.attempt) {
+                ("again", 1) => Act::RetryAfter(DELAY),
+                _ => Act::Done,
+            })
+            .await;
+        let sent_at = SystemClock.now();
+        worker.send_after("later", DELAY).await;
+        let later = worker.called("later", 1).await[0].clone();
+        assert_not_early(sent_at, later.began_at);
+        worker.send("again").await;
+        let calls = worker.called("again", 2).await;
+        assert_not_early(calls[0].began_at, calls[1].began_at);
+        // One that only publishes has to ask the storage for its time first.
+        let idle = slow.worker("office").clock(Arc::new(WrongClock(clock.0))).build(|_| Act::Done);
+        let sent_at = SystemClock.now();
+        idle.send_after("only published", DELAY).await;
+        let published = worker.called("only published", 1).await[0].clone();
+        assert_not_early(sent_at, published.began_at);
+        worker.stop().await;
+    }
+}
+
+fn assert_not_early(from: Timestamp, began_at: Timestamp) {
+    let due_at = add(from, DELAY);
+    assert!(began_at >= due_at, "due at {due_at}, begun at {began_at}");
 }

@@ -10,19 +10,20 @@ mod worker;
 
 use std::sync::Arc;
 
-use punctual::inspect::{MessageFilter, Page};
-use punctual::model::{Ids, Message, MessageId, MessageRecord, State, Topic};
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::{Ids, Message, MessageId, MessageRecord, MessageState, Topic};
 use punctual::transport::{Capabilities, Outgoing, Subscription};
 use punctual::wire::Wire;
 use punctual::{Clock, MemoryStorage, Result, SystemClock, Transport};
 
 use super::backend::{Need, Place, Stores, letter};
+use crate::own::Slowness;
 
 pub(super) use self::making::{id_of, mail, text_of, texts_of};
 pub use self::receiving::Receiving;
 pub(super) use self::settling::{ack, reject, rejection, requeue};
 pub(super) use self::waiting::{
-    DELAY, Note, PATIENCE, QUIET, TOLERANCE, eventually, later, nearly, pass, rest,
+    DELAY, Note, QUIET, TIMEOUT, TOLERANCE, eventually, later, nearly, pass, rest,
 };
 pub use self::worker::Worker;
 pub(super) use self::worker::{Act, POST, Seen};
@@ -118,9 +119,10 @@ impl Fixture {
         if self.capabilities.dead_letter {
             return self.dead(group, count).await;
         }
-        let filter = MessageFilter { states: vec![State::Dead], ..MessageFilter::default() };
+        let filter = MessageFilter { states: vec![MessageState::Dead], ..MessageFilter::default() };
         let letters = || async {
-            let dead = self.stores.1.messages(filter.clone(), Page::first(100)).await.unwrap().rows;
+            let dead =
+                self.stores.1.messages(filter.clone(), PageRequest::first(100)).await.unwrap().rows;
             let letters = dead.iter().map(|record| letter(record).unwrap()).collect::<Vec<_>>();
             (letters.len() >= count).then_some(letters)
         };
@@ -136,7 +138,7 @@ impl Fixture {
     pub async fn kept(&self, id: MessageId) -> MessageRecord {
         eventually("a message that waits in the storage", || async {
             let found = self.stores.1.message(id).await.unwrap();
-            found.filter(|record| record.state == State::Pending)
+            found.filter(|record| record.state == MessageState::Pending)
         })
         .await
     }
@@ -154,6 +156,11 @@ impl Fixture {
     /// Breaks every connection to the broker.
     pub async fn cut(&self) {
         met(Need::Cut, self.place.cut().await);
+    }
+
+    /// Makes the network of nodes that are opened from now on slow.
+    pub async fn slow_down(&self, slowness: Slowness) {
+        met(Need::SlowDown, self.place.slow_down(slowness).await);
     }
 
     /// A process that receives `mail` for a group.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Fixture;
-use super::fixture::{Act, PATIENCE, QUIET, ack, id_of, mail, outgoing, pass, topic};
+use super::fixture::{Act, QUIET, TIMEOUT, ack, id_of, mail, outgoing, pass, topic};
 use punctual::model::Message;
 use punctual::transport::{Outgoing, Subscription};
 use punctual::{Clock, SystemClock};
@@ -104,7 +104,7 @@ pub async fn topics_do_not_see_each_other(f: Fixture) {
     let mut message = f.message("other");
     message = Message { topic: topic("mail.sent"), ..message };
     f.publish(vec![message.clone()]).await;
-    let until = super::fixture::later(PATIENCE);
+    let until = super::fixture::later(TIMEOUT);
     let deliveries =
         punctual::clock::within(&SystemClock, until, sent.receive(10)).await.unwrap().unwrap();
     assert_eq!(deliveries.len(), 1);

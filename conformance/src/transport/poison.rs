@@ -13,6 +13,7 @@ behaviours! {
     messages_of_strangers_are_read needs Put,
     headers_of_strangers_are_read needs Put Headers,
     an_envelope_that_cannot_be_read_is_a_marked_delivery needs Put Headers,
+    follow_ups_to_topics_of_the_server_are_a_marked_delivery needs Put Headers,
     what_cannot_be_read_does_not_stop_what_can needs Put,
     an_envelope_that_cannot_be_read_does_not_stop_what_can needs Put Headers,
 }
@@ -90,6 +91,20 @@ pub async fn an_envelope_that_cannot_be_read_is_a_marked_delivery(f: Fixture) {
     let poison = delivery.poison.clone().expect("it is marked");
     assert!(poison.contains("punctual-id"), "{poison}");
     assert_eq!(delivery.message.headers.get("tenant"), Some("acme"));
+    ack(delivery).await;
+    office.is_quiet().await;
+}
+
+// Finding F1 of the security review: whoever may send to a broker must not run programs of the server.
+pub async fn follow_ups_to_topics_of_the_server_are_a_marked_delivery(f: Fixture) {
+    let mut office = f.subscribe("office").await;
+    let more = r#"{"ties":{"then":[{"on":"success","topic":"punctual.command","queue":"default",
+        "priority":5,"body":{"content_type":"application/json","text":"{}"}}]}}"#;
+    f.put(b"\"hello\"", &[("punctual-more", &more.replace(['\n', ' '], ""))]).await;
+    let delivery = office.next().await;
+    let poison = delivery.poison.clone().expect("it is marked");
+    assert!(poison.contains("punctual.command"), "{poison}");
+    assert_eq!(delivery.message.relations, None);
     ack(delivery).await;
     office.is_quiet().await;
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use punctual::model::{Body, Key, Message, Trail};
+use punctual::model::{Body, Correlation, Key, Message};
 use punctual::{Clock, ErrorKind, SystemClock};
 
 use super::Fixture;
@@ -88,14 +88,15 @@ pub async fn bodies_of_any_bytes_arrive_as_they_were_sent(f: Fixture) {
 // The whole envelope travels (Brighter 4404).
 pub async fn identity_key_times_and_trail_arrive_as_they_were_sent(f: Fixture) {
     let mut office = f.subscribe("office").await;
-    let trail = Trail { correlation: Some(Arc::from("order-7 ⏰")), causation: None, sequence: 3 };
+    let correlation =
+        Correlation { id: Some(Arc::from("order-7 ⏰")), causation: None, sequence: 3 };
     let key = Some(Key::new("customer/9").unwrap());
-    let message = Message { trail, key, ..f.message("hello") };
+    let message = Message { correlation, key, ..f.message("hello") };
     f.publish(vec![message.clone()]).await;
     let delivery = office.next().await;
     let got = &delivery.message;
     assert_eq!((got.id, &got.topic, &got.key), (message.id, &mail(), &message.key));
-    assert_eq!(got.trail, message.trail);
+    assert_eq!(got.correlation, message.correlation);
     assert_eq!(got.source, message.source);
     assert_eq!(got.created_at.as_microsecond(), message.created_at.as_microsecond());
     ack(delivery).await;

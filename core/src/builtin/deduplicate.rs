@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use crate::clock::{add, subtract};
 use crate::handler::{Context, HandlerResult, Outcome};
-use crate::inbox::{Admitted, Inbox};
+use crate::inbox::{Inbox, InboxResult};
 use crate::middleware::{Middleware, NextHandle};
 
 /// How long a delivery is remembered unless said otherwise.
@@ -67,7 +67,7 @@ impl Middleware for Deduplicate {
         let outcome = next.run(context).await?;
         if outcome == Outcome::Done {
             // Somebody else may have noted it meanwhile; what was done cannot be undone here.
-            let (Admitted::First | Admitted::Again) =
+            let (InboxResult::First | InboxResult::Again) =
                 self.inbox.admit(&self.group, message, now).await?;
         }
         if self.forgets(now) {

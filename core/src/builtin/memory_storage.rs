@@ -1,7 +1,7 @@
 //! The storage in memory: the reference for every other storage, and the default.
 //!
 //! One mutex around plain state, never held across an await, so every call is one step that nobody
-//! sees half done. Bells are rung after the mutex is free. What is here is gone when the process
+//! sees half done. Bells are notified after the mutex is free. What is here is gone when the process
 //! ends; that is the only promise it does not make.
 
 mod by_end;
@@ -36,19 +36,20 @@ use jiff::Timestamp;
 use self::memory::Memory;
 use crate::clock::{Clock, SystemClock};
 use crate::error::Result;
-use crate::inbox::{Admitted, Inbox};
+use crate::inbox::{Inbox, InboxResult};
 use crate::inspect::{
-    Bucket, Counts, ExecutionFilter, Inspect, JobFilter, MessageFilter, Page, Paged,
+    Bucket, Counts, ExecutionFilter, Inspect, JobFilter, MessageFilter, PageRequest, PageResult,
 };
 use crate::model::{
-    BatchId, Execution, ExecutionId, JobName, JobRecord, LeaseRef, MessageId, MessageRecord,
-    ProcessId, State, Steer, Topic,
+    BatchId, Execution, ExecutionId, JobCommand, JobName, JobRecord, LeaseRef, MessageId,
+    MessageRecord, MessageState, ProcessId, Topic,
 };
-use crate::policy::Permitted;
+use crate::policy::RateGrant;
 use crate::storage::{
-    BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
-    Fired, Firing, Keep, Line, Permit, Prune, Pruned, Reclaim, Settled, Settlement, Steered,
-    Storage, Wakeup,
+    BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
+    EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
+    Prune, PruneResult, RateRequest, Reclaim, SettleResult, Settlement, Storage, WakeSource,
+    Wakeup,
 };
 
 /// How many executions, and how many finished messages, are kept unless said otherwise.
@@ -103,7 +104,7 @@ impl MemoryStorage {
         self
     }
 
-    /// One step: locked as a whole; bells are rung and memory is freed when the lock is free again.
+    /// One step: locked as a whole; bells are notified and memory is freed when the lock is free again.
     fn act<T>(&self, step: impl FnOnce(&mut Memory) -> T) -> T {
         let (answer, bells, _removed) = {
             let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
@@ -112,7 +113,7 @@ impl MemoryStorage {
             (answer, memory.take_bells(), memory.take_removed())
         };
         for bell in bells {
-            bell.ring();
+            bell.notify();
         }
         answer
     }
@@ -132,11 +133,11 @@ impl fmt::Debug for MemoryStorage {
 
 #[async_trait]
 impl Storage for MemoryStorage {
-    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
+    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<EnqueueResult>> {
         self.act(|memory| memory.enqueue(entries, now))
     }
 
-    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>> {
+    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<ClaimedMessage>> {
         Ok(self.act(|memory| memory.claim(&claim, now)))
     }
 
@@ -145,19 +146,27 @@ impl Storage for MemoryStorage {
         leases: &[LeaseRef],
         until: Timestamp,
         _now: Timestamp,
-    ) -> Result<Vec<Extended>> {
+    ) -> Result<Vec<ExtendResult>> {
         Ok(self.act(|memory| memory.extend(leases, until)))
     }
 
-    async fn settle(&self, settlements: Vec<Settlement>, now: Timestamp) -> Result<Vec<Settled>> {
+    async fn settle(
+        &self,
+        settlements: Vec<Settlement>,
+        now: Timestamp,
+    ) -> Result<Vec<SettleResult>> {
         Ok(self.act(|memory| memory.settle(settlements, now)))
     }
 
-    async fn keep(&self, keeps: Vec<Keep>, _now: Timestamp) -> Result<Vec<Extended>> {
+    async fn save_progress(
+        &self,
+        keeps: Vec<ProgressUpdate>,
+        _now: Timestamp,
+    ) -> Result<Vec<ExtendResult>> {
         Ok(self.act(|memory| memory.keep(keeps)))
     }
 
-    async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted> {
+    async fn acquire_rate(&self, permit: RateRequest, now: Timestamp) -> Result<RateGrant> {
         Ok(self.act(|memory| memory.rates.permit(permit, now)))
     }
 
@@ -165,7 +174,7 @@ impl Storage for MemoryStorage {
         self.act(|memory| memory.record(records, now))
     }
 
-    async fn command(&self, command: Command, now: Timestamp) -> Result<Commanded> {
+    async fn command(&self, command: Command, now: Timestamp) -> Result<CommandResult> {
         Ok(self.act(|memory| memory.command(&command, now)))
     }
 
@@ -174,7 +183,7 @@ impl Storage for MemoryStorage {
         record: JobRecord,
         seen: Option<u64>,
         now: Timestamp,
-    ) -> Result<Declared> {
+    ) -> Result<DeclareResult> {
         Ok(self.act(|memory| memory.jobs.declare(record, seen, now)))
     }
 
@@ -182,34 +191,43 @@ impl Storage for MemoryStorage {
         Ok(self.act(|memory| memory.due_jobs(limit, now)))
     }
 
-    async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<Fired>> {
+    async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<FireResult>> {
         self.act(|memory| memory.fire(firings, now))
     }
 
-    async fn steer(
+    async fn command_job(
         &self,
         job: &JobName,
-        steer: Steer,
+        steer: JobCommand,
         seen: u64,
         now: Timestamp,
-    ) -> Result<Steered> {
+    ) -> Result<JobCommandResult> {
         self.act(|memory| memory.jobs.steer(job, &steer, seen, now))
     }
 
-    async fn remove_job(&self, job: &JobName, seen: u64, _now: Timestamp) -> Result<Steered> {
+    async fn remove_job(
+        &self,
+        job: &JobName,
+        seen: u64,
+        _now: Timestamp,
+    ) -> Result<JobCommandResult> {
         Ok(self.act(|memory| memory.remove_job(job, seen)))
     }
 
-    async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<Claimed>> {
+    async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<ClaimedMessage>> {
         Ok(self.act(|memory| memory.reclaim(&reclaim, now)))
     }
 
-    async fn beat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
-        self.act(|memory| memory.beat(process, until, now));
+    async fn next_expiry(&self) -> Result<Option<Timestamp>> {
+        Ok(self.act(|memory| memory.index.leases.next_expiry()))
+    }
+
+    async fn heartbeat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
+        self.act(|memory| memory.heartbeat(process, until, now));
         Ok(())
     }
 
-    async fn join(&self, topic: &Topic, group: &str, _now: Timestamp) -> Result<()> {
+    async fn register_group(&self, topic: &Topic, group: &str, _now: Timestamp) -> Result<()> {
         self.act(|memory| memory.groups.join(topic, group))
     }
 
@@ -217,24 +235,28 @@ impl Storage for MemoryStorage {
         Ok(self.act(|memory| memory.groups.list()))
     }
 
-    async fn prune(&self, prune: Prune, _now: Timestamp) -> Result<Pruned> {
+    async fn prune(&self, prune: Prune, _now: Timestamp) -> Result<PruneResult> {
         Ok(self.act(|memory| memory.prune(prune)))
     }
 
-    async fn next_due(&self, line: &Line) -> Result<Option<Timestamp>> {
+    async fn next_due(&self, line: &WakeSource) -> Result<Option<Timestamp>> {
         Ok(self.act(|memory| memory.next_due(line)))
     }
 
-    async fn restore(&self, records: Vec<MessageRecord>, now: Timestamp) -> Result<Vec<Enqueued>> {
+    async fn import_messages(
+        &self,
+        records: Vec<MessageRecord>,
+        now: Timestamp,
+    ) -> Result<Vec<EnqueueResult>> {
         self.act(|memory| memory.restore(records, now))
     }
 
-    fn wakeup(&self, line: &Line) -> Wakeup {
+    fn wakeup(&self, line: &WakeSource) -> Wakeup {
         self.act(|memory| memory.wakeup(line))
     }
 
     /// There are no others.
-    fn hears_others(&self) -> bool {
+    fn notifies_across_processes(&self) -> bool {
         true
     }
 
@@ -253,7 +275,7 @@ impl Inbox for MemoryStorage {
         Ok(self.act(|memory| memory.notes.has(group, message)))
     }
 
-    async fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<Admitted> {
+    async fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<InboxResult> {
         Ok(self.act(|memory| memory.admit(group, message, now)))
     }
 
@@ -267,8 +289,8 @@ impl Inspect for MemoryStorage {
     async fn messages(
         &self,
         filter: MessageFilter,
-        page: Page<MessageId>,
-    ) -> Result<Paged<MessageRecord, MessageId>> {
+        page: PageRequest<MessageId>,
+    ) -> Result<PageResult<MessageRecord, MessageId>> {
         Ok(self.act(|memory| memory.page_of_messages(&filter, page)))
     }
 
@@ -279,8 +301,8 @@ impl Inspect for MemoryStorage {
     async fn executions(
         &self,
         filter: ExecutionFilter,
-        page: Page<ExecutionId>,
-    ) -> Result<Paged<Execution, ExecutionId>> {
+        page: PageRequest<ExecutionId>,
+    ) -> Result<PageResult<Execution, ExecutionId>> {
         Ok(self.act(|memory| memory.history.page(&filter, page)))
     }
 
@@ -296,7 +318,7 @@ impl Inspect for MemoryStorage {
         Ok(self.act(|memory| memory.counts(now)))
     }
 
-    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
+    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<MessageState, u64>> {
         Ok(self.act(|memory| memory.batch(batch)))
     }
 

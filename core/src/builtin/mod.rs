@@ -13,5 +13,5 @@ pub use memory_storage::{
     DOCUMENTS_MAX_DEFAULT, HISTORY_MAX_DEFAULT, MESSAGES_MAX_DEFAULT, MemoryStorage,
 };
 pub use stored_transport::{
-    GROUP_DEFAULT, LEASE_LENGTH_DEFAULT, StoredTransport, memory_transport,
+    GROUP_DEFAULT, LEASE_DURATION_DEFAULT, StoredTransport, memory_transport,
 };

@@ -19,8 +19,8 @@ use self::groups::Groups;
 use super::MemoryStorage;
 use crate::clock::{self, Clock};
 use crate::error::{Error, Result};
-use crate::model::{Key, Message, MessageId, NAME_LENGTH_MAX, ProcessId, Queue, Topic, mix};
-use crate::storage::{Enqueued, Entry, Storage};
+use crate::model::{Key, Message, MessageId, NAME_LEN_MAX, ProcessId, Queue, Topic, mix};
+use crate::storage::{EnqueueResult, Entry, Storage};
 use crate::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
@@ -29,7 +29,7 @@ use crate::transport::{
 /// The group that gets what is published before anybody has subscribed.
 pub const GROUP_DEFAULT: &str = "default";
 /// How long a delivery may go without its lease being extended, unless said otherwise.
-pub const LEASE_LENGTH_DEFAULT: Duration = Duration::from_mins(5);
+pub const LEASE_DURATION_DEFAULT: Duration = Duration::from_mins(5);
 
 /// Carries messages through a storage.
 ///
@@ -53,13 +53,13 @@ struct Shared {
     storage: Arc<dyn Storage>,
     clock: Arc<dyn Clock>,
     owner: ProcessId,
-    lease_length: Duration,
+    lease_duration: Duration,
 }
 
 /// A transport over a memory storage of its own.
 pub fn memory_transport(clock: Arc<dyn Clock>, owner: ProcessId) -> StoredTransport {
     let storage = Arc::new(MemoryStorage::new(Arc::clone(&clock)));
-    StoredTransport::new(storage, clock, owner, LEASE_LENGTH_DEFAULT)
+    StoredTransport::new(storage, clock, owner, LEASE_DURATION_DEFAULT)
 }
 
 impl StoredTransport {
@@ -72,9 +72,9 @@ impl StoredTransport {
         storage: Arc<dyn Storage>,
         clock: Arc<dyn Clock>,
         owner: ProcessId,
-        lease_length: Duration,
+        lease_duration: Duration,
     ) -> Self {
-        let shared = Shared { storage, clock, owner, lease_length };
+        let shared = Shared { storage, clock, owner, lease_duration };
         Self { shared, durable: false, groups: Groups::default() }
     }
 
@@ -153,7 +153,7 @@ impl Transport for StoredTransport {
             .iter()
             .zip(answers)
             .filter(|(copy, answer)| {
-                copy.relayed && *answer == Enqueued::Duplicate(copy.message.id)
+                copy.relayed && *answer == EnqueueResult::Duplicate(copy.message.id)
             })
             .map(|(copy, _)| copy.derived().entry())
             .collect();
@@ -220,10 +220,10 @@ fn derived_id(id: MessageId, group: &str) -> MessageId {
 
 /// A group's name ends the name of its line, so it must not hold what separates the two.
 fn check_group(group: &str) -> Result<()> {
-    let fits = !group.is_empty() && group.chars().count() <= NAME_LENGTH_MAX;
+    let fits = !group.is_empty() && group.chars().count() <= NAME_LEN_MAX;
     if !fits || group.chars().any(|c| c.is_control() || c == '/') {
         return Err(Error::invalid(format!(
-            "the group {group:?} must have 1 to {NAME_LENGTH_MAX} printable characters and no '/'"
+            "the group {group:?} must have 1 to {NAME_LEN_MAX} printable characters and no '/'"
         )));
     }
     Ok(())

@@ -4,7 +4,7 @@ use ::chrono::{FixedOffset, NaiveDate};
 use proptest::prelude::*;
 
 use super::*;
-use crate::testing::{Rehearsal, START};
+use crate::testing::{START, TestHarness};
 
 proptest! {
     #[test]
@@ -54,7 +54,7 @@ fn what_does_not_fit_is_refused_or_cut() {
 #[tokio::test]
 async fn messages_and_one_time_jobs_are_due_when_they_say() {
     let rehearsal =
-        Rehearsal::start(|builder| builder.handler("tell", async |_: String| {})).await.unwrap();
+        TestHarness::start(|builder| builder.handler("tell", async |_: String| {})).await.unwrap();
     let publisher = rehearsal.publisher();
     let in_an_hour = date_time(START) + TimeDelta::hours(1);
     publisher.publish("tell", "at").at_chrono(in_an_hour).await.unwrap();

@@ -9,6 +9,7 @@ mod health;
 mod moving;
 mod status;
 mod sweeping;
+mod unhandled;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,25 +17,27 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub use backfill::{Backfill, BackfillOrder, Backfilled, OCCURRENCES_MAX, Which};
-pub use declaring::Reconciled;
-pub use sweeping::{Counted, SWEEP_MAX, Swept};
+pub use backfill::{Backfill, BackfillOrder, BackfillResult, BackfillSelection, OCCURRENCES_MAX};
+pub use declaring::DeclaredJobs;
+pub use sweeping::{BulkResult, MatchCount, SWEEP_MAX};
 
 use crate::clock::{subtract, whole_microseconds};
 use crate::compression::opened;
 use crate::engine::{Process, occurrence_message, resume};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::inspect::{Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
+use crate::inspect::{Counts, ExecutionFilter, JobFilter, MessageFilter, PageRequest, PageResult};
 use crate::model::{
-    Assignment, BatchId, Body, Execution, ExecutionId, JobName, JobRecord, Message, MessageId,
-    MessageRecord, Source, State, Steer,
+    Assignment, BatchId, Body, Execution, ExecutionId, JobCommand, JobName, JobRecord, Message,
+    MessageId, MessageRecord, MessageState, Source,
 };
-use crate::policy::{Overlap, Planned, admit};
-use crate::storage::{Command, Commanded, Fired, Firing, Prune, Pruned, Steered};
+use crate::policy::{Overlap, PlannedOccurrence, admit};
+use crate::storage::{
+    Command, CommandResult, FireResult, Firing, JobCommandResult, Prune, PruneResult,
+};
 
-/// How long a storage may take to answer a question about how things are.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a storage may take to say how all jobs are.
+const TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a change is tried again when others write at the same time.
 const TRIES_MAX: usize = 10;
 
@@ -68,7 +71,7 @@ pub struct Trigger {
 
 /// What triggering a job came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Triggered {
+pub enum TriggerResult {
     /// It runs as this message.
     Started(MessageId),
     /// It runs as this message, although the job is paused: its schedule still fires nothing.
@@ -77,7 +80,7 @@ pub enum Triggered {
     Overlapping(u32),
 }
 
-impl Triggered {
+impl TriggerResult {
     /// The message it runs as; none when it does not run.
     pub fn message(self) -> Option<MessageId> {
         match self {
@@ -109,8 +112,8 @@ impl Admin {
     pub async fn history(
         &self,
         job: impl AsRef<str>,
-        page: Page<ExecutionId>,
-    ) -> Result<Paged<Execution, ExecutionId>> {
+        page: PageRequest<ExecutionId>,
+    ) -> Result<PageResult<Execution, ExecutionId>> {
         let filter =
             ExecutionFilter { job: Some(JobName::new(job)?), ..ExecutionFilter::default() };
         self.process.inspect.executions(filter, page).await
@@ -120,8 +123,8 @@ impl Admin {
     pub async fn executions(
         &self,
         filter: ExecutionFilter,
-        page: Page<ExecutionId>,
-    ) -> Result<Paged<Execution, ExecutionId>> {
+        page: PageRequest<ExecutionId>,
+    ) -> Result<PageResult<Execution, ExecutionId>> {
         self.process.inspect.executions(filter, page).await
     }
 
@@ -129,8 +132,8 @@ impl Admin {
     pub async fn messages(
         &self,
         filter: MessageFilter,
-        page: Page<MessageId>,
-    ) -> Result<Paged<MessageRecord, MessageId>> {
+        page: PageRequest<MessageId>,
+    ) -> Result<PageResult<MessageRecord, MessageId>> {
         let mut paged = self.process.inspect.messages(filter, page).await?;
         let payload_max = self.process.options.payload_max;
         paged.rows = paged.rows.into_iter().map(|row| opened(row, payload_max)).collect();
@@ -146,10 +149,13 @@ impl Admin {
     /// Messages that were given up, newest first.
     pub async fn dead_letters(
         &self,
-        page: Page<MessageId>,
-    ) -> Result<Paged<MessageRecord, MessageId>> {
-        self.messages(MessageFilter { states: vec![State::Dead], ..MessageFilter::default() }, page)
-            .await
+        page: PageRequest<MessageId>,
+    ) -> Result<PageResult<MessageRecord, MessageId>> {
+        self.messages(
+            MessageFilter { states: vec![MessageState::Dead], ..MessageFilter::default() },
+            page,
+        )
+        .await
     }
 
     /// How many messages wait, run and failed. Reading changes nothing.
@@ -164,12 +170,20 @@ impl Admin {
 
     /// Runs a job now, also a paused one, and says when it is paused. Its schedule is left alone; its
     /// overlap policy is respected unless told otherwise.
-    pub async fn trigger(&self, job: impl AsRef<str>, ignore_overlap: bool) -> Result<Triggered> {
+    pub async fn trigger(
+        &self,
+        job: impl AsRef<str>,
+        ignore_overlap: bool,
+    ) -> Result<TriggerResult> {
         self.trigger_with(job, Trigger { ignore_overlap, ..Trigger::default() }).await
     }
 
     /// The same, with a body of its own.
-    pub async fn trigger_with(&self, job: impl AsRef<str>, trigger: Trigger) -> Result<Triggered> {
+    pub async fn trigger_with(
+        &self,
+        job: impl AsRef<str>,
+        trigger: Trigger,
+    ) -> Result<TriggerResult> {
         let (name, ignore_overlap) = (job.as_ref(), trigger.ignore_overlap);
         if let Some(body) = &trigger.body {
             body.check(self.process.options.payload_max)?;
@@ -178,10 +192,13 @@ impl Admin {
         for _ in 0..TRIES_MAX {
             let record = self.job(name).await?;
             let now = self.process.now();
-            let admission =
-                admit(record.job.overlap, alive, vec![Planned { nominal: now, misfire: None }]);
+            let admission = admit(
+                record.job.overlap,
+                alive,
+                vec![PlannedOccurrence { nominal: now, misfire: None }],
+            );
             if admission.fire.is_empty() && !ignore_overlap {
-                return Ok(Triggered::Overlapping(alive));
+                return Ok(TriggerResult::Overlapping(alive));
             }
             let nominal = whole_microseconds(now);
             let made = occurrence_message(&self.process, &record.job, nominal, None, now);
@@ -203,9 +220,11 @@ impl Admin {
                 after: Box::new(JobRecord { version: record.version + 1, ..record }),
             };
             match self.process.storage.fire(vec![firing], now).await?.first() {
-                Some(Fired::Fired) if is_paused => return Ok(Triggered::StartedWhilePaused(id)),
-                Some(Fired::Fired) => return Ok(Triggered::Started(id)),
-                Some(Fired::Overlapping(count)) => alive = *count,
+                Some(FireResult::Fired) if is_paused => {
+                    return Ok(TriggerResult::StartedWhilePaused(id));
+                }
+                Some(FireResult::Fired) => return Ok(TriggerResult::Started(id)),
+                Some(FireResult::Overlapping(count)) => alive = *count,
                 _ => {}
             }
         }
@@ -215,7 +234,7 @@ impl Admin {
     /// Stops a job from firing; what runs goes on.
     pub async fn pause(&self, job: impl AsRef<str>, request: PauseRequest) -> Result<JobRecord> {
         let PauseRequest { by, reason, until } = request;
-        self.steer(job.as_ref(), Steer::Pause { by, reason, until }, "paused").await
+        self.steer(job.as_ref(), JobCommand::Pause { by, reason, until }, "paused").await
     }
 
     /// Lets a job fire again, from the next occurrence on; what was due meanwhile is not made up for.
@@ -230,7 +249,7 @@ impl Admin {
             // A firing and not only a change, because it also records what the pause has skipped.
             let decision = resume(&self.process, &record, now);
             let answers = self.process.storage.fire(vec![decision.firing.clone()], now).await?;
-            if answers.first() == Some(&Fired::Fired) {
+            if answers.first() == Some(&FireResult::Fired) {
                 decision.tell(&self.process);
                 self.process
                     .events
@@ -241,7 +260,12 @@ impl Admin {
         Err(busy(name))
     }
 
-    async fn steer(&self, name: &str, steer: Steer, change: &'static str) -> Result<JobRecord> {
+    async fn steer(
+        &self,
+        name: &str,
+        steer: JobCommand,
+        change: &'static str,
+    ) -> Result<JobRecord> {
         self.change(name, change, |_, _| Ok(steer.clone())).await
     }
 
@@ -250,7 +274,7 @@ impl Admin {
         &self,
         name: &str,
         change: &'static str,
-        decide: impl Fn(&JobRecord, Timestamp) -> Result<Steer>,
+        decide: impl Fn(&JobRecord, Timestamp) -> Result<JobCommand>,
     ) -> Result<JobRecord> {
         let changed = self.change_if(name, change, |_| true, decide).await?;
         changed.ok_or_else(|| busy(name))
@@ -263,7 +287,7 @@ impl Admin {
         name: &str,
         change: &'static str,
         is_right: impl Fn(&JobRecord) -> bool,
-        decide: impl Fn(&JobRecord, Timestamp) -> Result<Steer>,
+        decide: impl Fn(&JobRecord, Timestamp) -> Result<JobCommand>,
     ) -> Result<Option<JobRecord>> {
         for _ in 0..TRIES_MAX {
             let record = self.job(name).await?;
@@ -272,15 +296,20 @@ impl Admin {
             }
             let now = self.process.now();
             let steer = decide(&record, now)?;
-            match self.process.storage.steer(&record.job.name, steer, record.version, now).await? {
-                Steered::Applied(record) => {
+            match self
+                .process
+                .storage
+                .command_job(&record.job.name, steer, record.version, now)
+                .await?
+            {
+                JobCommandResult::Applied(record) => {
                     self.process
                         .events
                         .emit(Event::JobSteered { job: record.job.name.clone(), change });
                     return Ok(Some(*record));
                 }
-                Steered::Raced => {}
-                Steered::Unknown => {
+                JobCommandResult::Raced => {}
+                JobCommandResult::Unknown => {
                     return Err(Error::not_found(format!("there is no job {name:?}")));
                 }
             }
@@ -310,35 +339,35 @@ impl Admin {
             }
             let (job, now) = (&record.job.name, self.process.now());
             match self.process.storage.remove_job(job, record.version, now).await? {
-                Steered::Applied(record) => {
+                JobCommandResult::Applied(record) => {
                     let (job, change) = (record.job.name.clone(), "deleted");
                     self.process.events.emit(Event::JobSteered { job, change });
                     return Ok(Some(*record));
                 }
-                Steered::Raced | Steered::Unknown => {}
+                JobCommandResult::Raced | JobCommandResult::Unknown => {}
             }
         }
         Err(busy(name))
     }
 
     /// What became of a batch: how many of its messages are in each state.
-    pub async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
+    pub async fn batch(&self, batch: BatchId) -> Result<BTreeMap<MessageState, u64>> {
         self.process.inspect.batch(batch).await
     }
 
     /// Stops a message: a pending one at once, a running one by asking its handler.
-    pub async fn cancel(&self, id: MessageId) -> Result<Commanded> {
+    pub async fn cancel(&self, id: MessageId) -> Result<CommandResult> {
         self.command(Command::Cancel(id), id, "cancel").await
     }
 
     /// Sends a finished message again, at once; its attempts start anew.
-    pub async fn redrive(&self, id: MessageId) -> Result<Commanded> {
+    pub async fn redrive(&self, id: MessageId) -> Result<CommandResult> {
         let due_at = self.process.now();
         self.command(Command::Redrive { id, due_at }, id, "redrive").await
     }
 
     /// Makes a pending message due at another instant.
-    pub async fn reschedule(&self, id: MessageId, due_at: Timestamp) -> Result<Commanded> {
+    pub async fn reschedule(&self, id: MessageId, due_at: Timestamp) -> Result<CommandResult> {
         self.command(Command::Reschedule { id, due_at }, id, "reschedule").await
     }
 
@@ -346,7 +375,7 @@ impl Admin {
     ///
     /// What waits in a line of the engine's own, for a transport or for a group, belongs there: of that only
     /// the priority can be changed.
-    pub async fn reassign(&self, id: MessageId, to: Assignment) -> Result<Commanded> {
+    pub async fn reassign(&self, id: MessageId, to: Assignment) -> Result<CommandResult> {
         if to.is_empty() {
             return Err(Error::invalid("nothing says what to change; give a queue or a priority"));
         }
@@ -364,7 +393,7 @@ impl Admin {
     }
 
     /// Removes a message that is not running, without a trace.
-    pub async fn delete(&self, id: MessageId) -> Result<Commanded> {
+    pub async fn delete(&self, id: MessageId) -> Result<CommandResult> {
         self.command(Command::Delete(id), id, "delete").await
     }
 
@@ -373,9 +402,9 @@ impl Admin {
         command: Command,
         id: MessageId,
         name: &'static str,
-    ) -> Result<Commanded> {
+    ) -> Result<CommandResult> {
         let answer = self.process.storage.command(command, self.process.now()).await?;
-        if matches!(answer, Commanded::Applied(_) | Commanded::Requested) {
+        if matches!(answer, CommandResult::Applied(_) | CommandResult::Requested) {
             self.process.events.emit(Event::MessageCommanded { message: id, command: name });
         }
         Ok(answer)
@@ -383,7 +412,12 @@ impl Admin {
 
     /// Deletes finished messages and executions that ended longer ago than this, at most `limit` of
     /// each. Dead letters stay unless asked for.
-    pub async fn purge(&self, older_than: Duration, limit: usize, dead: bool) -> Result<Pruned> {
+    pub async fn purge(
+        &self,
+        older_than: Duration,
+        limit: usize,
+        dead: bool,
+    ) -> Result<PruneResult> {
         let now = self.process.now();
         self.process
             .storage

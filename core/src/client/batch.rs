@@ -5,7 +5,7 @@ use std::future::IntoFuture;
 use futures_util::future::BoxFuture;
 
 use super::via::Via;
-use super::{Publish, Published, Publisher};
+use super::{Publish, PublishResult, Publisher};
 use crate::error::{Error, Result};
 use crate::model::BatchId;
 
@@ -31,13 +31,13 @@ pub struct Batch {
 
 /// A batch that was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Batched {
+pub struct BatchResult {
     /// Its identity.
     pub id: BatchId,
     /// Its messages, in the order they were given.
-    pub members: Vec<Published>,
+    pub members: Vec<PublishResult>,
     /// What is sent when the last of them has ended.
-    pub then: Vec<Published>,
+    pub then: Vec<PublishResult>,
 }
 
 impl Publisher {
@@ -55,7 +55,7 @@ impl Batch {
         self
     }
 
-    async fn store(self) -> Result<Batched> {
+    async fn store(self) -> Result<BatchResult> {
         let count = self.members.len();
         if count == 0 || count > BATCH_MEMBERS_MAX {
             return Err(Error::invalid(format!(
@@ -67,18 +67,18 @@ impl Batch {
         let members = self
             .members
             .into_iter()
-            .map(|member| stored(member).edit(|draft| draft.ties.batch = Some(id)));
+            .map(|member| stored(member).edit(|draft| draft.relations.batch = Some(id)));
         let then = self
             .then
             .into_iter()
-            .map(|next| stored(next).edit(|draft| draft.ties.waits_for = Some(id)));
+            .map(|next| stored(next).edit(|draft| draft.relations.waits_for = Some(id)));
         let mut entries = Vec::new();
         for publish in members.chain(then) {
             entries.push(publish.prepare().await?);
         }
         let mut members = self.publisher.enqueue(entries).await?;
         let then = members.split_off(count);
-        Ok(Batched { id, members, then })
+        Ok(BatchResult { id, members, then })
     }
 }
 
@@ -96,7 +96,7 @@ fn stored(publish: Publish) -> Publish {
 }
 
 impl IntoFuture for Batch {
-    type Output = Result<Batched>;
+    type Output = Result<BatchResult>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {

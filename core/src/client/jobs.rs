@@ -7,16 +7,17 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::job_options::Limits;
-use super::{Once, Publisher};
+use super::{Once, PlannedJobs, Publisher, planned};
 use crate::engine::Process;
 use crate::error::{Error, Result};
+use crate::inspect::{PageRequest, PageResult};
 use crate::model::{
-    Body, IntoTopic, Job, JobName, Key, Limit, Occurrence, OnTimeout, Priority, Queue, Rate,
-    Source, Terms, Topic,
+    Body, HandlerOptions, IntoTopic, Job, JobName, Key, Limit, MessageId, MessageRecord,
+    Occurrence, OnTimeout, Priority, Queue, Rate, Source, Topic, WhenInterrupted,
 };
 use crate::policy::{Misfire, Overlap, Retry};
 use crate::schedule::{Calendar, Cron, Schedule, Spread, Zone};
-use crate::storage::{Command, Commanded};
+use crate::storage::{Command, CommandResult};
 
 /// A job on its way into the builder. Mistakes are kept and reported by
 /// [`Builder::build`](crate::Builder::build), with the name of the job.
@@ -29,7 +30,7 @@ pub struct JobBuilder {
     follows_last_run: bool,
     when: When,
     job: Result<Job>,
-    terms: Terms,
+    handler_options: HandlerOptions,
     pub(super) limits: Limits,
     pub(super) must_report: bool,
     pub(super) place: Option<&'static str>,
@@ -77,7 +78,7 @@ impl JobBuilder {
             follows_last_run: false,
             when,
             job,
-            terms: Terms::default(),
+            handler_options: HandlerOptions::default(),
             limits: Limits::default(),
             must_report: false,
             place: None,
@@ -140,20 +141,27 @@ impl JobBuilder {
 
     /// How often a failed run is tried again, and when. Without it as its handler says, else not at all.
     pub fn retry(mut self, retry: Retry) -> Self {
-        self.terms.retry = Some(retry);
+        self.handler_options.retry = Some(retry);
         self
     }
 
     /// How long a run may take; without it as its handler says. Zero takes the handler's limit away, so that
     /// the default of the process applies.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.terms.timeout = Some(timeout);
+        self.handler_options.timeout = Some(timeout);
         self
     }
 
     /// What a run that took too long leads to.
     pub fn on_timeout(mut self, on_timeout: OnTimeout) -> Self {
-        self.terms.on_timeout = Some(on_timeout);
+        self.handler_options.on_timeout = Some(on_timeout);
+        self
+    }
+
+    /// Whether a run that a crash or a shutdown has cut off is run again; without it as its handler says, else
+    /// it is.
+    pub fn when_interrupted(mut self, when_interrupted: WhenInterrupted) -> Self {
+        self.handler_options.when_interrupted = Some(when_interrupted);
         self
     }
 
@@ -195,14 +203,14 @@ impl JobBuilder {
 
     /// How long an external lock is asked for, where the builder has one. The usual length is 5 minutes,
     /// and it is extended while the job runs.
-    pub fn lock_length(mut self, length: Duration) -> Self {
-        self.terms.lock_length = Some(length);
+    pub fn lock_duration(mut self, length: Duration) -> Self {
+        self.handler_options.lock_duration = Some(length);
         self
     }
 
     /// Not begun any more when it is later than this after its time: then it is skipped.
     pub fn expires_after(mut self, late: Duration) -> Self {
-        self.terms.expires_after = Some(late);
+        self.handler_options.expires_after = Some(late);
         self
     }
 
@@ -258,7 +266,7 @@ impl JobBuilder {
             Error::invalid(format!("{field}: {error}"))
         };
         let mut job = self.job?;
-        self.terms.check().map_err(|error| refuse("retry", &error))?;
+        self.handler_options.check().map_err(|error| refuse("retry", &error))?;
         if self.zone.is_some() && !matches!(self.when, When::Cron(_)) {
             return Err(refuse("zone", &"only a cron expression is read in a zone; leave it out"));
         }
@@ -284,7 +292,7 @@ impl JobBuilder {
             When::Schedule(schedule) => *schedule,
         };
         job.schedule = self.limits.apply(schedule, calendars)?;
-        job.terms = Arc::new(self.terms);
+        job.handler_options = Arc::new(self.handler_options);
         Ok(job)
     }
 }
@@ -310,8 +318,8 @@ impl Jobs {
         let publish = match JobName::new(name) {
             Ok(job) => publish.edit(|draft| {
                 draft.source = Source::Deferred;
-                if let Some(definition) = self.process.term_layers.deferred.get(&job) {
-                    draft.terms = definition.terms().clone();
+                if let Some(definition) = self.process.option_layers.deferred.get(&job) {
+                    draft.handler_options = definition.handler_options().clone();
                     let (queue, priority) = definition.place();
                     draft.queue = queue.unwrap_or_default();
                     draft.priority = priority.unwrap_or_default();
@@ -328,12 +336,27 @@ impl Jobs {
         Once::new(publish)
     }
 
+    /// The one-time jobs of a name that wait or run, to list, pause, resume or trigger them; all of the name
+    /// unless [`PlannedJobs::key`] narrows it. A recurring job of the same name is left alone.
+    pub fn planned(&self, name: impl AsRef<str>) -> PlannedJobs {
+        PlannedJobs::new(self.process.clone(), name.as_ref().to_owned())
+    }
+
+    /// Returns the one-time jobs of every name that wait or run, newest first. [`Jobs::planned`] lists those of one
+    /// name.
+    pub async fn list_planned(
+        &self,
+        page: PageRequest<MessageId>,
+    ) -> Result<PageResult<MessageRecord, MessageId>> {
+        planned::list(&self.process, planned::of_every_name(), page).await
+    }
+
     /// Cancels every pending one-time job of a name that is about a key and returns how many. Running ones,
     /// and published messages of the same topic and key, are left alone; none at all is no mistake.
     pub async fn cancel(&self, name: impl AsRef<str>, key: impl AsRef<str>) -> Result<u64> {
         let command = Command::CancelKey { topic: Topic::new(name)?, key: Key::new(key)? };
         match self.process.storage.command(command, self.process.now()).await? {
-            Commanded::Applied(count) => Ok(count),
+            CommandResult::Applied(count) => Ok(count),
             _ => Ok(0),
         }
     }

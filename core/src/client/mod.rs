@@ -2,40 +2,42 @@
 
 mod admin;
 mod batch;
-mod end;
+mod dispatch;
+mod http_workers;
 mod job_options;
 mod jobs;
-mod leave;
+mod middleware_chain;
 mod once;
 mod one_time_job;
 mod outbound;
+mod planned;
 mod publish;
 mod publisher;
 mod queues;
-mod remote;
+mod relations;
 mod request;
 mod requests;
 mod subscriptions;
-mod ties;
 mod via;
 
 pub use admin::{
-    Admin, Backfill, BackfillOrder, Backfilled, Counted, OCCURRENCES_MAX, PauseRequest, Reconciled,
-    SWEEP_MAX, Swept, Trigger, Triggered, Which,
+    Admin, Backfill, BackfillOrder, BackfillResult, BackfillSelection, BulkResult, DeclaredJobs,
+    MatchCount, OCCURRENCES_MAX, PauseRequest, SWEEP_MAX, Trigger, TriggerResult,
 };
-pub use batch::{BATCH_MEMBERS_MAX, Batch, Batched};
+pub use batch::{BATCH_MEMBERS_MAX, Batch, BatchResult};
+pub use http_workers::{
+    AssignedMessage, AttemptTicket, HTTP_WORKER_BATCH_MAX, HTTP_WORKER_LEASE_MAX,
+    HTTP_WORKER_TOPICS_MAX, HTTP_WORKER_WAIT_MAX, HttpWorkerClaim, HttpWorkerReport, HttpWorkers,
+};
 pub use job_options::Exclusion;
 pub use jobs::{JobBuilder, Jobs};
 pub use once::Once;
 pub use one_time_job::OneTimeJob;
 pub use outbound::Sending;
 pub(crate) use outbound::{Outbound, Sends};
-pub use publish::{Publish, Published};
+pub use planned::{PlannedChange, PlannedJobs};
+pub use publish::{Publish, PublishResult};
 pub use publisher::Publisher;
 pub use queues::{QueueStatus, Queues};
-pub use remote::{
-    Ask, Assigned, REMOTE_BATCH_MAX, REMOTE_LEASE_MAX, REMOTE_TOPICS_MAX, REMOTE_WAIT_MAX, Remote,
-    Report, Ticket,
-};
 pub use request::{REPLY_TIMEOUT_DEFAULT, Reply, Request};
 pub use subscriptions::Subscriptions;

@@ -9,10 +9,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::publish::Draft;
-use super::ties::about;
-use super::{Publish, Published};
+use super::relations::about;
+use super::{Publish, PublishResult};
 use crate::error::{Error, Result};
-use crate::model::{Body, MessageId, Terms};
+use crate::model::{Body, HandlerOptions, MessageId, WhenInterrupted};
 use crate::outbox::Outbox;
 use crate::policy::Retry;
 use crate::storage::Entry;
@@ -84,9 +84,14 @@ impl Once {
         self.publishing(|publish| publish.timeout(timeout))
     }
 
-    /// More terms; see [`Publish::terms`].
-    pub fn terms(self, terms: Terms) -> Self {
-        self.publishing(|publish| publish.terms(terms))
+    /// Whether it is run again when a crash or a shutdown has cut it off; see [`Publish::when_interrupted`].
+    pub fn when_interrupted(self, when_interrupted: WhenInterrupted) -> Self {
+        self.publishing(|publish| publish.when_interrupted(when_interrupted))
+    }
+
+    /// More terms; see [`Publish::handler_options`].
+    pub fn handler_options(self, handler_options: HandlerOptions) -> Self {
+        self.publishing(|publish| publish.handler_options(handler_options))
     }
 
     /// Not begun any more when it is later than this after its time; see [`Publish::expires_after`].
@@ -142,7 +147,7 @@ impl Once {
 
 impl Once {
     /// Stores it inside the caller's own transaction; see [`Publish::in_tx`].
-    pub async fn in_tx<O: Outbox>(self, outbox: &mut O) -> Result<Published> {
+    pub async fn in_tx<O: Outbox>(self, outbox: &mut O) -> Result<PublishResult> {
         alone(self.publish.in_tx(outbox).await?)
     }
 
@@ -153,7 +158,7 @@ impl Once {
 }
 
 /// A second one about the same is a conflict.
-fn alone(published: Published) -> Result<Published> {
+fn alone(published: PublishResult) -> Result<PublishResult> {
     match published.duplicate_of {
         None => Ok(published),
         Some(alive) => Err(Error::conflict(
@@ -164,7 +169,7 @@ fn alone(published: Published) -> Result<Published> {
 }
 
 impl IntoFuture for Once {
-    type Output = Result<Published>;
+    type Output = Result<PublishResult>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::model::{JobName, Priority, Queue, Terms};
+use crate::model::{HandlerOptions, JobName, Priority, Queue};
 use crate::policy::Retry;
 
 /// The definition of the one-time jobs of a name, given to
@@ -14,7 +14,7 @@ use crate::policy::Retry;
 #[must_use = "a definition does nothing until it is given to the builder"]
 pub struct OneTimeJob {
     name: String,
-    terms: Terms,
+    handler_options: HandlerOptions,
     queue: Option<Result<Queue, String>>,
     priority: Option<Result<Priority, String>>,
 }
@@ -22,7 +22,12 @@ pub struct OneTimeJob {
 impl OneTimeJob {
     /// Creates a definition for the one-time jobs of a name.
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), terms: Terms::default(), queue: None, priority: None }
+        Self {
+            name: name.into(),
+            handler_options: HandlerOptions::default(),
+            queue: None,
+            priority: None,
+        }
     }
 
     /// Sets how often a failed run is tried again; the waits are in proportion to how far ahead it was
@@ -33,19 +38,19 @@ impl OneTimeJob {
 
     /// Sets how often a failed run is tried again, and when.
     pub fn retry(mut self, retry: Retry) -> Self {
-        self.terms.retry = Some(retry);
+        self.handler_options.retry = Some(retry);
         self
     }
 
     /// Sets how long a run may take.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.terms.timeout = Some(timeout);
+        self.handler_options.timeout = Some(timeout);
         self
     }
 
     /// Sets more terms; those given before stay unless they are set again.
-    pub fn with_terms(mut self, terms: &Terms) -> Self {
-        self.terms = self.terms.overlaid(terms);
+    pub fn with_terms(mut self, handler_options: &HandlerOptions) -> Self {
+        self.handler_options = self.handler_options.overlaid(handler_options);
         self
     }
 
@@ -61,8 +66,8 @@ impl OneTimeJob {
         self
     }
 
-    pub(crate) fn terms(&self) -> &Terms {
-        &self.terms
+    pub(crate) fn handler_options(&self) -> &HandlerOptions {
+        &self.handler_options
     }
 
     pub(super) fn place(&self) -> (Option<Queue>, Option<Priority>) {
@@ -78,7 +83,7 @@ impl OneTimeJob {
             Error::invalid(format!("the one-time job {name:?} cannot be defined: {field}: {error}"))
         };
         let name = JobName::new(&self.name).map_err(|error| refuse("name", &error))?;
-        self.terms.check().map_err(|error| refuse("retry", &error))?;
+        self.handler_options.check().map_err(|error| refuse("retry", &error))?;
         if let Some(Err(error)) = &self.queue {
             return Err(refuse("queue", error));
         }

@@ -13,11 +13,12 @@ use super::{Publisher, Sending};
 use crate::clock::{add, subtract};
 use crate::error::{Error, Result};
 use crate::model::{
-    Body, Headers, Key, MessageId, Occurrence, Priority, Queue, Source, Terms, Ties, Topic,
+    Body, HandlerOptions, Headers, Key, MessageId, Occurrence, Priority, Queue, Relations, Source,
+    Topic, WhenInterrupted,
 };
 use crate::outbox::Outbox;
 use crate::policy::Retry;
-use crate::storage::{Enqueued, Entry};
+use crate::storage::{EnqueueResult, Entry};
 
 /// A message that is sent when it is awaited.
 #[must_use = "a message is sent when it is awaited"]
@@ -28,17 +29,17 @@ pub struct Publish {
 
 /// What became of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Published {
+pub struct PublishResult {
     /// Its identity.
     pub id: MessageId,
     /// The message that is alive under the same deduplication key, when this one was not stored.
     pub duplicate_of: Option<MessageId>,
 }
 
-impl Published {
-    pub(super) fn new(id: MessageId, answer: Enqueued) -> Self {
+impl PublishResult {
+    pub(super) fn new(id: MessageId, answer: EnqueueResult) -> Self {
         let duplicate_of = match answer {
-            Enqueued::Duplicate(alive) if alive != id => Some(alive),
+            EnqueueResult::Duplicate(alive) if alive != id => Some(alive),
             _ => None,
         };
         Self { id, duplicate_of }
@@ -62,8 +63,8 @@ pub(super) struct Draft {
     pub(super) headers: Headers,
     pub(super) correlation: Option<Arc<str>>,
     pub(super) occurrence: Option<Occurrence>,
-    pub(super) terms: Terms,
-    pub(super) ties: Ties,
+    pub(super) handler_options: HandlerOptions,
+    pub(super) relations: Relations,
     pub(super) via: Via,
     pub(super) group: Option<String>,
     pub(super) sending: Option<Sending>,
@@ -87,12 +88,17 @@ impl Draft {
             headers: Headers::new(),
             correlation: None,
             occurrence: None,
-            terms: Terms::default(),
-            ties: Ties::default(),
+            handler_options: HandlerOptions::default(),
+            relations: Relations::default(),
             via: Via::Routed,
             group: None,
             sending: None,
         }
+    }
+
+    /// Whether it is meant for later, so that the time at which it is sent matters.
+    pub(super) fn is_delayed(&self) -> bool {
+        !matches!(self.due, Due::Now | Due::After(Duration::ZERO))
     }
 }
 
@@ -227,19 +233,26 @@ impl Publish {
 
     /// What it says itself about its attempts. Each field that is set wins over the handler's; the others,
     /// and those set on it before, stay.
-    pub fn terms(self, terms: Terms) -> Self {
-        self.edit(|draft| draft.terms = draft.terms.overlaid(&terms))
+    pub fn handler_options(self, handler_options: HandlerOptions) -> Self {
+        self.edit(|draft| draft.handler_options = draft.handler_options.overlaid(&handler_options))
     }
 
     /// How often it is tried again, and when; wins over its handler's retries.
     pub fn retry(self, retry: Retry) -> Self {
-        self.edit(|draft| draft.terms.retry = Some(retry))
+        self.edit(|draft| draft.handler_options.retry = Some(retry))
     }
 
     /// How long an attempt may take; wins over its handler's timeout. Zero takes that one away, so that the
     /// default of the process applies.
     pub fn timeout(self, timeout: Duration) -> Self {
-        self.edit(|draft| draft.terms.timeout = Some(timeout))
+        self.edit(|draft| draft.handler_options.timeout = Some(timeout))
+    }
+
+    /// Whether it is handled again when a crash or a shutdown has cut off an attempt; wins over what its
+    /// handler says. What a broker delivers is delivered again after a crash, whatever is said here; see
+    /// [`Subscribe::at_most_once`](crate::Subscribe::at_most_once).
+    pub fn when_interrupted(self, when_interrupted: WhenInterrupted) -> Self {
+        self.edit(|draft| draft.handler_options.when_interrupted = Some(when_interrupted))
     }
 }
 
@@ -250,12 +263,12 @@ impl Publish {
     ///
     /// The outbox is made by the storage from the open transaction. Middleware has seen the message;
     /// no event tells of it, because nobody knows yet whether it will be.
-    pub async fn in_tx<O: Outbox>(self, outbox: &mut O) -> Result<Published> {
-        let now = self.publisher.now();
+    pub async fn in_tx<O: Outbox>(self, outbox: &mut O) -> Result<PublishResult> {
+        let publisher = self.publisher.clone();
         let entry = self.prepare().await?;
-        let id = entry.message.id;
+        let (id, now) = (entry.message.id, publisher.now());
         let answers = outbox.enqueue(vec![entry], now).await?;
-        Ok(Published::new(id, answers.first().copied().unwrap_or(Enqueued::Stored)))
+        Ok(PublishResult::new(id, answers.first().copied().unwrap_or(EnqueueResult::Stored)))
     }
 
     /// The message as it would be stored: checked, with identity and due time, and past the
@@ -266,7 +279,7 @@ impl Publish {
 }
 
 impl IntoFuture for Publish {
-    type Output = Result<Published>;
+    type Output = Result<PublishResult>;
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {

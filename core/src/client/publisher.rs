@@ -6,9 +6,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::end::{End, Kept};
-use super::leave::{Leaving, Way, entry, tell};
-use super::publish::{Draft, Publish, Published};
+use super::dispatch::{Leaving, Way, entry, tell};
+use super::middleware_chain::{End, Kept};
+use super::publish::{Draft, Publish, PublishResult};
 use super::via::Via;
 use crate::builtin::GROUP_DEFAULT;
 use crate::clock::{between, whole_microseconds};
@@ -17,9 +17,11 @@ use crate::engine::Process;
 use crate::error::{Error, Result};
 use crate::handler::{Context, States};
 use crate::middleware::NextPublish;
-use crate::model::{Body, IntoTopic, Message, MessageId, Occurrence, Queue, Ties, Trail};
+use crate::model::{
+    Body, Correlation, IntoTopic, Message, MessageId, Occurrence, Queue, Relations,
+};
 use crate::outbox::Outbox;
-use crate::policy::{Hold, Means, cannot_wait, hold};
+use crate::policy::{DelayOptions, HoldDecision, cannot_wait, hold};
 use crate::storage::Entry;
 use crate::transport::Delay;
 
@@ -48,6 +50,17 @@ impl Publisher {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.process.now()
+    }
+
+    /// Returns the instant that drafts count from. Before the first one that is delayed, the storage is asked
+    /// for its time: by a wrong clock of the machine a delay would end early, and a broker would be given a
+    /// wrong instant. A process that was started knows the time already.
+    async fn sent_at<'a>(&self, drafts: impl IntoIterator<Item = &'a Draft>) -> Timestamp {
+        let process = &self.process;
+        if process.holds && drafts.into_iter().any(Draft::is_delayed) {
+            process.clock.follow_first(&*process.storage).await;
+        }
+        process.now()
     }
 
     /// What the handlers of this process share.
@@ -118,8 +131,9 @@ impl Publisher {
     /// Sends many messages: those for the storage in one step, all or nothing, then one batch to each
     /// transport. Through middleware each goes by itself. After an error any part of what was bound for
     /// transports may have been sent.
-    pub async fn publish_all(&self, messages: Vec<Publish>) -> Result<Vec<Published>> {
-        let now = self.process.now();
+    pub async fn publish_all(&self, messages: Vec<Publish>) -> Result<Vec<PublishResult>> {
+        let drafts = messages.iter().filter_map(|publish| publish.draft.as_ref().ok());
+        let now = self.sent_at(drafts).await;
         if !self.process.middleware.is_empty() {
             // All are checked before the first one leaves.
             let mut ready = Vec::with_capacity(messages.len());
@@ -145,19 +159,23 @@ impl Publisher {
         &self,
         messages: Vec<Publish>,
         outbox: &mut O,
-    ) -> Result<Vec<Published>> {
-        let now = self.process.now();
+    ) -> Result<Vec<PublishResult>> {
         let mut entries = Vec::with_capacity(messages.len());
         for publish in messages {
             entries.push(publish.prepare().await?);
         }
+        let now = self.process.now();
         let ids: Vec<MessageId> = entries.iter().map(|entry| entry.message.id).collect();
         let answers = outbox.enqueue(entries, now).await?;
-        Ok(ids.into_iter().zip(answers).map(|(id, answer)| Published::new(id, answer)).collect())
+        Ok(ids
+            .into_iter()
+            .zip(answers)
+            .map(|(id, answer)| PublishResult::new(id, answer))
+            .collect())
     }
 
     /// Stores what was prepared, in one step, all or nothing.
-    pub(super) async fn enqueue(&self, entries: Vec<Entry>) -> Result<Vec<Published>> {
+    pub(super) async fn enqueue(&self, entries: Vec<Entry>) -> Result<Vec<PublishResult>> {
         let now = self.process.now();
         for entry in &entries {
             check_wait(&self.process, &entry.message, now)?;
@@ -186,17 +204,18 @@ impl Publisher {
     /// Checks a draft and gives it identity and time.
     fn message(&self, mut draft: Draft, now: Timestamp) -> Result<(Message, Way)> {
         draft.body.check(self.process.options.payload_max)?;
-        draft.terms.check()?;
-        draft.ties.check()?;
+        draft.handler_options.check()?;
+        draft.relations.check()?;
         let tolerance = self.process.options.past_tolerance;
         // What counts as made at a given instant is the same whenever it is made again.
         let latest = draft.created_at.unwrap_or_else(|| now.max(self.process.clock.latest()));
         let now = draft.created_at.unwrap_or(now);
         let due_at = draft.due.at((now, latest), tolerance, draft.allow_past)?;
         let way = self.way(&mut draft)?;
-        let mut trail = self.within.as_ref().map_or_else(Trail::default, Context::next_trail);
-        if let Some(correlation) = draft.correlation {
-            trail.correlation = Some(correlation);
+        let mut correlation =
+            self.within.as_ref().map_or_else(Correlation::default, Context::next_correlation);
+        if let Some(id) = draft.correlation {
+            correlation.id = Some(id);
         }
         let nominal = whole_microseconds(due_at);
         let occurrence = draft.occurrence.map(|occurrence| Occurrence { nominal, ..occurrence });
@@ -213,24 +232,26 @@ impl Publisher {
             exclusive: false,
             body: draft.body,
             headers: draft.headers,
-            trail,
+            correlation,
             occurrence,
-            terms: (!draft.terms.is_empty()).then(|| Arc::new(draft.terms)),
-            ties: (draft.ties != Ties::default()).then(|| Arc::new(draft.ties)),
+            handler_options: (!draft.handler_options.is_empty())
+                .then(|| Arc::new(draft.handler_options)),
+            relations: (draft.relations != Relations::default()).then(|| Arc::new(draft.relations)),
         };
         Ok((message, way))
     }
 
     /// Sends what a draft says.
-    pub(super) async fn publish_draft(&self, draft: Draft) -> Result<Published> {
-        let now = self.process.now();
+    pub(super) async fn publish_draft(&self, draft: Draft) -> Result<PublishResult> {
+        let now = self.sent_at([&draft]).await;
         let (message, way) = self.message(draft, now)?;
         self.pass(message, way, now).await
     }
 
     /// Makes what a draft says ready to be stored by somebody else.
     pub(super) async fn prepare(&self, draft: Draft) -> Result<Entry> {
-        let (message, way) = self.message(draft, self.process.now())?;
+        let now = self.sent_at([&draft]).await;
+        let (message, way) = self.message(draft, now)?;
         let id = message.id;
         let end = Kept::default();
         NextPublish::new(&self.process.middleware, &end).run(message).await?;
@@ -240,7 +261,7 @@ impl Publisher {
     }
 
     /// Sends a message through the middleware.
-    async fn pass(&self, message: Message, way: Way, now: Timestamp) -> Result<Published> {
+    async fn pass(&self, message: Message, way: Way, now: Timestamp) -> Result<PublishResult> {
         let end = End::new(&self.process, way, now);
         let id = message.id;
         NextPublish::new(&self.process.middleware, &end).run(message).await?;
@@ -251,9 +272,9 @@ impl Publisher {
 /// Without a storage there is nowhere to wait.
 fn check_wait(process: &Process, message: &Message, now: Timestamp) -> Result<()> {
     let wanted = between(now, message.due_at);
-    let means = Means { native: Delay::None, storage: process.holds, prefer_storage: true };
+    let means = DelayOptions { native: Delay::None, storage: process.holds, prefer_storage: true };
     match hold(wanted, means) {
-        Hold::Refuse => Err(cannot_wait(message.id, wanted, Delay::None)),
+        HoldDecision::Refuse => Err(cannot_wait(message.id, wanted, Delay::None)),
         _ => Ok(()),
     }
 }

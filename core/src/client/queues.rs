@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 pub use crate::engine::QueueStatus;
-use crate::engine::{Crew, Process, Worked};
+use crate::engine::{Process, ProcessTasks, Worked};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::model::Queue;
@@ -16,11 +16,11 @@ use crate::model::Queue;
 #[derive(Clone)]
 pub struct Queues {
     process: Arc<Process>,
-    crew: Arc<Crew>,
+    crew: Arc<ProcessTasks>,
 }
 
 impl Queues {
-    pub(crate) fn new(process: Arc<Process>, crew: Arc<Crew>) -> Self {
+    pub(crate) fn new(process: Arc<Process>, crew: Arc<ProcessTasks>) -> Self {
         Self { process, crew }
     }
 

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::event::{Event, Events};
 use crate::model::{Message, MessageId, ProcessId, Queue, Topic, TransportName, noted};
 use crate::policy::Verdict;
-use crate::storage::{Claim, Line, Settlement, Storage, Wakeup};
+use crate::storage::{Claim, Settlement, Storage, WakeSource, Wakeup};
 use crate::transport::{Consumer, Delivery, Receipt, Subscription};
 
 /// The most replies taken at once.
@@ -147,12 +147,12 @@ impl Requests {
 async fn source(process: &Process, via: Option<&TransportName>, topic: Topic) -> Result<Source> {
     let Some(name) = via else {
         let queue = Queue::of_group(&topic, GROUP_DEFAULT);
-        let wakeup = process.storage.wakeup(&Line::Queue(queue.clone()));
+        let wakeup = process.storage.wakeup(&WakeSource::Queue(queue.clone()));
         return Ok(Source::Storage(Box::new(Stored {
             storage: process.storage.clone(),
             clock: process.clock.clone(),
             owner: process.id,
-            lease_length: process.options.lease_length,
+            lease_duration: process.options.lease_duration,
             poll_interval: process.options.poll_interval,
             queue,
             wakeup,
@@ -213,7 +213,7 @@ struct Stored {
     storage: Arc<dyn Storage>,
     clock: Arc<dyn Clock>,
     owner: ProcessId,
-    lease_length: Duration,
+    lease_duration: Duration,
     poll_interval: Duration,
     queue: Queue,
     wakeup: Wakeup,
@@ -223,11 +223,11 @@ impl Stored {
     async fn receive(&mut self) -> Result<Vec<Arc<Message>>> {
         loop {
             let now = self.clock.now();
-            let until = add(now, self.lease_length);
+            let until = add(now, self.lease_duration);
             let claim = Claim::new(self.queue.clone(), self.owner, REPLIES_MAX, until);
             let claimed = self.storage.claim(claim, now).await?;
             if !claimed.is_empty() {
-                let done = |one: &crate::storage::Claimed| {
+                let done = |one: &crate::storage::ClaimedMessage| {
                     Settlement::new(one.lease_ref(), Verdict::Done, None)
                 };
                 self.storage.settle(claimed.iter().map(done).collect(), now).await?;
@@ -235,7 +235,7 @@ impl Stored {
             }
             tokio::select! {
                 biased;
-                () = self.wakeup.rung() => {}
+                () = self.wakeup.notified() => {}
                 () = self.clock.sleep_until(add(now, self.poll_interval)) => {}
             }
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::{Crew, Process, Surroundings};
+use crate::engine::{Process, ProcessTasks, Surroundings};
 use crate::error::{Error, Result};
 use crate::subscription::{Subscribe, SubscriptionName, SubscriptionStatus};
 
@@ -11,11 +11,11 @@ use crate::subscription::{Subscribe, SubscriptionName, SubscriptionStatus};
 #[derive(Clone)]
 pub struct Subscriptions {
     process: Arc<Process>,
-    crew: Arc<Crew>,
+    crew: Arc<ProcessTasks>,
 }
 
 impl Subscriptions {
-    pub(crate) fn new(process: Arc<Process>, crew: Arc<Crew>) -> Self {
+    pub(crate) fn new(process: Arc<Process>, crew: Arc<ProcessTasks>) -> Self {
         Self { process, crew }
     }
 

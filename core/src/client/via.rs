@@ -2,7 +2,7 @@
 
 use super::{Publish, Sending};
 use crate::error::{Error, Result};
-use crate::model::{NAME_LENGTH_MAX, TransportName};
+use crate::model::{NAME_LEN_MAX, TransportName};
 
 /// Who carries a draft.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,11 +61,11 @@ impl Publish {
 fn checked_group(group: String) -> Result<String> {
     let length = group.chars().count();
     if length == 0
-        || length > NAME_LENGTH_MAX
+        || length > NAME_LEN_MAX
         || group.chars().any(|letter| letter.is_control() || letter == '/')
     {
         return Err(Error::invalid(format!(
-            "the group {group:?} must have 1 to {NAME_LENGTH_MAX} printable characters and no '/'"
+            "the group {group:?} must have 1 to {NAME_LEN_MAX} printable characters and no '/'"
         )));
     }
     Ok(group)

@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 
-use super::{Clock, add, between};
+use super::{Clock, add, between, within};
 use crate::error::Result;
 use crate::storage::Storage;
 
@@ -23,6 +23,10 @@ const EXACT_WIDTH_MAX: Duration = Duration::from_millis(5);
 /// How much the clocks of two machines may drift apart: one part in two thousand, the fastest that a
 /// clock is slewed.
 const DRIFT_PARTS: u32 = 2_000;
+/// How long a call may wait for the first answer of the storage.
+const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long calls go by the clock of the machine after the storage did not tell its time.
+const ASK_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// A clock corrected by the storage's own time, so that many machines agree without any statement
 /// of the storage saying "now". It is never ahead of the storage's clock.
@@ -35,6 +39,8 @@ pub struct StorageClock {
     offset_nanoseconds: AtomicI64,
     width_nanoseconds: AtomicU64,
     is_corrected: AtomicBool,
+    /// When the storage was last asked in vain, by the steady clock.
+    failed_at: Mutex<Option<Timestamp>>,
 }
 
 /// By how much the storage's clock is ahead of the steady clock: at least `earliest`, at most `latest`.
@@ -99,7 +105,26 @@ impl StorageClock {
             offset_nanoseconds: AtomicI64::new(0),
             width_nanoseconds: AtomicU64::new(0),
             is_corrected: AtomicBool::new(false),
+            failed_at: Mutex::new(None),
         }
+    }
+
+    /// Asks the storage for its time unless it has told it before. Waits two seconds at most, and after a
+    /// failure only every ten seconds, so that a storage out of reach does not delay every call.
+    pub(crate) async fn follow_first(&self, storage: &dyn Storage) {
+        if self.is_corrected.load(Ordering::Acquire) || self.has_failed_lately() {
+            return;
+        }
+        let until = add(self.now(), FIRST_ANSWER_TIMEOUT);
+        if !matches!(within(self, until, self.follow(storage)).await, Some(Ok(_))) {
+            let mut failed_at = self.failed_at.lock().unwrap_or_else(PoisonError::into_inner);
+            *failed_at = Some(self.base.steady());
+        }
+    }
+
+    fn has_failed_lately(&self) -> bool {
+        let failed_at = *self.failed_at.lock().unwrap_or_else(PoisonError::into_inner);
+        failed_at.is_some_and(|at| between(at, self.base.steady()) < ASK_AGAIN_AFTER)
     }
 
     /// Asks the storage for its time and follows it from now on; returns the present instant.

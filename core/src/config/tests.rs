@@ -78,7 +78,7 @@ fn the_source_given_first_wins() {
     assert_eq!(resolve(&sources, &jobs).ignored, [], "that is no mistake");
 }
 
-fn problem(jobs: &[Job], pairs: &[(&str, &str)]) -> Misconfigured {
+fn problem(jobs: &[Job], pairs: &[(&str, &str)]) -> ConfigProblem {
     let resolved = resolve(&[Configuration::from_pairs(pairs.iter().copied())], jobs);
     let [only] = resolved.ignored.as_slice() else { panic!("{:?}", resolved.ignored) };
     only.clone()

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::{DOCUMENTS_MAX, KEY_LENGTH_MAX, check_text};
+use super::{DOCUMENTS_MAX, KEY_LEN_MAX, check_text};
 use crate::error::Result;
 
 /// Which documents of a kind: those whose key begins with a text and comes after a key.
@@ -66,5 +66,5 @@ fn behind(prefix: &str) -> String {
             return text;
         }
     }
-    String::from(char::MAX).repeat(KEY_LENGTH_MAX + 1)
+    String::from(char::MAX).repeat(KEY_LEN_MAX + 1)
 }

@@ -5,24 +5,24 @@ use serde_json::json;
 use super::*;
 use crate::error::ErrorKind;
 
-fn draft(kind: &str, key: &str) -> Draft {
-    Draft::new(kind, key, json!({"a": 1}))
+fn draft(kind: &str, key: &str) -> NewDocument {
+    NewDocument::new(kind, key, json!({"a": 1}))
 }
 
 #[test]
 fn names_and_bodies_are_bounded_by_characters_and_bytes() {
-    let longest = "ü".repeat(KEY_LENGTH_MAX);
+    let longest = "ü".repeat(KEY_LEN_MAX);
     assert_eq!(Document::check(&draft(&longest, &longest)).unwrap(), r#"{"a":1}"#);
-    let too_long = "ü".repeat(KEY_LENGTH_MAX + 1);
+    let too_long = "ü".repeat(KEY_LEN_MAX + 1);
     for name in ["", "a\nb", "\u{0}", "\u{85}", &too_long] {
         for refused in [draft(name, "key"), draft("kind", name)] {
             assert_eq!(Document::check(&refused).unwrap_err().kind(), ErrorKind::Invalid);
         }
     }
     // The quotes count.
-    let body = |length: usize| Draft::new("kind", "key", json!("x".repeat(length - 2)));
-    assert_eq!(Document::check(&body(BODY_LENGTH_MAX)).unwrap().len(), BODY_LENGTH_MAX);
-    let error = Document::check(&body(BODY_LENGTH_MAX + 1)).unwrap_err();
+    let body = |length: usize| NewDocument::new("kind", "key", json!("x".repeat(length - 2)));
+    assert_eq!(Document::check(&body(BODY_BYTES_MAX)).unwrap().len(), BODY_BYTES_MAX);
+    let error = Document::check(&body(BODY_BYTES_MAX + 1)).unwrap_err();
     assert!(error.to_string().contains("262145 bytes"), "{error}");
 }
 
@@ -31,15 +31,15 @@ fn of_drafts_of_one_key_the_last_is_left_and_all_are_in_order() {
     let drafts = vec![
         draft("b", "1"),
         draft("a", "2"),
-        Draft::new("a", "1", json!(1)),
-        Draft::new("a", "1", json!(2)),
+        NewDocument::new("a", "1", json!(1)),
+        NewDocument::new("a", "1", json!(2)),
     ];
-    let checked = Draft::check_all(drafts).unwrap();
+    let checked = NewDocument::check_all(drafts).unwrap();
     let left: Vec<_> =
         checked.iter().map(|(draft, body)| (&*draft.kind, &*draft.key, &**body)).collect();
     assert_eq!(left, [("a", "1", "2"), ("a", "2", r#"{"a":1}"#), ("b", "1", r#"{"a":1}"#)]);
     let many = (0..=DOCUMENTS_MAX).map(|_| draft("a", "1")).collect();
-    assert_eq!(Draft::check_all(many).unwrap_err().kind(), ErrorKind::Invalid);
+    assert_eq!(NewDocument::check_all(many).unwrap_err().kind(), ErrorKind::Invalid);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_span_holds_the_keys_of_a_prefix_and_no_others() {
     let holds = |prefix: &str, key: &str| {
         KeyRange::prefix(prefix).span().unwrap().contains(&key.to_owned())
     };
-    let last = String::from(char::MAX).repeat(KEY_LENGTH_MAX);
+    let last = String::from(char::MAX).repeat(KEY_LEN_MAX);
     assert!(holds("", "a") && holds("", &last) && holds(&last, &last));
     assert!(holds("a", "a") && holds("a", "a\u{10FFFF}z") && !holds("a", "b") && !holds("a", "A"));
     // The last character before the surrogates, and one that has none behind it.
@@ -77,13 +77,13 @@ fn after_leaves_out_the_key_itself_in_both_directions() {
 
 #[test]
 fn what_was_seen_decides() {
-    assert_eq!(Seen::Any.put(Some(4)), Put::Stored(5));
-    assert_eq!(Seen::New.put(None), Put::Stored(1));
-    assert_eq!(Seen::New.put(Some(4)), Put::Raced(Some(4)));
-    assert_eq!(Seen::Version(4).put(Some(4)), Put::Stored(5));
-    assert_eq!(Seen::Version(4).put(None), Put::Raced(None));
-    assert_eq!(Seen::Any.remove(Some(4)), Removed::Removed);
-    assert_eq!(Seen::New.remove(Some(4)), Removed::Raced(4));
-    assert_eq!(Seen::Version(3).remove(Some(4)), Removed::Raced(4));
-    assert_eq!(Seen::Version(3).remove(None), Removed::Absent);
+    assert_eq!(ExpectedVersion::Any.put(Some(4)), PutResult::Stored(5));
+    assert_eq!(ExpectedVersion::New.put(None), PutResult::Stored(1));
+    assert_eq!(ExpectedVersion::New.put(Some(4)), PutResult::Raced(Some(4)));
+    assert_eq!(ExpectedVersion::Version(4).put(Some(4)), PutResult::Stored(5));
+    assert_eq!(ExpectedVersion::Version(4).put(None), PutResult::Raced(None));
+    assert_eq!(ExpectedVersion::Any.remove(Some(4)), RemoveResult::Removed);
+    assert_eq!(ExpectedVersion::New.remove(Some(4)), RemoveResult::Raced(4));
+    assert_eq!(ExpectedVersion::Version(3).remove(Some(4)), RemoveResult::Raced(4));
+    assert_eq!(ExpectedVersion::Version(3).remove(None), RemoveResult::Absent);
 }

@@ -14,6 +14,7 @@ use tracing::Instrument;
 
 use super::locked::locked;
 use super::settle::Started;
+use super::unhandled::waited;
 use super::{Process, Registration, Slots};
 use crate::client::Publisher;
 use crate::clock::{Clock, add, between, within};
@@ -23,8 +24,8 @@ use crate::handler::{
 };
 use crate::middleware::NextHandle;
 use crate::model::{ExecutionId, Message, ProcessId};
-use crate::policy::{EffectiveTerms, Report, is_expired, timeout};
-use crate::storage::Claimed;
+use crate::policy::{AttemptEnd, EffectiveHandlerOptions, is_expired, timeout};
+use crate::storage::ClaimedMessage;
 use crate::transport::{Delivery, Receipt};
 
 /// Who attempts a delivery, and since when.
@@ -40,20 +41,20 @@ pub(crate) struct By {
 pub(crate) fn context(
     process: &Arc<Process>,
     delivery: &Delivery,
-    terms: &EffectiveTerms,
+    handler_options: &EffectiveHandlerOptions,
     slots: &Arc<Slots>,
     now: Timestamp,
 ) -> Context {
     let (execution, slots) = (process.execution_id(now), Some(slots.clone()));
     let by = By { process: process.id, execution, started_at: now, slots };
-    context_by(process, delivery, terms, by)
+    context_by(process, delivery, handler_options, by)
 }
 
 /// The same for whoever attempts it.
 pub(crate) fn context_by(
     process: &Arc<Process>,
     delivery: &Delivery,
-    terms: &EffectiveTerms,
+    handler_options: &EffectiveHandlerOptions,
     by: By,
 ) -> Context {
     let claimed = match &delivery.receipt {
@@ -64,13 +65,14 @@ pub(crate) fn context_by(
         message: delivery.message.clone(),
         execution: by.execution,
         attempt: delivery.attempt,
-        attempts_max: terms.retry.attempts_max,
+        attempts_max: handler_options.retry.attempts_max,
+        crashes: claimed.map_or(0, |claimed| claimed.crashes),
         started_at: by.started_at,
         due_at: due_at(delivery),
         process: by.process,
-        lease: claimed.map(Claimed::lease_ref),
+        lease: claimed.map(ClaimedMessage::lease_ref),
         lease_until: Mutex::new(claimed.map(|claimed| claimed.lease.until)),
-        recording: terms.recording,
+        recording: handler_options.recording,
         settles: AtomicBool::new(false),
         cancellation: Signal::default(),
         publisher: Publisher::new(process.clone()),
@@ -85,11 +87,11 @@ pub(crate) fn context_by(
 
 /// Runs the handler once, inside a span of its own; nothing when the message belongs to somebody else
 /// meanwhile.
-pub(crate) async fn attempt(process: &Process, started: &Started) -> Option<Report> {
+pub(crate) async fn attempt(process: &Process, started: &Started) -> Option<AttemptEnd> {
     let span = span(started);
     let report = run(process, started).instrument(span.clone()).await;
     if let Some(report) = &report {
-        span.record("success", *report == Report::Done);
+        span.record("success", *report == AttemptEnd::Done);
     }
     report
 }
@@ -114,21 +116,25 @@ fn span(started: &Started) -> tracing::Span {
     )
 }
 
-async fn run(process: &Process, started: &Started) -> Option<Report> {
-    let Started { delivery, terms, context, .. } = started;
+async fn run(process: &Process, started: &Started) -> Option<AttemptEnd> {
+    let Started { delivery, handler_options, context, .. } = started;
     let message = &delivery.message;
     if let Some(report) = begun(process, started) {
         return Some(report);
     }
-    match &started.extras.registration {
-        Some(own) => handle_by(process, own, message, terms, context).await,
-        None => handle(process, message, terms, context).await,
+    let own = started.extras.registration.as_deref();
+    match own.or_else(|| process.registry.get(&message.topic)) {
+        Some(registration) => {
+            handle_by(process, registration, message, handler_options, context).await
+        }
+        // Boxed, so that attempts with a handler do not carry the space for it.
+        None => Some(AttemptEnd::NoHandler { waited: Box::pin(waited(process, delivery)).await }),
     }
 }
 
 /// Says that an attempt begins; answers what becomes of one that needs no handler.
-pub(super) fn begun(process: &Process, started: &Started) -> Option<Report> {
-    let Started { delivery, terms, context, .. } = started;
+pub(super) fn begun(process: &Process, started: &Started) -> Option<AttemptEnd> {
+    let Started { delivery, handler_options, context, .. } = started;
     let message = &delivery.message;
     process.events.emit(Event::AttemptStarted {
         message: message.id,
@@ -139,35 +145,34 @@ pub(super) fn begun(process: &Process, started: &Started) -> Option<Report> {
         attempt: delivery.attempt,
         late: between(due_at(delivery), context.started_at()),
     });
-    if is_expired(message, terms, context.started_at()) {
-        return Some(Report::Expired);
+    if is_expired(message, handler_options, context.started_at()) {
+        return Some(AttemptEnd::Expired);
     }
     if let Some(error) = &delivery.poison {
-        return Some(Report::Poison { error: Arc::from(error.as_str()) });
+        return Some(AttemptEnd::Poison { error: Arc::from(error.as_str()) });
     }
-    is_spent(delivery, terms).then_some(Report::Spent)
+    is_spent(delivery, handler_options).then_some(AttemptEnd::Spent)
 }
 
 /// Whether a broker delivers a message once more than it may be handled, because the process that had it
 /// last was lost. Of a claim the rescuer has judged.
-fn is_spent(delivery: &Delivery, terms: &EffectiveTerms) -> bool {
+fn is_spent(delivery: &Delivery, handler_options: &EffectiveHandlerOptions) -> bool {
     let before = delivery.attempt.saturating_sub(1);
     let is_broker = matches!(delivery.receipt, Receipt::Broker(_));
-    is_broker && before > 0 && terms.retry.is_exhausted(before)
+    is_broker && before > 0 && handler_options.retry.is_exhausted(before)
 }
 
-/// Finds the handler of a message and lets it run under its guards.
+/// Finds the handler of a message that nobody put off before, and lets it run under its guards.
 pub(crate) async fn handle(
     process: &Process,
     message: &Message,
-    terms: &EffectiveTerms,
+    handler_options: &EffectiveHandlerOptions,
     context: &Context,
-) -> Option<Report> {
+) -> Option<AttemptEnd> {
     let Some(registration) = process.registry.get(&message.topic) else {
-        let since = process.registry.unhandled.since(message.id, context.started_at());
-        return Some(Report::NoHandler { since });
+        return Some(AttemptEnd::NoHandler { waited: Duration::ZERO });
     };
-    handle_by(process, registration, message, terms, context).await
+    handle_by(process, registration, message, handler_options, context).await
 }
 
 /// Lets a handler run under its guards.
@@ -175,30 +180,30 @@ async fn handle_by(
     process: &Process,
     registration: &Registration,
     message: &Message,
-    terms: &EffectiveTerms,
+    handler_options: &EffectiveHandlerOptions,
     context: &Context,
-) -> Option<Report> {
+) -> Option<AttemptEnd> {
     // Reading a body runs the payload type's own code, which may panic like any other.
     let prepared =
         std::panic::catch_unwind(AssertUnwindSafe(|| registration.handler.prepare(message)));
     let prepared = match prepared {
         Ok(Ok(prepared)) => prepared,
-        Ok(Err(error)) => return Some(Report::Poison { error: Arc::from(error.to_string()) }),
-        Err(panic) => return Some(Report::Panicked { error: panic_text(&*panic) }),
+        Ok(Err(error)) => return Some(AttemptEnd::Poison { error: Arc::from(error.to_string()) }),
+        Err(panic) => return Some(AttemptEnd::Panicked { error: panic_text(&*panic) }),
     };
     let chain = NextHandle::new(&process.middleware, prepared).run(context.clone());
     let guarded = AssertUnwindSafe(chain).catch_unwind().map(|caught| match caught {
         Ok(result) => concluded(process, result, context, registration.must_report),
-        Err(panic) => Report::Panicked { error: panic_text(&*panic) },
+        Err(panic) => AttemptEnd::Panicked { error: panic_text(&*panic) },
     });
     // Pinned here and lent, so that the task carries its space once.
     let guarded = std::pin::pin!(guarded);
-    let supervised = std::pin::pin!(supervise(process, terms, context, guarded));
+    let supervised = std::pin::pin!(supervise(process, handler_options, context, guarded));
     if process.locks.is_none() {
         return supervised.await;
     }
     // Boxed, so that attempts without a lock do not carry the space for one.
-    Box::pin(locked(process, context, terms, supervised)).await
+    Box::pin(locked(process, context, handler_options, supervised)).await
 }
 
 /// What was returned and said, in the words of the policy.
@@ -207,7 +212,7 @@ pub(super) fn concluded(
     result: HandlerResult,
     context: &Context,
     must_report: bool,
-) -> Report {
+) -> AttemptEnd {
     let advised = result.as_ref().err().and_then(|error| {
         let outcome = process.rules.outcome(error)?;
         Some(advised(outcome, error))
@@ -216,27 +221,29 @@ pub(super) fn concluded(
 }
 
 /// What an error leads to that says itself, or by a rule, what should happen.
-fn advised(outcome: Outcome, error: &HandlerError) -> Report {
+fn advised(outcome: Outcome, error: &HandlerError) -> AttemptEnd {
     let text = error.text();
     match outcome {
-        Outcome::Done => Report::Done,
-        Outcome::RetryAfter(wait) => Report::RetryAfter { wait, note: Some(text.clone()) },
-        Outcome::Snooze(wait) => Report::Snooze { wait },
-        Outcome::Discard(reason) if reason.is_empty() => Report::Discard { reason: text.clone() },
-        Outcome::Discard(reason) => Report::Discard { reason: Arc::from(reason) },
-        Outcome::Cancel => Report::Cancel,
+        Outcome::Done => AttemptEnd::Done,
+        Outcome::RetryAfter(wait) => AttemptEnd::RetryAfter { wait, note: Some(text.clone()) },
+        Outcome::Snooze(wait) => AttemptEnd::Snooze { wait },
+        Outcome::Discard(reason) if reason.is_empty() => {
+            AttemptEnd::Discard { reason: text.clone() }
+        }
+        Outcome::Discard(reason) => AttemptEnd::Discard { reason: Arc::from(reason) },
+        Outcome::Cancel => AttemptEnd::Cancel,
     }
 }
 
 /// Lets the handler run until it is done or asked to stop.
 async fn supervise(
     process: &Process,
-    terms: &EffectiveTerms,
+    handler_options: &EffectiveHandlerOptions,
     context: &Context,
-    mut work: Pin<&mut impl Future<Output = Report>>,
-) -> Option<Report> {
+    mut work: Pin<&mut impl Future<Output = AttemptEnd>>,
+) -> Option<AttemptEnd> {
     let clock: &dyn Clock = &*process.clock;
-    let (limit, deadline) = deadline(process, terms, context.started_at()).unzip();
+    let (limit, deadline) = deadline(process, handler_options, context.started_at()).unzip();
     let cause = tokio::select! {
         biased;
         report = &mut work => return match context.cancel_cause() {
@@ -257,36 +264,40 @@ async fn supervise(
 /// How long an attempt may take, and until when, if there is a limit.
 pub(super) fn deadline(
     process: &Process,
-    terms: &EffectiveTerms,
+    handler_options: &EffectiveHandlerOptions,
     started_at: Timestamp,
 ) -> Option<(Duration, Timestamp)> {
-    let limit = timeout(terms.timeout, process.options.timeout)?;
+    let limit = timeout(handler_options.timeout, process.options.timeout)?;
     Some((limit, add(started_at, limit)))
 }
 
 /// What counts for an attempt elsewhere that ends now: after its time, only that.
 pub(super) fn overdue(
     process: &Process,
-    terms: &EffectiveTerms,
+    handler_options: &EffectiveHandlerOptions,
     started_at: Timestamp,
-) -> Option<Report> {
-    let (limit, deadline) = deadline(process, terms, started_at)?;
+) -> Option<AttemptEnd> {
+    let (limit, deadline) = deadline(process, handler_options, started_at)?;
     let is_late = process.now() > deadline;
     is_late.then(|| wound_down(Cause::Timeout, Some(limit), None)).flatten()
 }
 
 /// What counts when a handler was asked to stop: why, and what it said while winding down.
-fn wound_down(cause: Cause, limit: Option<Duration>, finished: Option<Report>) -> Option<Report> {
+fn wound_down(
+    cause: Cause,
+    limit: Option<Duration>,
+    finished: Option<AttemptEnd>,
+) -> Option<AttemptEnd> {
     match (cause, finished) {
         (Cause::LeaseLost, _) => None,
-        (Cause::Timeout, _) => Some(Report::TimedOut { timeout: limit.unwrap_or_default() }),
+        (Cause::Timeout, _) => Some(AttemptEnd::TimedOut { timeout: limit.unwrap_or_default() }),
         // What a handler really finished counts; what it only broke off does not.
-        (_, Some(Report::Done)) => Some(Report::Done),
-        (Cause::Shutdown, None | Some(Report::Failed { .. } | Report::Panicked { .. })) => {
-            Some(Report::Interrupted)
+        (_, Some(AttemptEnd::Done)) => Some(AttemptEnd::Done),
+        (Cause::Shutdown, None | Some(AttemptEnd::Failed { .. } | AttemptEnd::Panicked { .. })) => {
+            Some(AttemptEnd::Interrupted)
         }
         (Cause::Shutdown, said) => said,
-        (Cause::Cancelled, _) => Some(Report::CancelledByOperator),
+        (Cause::Cancelled, _) => Some(AttemptEnd::CancelledByOperator),
     }
 }
 
@@ -323,17 +334,20 @@ mod tests {
     #[test]
     fn timeout_is_a_failure_shutdown_is_not_and_cancel_is_neither() {
         let limit = Some(Duration::from_secs(9));
-        let timed_out = Some(Report::TimedOut { timeout: Duration::from_secs(9) });
-        let failed = || Some(Report::Failed { error: Arc::from("stopped") });
-        assert_eq!(wound_down(Cause::Timeout, limit, Some(Report::Done)), timed_out);
+        let timed_out = Some(AttemptEnd::TimedOut { timeout: Duration::from_secs(9) });
+        let failed = || Some(AttemptEnd::Failed { error: Arc::from("stopped") });
+        assert_eq!(wound_down(Cause::Timeout, limit, Some(AttemptEnd::Done)), timed_out);
         assert_eq!(wound_down(Cause::Timeout, limit, None), timed_out);
-        assert_eq!(wound_down(Cause::Shutdown, limit, failed()), Some(Report::Interrupted));
-        assert_eq!(wound_down(Cause::Shutdown, limit, None), Some(Report::Interrupted));
-        assert_eq!(wound_down(Cause::Shutdown, limit, Some(Report::Done)), Some(Report::Done));
+        assert_eq!(wound_down(Cause::Shutdown, limit, failed()), Some(AttemptEnd::Interrupted));
+        assert_eq!(wound_down(Cause::Shutdown, limit, None), Some(AttemptEnd::Interrupted));
+        assert_eq!(
+            wound_down(Cause::Shutdown, limit, Some(AttemptEnd::Done)),
+            Some(AttemptEnd::Done)
+        );
         assert_eq!(
             wound_down(Cause::Cancelled, limit, failed()),
-            Some(Report::CancelledByOperator)
+            Some(AttemptEnd::CancelledByOperator)
         );
-        assert_eq!(wound_down(Cause::LeaseLost, limit, Some(Report::Done)), None);
+        assert_eq!(wound_down(Cause::LeaseLost, limit, Some(AttemptEnd::Done)), None);
     }
 }

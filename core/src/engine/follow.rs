@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Process;
 use crate::clock::add;
-use crate::model::{Body, Execution, Link, Message, Parent, Source, Ties, Trail};
+use crate::model::{Body, Correlation, Execution, Link, Message, Parent, Relations, Source};
 use crate::policy::{Verdict, followers};
 
 /// The messages that follow a decision about a message, whose attempt ended like this.
@@ -26,16 +26,19 @@ pub(crate) fn follow(
     let links = followers(message, verdict).zip(1..);
     links
         .map(|(link, sequence)| {
-            let trail = Trail {
-                correlation: Some(message.story(execution.id)),
+            let correlation = Correlation {
+                id: Some(message.story(execution.id)),
                 causation: Some(execution.id),
                 sequence,
             };
-            let ties =
-                Ties { then: link.then.clone(), parent: Some(parent.clone()), ..Ties::default() };
+            let relations = Relations {
+                then: link.then.clone(),
+                parent: Some(parent.clone()),
+                ..Relations::default()
+            };
             Arc::new(Message {
-                trail,
-                ties: Some(Arc::new(ties)),
+                correlation,
+                relations: Some(Arc::new(relations)),
                 ..linked(process, link, execution)
             })
         })
@@ -58,9 +61,9 @@ fn linked(process: &Process, link: &Link, execution: &Execution) -> Message {
         exclusive: false,
         body: link.body.clone(),
         headers: link.headers.clone(),
-        trail: Trail::default(),
+        correlation: Correlation::default(),
         occurrence: None,
-        terms: link.terms.clone(),
-        ties: None,
+        handler_options: link.handler_options.clone(),
+        relations: None,
     }
 }

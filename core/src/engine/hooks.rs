@@ -12,7 +12,7 @@ use crate::model::{DeadReason, Execution, Message};
 /// An attempt that failed.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Failure<'a> {
+pub struct FailedAttempt<'a> {
     /// What was attempted.
     pub message: &'a Message,
     /// The attempt, with its error in the note.
@@ -24,7 +24,7 @@ pub struct Failure<'a> {
 /// A message that was given up.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Exhausted<'a> {
+pub struct GivenUpMessage<'a> {
     /// The message.
     pub message: &'a Message,
     /// Why.
@@ -33,8 +33,8 @@ pub struct Exhausted<'a> {
     pub error: Option<&'a str>,
 }
 
-pub(crate) type OnFailure = Arc<dyn Fn(&Failure<'_>) + Send + Sync>;
-pub(crate) type OnExhausted = Arc<dyn Fn(&Exhausted<'_>) + Send + Sync>;
+pub(crate) type OnFailure = Arc<dyn Fn(&FailedAttempt<'_>) + Send + Sync>;
+pub(crate) type OnExhausted = Arc<dyn Fn(&GivenUpMessage<'_>) + Send + Sync>;
 
 /// What was asked for.
 #[derive(Clone, Default)]
@@ -50,14 +50,14 @@ impl Hooks {
         execution: &Execution,
         again_at: Option<Timestamp>,
     ) {
-        let failure = Failure { message, execution, again_at };
+        let failure = FailedAttempt { message, execution, again_at };
         for hook in &self.failure {
             let _ = catch_unwind(AssertUnwindSafe(|| hook(&failure)));
         }
     }
 
     pub(crate) fn exhausted(&self, message: &Message, reason: DeadReason, error: Option<&str>) {
-        let exhausted = Exhausted { message, reason, error };
+        let exhausted = GivenUpMessage { message, reason, error };
         for hook in &self.exhausted {
             let _ = catch_unwind(AssertUnwindSafe(|| hook(&exhausted)));
         }

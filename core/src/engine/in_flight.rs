@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use crate::handler::{Cause, Context};
 use crate::model::{JobName, LeaseRef};
-use crate::storage::{Bell, Storage, Wakeup};
+use crate::storage::{Notifier, Storage, Wakeup};
 use crate::transport::Receipt;
 
 /// How often a claim lets others go first.
@@ -19,7 +19,7 @@ const YIELDS_MAX: usize = 4;
 pub(crate) struct InFlight {
     attempts: Mutex<BTreeMap<u64, InHand>>,
     next: AtomicU64,
-    emptied: Bell,
+    emptied: Notifier,
 }
 
 /// An attempt, and the lease it holds when its message came from a storage.
@@ -98,7 +98,7 @@ impl InFlight {
     pub(crate) async fn emptied(&self) {
         let mut wakeup = self.emptied.wakeup();
         while self.len() > 0 {
-            wakeup.rung().await;
+            wakeup.notified().await;
         }
     }
 
@@ -122,7 +122,7 @@ impl Drop for Entered {
         // Outside the lock: it may be the last owner of the message.
         drop(left);
         if empty {
-            self.in_flight.emptied.ring();
+            self.in_flight.emptied.notify();
         }
     }
 }
@@ -133,7 +133,7 @@ pub(crate) struct Slots {
     capacity: AtomicUsize,
     used: AtomicUsize,
     hungry: AtomicBool,
-    freed: Bell,
+    freed: Notifier,
 }
 
 impl Slots {
@@ -171,7 +171,7 @@ impl Slots {
     /// Makes them more or fewer. Those that are taken stay taken.
     pub(crate) fn resize(&self, capacity: usize) {
         self.capacity.store(capacity, Ordering::Release);
-        self.freed.ring();
+        self.freed.notify();
     }
 
     /// How many are taken.
@@ -191,7 +191,7 @@ impl Slots {
         self.hungry.store(true, Ordering::Release);
         // A slot may have become free between the look and the flag.
         if self.free() > 0 {
-            self.freed.ring();
+            self.freed.notify();
         }
     }
 
@@ -208,7 +208,7 @@ impl Slots {
             if self.used() == 0 {
                 return;
             }
-            freed.rung().await;
+            freed.notified().await;
         }
     }
 
@@ -235,7 +235,7 @@ impl Drop for Slot {
     fn drop(&mut self) {
         self.slots.used.fetch_sub(1, Ordering::AcqRel);
         if self.slots.hungry.swap(false, Ordering::AcqRel) {
-            self.slots.freed.ring();
+            self.slots.freed.notify();
         }
     }
 }

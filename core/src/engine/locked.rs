@@ -8,9 +8,9 @@ use super::Process;
 use crate::clock::{Clock, add};
 use crate::event::Event;
 use crate::handler::Context;
-use crate::lock::{LOCK_LENGTH_DEFAULT, Lock, lock_name};
+use crate::lock::{LOCK_DURATION_DEFAULT, Lock, lock_name};
 use crate::model::JobName;
-use crate::policy::{EffectiveTerms, Report};
+use crate::policy::{AttemptEnd, EffectiveHandlerOptions};
 
 /// How long a run waits before it asks again, when it may not be skipped.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
@@ -19,11 +19,12 @@ const ASK_AGAIN: Duration = Duration::from_secs(5);
 pub(super) async fn locked(
     process: &Process,
     context: &Context,
-    terms: &EffectiveTerms,
-    work: impl Future<Output = Option<Report>>,
-) -> Option<Report> {
+    handler_options: &EffectiveHandlerOptions,
+    work: impl Future<Output = Option<AttemptEnd>>,
+) -> Option<AttemptEnd> {
     let (Some(locks), Some(job)) = (&process.locks, context.job()) else { return work.await };
-    let (name, length) = (lock_name(job), terms.lock_length.unwrap_or(LOCK_LENGTH_DEFAULT));
+    let (name, length) =
+        (lock_name(job), handler_options.lock_duration.unwrap_or(LOCK_DURATION_DEFAULT));
     match locks.acquire(&name, length).await {
         Ok(Some(mut lock)) => {
             let report = tokio::select! {
@@ -36,9 +37,9 @@ pub(super) async fn locked(
             }
             report
         }
-        Ok(None) if context.is_exclusive() => Some(Report::Overlapped),
-        Ok(None) => Some(Report::Snooze { wait: ASK_AGAIN }),
-        Err(error) => Some(Report::Failed {
+        Ok(None) if context.is_exclusive() => Some(AttemptEnd::Overlapped),
+        Ok(None) => Some(AttemptEnd::Snooze { wait: ASK_AGAIN }),
+        Err(error) => Some(AttemptEnd::Failed {
             error: format!("the lock {name:?} could not be asked for: {error}").into(),
         }),
     }

@@ -1,51 +1,53 @@
-//! The five services and what they share. Each service does a bounded turn of work and says when it
+//! The services of a node and what they share. Each service does a bounded turn of work and says when it
 //! wants the next; none of them is a leader, and the storage decides every race.
 
 mod attempt;
-mod crew;
 mod follow;
 mod given_up;
+mod heartbeat;
 mod hooks;
+pub(crate) mod http_worker;
 mod in_flight;
 mod jump;
 mod locked;
-mod lookout;
+mod option_layers;
 mod options;
+mod poller;
 mod process;
+mod progress_writer;
 mod pruner;
-mod pulse;
 mod queues;
 mod rates;
 mod recent;
 mod reconciler;
 mod registry;
 mod relay;
-pub(crate) mod remote;
 mod rescuer;
 mod roles;
 mod scheduler;
-mod scribe;
 mod service;
 mod settle;
 mod subscription;
-mod term_layers;
+mod tasks;
 mod turns;
 mod unhandled;
 mod worker;
 
 pub(crate) use attempt::handle;
-pub(crate) use crew::Crew;
 pub(crate) use follow::follow;
+pub use heartbeat::{HEARTBEATS_MISSED, Heartbeats};
+pub(crate) use heartbeat::{HeartbeatService, PULSE_REST_MAX, alive, goodbye};
 pub(crate) use hooks::Hooks;
-pub use hooks::{Exhausted, Failure};
+pub use hooks::{FailedAttempt, GivenUpMessage};
+pub(crate) use http_worker::Remotes;
 pub(crate) use in_flight::{InFlight, Slot, Slots};
 pub(crate) use jump::jump;
-pub(crate) use lookout::{Lookout, Watched};
+pub(crate) use option_layers::TermLayers;
 pub use options::Options;
+pub(crate) use poller::{Poller, Watched};
 pub(crate) use process::Process;
+pub(crate) use progress_writer::ProgressWriter;
 pub use pruner::Pruner;
-pub use pulse::BEATS_MISSED;
-pub(crate) use pulse::{PULSE_REST_MAX, Pulse, alive, goodbye};
 pub(crate) use queues::QueueBoard;
 pub use queues::QueueStatus;
 pub use recent::RECENT_RUNS_MAX;
@@ -53,18 +55,16 @@ pub(crate) use recent::Recent;
 pub(crate) use reconciler::{Came, Reconciler, declare, declare_one, retire, stored};
 pub(crate) use registry::{Registration, Registry};
 pub(crate) use relay::Relay;
-pub(crate) use remote::Remotes;
 pub(crate) use rescuer::Rescuer;
 pub use roles::Roles;
 pub(crate) use scheduler::{Decision, Scheduler, occurrence_message, resume};
-pub(crate) use scribe::Scribe;
 pub(crate) use service::{Pace, Stop, backoff, run};
 pub use service::{Service, Turn};
 pub(crate) use settle::Settler;
 pub(crate) use subscription::{
     Control, Subscribed, SubscriptionWorker, Surroundings, Switchboard, Unchecked, subscribe,
 };
-pub(crate) use term_layers::TermLayers;
+pub(crate) use tasks::ProcessTasks;
 pub use turns::LastTurn;
 pub(crate) use turns::Turns;
 pub(crate) use unhandled::Unhandled;

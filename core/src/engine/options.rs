@@ -18,12 +18,13 @@ pub struct Options {
     /// How long a claim is good for without being renewed: the threshold of staleness. Default 5 min. It
     /// is renewed at a third. Exactly at its end a lease still holds; strictly after it the message is
     /// stale and may be rescued.
-    pub lease_length: Duration,
+    pub lease_duration: Duration,
     /// How often this process says that it lives. Default 10 s; after three missed beats the others free
     /// what it holds.
-    pub beat_interval: Duration,
-    /// How often stale messages are looked for. Default 30 s. A process that is gone is found out by its
-    /// missing beats within about as long, whatever the length of its leases.
+    pub heartbeat_interval: Duration,
+    /// How often stale messages are looked for at least. Default 30 s, and never longer than three beats. The
+    /// rescuer also looks as soon as a lease or the heartbeat of a process that holds one has expired, so
+    /// that the work of a process that is gone is freed at once, whatever the length of its leases.
     pub rescue_interval: Duration,
     /// Later than this (strictly) is a misfire, for jobs that say nothing else. Default 1 min.
     pub misfire_threshold: Duration,
@@ -41,10 +42,10 @@ pub struct Options {
     pub grace: Duration,
     /// How long a settlement may take. Past it the settlement is given up and its slot is free: a lease is
     /// left to the rescuer, a broker delivers the message again. Default 1 min.
-    pub settle_patience: Duration,
+    pub settle_timeout: Duration,
     /// How long a transport may take to confirm what the relay hands it before that counts as a failure
-    /// and is tried again. Default 30 s; never more than half of `lease_length`.
-    pub publish_patience: Duration,
+    /// and is tried again. Default 30 s; never more than half of `lease_duration`.
+    pub publish_timeout: Duration,
     /// The largest payload in bytes. Default 1 MiB.
     pub payload_max: usize,
     /// Bodies larger than this many bytes are compressed while they are stored and carried. Default none:
@@ -76,8 +77,8 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             poll_interval: Duration::from_secs(1),
-            lease_length: Duration::from_secs(300),
-            beat_interval: Duration::from_secs(10),
+            lease_duration: Duration::from_secs(300),
+            heartbeat_interval: Duration::from_secs(10),
             rescue_interval: Duration::from_secs(30),
             misfire_threshold: THRESHOLD_DEFAULT,
             timeout: None,
@@ -85,8 +86,8 @@ impl Default for Options {
             batch: 100,
             drain: Duration::from_secs(30),
             grace: Duration::from_secs(5),
-            settle_patience: Duration::from_secs(60),
-            publish_patience: Duration::from_secs(30),
+            settle_timeout: Duration::from_secs(60),
+            publish_timeout: Duration::from_secs(30),
             payload_max: PAYLOAD_MAX_DEFAULT,
             compress_above: None,
             requests_max: 1_000,
@@ -107,11 +108,11 @@ impl Options {
     pub fn check(&self) -> Result<()> {
         let positive = [
             ("poll_interval", self.poll_interval),
-            ("lease_length", self.lease_length),
-            ("beat_interval", self.beat_interval),
+            ("lease_duration", self.lease_duration),
+            ("heartbeat_interval", self.heartbeat_interval),
             ("rescue_interval", self.rescue_interval),
-            ("settle_patience", self.settle_patience),
-            ("publish_patience", self.publish_patience),
+            ("settle_timeout", self.settle_timeout),
+            ("publish_timeout", self.publish_timeout),
         ];
         for (name, value) in positive {
             if value.is_zero() {
@@ -149,7 +150,7 @@ mod tests {
     fn defaults_are_those_of_the_decisions() {
         let options = Options::default();
         assert_eq!(options.poll_interval, Duration::from_secs(1));
-        assert_eq!(options.lease_length, Duration::from_secs(5 * 60));
+        assert_eq!(options.lease_duration, Duration::from_secs(5 * 60));
         assert_eq!(options.rescue_interval, Duration::from_secs(30));
         assert_eq!(options.misfire_threshold, Duration::from_secs(60));
         assert_eq!(options.timeout, None);
@@ -160,8 +161,8 @@ mod tests {
     #[test]
     fn values_that_cannot_work_are_refused_by_name() {
         let error =
-            Options { lease_length: Duration::ZERO, ..Options::default() }.check().unwrap_err();
-        assert!(error.to_string().contains("lease_length"));
+            Options { lease_duration: Duration::ZERO, ..Options::default() }.check().unwrap_err();
+        assert!(error.to_string().contains("lease_duration"));
         let error = Options { concurrency: 0, ..Options::default() }.check().unwrap_err();
         assert!(error.to_string().contains("concurrency"));
     }

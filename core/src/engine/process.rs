@@ -2,9 +2,10 @@
 //! with the same configuration are two owners.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use super::in_flight::InFlight;
 use super::recent::Recent;
@@ -21,9 +22,9 @@ use crate::inspect::Inspect;
 use crate::lock::Locks;
 use crate::middleware::Middleware;
 use crate::model::{ExecutionId, IdSource, Job, Message, MessageId, ProcessId, TransportName};
-use crate::policy::{Declaration, EffectiveTerms};
+use crate::policy::{Declaration, EffectiveHandlerOptions};
 use crate::schedule::Calendar;
-use crate::storage::{Bell, Storage};
+use crate::storage::{Notifier, Storage};
 use crate::transport::Transport;
 
 /// Everything that is the same for all services of a process.
@@ -53,10 +54,10 @@ pub(crate) struct Process {
     pub(crate) hooks: Hooks,
     pub(crate) locks: Option<Arc<dyn Locks>>,
     /// Rings when a handler says how far it is.
-    pub(crate) progressed: Bell,
+    pub(crate) progressed: Notifier,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
     /// What the layers of options say beside handlers and messages.
-    pub(crate) term_layers: TermLayers,
+    pub(crate) option_layers: TermLayers,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) stop: Stop,
     pub(crate) turns: Arc<Turns>,
@@ -69,8 +70,8 @@ pub(crate) struct Process {
     pub(crate) configurations: Vec<Configuration>,
     /// What of the configuration could not be used.
     pub(crate) misconfigured: MisconfiguredList,
-    /// Until when the others believe us alive; see [`alive`](super::pulse::alive).
-    pub(crate) alive_until: Mutex<Timestamp>,
+    /// Until when the others believe us alive; see [`alive`](super::heartbeat::alive).
+    pub(crate) alive_until: watch::Sender<Timestamp>,
 }
 
 impl Process {
@@ -99,12 +100,12 @@ impl Process {
     }
 
     /// Returns the terms in force for a message, from what the layers say.
-    pub(crate) fn terms(&self, message: &Message) -> Arc<EffectiveTerms> {
-        self.term_layers.effective(message, self.registry.get(&message.topic))
+    pub(crate) fn handler_options(&self, message: &Message) -> Arc<EffectiveHandlerOptions> {
+        self.option_layers.effective(message, self.registry.get(&message.topic))
     }
 
     /// Returns the terms in force for the runs of a job, as far as this process knows its handler.
-    pub(crate) fn terms_of_job(&self, job: &Job) -> EffectiveTerms {
-        self.term_layers.of_job(job, self.registry.get(&job.topic))
+    pub(crate) fn terms_of_job(&self, job: &Job) -> EffectiveHandlerOptions {
+        self.option_layers.of_job(job, self.registry.get(&job.topic))
     }
 }

@@ -4,15 +4,22 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use jiff::Timestamp;
 
 use super::in_flight::Slots;
 use super::worker::Worked;
+use crate::clock::{add, between};
 use crate::error::{Error, Result};
 use crate::model::Queue;
-use crate::storage::{Bell, Wakeup};
+use crate::storage::{Notifier, Wakeup};
 
 /// The most queues that are paused at once.
 const PAUSED_MAX: usize = 10_000;
+
+/// The longest time for which nothing is claimed because the scheduler has not decided yet about everything due.
+const HOLD_MAX: Duration = Duration::from_secs(10);
 
 /// How a queue stands in one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +37,7 @@ pub struct QueueStatus {
 /// The switches of every queue.
 pub(crate) struct QueueBoard {
     queues: Mutex<Queues>,
-    changed: Bell,
+    changed: Notifier,
 }
 
 #[derive(Default)]
@@ -39,6 +46,8 @@ struct Queues {
     /// How many of a queue's messages may be handled at once on all processes together.
     running_max: BTreeMap<Queue, usize>,
     paused: BTreeSet<Queue>,
+    /// Since when every queue waits for the first round of the scheduler; none without one, and after it.
+    held_since: Option<Timestamp>,
 }
 
 impl QueueBoard {
@@ -87,9 +96,27 @@ impl QueueBoard {
             if paused { queues.paused.insert(queue.clone()) } else { queues.paused.remove(queue) };
         drop(queues);
         if changed {
-            self.changed.ring();
+            self.changed.notify();
         }
         Ok(changed)
+    }
+
+    /// Holds every queue until [`QueueBoard::release`], for [`HOLD_MAX`] at most.
+    pub(crate) fn hold(&self, now: Timestamp) {
+        self.lock().held_since = Some(now);
+    }
+
+    /// Ends the hold.
+    pub(crate) fn release(&self) {
+        if self.lock().held_since.take().is_some() {
+            self.changed.notify();
+        }
+    }
+
+    /// Returns until when every queue is held, when it is. A clock that went back behind the start of the hold ends it.
+    pub(crate) fn held_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let since = self.lock().held_since?;
+        (since <= now && between(since, now) < HOLD_MAX).then(|| add(since, HOLD_MAX))
     }
 
     /// Changes how many messages of a queue are handled at once; what runs goes on.

@@ -10,14 +10,14 @@ use super::Process;
 use crate::clock::add;
 use crate::event::Event;
 use crate::model::{Key, Rate};
-use crate::policy::Permitted;
-use crate::storage::{Claimed, Permit};
+use crate::policy::RateGrant;
+use crate::storage::{ClaimedMessage, RateRequest};
 
 /// How long messages wait whose rate nobody could be asked for.
 const UNKNOWN: Duration = Duration::from_secs(1);
 
 /// A claimed message, and when it may start if not now.
-pub(super) type Ruled = (Claimed, Option<Timestamp>);
+pub(super) type Ruled = (ClaimedMessage, Option<Timestamp>);
 
 /// Up to when the starts of each name are planned, as far as this worker knows. Messages that come for
 /// the first time are put behind each other, so that each comes back once and not all of them at once.
@@ -31,7 +31,7 @@ impl Rates {
     pub(super) async fn rule(
         &mut self,
         process: &Process,
-        claimed: Vec<Claimed>,
+        claimed: Vec<ClaimedMessage>,
         now: Timestamp,
     ) -> Vec<Ruled> {
         let mut wanted: BTreeMap<Key, (Rate, u32)> = BTreeMap::new();
@@ -41,7 +41,8 @@ impl Rates {
         self.planned_until.retain(|_, until| *until > now);
         let mut left: BTreeMap<Key, Left> = BTreeMap::new();
         for (name, (rate, wanted)) in wanted {
-            let permitted = ask(process, Permit { name: name.clone(), rate, wanted }, now).await;
+            let permitted =
+                ask(process, RateRequest { name: name.clone(), rate, wanted }, now).await;
             let soon = permitted.next_at;
             let planned = self.planned_until.get(&name).copied().unwrap_or(soon).max(soon);
             let step = rate.per / rate.count.max(1);
@@ -66,21 +67,21 @@ impl Rates {
     }
 }
 
-pub(super) async fn ask(process: &Process, permit: Permit, now: Timestamp) -> Permitted {
-    process.storage.permit(permit, now).await.unwrap_or_else(|error| {
+pub(super) async fn ask(process: &Process, permit: RateRequest, now: Timestamp) -> RateGrant {
+    process.storage.acquire_rate(permit, now).await.unwrap_or_else(|error| {
         let again_at = add(now, UNKNOWN);
         let (service, error) = ("rates".to_owned(), error.to_string());
         process.events.emit(Event::ServiceFailed { service, error, again_at });
-        Permitted { granted: 0, next_at: again_at }
+        RateGrant { granted: 0, next_at: again_at }
     })
 }
 
 /// Whether a message may have to wait for its rate.
-pub(super) fn has_rate(claimed: &Claimed) -> bool {
+pub(super) fn has_rate(claimed: &ClaimedMessage) -> bool {
     rate_of(claimed).is_some()
 }
 
-fn rate_of(claimed: &Claimed) -> Option<(&Key, Rate)> {
+fn rate_of(claimed: &ClaimedMessage) -> Option<(&Key, Rate)> {
     let limit = claimed.message.limit()?;
     Some((&limit.name, limit.rate?))
 }

@@ -15,8 +15,8 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::inspect::JobFilter;
 use crate::model::{JobName, JobRecord};
-use crate::policy::{Declaration, DeclaredSet, Reconciled, reconcile, retire_vanished};
-use crate::storage::Declared;
+use crate::policy::{Declaration, DeclaredSet, Reconciliation, reconcile, retire_vanished};
+use crate::storage::DeclareResult;
 
 /// How often one job is read and decided again when others write at the same time.
 const TRIES_MAX: usize = 10;
@@ -88,7 +88,7 @@ impl Reconciler {
 /// What a declaration came to.
 pub(crate) enum Came {
     /// It is stored; this is the record now.
-    Stored(Box<JobRecord>, Declared),
+    Stored(Box<JobRecord>, DeclareResult),
     /// A newer release has spoken already.
     Outdated(Box<JobRecord>),
     /// The name belongs to a job that this application declares.
@@ -135,27 +135,27 @@ pub(crate) async fn declare_one(
             return Ok(Came::Different);
         }
         let record = match (reconcile(seen.as_ref(), declaration, now), seen.take()) {
-            (Reconciled::Foreign(owner), _) => return Ok(Came::Foreign(owner)),
-            (Reconciled::Unchanged, Some(seen)) => {
-                return Ok(Came::Stored(Box::new(seen), Declared::Unchanged));
+            (Reconciliation::Foreign(owner), _) => return Ok(Came::Foreign(owner)),
+            (Reconciliation::Unchanged, Some(seen)) => {
+                return Ok(Came::Stored(Box::new(seen), DeclareResult::Unchanged));
             }
-            (Reconciled::Outdated, Some(seen)) => return Ok(Came::Outdated(Box::new(seen))),
-            (Reconciled::Create(record), _) => (record, None),
-            (Reconciled::Change(record), seen) => (record, seen),
+            (Reconciliation::Outdated, Some(seen)) => return Ok(Came::Outdated(Box::new(seen))),
+            (Reconciliation::Create(record), _) => (record, None),
+            (Reconciliation::Change(record), seen) => (record, seen),
             // Nothing is unchanged or outdated that was never stored.
-            (Reconciled::Unchanged | Reconciled::Outdated, None) => continue,
+            (Reconciliation::Unchanged | Reconciliation::Outdated, None) => continue,
         };
         let (record, before) = record;
         let version = before.as_ref().map(|before| before.version);
         let answer = process.storage.declare((*record).clone(), version, now).await?;
         let change = match answer {
-            Declared::Created => "created",
-            Declared::Changed => "changed",
-            Declared::Unchanged => {
+            DeclareResult::Created => "created",
+            DeclareResult::Changed => "changed",
+            DeclareResult::Unchanged => {
                 let record = before.map_or(record, Box::new);
-                return Ok(Came::Stored(record, Declared::Unchanged));
+                return Ok(Came::Stored(record, DeclareResult::Unchanged));
             }
-            Declared::Raced => {
+            DeclareResult::Raced => {
                 seen = process.inspect.job(name).await?;
                 continue;
             }
@@ -179,7 +179,7 @@ pub(crate) async fn retire(
     let mut retired = BTreeSet::new();
     for record in retire_vanished(&stored, set, now) {
         let (job, seen) = (record.job.name.clone(), record.version - 1);
-        if process.storage.declare(record, Some(seen), now).await? == Declared::Changed {
+        if process.storage.declare(record, Some(seen), now).await? == DeclareResult::Changed {
             process.events.emit(Event::JobRetired { job: job.clone(), reason: "removed" });
             retired.insert(job);
         }

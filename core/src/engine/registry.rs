@@ -7,8 +7,8 @@ use std::sync::{Arc, OnceLock};
 use super::Unhandled;
 use crate::error::{Error, Result};
 use crate::handler::AnyHandler;
-use crate::model::{Terms, Topic};
-use crate::policy::EffectiveTerms;
+use crate::model::{HandlerOptions, Topic};
+use crate::policy::EffectiveHandlerOptions;
 use crate::storage::TopicFilter;
 
 /// Which handler a topic has.
@@ -23,18 +23,22 @@ pub(crate) struct Registry {
 #[derive(Clone)]
 pub(crate) struct Registration {
     pub(crate) handler: Arc<dyn AnyHandler>,
-    pub(crate) terms: Terms,
+    pub(crate) handler_options: HandlerOptions,
     /// Whether returning without a report is a failure.
     pub(crate) must_report: bool,
     /// Whether it was registered together with a job.
     pub(crate) of_job: bool,
     /// The terms in force for published messages that say nothing, once they are known.
-    pub(crate) usual: OnceLock<Arc<EffectiveTerms>>,
+    pub(crate) usual: OnceLock<Arc<EffectiveHandlerOptions>>,
 }
 
 impl Registration {
-    pub(crate) fn new(handler: Arc<dyn AnyHandler>, terms: Terms, must_report: bool) -> Self {
-        Self { handler, terms, must_report, of_job: false, usual: OnceLock::new() }
+    pub(crate) fn new(
+        handler: Arc<dyn AnyHandler>,
+        handler_options: HandlerOptions,
+        must_report: bool,
+    ) -> Self {
+        Self { handler, handler_options, must_report, of_job: false, usual: OnceLock::new() }
     }
 }
 

@@ -18,12 +18,12 @@ use super::{Process, Service, Turn, alive};
 use crate::clock::{add, within};
 use crate::error::Result;
 use crate::model::{Queue, Topic, TransportName};
-use crate::policy::{Verdict, Why};
-use crate::storage::{Claim, Claimed, Line, Settlement};
+use crate::policy::{AgainReason, Verdict};
+use crate::storage::{Claim, ClaimedMessage, Settlement, WakeSource};
 use crate::transport::Transport;
 
 /// How long a turn waits for a topic before it goes on without it.
-const TURN_PATIENCE: Duration = Duration::from_secs(1);
+const TURN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Moves due messages to one transport.
 pub(crate) struct Relay {
@@ -51,8 +51,8 @@ impl Relay {
     }
 
     /// The line it empties.
-    pub(crate) fn line(&self) -> Line {
-        Line::Queue(self.queue.clone())
+    pub(crate) fn line(&self) -> WakeSource {
+        WakeSource::Queue(self.queue.clone())
     }
 
     /// The next turn when nothing is due: somebody has to see how what is being published went.
@@ -60,13 +60,13 @@ impl Relay {
         if self.sending.is_empty() {
             Turn::WhenWoken
         } else {
-            Turn::At(add(self.process.now(), TURN_PATIENCE))
+            Turn::At(add(self.process.now(), TURN_TIMEOUT))
         }
     }
 
     /// Publishes each topic by itself, and gives back what has to wait for its topic.
-    async fn publish(&mut self, claimed: Vec<Claimed>, now: Timestamp) -> Result<()> {
-        let mut topics: BTreeMap<Topic, Vec<Claimed>> = BTreeMap::new();
+    async fn publish(&mut self, claimed: Vec<ClaimedMessage>, now: Timestamp) -> Result<()> {
+        let mut topics: BTreeMap<Topic, Vec<ClaimedMessage>> = BTreeMap::new();
         for one in claimed {
             topics.entry(one.message.topic.clone()).or_default().push(one);
         }
@@ -87,7 +87,7 @@ impl Relay {
         if !later.is_empty() {
             self.process.storage.settle(later, now).await?;
         }
-        self.sent(add(now, TURN_PATIENCE)).await
+        self.sent(add(now, TURN_TIMEOUT)).await
     }
 
     /// Waits for what is being published, until an instant at the latest.
@@ -111,14 +111,14 @@ impl Relay {
 }
 
 /// As if it had not been claimed, a moment later.
-fn given_back(claimed: &Claimed, now: Timestamp) -> Settlement {
+fn given_back(claimed: &ClaimedMessage, now: Timestamp) -> Settlement {
     let verdict = Verdict::Again {
-        due_at: add(now, TURN_PATIENCE),
+        due_at: add(now, TURN_TIMEOUT),
         attempt: claimed.attempt.saturating_sub(1),
         crashes: claimed.crashes,
         snoozes: claimed.snoozes,
         error: None,
-        why: Why::Release,
+        why: AgainReason::Release,
     };
     Settlement::new(claimed.lease_ref(), verdict, None)
 }
@@ -137,7 +137,7 @@ impl Service for Relay {
         if self.process.queues.is_paused(&self.queue) {
             return Ok(self.once_sent());
         }
-        let until = add(now, self.process.options.lease_length);
+        let until = add(now, self.process.options.lease_duration);
         let claim = Claim::new(self.queue.clone(), self.process.id, limit, until);
         let claimed = storage.claim(claim, now).await?;
         let more = claimed.len() == limit;

@@ -14,13 +14,14 @@ use crate::clock::add;
 use crate::error::Result;
 use crate::event::Event;
 use crate::model::{
-    Ending, Execution, Headers, Job, JobRecord, Key, Limit, Message, MisfireFacts, Occurrence,
-    Retirement, SkipReason, Source, Ties, Trail, folded,
+    Correlation, Ending, Execution, Headers, Job, JobRecord, Key, Limit, Message, MisfireFacts,
+    Occurrence, Relations, Retirement, SkipReason, Source, folded,
 };
 use crate::policy::{
-    COUNT_MAX, Overlap, Plan, Planned, Skip, admit, at_once_max, is_unwanted, plan, resumed,
+    COUNT_MAX, Overlap, Plan, PlannedOccurrence, Skip, admit, at_once_max, is_unwanted, plan,
+    resumed,
 };
-use crate::storage::{DueJob, Fired, Firing, Line};
+use crate::storage::{DueJob, FireResult, Firing, WakeSource};
 
 /// How often a firing is decided again in one turn when runs overlap meanwhile.
 const ROUNDS_MAX: usize = 3;
@@ -41,7 +42,9 @@ struct Missed {
 }
 
 impl Scheduler {
+    /// A scheduler before its first round. Until that is over, this process takes no message.
     pub(crate) fn new(process: Arc<Process>, reconciler: Reconciler) -> Self {
+        process.queues.hold(process.now());
         Self { process, reconciler, missed_at_start: Some(Missed::default()) }
     }
 
@@ -60,13 +63,13 @@ impl Scheduler {
             let mut overlapping = Vec::new();
             for ((job, decision), answer) in due.into_iter().zip(&decisions).zip(answers) {
                 match answer {
-                    Fired::Fired => {
+                    FireResult::Fired => {
                         decision.tell(&self.process);
                         self.count_missed(&decision.plan);
                         is_left |= decision.leaves_some(&job.record, now);
                     }
-                    Fired::AlreadyMoved => {}
-                    Fired::Overlapping(alive) => overlapping.push(DueJob { alive, ..job }),
+                    FireResult::AlreadyMoved => {}
+                    FireResult::Overlapping(alive) => overlapping.push(DueJob { alive, ..job }),
                 }
             }
             due = overlapping;
@@ -110,7 +113,8 @@ impl Service for Scheduler {
             return Ok(Turn::Again);
         }
         self.sum_up_start();
-        let next = self.process.storage.next_due(&Line::Jobs).await?;
+        self.process.queues.release();
+        let next = self.process.storage.next_due(&WakeSource::Jobs).await?;
         Ok(next.map_or(Turn::WhenWoken, Turn::At))
     }
 }
@@ -134,9 +138,10 @@ fn decide(process: &Process, due: &DueJob, now: Timestamp) -> Decision {
     let cursor = record.cursor.unwrap_or(now);
     let mut plan =
         plan(&job.schedule, cursor, &job.misfire, process.options.misfire_threshold, now);
-    let (unwanted, wanted): (Vec<Planned>, Vec<Planned>) = std::mem::take(&mut plan.fire)
-        .into_iter()
-        .partition(|planned| is_unwanted(record, planned));
+    let (unwanted, wanted): (Vec<PlannedOccurrence>, Vec<PlannedOccurrence>) =
+        std::mem::take(&mut plan.fire)
+            .into_iter()
+            .partition(|planned| is_unwanted(record, planned));
     let admission = admit(job.overlap, due.alive, wanted);
     let left = job.schedule.runs_max().map_or(u64::MAX, |most| most.saturating_sub(record.runs));
     let mut fire = admission.fire;
@@ -232,10 +237,15 @@ pub(super) fn skip(nominal: Timestamp, reason: SkipReason) -> Skip {
 
 /// The messages of the occurrences that run, in the order in which they run: none is due before an older
 /// one of the same decision, and several take turns unless the job wants them side by side.
-fn fired_messages(process: &Process, job: &Job, fire: &[Planned], now: Timestamp) -> Vec<Message> {
+fn fired_messages(
+    process: &Process,
+    job: &Job,
+    fire: &[PlannedOccurrence],
+    now: Timestamp,
+) -> Vec<Message> {
     let makes_up = fire.iter().any(|planned| planned.misfire.is_some());
     let turns = turns(job).filter(|_| fire.len() > 1);
-    let message = |planned: &Planned| {
+    let message = |planned: &PlannedOccurrence| {
         let mut message =
             occurrence_message(process, job, planned.nominal, planned.misfire.clone(), now);
         message.dedupe = Some(Occurrence::identity(&job.name, planned.nominal));
@@ -248,8 +258,10 @@ fn fired_messages(process: &Process, job: &Job, fire: &[Planned], now: Timestamp
         match &turns {
             Some(Taking::Turns) => message.exclusive = true,
             Some(Taking::Limit(limit)) => {
-                message.ties =
-                    Some(Arc::new(Ties { limit: Some(limit.clone()), ..Ties::default() }));
+                message.relations = Some(Arc::new(Relations {
+                    limit: Some(limit.clone()),
+                    ..Relations::default()
+                }));
             }
             None => {}
         }
@@ -308,13 +320,13 @@ pub(crate) fn occurrence_message(
         exclusive: !matches!(job.overlap, Overlap::Allow { .. }),
         body: job.body.clone(),
         headers: Headers::new(),
-        trail: Trail::default(),
+        correlation: Correlation::default(),
         occurrence: Some(occurrence),
-        terms: Some(job.terms.clone()),
-        ties: job
+        handler_options: Some(job.handler_options.clone()),
+        relations: job
             .limit
             .clone()
-            .map(|limit| Arc::new(Ties { limit: Some(limit), ..Ties::default() })),
+            .map(|limit| Arc::new(Relations { limit: Some(limit), ..Relations::default() })),
     }
 }
 

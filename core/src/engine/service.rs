@@ -111,9 +111,9 @@ pub(crate) async fn run(mut service: Box<dyn Service>, mut pace: Pace) {
 async fn any_rung(wakeups: &mut [Wakeup]) {
     match wakeups {
         [] => std::future::pending().await,
-        [only] => only.rung().await,
+        [only] => only.notified().await,
         several => {
-            select_all(several.iter_mut().map(|wakeup| Box::pin(wakeup.rung()))).await;
+            select_all(several.iter_mut().map(|wakeup| Box::pin(wakeup.notified()))).await;
         }
     }
 }

@@ -29,8 +29,10 @@ use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::handler::{Cause, Context};
 use crate::model::{Ending, Execution, Recording};
-use crate::policy::{Case, EffectiveTerms, Judged, Report, Verdict, Why, judge};
-use crate::storage::{Settled, Settlement, Storage};
+use crate::policy::{
+    AgainReason, AttemptDecision, AttemptEnd, AttemptFacts, EffectiveHandlerOptions, Verdict, judge,
+};
+use crate::storage::{SettleResult, Settlement, Storage};
 use crate::transport::{Delivery, LeaseReceipt, Receipt};
 
 /// The most settlements in one call of a storage.
@@ -41,7 +43,7 @@ const BACKLOG_MAX: usize = 4 * BATCH_MAX;
 /// An attempt that was started and is not settled yet.
 pub(crate) struct Started {
     pub(crate) delivery: Delivery,
-    pub(crate) terms: Arc<EffectiveTerms>,
+    pub(crate) handler_options: Arc<EffectiveHandlerOptions>,
     pub(crate) context: Context,
     pub(crate) entered: Entered,
     pub(crate) extras: Extras,
@@ -78,11 +80,11 @@ struct Waiting {
     /// Who wants to know what became of it.
     answer: Option<Answer>,
     /// What is told when the storage has returned: how the attempt ended, and when.
-    untold: Option<Box<(Judged, Arc<Execution>, Timestamp)>>,
+    untold: Option<Box<(AttemptDecision, Arc<Execution>, Timestamp)>>,
     _entered: Entered,
 }
 
-type Answer = oneshot::Sender<Settled>;
+type Answer = oneshot::Sender<SettleResult>;
 
 impl Settler {
     /// A settler and the loop that does the writing; the loop ends when every settler is gone.
@@ -105,14 +107,18 @@ impl Settler {
     }
 
     /// Settles one attempt. Waits for brokers, and when the backlog is full.
-    pub(crate) async fn settle(&self, started: Box<Started>, report: Report) {
+    pub(crate) async fn settle(&self, started: Box<Started>, report: AttemptEnd) {
         if let Some(rest) = self.settle_now(started, report, None) {
             rest.await;
         }
     }
 
     /// The same for an attempt of a claimed message, and waits until it is written down.
-    pub(crate) async fn settled(&self, started: Box<Started>, report: Report) -> Result<Settled> {
+    pub(crate) async fn settled(
+        &self,
+        started: Box<Started>,
+        report: AttemptEnd,
+    ) -> Result<SettleResult> {
         let message = started.context.message_id();
         let (answer, told) = oneshot::channel();
         if let Some(rest) = self.settle_now(started, report, Some(answer)) {
@@ -134,22 +140,23 @@ impl Settler {
     fn settle_now(
         &self,
         started: Box<Started>,
-        report: Report,
+        report: AttemptEnd,
         answer: Option<Answer>,
     ) -> Option<BoxFuture<'_, ()>> {
         let process = &**self.process();
         let now = process.now();
         let report = if started.extras.acknowledged { self.without_return(report) } else { report };
-        let is_unhandled = matches!(report, Report::NoHandler { .. });
-        let judged = judge(&case(&started.delivery, &started.terms, now), report);
+        let is_unhandled = matches!(report, AttemptEnd::NoHandler { .. });
+        let judged = judge(&case(&started.delivery, &started.handler_options, now), report);
         let is_given_back = is_unhandled && judged.verdict.again_at().is_some();
-        if is_unhandled && !is_given_back {
-            process.registry.unhandled.forget(started.context.message_id());
+        if is_unhandled {
+            let note = judged.note.as_deref().filter(|_| is_given_back);
+            process.registry.unhandled.judged(started.context.message_id(), note);
         }
-        let Started { delivery, terms, context, entered, extras } = *started;
+        let Started { delivery, handler_options, context, entered, extras } = *started;
         let execution = Arc::new(context.execution(judged.ending, judged.note.clone(), now));
         // Nothing was attempted, so nothing of it goes into the history.
-        let recorded = !is_given_back && is_recorded(&terms, &judged);
+        let recorded = !is_given_back && is_recorded(&handler_options, &judged);
         let mut untold = None;
         if is_given_back {
             tell(process, &context, &judged, now);
@@ -181,7 +188,7 @@ impl Settler {
                 let message = delivery.message;
                 let subscribed = self.shared.subscribed.as_ref();
                 let then = context.follow(&judged.verdict, &execution);
-                let storing_until = add(now, process.options.settle_patience / 2);
+                let storing_until = add(now, process.options.settle_timeout / 2);
                 let broker =
                     Broker { process, subscribed, message, recorded, then, extras, storing_until };
                 Some(Box::pin(async move {
@@ -212,7 +219,7 @@ impl Settler {
             crashes: claimed.crashes,
             snoozes: claimed.snoozes,
             error: None,
-            why: Why::Release,
+            why: AgainReason::Release,
         };
         let settlement = Settlement::new(claimed.lease_ref(), verdict, None);
         let waiting =
@@ -235,27 +242,31 @@ impl Settler {
     }
 }
 
-fn is_recorded(terms: &EffectiveTerms, judged: &Judged) -> bool {
-    match terms.recording {
+fn is_recorded(handler_options: &EffectiveHandlerOptions, judged: &AttemptDecision) -> bool {
+    match handler_options.recording {
         Recording::All => true,
         Recording::Failures => judged.ending.is_failure(),
         Recording::None => false,
     }
 }
 
-fn case<'a>(delivery: &'a Delivery, terms: &'a EffectiveTerms, now: Timestamp) -> Case<'a> {
+fn case<'a>(
+    delivery: &'a Delivery,
+    handler_options: &'a EffectiveHandlerOptions,
+    now: Timestamp,
+) -> AttemptFacts<'a> {
     let (crashes, snoozes, cancel_requested) = match &delivery.receipt {
         Receipt::Lease(receipt) => {
             (receipt.claimed.crashes, receipt.claimed.snoozes, receipt.claimed.cancel_requested)
         }
         Receipt::Broker(_) => (0, snoozes_of(&delivery.message), false),
     };
-    Case {
+    AttemptFacts {
         message: &delivery.message,
         attempt: delivery.attempt,
         crashes,
         snoozes,
-        terms,
+        handler_options,
         cancel_requested,
         now,
     }
@@ -265,7 +276,7 @@ fn case<'a>(delivery: &'a Delivery, terms: &'a EffectiveTerms, now: Timestamp) -
 fn tell_all(
     process: &Process,
     context: &Context,
-    judged: &Judged,
+    judged: &AttemptDecision,
     execution: &Arc<Execution>,
     now: Timestamp,
 ) {
@@ -286,7 +297,7 @@ fn settled_before(process: &Process, waiting: &mut Waiting) {
         return lost(process, context);
     }
     let (late, execution, now) = *untold;
-    let done = Judged { verdict: Verdict::Done, ending: Ending::Succeeded, note: None };
+    let done = AttemptDecision { verdict: Verdict::Done, ending: Ending::Succeeded, note: None };
     let execution = Arc::new(Execution {
         ending: done.ending,
         note: done.note.clone(),
@@ -304,7 +315,7 @@ fn settled_before(process: &Process, waiting: &mut Waiting) {
 }
 
 /// Emits what an attempt came to.
-fn tell(process: &Process, context: &Context, judged: &Judged, now: Timestamp) {
+fn tell(process: &Process, context: &Context, judged: &AttemptDecision, now: Timestamp) {
     let (message, execution, topic) =
         (context.message_id(), context.execution_id(), context.topic().clone());
     let (job, nominal) = (context.job().cloned(), context.nominal());
@@ -371,10 +382,10 @@ async fn write(process: Arc<Process>, mut waiting: mpsc::Receiver<Waiting>) {
     }
 }
 
-/// Retries until the storage returns, for `settle_patience`, which also bounds each call. A requested cancel
+/// Retries until the storage returns, for `settle_timeout`, which also bounds each call. A requested cancel
 /// is decided again.
 async fn write_batch(process: &Process, storage: &dyn Storage, mut batch: Vec<Waiting>) {
-    let timeout = process.options.settle_patience;
+    let timeout = process.options.settle_timeout;
     let give_up_at = add(process.now(), timeout);
     let mut failures = 0;
     while !batch.is_empty() {
@@ -416,17 +427,17 @@ fn give_up(process: &Process, batch: &[Waiting]) {
 /// The error of a storage that does not return.
 fn silent(timeout: Duration) -> Error {
     Error::unavailable(format!(
-        "the storage did not settle within settle_patience ({timeout:?}); the messages are handled again \
+        "the storage did not settle within settle_timeout ({timeout:?}); the messages are handled again \
          when their leases end"
     ))
 }
 
 /// What is left to settle after the storage answered.
-fn answered(process: &Process, batch: Vec<Waiting>, answers: &[Settled]) -> Vec<Waiting> {
+fn answered(process: &Process, batch: Vec<Waiting>, answers: &[SettleResult]) -> Vec<Waiting> {
     let mut left = Vec::new();
     for (mut waiting, answer) in batch.into_iter().zip(answers) {
         match answer {
-            Settled::Applied => {
+            SettleResult::Applied => {
                 if let Some(untold) = waiting.untold.take() {
                     let (judged, execution, now) = *untold;
                     tell_all(process, &waiting.context, &judged, &execution, now);
@@ -434,9 +445,11 @@ fn answered(process: &Process, batch: Vec<Waiting>, answers: &[Settled]) -> Vec<
                 applied(process, &waiting);
             }
             // Gone because the handler's own transaction took it with it: that is what was wanted.
-            Settled::Lost if waiting.context.settles() => settled_before(process, &mut waiting),
-            Settled::Lost => lost(process, &waiting.context),
-            Settled::CancelRequested => {
+            SettleResult::Lost if waiting.context.settles() => {
+                settled_before(process, &mut waiting);
+            }
+            SettleResult::Lost => lost(process, &waiting.context),
+            SettleResult::CancelRequested => {
                 waiting.settlement.verdict = Verdict::Cancelled;
                 if let Some(execution) = &mut waiting.settlement.execution {
                     Arc::make_mut(execution).ending = Ending::Cancelled;

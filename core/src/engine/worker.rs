@@ -16,7 +16,7 @@ use crate::clock::add;
 use crate::error::Result;
 use crate::event::Event;
 use crate::model::{Priority, Queue};
-use crate::storage::{Claim, Claimed, Line, TopicFilter, Wakeup};
+use crate::storage::{Claim, ClaimedMessage, TopicFilter, WakeSource, Wakeup};
 use crate::transport::{Delivery, LeaseReceipt, Receipt};
 
 /// The most messages in one claim.
@@ -75,8 +75,8 @@ impl QueueWorker {
     }
 
     /// The line it works on.
-    fn line(&self) -> Line {
-        Line::Topics(self.queue.clone(), self.topics.clone())
+    fn line(&self) -> WakeSource {
+        WakeSource::Topics(self.queue.clone(), self.topics.clone())
     }
 
     /// Whatever may give it something to do: the storage, the lookout, slots that became free, switches.
@@ -88,7 +88,7 @@ impl QueueWorker {
     }
 
     /// Starts a message, or gives it back when it may start later only.
-    fn start(&self, claimed: Claimed, later: Option<Timestamp>) {
+    fn start(&self, claimed: ClaimedMessage, later: Option<Timestamp>) {
         let receipt = LeaseReceipt { storage: self.process.storage.clone(), claimed };
         let delivery = Delivery {
             message: receipt.claimed.message.clone(),
@@ -121,6 +121,9 @@ impl Service for QueueWorker {
         if self.process.queues.is_paused(&self.queue) {
             return Ok(Turn::WhenWoken);
         }
+        if let Some(until) = self.process.queues.held_until(now) {
+            return Ok(Turn::At(until));
+        }
         self.slots.gather(self.claimed_last).await;
         let limit = self.slots.free().min(CLAIM_MAX);
         if limit == 0 {
@@ -131,7 +134,7 @@ impl Service for QueueWorker {
         if self.process.queues.is_paused(&self.queue) {
             return Ok(Turn::WhenWoken);
         }
-        let until = add(now, self.process.options.lease_length);
+        let until = add(now, self.process.options.lease_duration);
         let claim = Claim {
             running_max: self.running_max,
             first: favoured(self.full_claims),
@@ -200,8 +203,8 @@ pub(super) fn start(settler: &Settler, delivery: Delivery, slot: Slot) {
 /// Counts a delivery in.
 fn begin(process: &Arc<Process>, delivery: Delivery, slot: &Slot) -> Started {
     let now = process.now();
-    let terms = process.terms(&delivery.message);
-    let context = context(process, &delivery, &terms, slot.slots(), now);
+    let handler_options = process.handler_options(&delivery.message);
+    let context = context(process, &delivery, &handler_options, slot.slots(), now);
     let entered = process.in_flight.enter(&delivery.receipt, &context);
-    Started { delivery, terms, context, entered, extras: Extras::default() }
+    Started { delivery, handler_options, context, entered, extras: Extras::default() }
 }

@@ -3,7 +3,7 @@
 
 use std::future::Future;
 
-use super::extract::{Argument, First};
+use super::extract::{Argument, FirstArgument};
 use super::state::States;
 use super::{Context, HandlerError, ViaPayload};
 use crate::codec::Codecs;
@@ -51,7 +51,7 @@ macro_rules! arguments {
         impl<$First, $FirstVia $(, $Rest, $RestVia)*> Arguments<($FirstVia, $($RestVia,)*)>
             for ($First, $($Rest,)*)
         where
-            $First: First<$FirstVia>,
+            $First: FirstArgument<$FirstVia>,
             $($Rest: Argument<$RestVia>,)*
         {
             type Ready = ($First::Ready, $($Rest::Ready,)*);
@@ -100,12 +100,12 @@ fn named<T>(taken: std::result::Result<T, HandlerError>) -> std::result::Result<
 
 /// What a type that implements [`Handler`](super::Handler) is called with.
 #[derive(Debug)]
-pub struct Whole<M> {
+pub struct WholeContext<M> {
     pub(super) message: M,
     pub(super) context: Context,
 }
 
-impl<M: First<ViaPayload>> Arguments<ViaPayload> for Whole<M> {
+impl<M: FirstArgument<ViaPayload>> Arguments<ViaPayload> for WholeContext<M> {
     type Ready = M::Ready;
     type Read = M::Read;
 
@@ -130,12 +130,12 @@ impl<M: First<ViaPayload>> Arguments<ViaPayload> for Whole<M> {
 /// The arguments of a function inside something that changes how it is called, such as
 /// [`blocking`](super::blocking).
 #[derive(Debug)]
-pub struct Wrapped<A> {
+pub struct WrappedArguments<A> {
     pub(super) arguments: A,
     pub(super) context: Context,
 }
 
-impl<A: Arguments<V>, V> Arguments<V> for Wrapped<A> {
+impl<A: Arguments<V>, V> Arguments<V> for WrappedArguments<A> {
     type Ready = A::Ready;
     type Read = A::Read;
 

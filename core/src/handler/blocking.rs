@@ -11,7 +11,7 @@ use std::task::{Poll, ready};
 
 use tokio::task::JoinHandle;
 
-use super::arguments::Wrapped;
+use super::arguments::WrappedArguments;
 use super::function::Function;
 use super::{Context, HandlerError, HandlerResult, IntoOutcome};
 use crate::engine::Slot;
@@ -95,7 +95,7 @@ plain_functions!(A, B, C, D, E, F, G);
 plain_functions!(A, B, C, D, E, F, G, H);
 plain_functions!(A, B, C, D, E, F, G, H, I);
 
-impl<F, A> Function<Wrapped<A>> for Blocking<F>
+impl<F, A> Function<WrappedArguments<A>> for Blocking<F>
 where
     F: PlainFunction<A> + Send + Sync + 'static,
     F::Answer: IntoOutcome,
@@ -103,7 +103,10 @@ where
 {
     type Future = Call;
 
-    fn call(this: &Arc<Self>, Wrapped { arguments, context }: Wrapped<A>) -> Call {
+    fn call(
+        this: &Arc<Self>,
+        WrappedArguments { arguments, context }: WrappedArguments<A>,
+    ) -> Call {
         let this = this.clone();
         let slot = Arc::new(KeptSlot::default());
         // Dropped when the function has returned or panicked, and when it never began.

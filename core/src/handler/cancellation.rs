@@ -12,7 +12,8 @@ use super::Context;
 pub enum Cause {
     /// It takes longer than it may.
     Timeout,
-    /// The process stops; the work is given back and costs no attempt.
+    /// The process stops; the work is given back and costs no attempt, or is dead where its terms say
+    /// [`WhenInterrupted::Lost`](crate::model::WhenInterrupted::Lost).
     Shutdown,
     /// The message belongs to another process now; nothing this handler does counts any more.
     LeaseLost,

@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
-use super::{Cancellation, Cause, Reported, Said, Signal};
+use super::{Cancellation, Cause, Said, SelfReport, Signal};
 use crate::client::Publisher;
 use crate::engine::{Slot, Slots};
 use crate::error::{Error, Result};
 use crate::event::Events;
 use crate::model::{
-    Body, Ending, Execution, ExecutionId, Headers, JobName, Key, LeaseRef, Message, MessageId,
-    MisfireFacts, Occurrence, ProcessId, Recording, Source, Topic, Trail,
+    Body, Correlation, Ending, Execution, ExecutionId, Headers, JobName, Key, LeaseRef, Message,
+    MessageId, MisfireFacts, Occurrence, ProcessId, Recording, Source, Topic,
 };
 use crate::policy::Verdict;
 use crate::storage::Settlement;
@@ -29,6 +29,7 @@ pub(crate) struct ContextParts {
     pub(crate) execution: ExecutionId,
     pub(crate) attempt: u32,
     pub(crate) attempts_max: Option<u32>,
+    pub(crate) crashes: u32,
     pub(crate) started_at: Timestamp,
     pub(crate) due_at: Timestamp,
     pub(crate) process: ProcessId,
@@ -81,6 +82,12 @@ impl Context {
     /// How many attempts there may be; none without a limit.
     pub fn attempts_max(&self) -> Option<u32> {
         self.parts.attempts_max
+    }
+
+    /// How many processes were lost while they ran this message. An attempt that a shutdown gave back is not
+    /// counted, nor is what a broker delivers again.
+    pub fn crashes(&self) -> u32 {
+        self.parts.crashes
     }
 
     /// Whether a failure of this attempt would be the last.
@@ -136,7 +143,7 @@ impl Context {
 
     /// The attempt that published this message; none when no handler did. The same in every attempt.
     pub fn causation(&self) -> Option<ExecutionId> {
-        self.parts.message.trail.causation
+        self.parts.message.correlation.causation
     }
 
     /// Until when this process has the right to the message; moves ahead while the handler runs.
@@ -239,7 +246,7 @@ impl Context {
     /// What a handler that succeeded reported, for the history.
     fn success_note(&self, ending: Ending) -> Option<Arc<str>> {
         match self.reported()? {
-            Reported::Success(text) if ending == Ending::Succeeded && !text.is_empty() => {
+            SelfReport::Success(text) if ending == Ending::Succeeded && !text.is_empty() => {
                 Some(text)
             }
             _ => None,
@@ -247,9 +254,9 @@ impl Context {
     }
 
     /// The trail for the next message this attempt publishes.
-    pub(crate) fn next_trail(&self) -> Trail {
-        Trail {
-            correlation: Some(self.correlation()),
+    pub(crate) fn next_correlation(&self) -> Correlation {
+        Correlation {
+            id: Some(self.correlation()),
             causation: Some(self.execution_id()),
             sequence: self.parts.published.fetch_add(1, Ordering::Relaxed) + 1,
         }

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use super::arguments::Wrapped;
+use super::arguments::WrappedArguments;
 use super::function::Function;
-use super::{HandlerResult, Outcome, Reported};
-use crate::policy::Report;
+use super::{HandlerResult, Outcome, SelfReport};
+use crate::policy::AttemptEnd;
 
 /// What an attempt came to: what the handler returned, and what it had reported before.
 ///
@@ -14,28 +14,30 @@ use crate::policy::Report;
 /// Snooze, retry, discard and cancel say themselves what is the matter and need no report.
 pub(crate) fn conclude(
     result: HandlerResult,
-    reported: Option<Reported>,
+    reported: Option<SelfReport>,
     must_report: bool,
-) -> Report {
+) -> AttemptEnd {
     let failure = match &reported {
-        Some(Reported::Failure(text)) => Some(text.clone()),
+        Some(SelfReport::Failure(text)) => Some(text.clone()),
         _ => None,
     };
     match (result, failure) {
-        (Ok(Outcome::Done), Some(error)) => Report::Failed { error },
+        (Ok(Outcome::Done), Some(error)) => AttemptEnd::Failed { error },
         (Ok(Outcome::Done), None) if must_report && reported.is_none() => {
-            Report::Failed { error: Arc::from(SILENT) }
+            AttemptEnd::Failed { error: Arc::from(SILENT) }
         }
-        (Ok(Outcome::Done), None) => Report::Done,
-        (Ok(Outcome::RetryAfter(wait)), note) => Report::RetryAfter { wait, note },
-        (Ok(Outcome::Snooze(wait)), _) => Report::Snooze { wait },
-        (Ok(Outcome::Discard(reason)), _) => Report::Discard { reason: Arc::from(reason) },
-        (Ok(Outcome::Cancel), _) => Report::Cancel,
-        (Err(error), None) => Report::Failed { error: error.text().clone() },
+        (Ok(Outcome::Done), None) => AttemptEnd::Done,
+        (Ok(Outcome::RetryAfter(wait)), note) => AttemptEnd::RetryAfter { wait, note },
+        (Ok(Outcome::Snooze(wait)), _) => AttemptEnd::Snooze { wait },
+        (Ok(Outcome::Discard(reason)), _) => AttemptEnd::Discard { reason: Arc::from(reason) },
+        (Ok(Outcome::Cancel), _) => AttemptEnd::Cancel,
+        (Err(error), None) => AttemptEnd::Failed { error: error.text().clone() },
         (Err(error), Some(text)) if text.contains(&**error.text()) => {
-            Report::Failed { error: text }
+            AttemptEnd::Failed { error: text }
         }
-        (Err(error), Some(text)) => Report::Failed { error: Arc::from(format!("{text}: {error}")) },
+        (Err(error), Some(text)) => {
+            AttemptEnd::Failed { error: Arc::from(format!("{text}: {error}")) }
+        }
     }
 }
 
@@ -66,10 +68,10 @@ pub fn must_report<H>(handler: H) -> MustReport<H> {
     MustReport { handler: Arc::new(handler) }
 }
 
-impl<H: Function<A>, A> Function<Wrapped<A>> for MustReport<H> {
+impl<H: Function<A>, A> Function<WrappedArguments<A>> for MustReport<H> {
     type Future = H::Future;
 
-    fn call(this: &Arc<Self>, wrapped: Wrapped<A>) -> Self::Future {
+    fn call(this: &Arc<Self>, wrapped: WrappedArguments<A>) -> Self::Future {
         H::call(&this.handler, wrapped.arguments)
     }
 
@@ -85,18 +87,18 @@ mod tests {
     use super::*;
     use crate::handler::HandlerError;
 
-    fn failed(error: &str) -> Report {
-        Report::Failed { error: Arc::from(error) }
+    fn failed(error: &str) -> AttemptEnd {
+        AttemptEnd::Failed { error: Arc::from(error) }
     }
 
     // spec: T-5, T-9, T-11
     #[test]
     fn what_was_reported_and_what_was_returned_make_one_report() {
-        let success = || Some(Reported::Success(Arc::from("812 lines")));
-        let failure = || Some(Reported::Failure(Arc::from("card declined")));
+        let success = || Some(SelfReport::Success(Arc::from("812 lines")));
+        let failure = || Some(SelfReport::Failure(Arc::from("card declined")));
         let error = |text: &str| Err(HandlerError::new(text));
         for must in [false, true] {
-            assert_eq!(conclude(Ok(Outcome::Done), success(), must), Report::Done);
+            assert_eq!(conclude(Ok(Outcome::Done), success(), must), AttemptEnd::Done);
             assert_eq!(conclude(Ok(Outcome::Done), failure(), must), failed("card declined"));
             assert_eq!(conclude(error("no route"), None, must), failed("no route"));
             assert_eq!(conclude(error("no route"), success(), must), failed("no route"));
@@ -106,13 +108,16 @@ mod tests {
             );
             assert_eq!(conclude(error("declined"), failure(), must), failed("card declined"));
             let wait = Duration::from_secs(9);
-            assert_eq!(conclude(Ok(Outcome::Snooze(wait)), None, must), Report::Snooze { wait });
+            assert_eq!(
+                conclude(Ok(Outcome::Snooze(wait)), None, must),
+                AttemptEnd::Snooze { wait }
+            );
             assert_eq!(
                 conclude(Ok(Outcome::RetryAfter(wait)), failure(), must),
-                Report::RetryAfter { wait, note: Some(Arc::from("card declined")) }
+                AttemptEnd::RetryAfter { wait, note: Some(Arc::from("card declined")) }
             );
         }
-        assert_eq!(conclude(Ok(Outcome::Done), None, false), Report::Done);
+        assert_eq!(conclude(Ok(Outcome::Done), None, false), AttemptEnd::Done);
         assert_eq!(conclude(Ok(Outcome::Done), None, true), failed(SILENT));
     }
 }

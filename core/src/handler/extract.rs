@@ -6,7 +6,7 @@ use std::future::Future;
 use serde::de::DeserializeOwned;
 
 use super::payload::{fact, read};
-use super::state::{Needs, State, States};
+use super::state::{RequiredStates, State, States};
 use super::{Cancellation, Context, HandlerError};
 use crate::client::Publisher;
 use crate::codec::Codecs;
@@ -21,7 +21,7 @@ use crate::model::{
 /// with the text of the error.
 ///
 /// ```
-/// use punctual::handler::Needs;
+/// use punctual::handler::RequiredStates;
 /// use punctual::{Context, FromContext, HandlerError, Punctual};
 ///
 /// struct Tenant(String);
@@ -54,7 +54,7 @@ pub trait FromContext: Sized + Send + 'static {
 
     /// Says which states it asks the context for, so that a missing one fails when the process is
     /// built.
-    fn needs(_: &mut Needs) {}
+    fn needs(_: &mut RequiredStates) {}
 }
 
 /// How an argument is come by: read from the body.
@@ -78,7 +78,7 @@ pub struct ViaFact;
     note = "a payload implements `serde::Deserialize` and is taken by value; an extractor implements `punctual::FromContext`; what is shared is `State<T>`",
     note = "a type that is both a payload and an extractor may only stand behind the payload"
 )]
-pub trait First<Via>: Sized + Send + 'static {
+pub trait FirstArgument<Via>: Sized + Send + 'static {
     /// What is known before anything runs.
     type Ready: Send + Sync + 'static;
     /// What is read from the message before the context exists.
@@ -115,7 +115,7 @@ pub trait Argument<Via>: Sized + Send + 'static {
     ) -> impl Future<Output = std::result::Result<Self, HandlerError>> + Send;
 }
 
-impl<T: DeserializeOwned + Send + 'static> First<ViaPayload> for T {
+impl<T: DeserializeOwned + Send + 'static> FirstArgument<ViaPayload> for T {
     type Ready = ();
     type Read = T;
 
@@ -132,7 +132,7 @@ impl<T: DeserializeOwned + Send + 'static> First<ViaPayload> for T {
     }
 }
 
-impl<T: FromContext> First<ViaContext> for T {
+impl<T: FromContext> FirstArgument<ViaContext> for T {
     type Ready = ();
     type Read = ();
 
@@ -149,7 +149,7 @@ impl<T: FromContext> First<ViaContext> for T {
     }
 }
 
-impl<T: Clone + Send + Sync + 'static> First<ViaState> for State<T> {
+impl<T: Clone + Send + Sync + 'static> FirstArgument<ViaState> for State<T> {
     type Ready = T;
     type Read = ();
 
@@ -170,7 +170,7 @@ impl<T: FromContext> Argument<ViaContext> for T {
     type Ready = ();
 
     fn ready(states: &States) -> Result<()> {
-        let mut needs = Needs::default();
+        let mut needs = RequiredStates::default();
         T::needs(&mut needs);
         states.check(&needs)
     }

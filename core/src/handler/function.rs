@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
-use super::arguments::{Arguments, Whole};
+use super::arguments::{Arguments, WholeContext};
 use super::state::States;
 use super::{AnyHandler, Context, Handler, HandlerResult, IntoOutcome, Outcome, Prepared};
 use crate::codec::Codecs;
@@ -62,10 +62,10 @@ functions!(A, B, C, D, E, F, G);
 functions!(A, B, C, D, E, F, G, H);
 functions!(A, B, C, D, E, F, G, H, I);
 
-impl<M: Send + 'static, H: Handler<M>> Function<Whole<M>> for H {
+impl<M: Send + 'static, H: Handler<M>> Function<WholeContext<M>> for H {
     type Future = BoxFuture<'static, HandlerResult>;
 
-    fn call(this: &Arc<Self>, Whole { message, context }: Whole<M>) -> Self::Future {
+    fn call(this: &Arc<Self>, WholeContext { message, context }: WholeContext<M>) -> Self::Future {
         let this = this.clone();
         Box::pin(async move { this.handle(message, context).await })
     }
@@ -79,7 +79,7 @@ impl<M: Send + 'static, H: Handler<M>> Function<Whole<M>> for H {
 )]
 pub trait IntoHandler<A, Via> {
     /// The handler before the states are known.
-    fn into_handler(self) -> Unbound;
+    fn into_handler(self) -> UnboundHandler;
 }
 
 impl<H, A, Via> IntoHandler<A, Via> for H
@@ -90,7 +90,7 @@ where
     A: Arguments<Via>,
     Via: 'static,
 {
-    fn into_handler(self) -> Unbound {
+    fn into_handler(self) -> UnboundHandler {
         let must_report = self.must_report();
         let bind = move |states: &States| {
             let ready = A::ready(states)?;
@@ -98,7 +98,7 @@ where
             let bound = Bound { function, ready, codecs, arguments: PhantomData };
             Ok(Arc::new(bound) as Arc<dyn AnyHandler>)
         };
-        Unbound { bind: Box::new(bind), must_report }
+        UnboundHandler { bind: Box::new(bind), must_report }
     }
 }
 
@@ -106,12 +106,12 @@ where
 type Bind = Box<dyn FnOnce(&States) -> Result<Arc<dyn AnyHandler>> + Send + Sync>;
 
 /// A handler that does not have its states yet.
-pub struct Unbound {
+pub struct UnboundHandler {
     bind: Bind,
     must_report: bool,
 }
 
-impl Unbound {
+impl UnboundHandler {
     /// The handler with its states, and whether it must report.
     pub(crate) fn bind(self, states: &States) -> Result<(Arc<dyn AnyHandler>, bool)> {
         Ok(((self.bind)(states)?, self.must_report))
@@ -124,7 +124,7 @@ impl Unbound {
     }
 }
 
-impl std::fmt::Debug for Unbound {
+impl std::fmt::Debug for UnboundHandler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Unbound").field("must_report", &self.must_report).finish_non_exhaustive()
     }

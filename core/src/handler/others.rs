@@ -11,10 +11,10 @@ use serde::de::DeserializeOwned;
 use super::Context;
 use crate::engine::follow;
 use crate::error::{Error, Result};
-use crate::inspect::{MessageFilter, PAGE_LIMIT_MAX, Page};
-use crate::model::{BatchId, Body, Execution, Message, Parent, State};
+use crate::inspect::{MessageFilter, PAGE_LIMIT_MAX, PageRequest};
+use crate::model::{BatchId, Body, Execution, Message, MessageState, Parent};
 use crate::policy::Verdict;
-use crate::storage::{Extended, Keep};
+use crate::storage::{ExtendResult, ProgressUpdate};
 
 impl Context {
     /// What the messages that follow this one get to see of it; the last value counts.
@@ -27,7 +27,7 @@ impl Context {
 
     /// What this message follows: the message before, how it ended, and what it returned.
     pub fn parent(&self) -> Option<&Parent> {
-        self.parts().message.ties.as_ref()?.parent.as_ref()
+        self.parts().message.relations.as_ref()?.parent.as_ref()
     }
 
     /// What the handler before returned; nothing when it returned nothing, or there was none.
@@ -47,7 +47,7 @@ impl Context {
 
     /// How many messages of the batch this one waited for ended in each state; empty when it waited
     /// for none. Finished ones count until they are pruned.
-    pub async fn batch_counts(&self) -> Result<BTreeMap<State, u64>> {
+    pub async fn batch_counts(&self) -> Result<BTreeMap<MessageState, u64>> {
         match self.waited_for() {
             Some(batch) => self.parts().publisher.process().inspect.batch(batch).await,
             None => Ok(BTreeMap::new()),
@@ -57,13 +57,14 @@ impl Context {
     /// How many other messages of the same job are running now, on all nodes; of the same topic for a
     /// message of no job. For a handler that would rather skip than run beside another.
     pub async fn others_running(&self) -> Result<usize> {
-        let mut filter = MessageFilter { states: vec![State::Running], ..MessageFilter::default() };
+        let mut filter =
+            MessageFilter { states: vec![MessageState::Running], ..MessageFilter::default() };
         match self.job() {
             Some(job) => filter.job = Some(job.clone()),
             None => filter.topic = Some(self.topic().clone()),
         }
         let inspect = &self.parts().publisher.process().inspect;
-        let running = inspect.messages(filter, Page::first(PAGE_LIMIT_MAX)).await?;
+        let running = inspect.messages(filter, PageRequest::first(PAGE_LIMIT_MAX)).await?;
         Ok(running.rows.iter().filter(|row| row.message.id != self.message_id()).count())
     }
 
@@ -79,12 +80,12 @@ impl Context {
                 self.message_id()
             )));
         };
-        let keep = Keep { lease, progress: None, checkpoint: Some(checkpoint) };
+        let keep = ProgressUpdate { lease, progress: None, checkpoint: Some(checkpoint) };
         let process = self.parts().publisher.process();
-        let answers = process.storage.keep(vec![keep], process.now()).await?;
+        let answers = process.storage.save_progress(vec![keep], process.now()).await?;
         match answers.first() {
-            Some(Extended::Held | Extended::CancelRequested) => Ok(()),
-            Some(Extended::Lost) | None => Err(Error::conflict(format!(
+            Some(ExtendResult::Held | ExtendResult::CancelRequested) => Ok(()),
+            Some(ExtendResult::Lost) | None => Err(Error::conflict(format!(
                 "the lease of the message {} is no longer ours; nothing was kept, stop here",
                 self.message_id()
             ))),
@@ -110,7 +111,7 @@ impl Context {
 
     /// What follows this message, when this attempt ended it like this.
     pub(crate) fn follow(&self, verdict: &Verdict, execution: &Execution) -> Vec<Arc<Message>> {
-        if self.parts().message.ties.is_none() {
+        if self.parts().message.relations.is_none() {
             return Vec::new();
         }
         let result = self.parts().result.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -12,33 +12,33 @@ use crate::event::Event;
 use crate::model;
 
 /// The most characters of a note or a line that are kept.
-const TEXT_LENGTH_MAX: usize = 1_000;
+const TEXT_LEN_MAX: usize = 1_000;
 /// The most lines of one attempt that are kept; the newest.
 const LINES_MAX: usize = 100;
 
 /// How far a handler is. Made from a note, a percentage, or both.
 ///
 /// ```
-/// use punctual::handler::Progress;
+/// use punctual::handler::ProgressReport;
 ///
-/// assert_eq!(Progress::from((140, "packing")).percent, Some(100));
-/// assert_eq!(Progress::from("packing").percent, None);
+/// assert_eq!(ProgressReport::from((140, "packing")).percent, Some(100));
+/// assert_eq!(ProgressReport::from("packing").percent, None);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Progress {
+pub struct ProgressReport {
     /// How much is done, 0 to 100, when it was said.
     pub percent: Option<u8>,
     /// In words; empty when nothing was said.
     pub note: Arc<str>,
 }
 
-impl Progress {
+impl ProgressReport {
     fn new(percent: Option<u8>, note: &str) -> Self {
         Self { percent: percent.map(|percent| percent.min(100)), note: cut(note) }
     }
 }
 
-impl Progress {
+impl ProgressReport {
     /// The same as it is stored.
     pub(crate) fn at(self, at: Timestamp) -> model::Progress {
         let note = Some(self.note).filter(|note| !note.is_empty());
@@ -46,31 +46,31 @@ impl Progress {
     }
 }
 
-impl From<u8> for Progress {
+impl From<u8> for ProgressReport {
     fn from(percent: u8) -> Self {
         Self::new(Some(percent), "")
     }
 }
 
-impl From<&str> for Progress {
+impl From<&str> for ProgressReport {
     fn from(note: &str) -> Self {
         Self::new(None, note)
     }
 }
 
-impl From<String> for Progress {
+impl From<String> for ProgressReport {
     fn from(note: String) -> Self {
         Self::new(None, &note)
     }
 }
 
-impl From<&String> for Progress {
+impl From<&String> for ProgressReport {
     fn from(note: &String) -> Self {
         Self::new(None, note)
     }
 }
 
-impl<T: AsRef<str>> From<(u8, T)> for Progress {
+impl<T: AsRef<str>> From<(u8, T)> for ProgressReport {
     fn from((percent, note): (u8, T)) -> Self {
         Self::new(Some(percent), note.as_ref())
     }
@@ -78,7 +78,7 @@ impl<T: AsRef<str>> From<(u8, T)> for Progress {
 
 /// What a handler reported about its own success.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reported {
+pub enum SelfReport {
     /// It succeeded, with a message that may be empty.
     Success(Arc<str>),
     /// It failed.
@@ -93,9 +93,9 @@ pub(crate) struct Said {
 
 #[derive(Debug, Default)]
 struct Inner {
-    progress: Option<Progress>,
+    progress: Option<ProgressReport>,
     is_written: bool,
-    reported: Option<Reported>,
+    reported: Option<SelfReport>,
     lines: VecDeque<Arc<str>>,
     is_replied: bool,
 }
@@ -105,14 +105,14 @@ impl Said {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn progress(&self, progress: Progress) {
+    pub(super) fn progress(&self, progress: ProgressReport) {
         let mut inner = self.lock();
         inner.progress = Some(progress);
         inner.is_written = false;
     }
 
     /// How far it is, if that is news since the last time.
-    pub(super) fn take_unwritten(&self) -> Option<Progress> {
+    pub(super) fn take_unwritten(&self) -> Option<ProgressReport> {
         let mut inner = self.lock();
         let progress = inner.progress.clone().filter(|_| !inner.is_written);
         inner.is_written = true;
@@ -126,19 +126,19 @@ impl Said {
         (!lines.is_empty()).then(|| Arc::from(lines.join("\n")))
     }
 
-    pub(super) fn progressed(&self) -> Option<Progress> {
+    pub(super) fn progressed(&self) -> Option<ProgressReport> {
         self.lock().progress.clone()
     }
 
     pub(super) fn success(&self, message: &str) {
-        self.lock().reported = Some(Reported::Success(cut(message)));
+        self.lock().reported = Some(SelfReport::Success(cut(message)));
     }
 
     pub(super) fn failure(&self, error: &str) {
-        self.lock().reported = Some(Reported::Failure(cut(error)));
+        self.lock().reported = Some(SelfReport::Failure(cut(error)));
     }
 
-    pub(super) fn reported(&self) -> Option<Reported> {
+    pub(super) fn reported(&self) -> Option<SelfReport> {
         self.lock().reported.clone()
     }
 
@@ -164,7 +164,7 @@ impl Said {
 }
 
 fn cut(text: &str) -> Arc<str> {
-    let end = text.char_indices().nth(TEXT_LENGTH_MAX).map_or(text.len(), |(index, _)| index);
+    let end = text.char_indices().nth(TEXT_LEN_MAX).map_or(text.len(), |(index, _)| index);
     Arc::from(&text[..end])
 }
 
@@ -178,10 +178,10 @@ impl Context {
     /// context.progress((90, "writing"));
     /// # }
     /// ```
-    pub fn progress(&self, progress: impl Into<Progress>) {
+    pub fn progress(&self, progress: impl Into<ProgressReport>) {
         let progress = progress.into();
         self.parts().said.progress(progress.clone());
-        self.parts().publisher.process().progressed.ring();
+        self.parts().publisher.process().progressed.notify();
         self.parts().events.emit(Event::AttemptProgressed {
             message: self.message_id(),
             execution: self.execution_id(),
@@ -191,7 +191,7 @@ impl Context {
     }
 
     /// How far the handler said it is.
-    pub fn progressed(&self) -> Option<Progress> {
+    pub fn progressed(&self) -> Option<ProgressReport> {
         self.parts().said.progressed()
     }
 
@@ -208,7 +208,7 @@ impl Context {
     }
 
     /// What was reported, when something was.
-    pub fn reported(&self) -> Option<Reported> {
+    pub fn reported(&self) -> Option<SelfReport> {
         self.parts().said.reported()
     }
 
@@ -238,10 +238,10 @@ mod tests {
         assert_eq!(lines.len(), LINES_MAX);
         assert_eq!((&*lines[0], &*lines[LINES_MAX - 1]), ("line 150", "line 249"));
         said.log(&"é".repeat(5_000));
-        assert_eq!(said.logged()[LINES_MAX - 1].chars().count(), TEXT_LENGTH_MAX);
-        assert_eq!(Progress::from((255, "x")).percent, Some(100));
+        assert_eq!(said.logged()[LINES_MAX - 1].chars().count(), TEXT_LEN_MAX);
+        assert_eq!(ProgressReport::from((255, "x")).percent, Some(100));
         said.success("first");
         said.failure("second");
-        assert_eq!(said.reported(), Some(Reported::Failure(Arc::from("second"))));
+        assert_eq!(said.reported(), Some(SelfReport::Failure(Arc::from("second"))));
     }
 }

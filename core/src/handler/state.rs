@@ -80,7 +80,7 @@ impl States {
         self.get().ok_or_else(|| missing(type_name::<T>()))
     }
 
-    pub(crate) fn check(&self, needs: &Needs) -> Result<()> {
+    pub(crate) fn check(&self, needs: &RequiredStates) -> Result<()> {
         match needs.types.iter().find(|(id, _)| !self.kept.contains_key(id)) {
             None => Ok(()),
             Some((_, name)) => Err(missing(name)),
@@ -102,11 +102,11 @@ fn missing(name: &str) -> Error {
 
 /// The states an extractor asks for.
 #[derive(Debug, Default)]
-pub struct Needs {
+pub struct RequiredStates {
     types: Vec<(TypeId, &'static str)>,
 }
 
-impl Needs {
+impl RequiredStates {
     /// Asks for the state of a type, which [`Context::state`](crate::Context::state) then gives.
     pub fn state<T: Clone + Send + Sync + 'static>(&mut self) {
         self.types.push((TypeId::of::<T>(), type_name::<T>()));

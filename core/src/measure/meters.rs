@@ -83,7 +83,7 @@ meters! {
     /// Occurrences of jobs that were not run.
     SKIPPED, "punctual.occurrences.skipped", "punctual_occurrences_skipped_total", Counter ["reason"];
     /// Runs of jobs that ended, by how; an attempt that is tried again ends no run.
-    JOB_RUNS, "punctual.job.runs", "punctual_job_runs_total", Counter ["job", "result"];
+    JOB_RUNS, "punctual.job.runs", "punctual_job_runs_total", Counter ["job_name", "result"];
 }
 
 /// Tells what an event adds to which meters.
@@ -106,6 +106,10 @@ pub fn readings(event: &Event, names: &LabelNames, tell: &mut dyn FnMut(Reading<
         }
         _ => {}
     }
+    // How long it ran is not known.
+    if let Event::AttemptLost { topic, .. } = event {
+        count(&ATTEMPTS, 1, &[("topic", names.topic(topic)), ("ending", "lost")], tell);
+    }
     if let Some((topic, ending, took)) = super::ending(event) {
         let labels = &[("topic", names.topic(topic)), ("ending", ending)];
         count(&ATTEMPTS, 1, labels, tell);
@@ -113,7 +117,7 @@ pub fn readings(event: &Event, names: &LabelNames, tell: &mut dyn FnMut(Reading<
         tell(Reading { meter: &DURATION, amount, labels });
     }
     if let Some((job, result)) = run_end(event) {
-        count(&JOB_RUNS, 1, &[("job", names.job(job)), ("result", result)], tell);
+        count(&JOB_RUNS, 1, &[("job_name", names.job(job)), ("result", result)], tell);
     }
 }
 
@@ -123,6 +127,7 @@ fn run_end(event: &Event) -> Option<(&JobName, &'static str)> {
         Event::AttemptSucceeded { job: Some(job), .. } => Some((job, "succeeded")),
         Event::AttemptFailed { job: Some(job), ending, again_at: None, .. } => Some((job, ending)),
         Event::AttemptTimedOut { job: Some(job), again_at: None, .. } => Some((job, "timed_out")),
+        Event::AttemptLost { job: Some(job), again_at: None, .. } => Some((job, "lost")),
         Event::AttemptYielded { job: Some(job), ending: "cancelled", .. } => {
             Some((job, "cancelled"))
         }
@@ -224,6 +229,35 @@ mod tests {
         };
         assert!(counted(&failed(Some(Timestamp::UNIX_EPOCH))).is_empty(), "it is tried again");
         assert_eq!(counted(&failed(None)), ["punctual.job.runs night,failed Count(1)"]);
+    }
+
+    #[test]
+    fn a_run_that_ended_with_its_process_is_counted_as_lost() {
+        let id = Ids::seeded(1).next(Timestamp::UNIX_EPOCH);
+        let lost = |again_at| Event::AttemptLost {
+            message: MessageId::from_uuid(id),
+            execution: ExecutionId::from_uuid(id),
+            topic: Topic::new("mail").unwrap(),
+            job: Some(JobName::new("night").unwrap()),
+            nominal: None,
+            attempt: 1,
+            again_at,
+        };
+        let attempt =
+            ["punctual.events attempt.lost Count(1)", "punctual.attempts mail,lost Count(1)"];
+        assert_eq!(lines(&lost(Some(Timestamp::UNIX_EPOCH))), attempt, "it is run again");
+        assert_eq!(lines(&lost(None))[..2], attempt);
+        assert_eq!(lines(&lost(None))[2..], ["punctual.job.runs night,lost Count(1)"]);
+    }
+
+    // A label that Prometheus sets itself is scraped as `exported_..`, and `by (job)` then means the target.
+    #[test]
+    fn no_label_is_one_that_prometheus_sets_itself() {
+        for meter in METERS {
+            for label in ["job", "instance"] {
+                assert!(!meter.labels.contains(&label), "{} has the label {label}", meter.name);
+            }
+        }
     }
 
     #[test]

@@ -192,6 +192,19 @@ impl SkipReason {
 mod tests {
     use super::*;
 
+    // The glossary left out four of them.
+    #[test]
+    fn the_glossary_names_every_ending() {
+        let glossary = include_str!("../../../docs/glossary.md");
+        let (_, said) = glossary.split_once("An execution ended as").unwrap();
+        let (said, _) = said.split_once("with").unwrap();
+        let words: Vec<&str> =
+            said.split(|sign: char| !(sign.is_alphanumeric() || sign == '_')).collect();
+        for name in Ending::NAMES {
+            assert!(words.contains(&name), "{name} is not in: {said}");
+        }
+    }
+
     #[test]
     fn a_folded_skip_says_what_it_is_about_and_reads_it_back() {
         let [first, last]: [Timestamp; 2] =

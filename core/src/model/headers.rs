@@ -26,8 +26,10 @@ pub(crate) mod noted {
     pub(crate) const REPLY_OF: &str = "punctual-reply-of";
     /// How often a message was put off on its broker.
     pub(crate) const SNOOZES: &str = "punctual-snoozes";
+    /// For how many seconds a message from a broker was put off for want of a handler.
+    pub(crate) const UNHANDLED: &str = "punctual-unhandled";
     /// All of them.
-    pub(crate) const ALL: [&str; 5] = [ENCODING, REPLY_TO, REPLY_VIA, REPLY_OF, SNOOZES];
+    pub(crate) const ALL: [&str; 6] = [ENCODING, REPLY_TO, REPLY_VIA, REPLY_OF, SNOOZES, UNHANDLED];
 }
 
 /// Names and values, sorted by name. Bounded, printable, checked on the way in.

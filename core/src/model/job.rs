@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Body, JobName, Limit, Priority, Queue, Terms, Topic};
+use super::{Body, HandlerOptions, JobName, Limit, Priority, Queue, Topic};
 use crate::clock::subtract;
 use crate::error::{Error, Result};
 use crate::policy::{Misfire, Overlap, Retry, Threshold};
@@ -37,7 +37,8 @@ pub struct Job {
     /// What its handler receives; empty means the occurrence itself.
     pub body: Body,
     /// What it says about the attempts of its runs; the rest is as their handler says.
-    pub terms: Arc<Terms>,
+    #[serde(rename = "terms")]
+    pub handler_options: Arc<HandlerOptions>,
     /// The limit its messages share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Limit>,
@@ -61,7 +62,7 @@ impl Job {
             queue: Queue::default(),
             priority: Priority::default(),
             body: Body::empty(),
-            terms: Arc::new(Terms::default()),
+            handler_options: Arc::new(HandlerOptions::default()),
             limit: None,
             tags: Vec::new(),
             description: None,
@@ -91,7 +92,7 @@ pub struct Overrides {
     /// Other retries.
     pub retry: Option<Retry>,
     /// Another timeout; `Some(None)` takes the job's own away, so that the process's default applies.
-    #[serde(with = "super::length")]
+    #[serde(with = "super::duration_text")]
     pub timeout: Option<Option<Duration>>,
     /// Another misfire policy.
     pub misfire: Option<Misfire>,
@@ -216,20 +217,20 @@ impl JobRecord {
     }
 
     /// The record after an operator's change, with the version counted up.
-    pub fn steered(&self, steer: &Steer, now: Timestamp) -> Result<Self> {
+    pub fn steered(&self, steer: &JobCommand, now: Timestamp) -> Result<Self> {
         let mut record = self.clone();
         match steer {
-            Steer::Pause { by, reason, until } => {
+            JobCommand::Pause { by, reason, until } => {
                 record.paused =
                     Some(Pause { by: by.clone(), reason: reason.clone(), at: now, until: *until });
             }
-            Steer::Resume { cursor } => {
+            JobCommand::Resume { cursor } => {
                 record.paused = None;
                 record.cursor = *cursor;
             }
-            Steer::Retire { reason } => record.retired = Some(*reason),
-            Steer::MoveCursor { cursor } => record.cursor = *cursor,
-            Steer::Override { overrides, job, cursor } => {
+            JobCommand::Retire { reason } => record.retired = Some(*reason),
+            JobCommand::MoveCursor { cursor } => record.cursor = *cursor,
+            JobCommand::Override { overrides, job, cursor } => {
                 if job.name != record.job.name {
                     return Err(Error::invalid(format!(
                         "a job cannot be renamed from {:?} to {:?}",
@@ -256,7 +257,7 @@ impl JobRecord {
 
 /// A change an operator makes to a job. It is a finished decision: cursors are computed before.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Steer {
+pub enum JobCommand {
     /// Stop firing.
     Pause {
         /// Who asks.

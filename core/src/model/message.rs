@@ -8,9 +8,11 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    BatchId, Body, DeadReason, ExecutionId, Headers, Key, Lease, LeaseRef, Limit, MessageId,
-    Occurrence, Phase, Priority, Queue, State, Terms, Ties, Topic, Unique,
+    BatchId, Body, DeadReason, DueTime, ExecutionId, HandlerOptions, Headers, Key, Lease, LeaseRef,
+    Limit, MessageId, MessagePause, MessageState, Occurrence, Phase, Priority, Queue, Relations,
+    Topic, Unique, WhenInterrupted,
 };
+use crate::policy::{MessageKind, NOT_AGAIN};
 
 /// What was sent. Immutable, but for the queue and the priority, which an operator may change while it waits:
 /// retries, snoozes and redrives move the record, never this.
@@ -42,14 +44,17 @@ pub struct Message {
     /// Small facts that travel along.
     pub headers: Headers,
     /// Which story it belongs to.
-    pub trail: Trail,
+    #[serde(rename = "trail")]
+    pub correlation: Correlation,
     /// The instant of a schedule it stands for, if it stands for one.
     pub occurrence: Option<Occurrence>,
     /// What it says itself about its attempts; the rest is as its handler says.
-    pub terms: Option<Arc<Terms>>,
+    #[serde(rename = "terms")]
+    pub handler_options: Option<Arc<HandlerOptions>>,
     /// What ties it to other messages; most have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ties: Option<Arc<Ties>>,
+    #[serde(rename = "ties")]
+    pub relations: Option<Arc<Relations>>,
 }
 
 /// Where a message waits and how urgent it is, as an operator wants it; what is not given stays.
@@ -72,22 +77,22 @@ impl Assignment {
 impl Message {
     /// The limit it shares with others.
     pub fn limit(&self) -> Option<&Limit> {
-        self.ties.as_ref()?.limit.as_ref()
+        self.relations.as_ref()?.limit.as_ref()
     }
 
     /// The batch it belongs to.
     pub fn batch(&self) -> Option<BatchId> {
-        self.ties.as_ref()?.batch
+        self.relations.as_ref()?.batch
     }
 
     /// The batch whose end it waits for.
     pub fn waits_for(&self) -> Option<BatchId> {
-        self.ties.as_ref()?.waits_for
+        self.relations.as_ref()?.waits_for
     }
 
     /// How long its deduplication key keeps others out.
     pub fn unique(&self) -> Unique {
-        self.ties.as_ref().map(|ties| ties.unique).unwrap_or_default()
+        self.relations.as_ref().map(|relations| relations.unique).unwrap_or_default()
     }
 
     /// How far ahead it was planned; never negative.
@@ -98,7 +103,7 @@ impl Message {
     /// The story it belongs to: its own correlation, else the attempt's identity for a run of a job, else
     /// its own identity.
     pub fn story(&self, execution: ExecutionId) -> Arc<str> {
-        match (&self.trail.correlation, self.source) {
+        match (&self.correlation.id, self.source) {
             (Some(correlation), _) => correlation.clone(),
             (None, Source::Published | Source::Redriven) => Arc::from(self.id.to_string()),
             (None, _) => Arc::from(execution.to_string()),
@@ -119,9 +124,10 @@ impl Message {
 
 /// Which story a message belongs to: the same correlation for all of it, the cause for each step.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trail {
+pub struct Correlation {
     /// Shared by everything that grew out of one beginning.
-    pub correlation: Option<Arc<str>>,
+    #[serde(rename = "correlation")]
+    pub id: Option<Arc<str>>,
     /// The attempt that published this message.
     pub causation: Option<ExecutionId>,
     /// The place among what that attempt published, from 1.
@@ -163,9 +169,12 @@ pub struct MessageRecord {
     /// What was sent.
     pub message: Arc<Message>,
     /// The stored state.
-    pub state: State,
-    /// When it is due now; moves with retries and snoozes.
+    pub state: MessageState,
+    /// When it is due now; moves with retries and snoozes. The end of time while it is paused.
     pub due_at: Timestamp,
+    /// The pause that holds it back, with its own time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<MessagePause>,
     /// Attempts spent, the running one included.
     pub attempt: u32,
     /// Processes lost while handling it.
@@ -205,23 +214,25 @@ pub struct Progress {
 
 impl MessageRecord {
     /// Whether it keeps an occurrence of its job from running beside it: it is running, due and waiting,
-    /// or waiting after an attempt, a snooze or a crash. One that is planned for later does not.
+    /// or waiting after an attempt, a snooze or a crash. One that is planned for later, or paused, does not.
     pub fn is_in_the_way(&self, now: Timestamp) -> bool {
         match self.state {
-            State::Running => true,
-            State::Pending => {
+            MessageState::Running => true,
+            MessageState::Pending if self.paused.is_some() => false,
+            MessageState::Pending => {
                 let has_begun = self.attempt > 0 || self.snoozes > 0 || self.crashes > 0;
                 has_begun || self.due_at <= now
             }
-            State::Done | State::Dead | State::Cancelled => false,
+            MessageState::Done | MessageState::Dead | MessageState::Cancelled => false,
         }
     }
 
     /// A message that has just been enqueued.
     pub fn new(message: Arc<Message>) -> Self {
         Self {
-            state: State::Pending,
+            state: MessageState::Pending,
             due_at: message.due_at,
+            paused: None,
             message,
             attempt: 0,
             crashes: 0,
@@ -237,15 +248,30 @@ impl MessageRecord {
     }
 
     /// The record in a storage it was moved to. Whoever ran it there does not run it here: it is pending
-    /// again, the attempt given back; one that was to be cancelled is.
+    /// again, the attempt given back; one that was to be cancelled is, and one that says itself that it is not
+    /// run again when it is interrupted is dead.
     pub fn moved(self, now: Timestamp) -> Self {
-        if self.state != State::Running {
+        if self.state != MessageState::Running {
             return Self { lease: None, cancel_requested: false, ..self };
         }
-        let cancelled = self.cancel_requested;
+        let said = self
+            .message
+            .handler_options
+            .as_ref()
+            .and_then(|handler_options| handler_options.when_interrupted);
+        let is_lost = said == Some(WhenInterrupted::Lost) && !self.message.queue.is_relay();
+        let state = match (self.cancel_requested, is_lost) {
+            (true, _) => MessageState::Cancelled,
+            (false, true) => MessageState::Dead,
+            (false, false) => MessageState::Pending,
+        };
+        if state == MessageState::Dead {
+            let (dead, error) = (Some(DeadReason::Interrupted), Some(Arc::from(NOT_AGAIN)));
+            return Self { state, dead, error, ended_at: Some(now), lease: None, ..self };
+        }
         Self {
-            state: if cancelled { State::Cancelled } else { State::Pending },
-            ended_at: cancelled.then_some(now),
+            state,
+            ended_at: (state == MessageState::Cancelled).then_some(now),
             attempt: self.attempt.saturating_sub(1),
             lease: None,
             cancel_requested: false,
@@ -253,17 +279,35 @@ impl MessageRecord {
         }
     }
 
+    /// Returns when it is due, with the pause that holds it back.
+    pub fn due_time(&self) -> DueTime {
+        DueTime { due_at: self.due_at, paused: self.paused.clone() }
+    }
+
+    /// Returns when it is due, or would be without its pause.
+    pub fn own_due_at(&self) -> Timestamp {
+        self.paused.as_ref().map_or(self.due_at, |paused| paused.due_at)
+    }
+
+    /// Whether it is a one-time job that was planned at run time, also one that was sent again.
+    pub fn is_planned(&self) -> bool {
+        self.message.occurrence.is_some()
+            && MessageKind::of(&self.message) == MessageKind::OneTimeJob
+    }
+
     /// What people see at an instant.
     pub fn phase(&self, now: Timestamp) -> Phase {
         match self.state {
-            State::Pending if self.attempt > 0 => Phase::Retrying,
-            State::Pending if self.due_at > now => Phase::Scheduled,
-            State::Pending => Phase::Ready,
-            State::Running if self.lease.is_some_and(|lease| lease.is_expired(now)) => Phase::Stale,
-            State::Running => Phase::Running,
-            State::Done => Phase::Done,
-            State::Dead => Phase::Dead,
-            State::Cancelled => Phase::Cancelled,
+            MessageState::Pending if self.attempt > 0 => Phase::Retrying,
+            MessageState::Pending if self.due_at > now => Phase::Scheduled,
+            MessageState::Pending => Phase::Ready,
+            MessageState::Running if self.lease.is_some_and(|lease| lease.is_expired(now)) => {
+                Phase::Stale
+            }
+            MessageState::Running => Phase::Running,
+            MessageState::Done => Phase::Done,
+            MessageState::Dead => Phase::Dead,
+            MessageState::Cancelled => Phase::Cancelled,
         }
     }
 
@@ -276,7 +320,7 @@ impl MessageRecord {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::ProcessId;
+    use crate::model::{JobName, ProcessId};
     use uuid::Uuid;
 
     fn at(second: i64) -> Timestamp {
@@ -297,10 +341,10 @@ mod tests {
             exclusive: false,
             body: Body::empty(),
             headers: Headers::new(),
-            trail: Trail::default(),
+            correlation: Correlation::default(),
             occurrence: None,
-            terms: None,
-            ties: None,
+            handler_options: None,
+            relations: None,
         }))
     }
 
@@ -311,12 +355,12 @@ mod tests {
         assert_eq!(record.phase(at(100)), Phase::Ready);
         record.attempt = 1;
         assert_eq!(record.phase(at(99)), Phase::Retrying);
-        record.state = State::Running;
+        record.state = MessageState::Running;
         record.lease =
             Some(Lease { owner: ProcessId::from_uuid(Uuid::nil()), token: 1, until: at(200) });
         assert_eq!(record.phase(at(200)), Phase::Running);
         assert_eq!(record.phase(at(201)), Phase::Stale);
-        record.state = State::Dead;
+        record.state = MessageState::Dead;
         assert_eq!(record.phase(at(201)), Phase::Dead);
     }
 
@@ -324,17 +368,53 @@ mod tests {
     fn a_moved_record_runs_nowhere_and_keeps_its_counts() {
         let lease = Lease { owner: ProcessId::from_uuid(Uuid::nil()), token: 1, until: at(200) };
         let running = MessageRecord {
-            state: State::Running,
+            state: MessageState::Running,
             attempt: 3,
             crashes: 2,
             lease: Some(lease),
             ..record()
         };
         let moved = running.clone().moved(at(9));
-        assert_eq!((moved.state, moved.attempt, moved.crashes), (State::Pending, 2, 2));
+        assert_eq!((moved.state, moved.attempt, moved.crashes), (MessageState::Pending, 2, 2));
         assert_eq!(moved.lease, None);
         let moved = MessageRecord { cancel_requested: true, ..running }.moved(at(9));
-        assert_eq!((moved.state, moved.ended_at), (State::Cancelled, Some(at(9))));
+        assert_eq!((moved.state, moved.ended_at), (MessageState::Cancelled, Some(at(9))));
+    }
+
+    // Finding P9 of the newcomer's review.
+    #[test]
+    fn a_moved_record_that_is_not_run_again_when_interrupted_is_dead() {
+        let mut message = (*record().message).clone();
+        message.handler_options =
+            Some(Arc::new(HandlerOptions::new().when_interrupted(WhenInterrupted::Lost)));
+        let waiting = MessageRecord::new(Arc::new(message));
+        assert_eq!(waiting.clone().moved(at(9)).state, MessageState::Pending, "it has not begun");
+        let running = MessageRecord { state: MessageState::Running, attempt: 1, ..waiting };
+        let moved = running.clone().moved(at(9));
+        assert_eq!((moved.state, moved.dead), (MessageState::Dead, Some(DeadReason::Interrupted)));
+        assert_eq!((moved.ended_at, moved.lease), (Some(at(9)), None));
+        let moved = MessageRecord { cancel_requested: true, ..running }.moved(at(9));
+        assert_eq!(moved.state, MessageState::Cancelled);
+    }
+
+    // spec: T-75
+    #[test]
+    fn a_planned_one_time_job_stays_one_when_it_is_sent_again() {
+        let of = |source, occurrence: Option<Option<&str>>| {
+            let occurrence = occurrence.map(|schedule| Occurrence {
+                job: JobName::new("mail").unwrap(),
+                nominal: at(100),
+                schedule: schedule.map(ToOwned::to_owned),
+                misfire: None,
+            });
+            let message = Message { source, occurrence, ..(*record().message).clone() };
+            MessageRecord::new(Arc::new(message)).is_planned()
+        };
+        let (planned, run) = (Some(None), Some(Some("0 2 * * *")));
+        assert!(of(Source::Deferred, planned) && of(Source::Redriven, planned));
+        assert!(!of(Source::Scheduled, run) && !of(Source::Manual, run));
+        assert!(!of(Source::Redriven, run), "a run of a recurring job");
+        assert!(!of(Source::Published, None) && !of(Source::Redriven, None), "a message");
     }
 
     // spec: T-37

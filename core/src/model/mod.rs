@@ -2,36 +2,38 @@
 //! folder knows what Punctual remembers.
 
 mod body;
+pub(crate) mod duration_text;
 mod execution;
+mod handler_options;
 mod headers;
 mod id;
 mod job;
 mod lease;
-pub(crate) mod length;
 mod message;
+mod message_pause;
 mod name;
 mod occurrence;
+mod relations;
 mod state;
-mod terms;
-mod ties;
 
 pub(crate) use body::JSON;
 pub use body::{Body, CONTENT_TYPE_UNKNOWN, PAYLOAD_MAX_DEFAULT};
 pub(crate) use execution::folded;
 pub use execution::{Ending, Execution, SkipReason};
+pub use handler_options::{HandlerOptions, OnTimeout, Recording, Rescue, WhenInterrupted};
 pub(crate) use headers::noted;
 pub use headers::{HEADER_VALUE_MAX, HEADERS_MAX, Headers};
 pub(crate) use id::mix;
 pub use id::{BatchId, ExecutionId, IdSource, Ids, MessageId, ProcessId};
-pub use job::{Job, JobPhase, JobRecord, Origin, Overrides, Pause, Retirement, Steer};
+pub use job::{Job, JobCommand, JobPhase, JobRecord, Origin, Overrides, Pause, Retirement};
 pub use lease::{Lease, LeaseRef};
-pub use message::{Assignment, Message, MessageRecord, Progress, Source, Trail};
+pub use message::{Assignment, Correlation, Message, MessageRecord, Progress, Source};
+pub use message_pause::{DueTime, END_OF_TIME, MessagePause};
 pub use name::{
-    IntoTopic, JobName, Key, NAME_LENGTH_MAX, Priority, Queue, SYSTEM_TOPICS, Topic, TransportName,
+    IntoTopic, JobName, Key, NAME_LEN_MAX, Priority, Queue, SYSTEM_TOPICS, Topic, TransportName,
 };
 pub use occurrence::{MisfireFacts, Occurrence};
-pub use state::{DeadReason, Phase, State, StateChange, TRANSITIONS, render_states};
-pub use terms::{OnTimeout, Recording, Rescue, Terms};
-pub use ties::{
-    CHAIN_DEPTH_MAX, CHAIN_LENGTH_MAX, Limit, Link, LinkOn, Parent, Rate, Ties, Unique,
+pub use relations::{
+    CHAIN_DEPTH_MAX, CHAIN_MESSAGES_MAX, Limit, Link, LinkOn, Parent, Rate, Relations, Unique,
 };
+pub use state::{DeadReason, MessageState, Phase, StateChange, TRANSITIONS, render_states};

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::model::ProcessId;
 
 /// The most characters a name may have.
-pub const NAME_LENGTH_MAX: usize = 200;
+pub const NAME_LEN_MAX: usize = 200;
 
 /// The first character of names that Punctual keeps for itself.
 const RESERVED: char = '~';
@@ -21,19 +21,25 @@ pub const SYSTEM_TOPICS: &str = "punctual.";
 /// How the topics begin on which processes wait for replies.
 const REPLIES: &str = "punctual.replies.";
 
-/// Checks a name and says what is wrong with it and what would be right.
+/// Trims a name and checks it.
 fn checked(what: &str, text: &str) -> Result<Arc<str>> {
     let trimmed = text.trim();
+    check(what, trimmed)?;
+    Ok(Arc::from(trimmed))
+}
+
+/// Checks a trimmed name and says what is wrong with it and what would be right.
+fn check(what: &str, trimmed: &str) -> Result<()> {
     if trimmed.is_empty() {
         return Err(Error::invalid(format!(
             "a {what} must not be empty; give it at least one character"
         )));
     }
     let length = trimmed.chars().count();
-    if length > NAME_LENGTH_MAX {
+    if length > NAME_LEN_MAX {
         let start: String = trimmed.chars().take(20).collect();
         return Err(Error::invalid(format!(
-            "the {what} \"{start}...\" has {length} characters; at most {NAME_LENGTH_MAX} are allowed"
+            "the {what} \"{start}...\" has {length} characters; at most {NAME_LEN_MAX} are allowed"
         )));
     }
     if let Some((index, found)) = trimmed.chars().enumerate().find(|(_, c)| c.is_control()) {
@@ -47,7 +53,7 @@ fn checked(what: &str, text: &str) -> Result<Arc<str>> {
             "the {what} {trimmed:?} starts with '{RESERVED}', which Punctual keeps for itself; choose another first character"
         )));
     }
-    Ok(Arc::from(trimmed))
+    Ok(())
 }
 
 /// Checks a topic that comes from outside: one of Punctual's own is refused.
@@ -185,9 +191,12 @@ impl Topic {
         text.strip_prefix(REPLIES)?.parse().ok()
     }
 
-    /// A topic as a storage wrote it or as a filter names it, which may be one of Punctual's own.
+    /// A topic as a storage wrote it or as a filter names it, which may be one of Punctual's own. It is not trimmed:
+    /// what was stored with a blank before it, past the check of a statement or of a file, would become one of them.
     pub fn stored(text: impl AsRef<str>) -> Result<Self> {
-        checked("topic", text.as_ref()).map(Self)
+        let text = text.as_ref();
+        check("topic", text.trim())?;
+        Ok(Self(Arc::from(text)))
     }
 
     /// Whether it is one of Punctual's own.
@@ -401,6 +410,20 @@ mod tests {
         assert!(Topic::new("punctual").is_ok() && Topic::new("punctually.late").is_ok());
         let read: Topic = serde_json::from_str("\"punctual.command\"").unwrap();
         assert_eq!((read, Topic::stored("punctual.command").unwrap()), (own.clone(), own));
+    }
+
+    // The SQL function of PostgreSQL trims fewer blanks than `Topic::new`.
+    #[test]
+    fn a_topic_that_was_stored_with_a_blank_does_not_become_one_of_punctual() {
+        for blank in ["\u{a0}", "\u{2003}", "\u{3000}", " ", "\t"] {
+            let text = format!("{blank}punctual.command");
+            let stored = Topic::stored(&text).unwrap();
+            let read: Topic = serde_json::from_value(text.as_str().into()).unwrap();
+            assert_eq!((stored.as_str(), read.as_str()), (&*text, &*text));
+            assert!(!stored.is_system() && stored != Topic::system("punctual.command"));
+            assert!(Topic::new(&text).is_err(), "{text:?} from outside");
+        }
+        assert!(Topic::stored("\u{a0}").is_err());
     }
 
     #[test]

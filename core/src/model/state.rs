@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A stored state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum MessageState {
     /// Due now or later.
     Pending,
     /// Claimed under a lease.
@@ -22,7 +22,7 @@ pub enum State {
     Cancelled,
 }
 
-impl State {
+impl MessageState {
     /// Every state.
     pub const ALL: [Self; 5] =
         [Self::Pending, Self::Running, Self::Done, Self::Dead, Self::Cancelled];
@@ -106,52 +106,62 @@ impl StateChange {
 }
 
 /// Every legal change: from, by, to, and what else it means. What is not here is refused.
-pub const TRANSITIONS: [(State, StateChange, State, &str); 12] = [
+pub const TRANSITIONS: [(MessageState, StateChange, MessageState, &str); 12] = [
     (
-        State::Pending,
+        MessageState::Pending,
         StateChange::Claim,
-        State::Running,
+        MessageState::Running,
         "only when due; a lease is given and the attempt counted",
     ),
     (
-        State::Running,
+        MessageState::Running,
         StateChange::Done,
-        State::Done,
+        MessageState::Done,
         "leaves the hot table; the execution stays as history",
     ),
-    (State::Running, StateChange::Retry, State::Pending, "a new due time"),
+    (MessageState::Running, StateChange::Retry, MessageState::Pending, "a new due time"),
     (
-        State::Running,
+        MessageState::Running,
         StateChange::Snooze,
-        State::Pending,
+        MessageState::Pending,
         "a new due time; the attempt is given back",
     ),
     (
-        State::Running,
+        MessageState::Running,
         StateChange::Release,
-        State::Pending,
+        MessageState::Pending,
         "due at once; the attempt is given back",
     ),
     (
-        State::Running,
+        MessageState::Running,
         StateChange::Rescue,
-        State::Pending,
+        MessageState::Pending,
         "the lease expired or its process is gone; one crash counted",
     ),
-    (State::Running, StateChange::Bury, State::Dead, "the reason is kept"),
-    (State::Pending, StateChange::Cancel, State::Cancelled, "at once"),
+    (MessageState::Running, StateChange::Bury, MessageState::Dead, "the reason is kept"),
+    (MessageState::Pending, StateChange::Cancel, MessageState::Cancelled, "at once"),
     (
-        State::Running,
+        MessageState::Running,
         StateChange::Cancel,
-        State::Cancelled,
+        MessageState::Cancelled,
         "asked for first, then when the handler yields",
     ),
-    (State::Done, StateChange::Redrive, State::Pending, "by an operator only; attempts start anew"),
-    (State::Dead, StateChange::Redrive, State::Pending, "by an operator only; attempts start anew"),
     (
-        State::Cancelled,
+        MessageState::Done,
         StateChange::Redrive,
-        State::Pending,
+        MessageState::Pending,
+        "by an operator only; attempts start anew",
+    ),
+    (
+        MessageState::Dead,
+        StateChange::Redrive,
+        MessageState::Pending,
+        "by an operator only; attempts start anew",
+    ),
+    (
+        MessageState::Cancelled,
+        StateChange::Redrive,
+        MessageState::Pending,
         "by an operator only; attempts start anew",
     ),
 ];
@@ -224,6 +234,8 @@ pub enum DeadReason {
     Refused,
     /// No process had a handler for its topic.
     NoHandler,
+    /// A crash or a shutdown cut it off, and its terms say not to run it again then.
+    Interrupted,
 }
 
 impl DeadReason {
@@ -237,6 +249,7 @@ impl DeadReason {
             Self::CrashLoop => "crash loop",
             Self::Refused => "refused",
             Self::NoHandler => "no handler",
+            Self::Interrupted => "interrupted",
         }
     }
 }
@@ -270,13 +283,13 @@ mod tests {
     // spec: T-33
     #[test]
     fn a_message_has_five_states() {
-        let names = State::ALL.map(State::as_str);
+        let names = MessageState::ALL.map(MessageState::as_str);
         assert_eq!(names, ["pending", "running", "done", "dead", "cancelled"]);
     }
 
     #[test]
     fn every_state_and_change_has_at_most_one_answer_and_final_states_only_redrive() {
-        for state in State::ALL {
+        for state in MessageState::ALL {
             for change in StateChange::ALL {
                 let rows = TRANSITIONS
                     .iter()
@@ -288,16 +301,16 @@ mod tests {
                 }
             }
         }
-        assert_eq!(State::Pending.after(StateChange::Claim), Some(State::Running));
-        assert_eq!(State::Running.after(StateChange::Redrive), None);
-        assert_eq!(State::Pending.after(StateChange::Done), None);
+        assert_eq!(MessageState::Pending.after(StateChange::Claim), Some(MessageState::Running));
+        assert_eq!(MessageState::Running.after(StateChange::Redrive), None);
+        assert_eq!(MessageState::Pending.after(StateChange::Done), None);
     }
 
     // spec: T-34
     #[test]
     fn a_dead_message_is_never_picked_up_by_itself() {
-        assert_eq!(State::Dead.after(StateChange::Claim), None);
-        assert_eq!(State::Dead.after(StateChange::Rescue), None);
-        assert_eq!(State::Dead.after(StateChange::Redrive), Some(State::Pending));
+        assert_eq!(MessageState::Dead.after(StateChange::Claim), None);
+        assert_eq!(MessageState::Dead.after(StateChange::Rescue), None);
+        assert_eq!(MessageState::Dead.after(StateChange::Redrive), Some(MessageState::Pending));
     }
 }

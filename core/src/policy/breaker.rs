@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::Report;
+use super::AttemptEnd;
 use crate::clock::add;
 use crate::error::{Error, Result};
 
@@ -78,7 +78,7 @@ impl Circuit {
 
 /// How many messages may be received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admits {
+pub enum BreakerDecision {
     /// As many as there is room for.
     All,
     /// One, to probe.
@@ -89,7 +89,7 @@ pub enum Admits {
 
 /// What an attempt says about the health of what its handler works with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sign {
+pub enum BreakerSignal {
     /// It works.
     Good,
     /// It failed in a way that may pass: an error, a panic, a timeout, a wish to try again.
@@ -98,15 +98,15 @@ pub enum Sign {
     None,
 }
 
-impl Sign {
+impl BreakerSignal {
     /// What a report says.
-    pub fn of(report: &Report) -> Self {
+    pub fn of(report: &AttemptEnd) -> Self {
         match report {
-            Report::Done => Self::Good,
-            Report::Failed { .. }
-            | Report::Panicked { .. }
-            | Report::TimedOut { .. }
-            | Report::RetryAfter { .. } => Self::Bad,
+            AttemptEnd::Done => Self::Good,
+            AttemptEnd::Failed { .. }
+            | AttemptEnd::Panicked { .. }
+            | AttemptEnd::TimedOut { .. }
+            | AttemptEnd::RetryAfter { .. } => Self::Bad,
             _ => Self::None,
         }
     }
@@ -135,15 +135,16 @@ impl Breaker {
     }
 
     /// How a circuit stands now, and what it lets through.
-    pub fn admits(&self, circuit: Circuit, now: Timestamp) -> (Circuit, Admits) {
+    pub fn admits(&self, circuit: Circuit, now: Timestamp) -> (Circuit, BreakerDecision) {
         match circuit {
-            Circuit::Closed { .. } => (circuit, Admits::All),
-            Circuit::Open { until, .. } if now < until => (circuit, Admits::NotBefore(until)),
-            Circuit::HalfOpen { probing_until: Some(until), .. } if now < until => {
-                (circuit, Admits::NotBefore(until))
+            Circuit::Closed { .. } => (circuit, BreakerDecision::All),
+            Circuit::Open { until, .. } | Circuit::HalfOpen { probing_until: Some(until), .. }
+                if now < until =>
+            {
+                (circuit, BreakerDecision::NotBefore(until))
             }
             Circuit::Open { openings, .. } | Circuit::HalfOpen { openings, .. } => {
-                (Circuit::HalfOpen { probing_until: None, openings }, Admits::One)
+                (Circuit::HalfOpen { probing_until: None, openings }, BreakerDecision::One)
             }
         }
     }
@@ -161,17 +162,21 @@ impl Breaker {
 
     /// How a circuit stands when an attempt has ended. What was begun before it opened and ends while it
     /// is open says nothing new.
-    pub fn ended(&self, circuit: Circuit, sign: Sign, now: Timestamp) -> Circuit {
+    pub fn ended(&self, circuit: Circuit, sign: BreakerSignal, now: Timestamp) -> Circuit {
         match (circuit, sign) {
-            (Circuit::Closed { .. } | Circuit::HalfOpen { .. }, Sign::Good) => Circuit::default(),
-            (Circuit::Closed { failures }, Sign::Bad) if failures + 1 < self.failures_max => {
+            (Circuit::Closed { .. } | Circuit::HalfOpen { .. }, BreakerSignal::Good) => {
+                Circuit::default()
+            }
+            (Circuit::Closed { failures }, BreakerSignal::Bad)
+                if failures + 1 < self.failures_max =>
+            {
                 Circuit::Closed { failures: failures + 1 }
             }
-            (Circuit::Closed { .. }, Sign::Bad) => self.open(1, now),
-            (Circuit::HalfOpen { openings, .. }, Sign::Bad) => {
+            (Circuit::Closed { .. }, BreakerSignal::Bad) => self.open(1, now),
+            (Circuit::HalfOpen { openings, .. }, BreakerSignal::Bad) => {
                 self.open(openings.saturating_add(1), now)
             }
-            (Circuit::HalfOpen { openings, .. }, Sign::None) => {
+            (Circuit::HalfOpen { openings, .. }, BreakerSignal::None) => {
                 Circuit::HalfOpen { probing_until: None, openings }
             }
             _ => circuit,

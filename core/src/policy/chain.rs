@@ -11,7 +11,7 @@ pub fn followers<'a>(message: &'a Message, verdict: &Verdict) -> impl Iterator<I
         Verdict::Dead { .. } => Some(LinkOn::Failure),
         Verdict::Again { .. } | Verdict::Cancelled => None,
     };
-    let links = message.ties.as_ref().map_or(&[][..], |ties| &ties.then);
+    let links = message.relations.as_ref().map_or(&[][..], |relations| &relations.then);
     links
         .iter()
         .filter(move |link| end.is_some_and(|end| link.on == end || link.on == LinkOn::Always))
@@ -23,9 +23,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::model::{Body, DeadReason, Headers, Priority, Queue, Ties, Topic};
-    use crate::policy::verdict::tests::{case, message, terms};
-    use crate::policy::{Report, judge};
+    use crate::model::{Body, DeadReason, Headers, Priority, Queue, Relations, Topic};
+    use crate::policy::verdict::tests::{case, handler_options, message};
+    use crate::policy::{AttemptEnd, judge};
 
     fn link(on: LinkOn, topic: &str) -> Link {
         Link {
@@ -37,7 +37,7 @@ mod tests {
             body: Body::empty(),
             headers: Headers::new(),
             delay: Duration::ZERO,
-            terms: None,
+            handler_options: None,
             then: Vec::new(),
         }
     }
@@ -51,8 +51,10 @@ mod tests {
             link(LinkOn::Always, "count"),
             link(LinkOn::Success, "sibling"),
         ];
-        let message =
-            Message { ties: Some(Arc::new(Ties { then, ..Ties::default() })), ..message() };
+        let message = Message {
+            relations: Some(Arc::new(Relations { then, ..Relations::default() })),
+            ..message()
+        };
         let after = |verdict: Verdict| -> Vec<String> {
             followers(&message, &verdict).map(|link| link.topic.to_string()).collect()
         };
@@ -61,7 +63,8 @@ mod tests {
         assert_eq!(after(dead), ["apologise", "count"]);
         assert_eq!(after(Verdict::Cancelled), Vec::<String>::new());
         let again =
-            judge(&case(&message, &terms()), Report::Snooze { wait: Duration::ZERO }).verdict;
+            judge(&case(&message, &handler_options()), AttemptEnd::Snooze { wait: Duration::ZERO })
+                .verdict;
         assert_eq!(after(again), Vec::<String>::new());
     }
 }

@@ -14,7 +14,7 @@ use super::reconcile::{bounded_like, overridden};
 use super::spelling::plain;
 use super::{Backoff, Misfire, Retry};
 use crate::error::{Error, Result};
-use crate::model::{Job, JobRecord, Overrides, Steer};
+use crate::model::{Job, JobCommand, JobRecord, Overrides};
 use crate::schedule::{Cron, Interval, Schedule, Zone};
 
 /// The most times a preview lists.
@@ -238,7 +238,7 @@ impl Edit {
 
     fn retry_over(&self, job: &Job) -> Option<Retry> {
         let Some(most) = self.retries_max else { return self.retry.clone() };
-        let retry = self.retry.as_ref().or(job.terms.retry.as_ref());
+        let retry = self.retry.as_ref().or(job.handler_options.retry.as_ref());
         let retry = retry.cloned().unwrap_or_else(Retry::none);
         let has_waits = !matches!(&retry.backoff, Backoff::Intervals(waits) if waits.is_empty());
         let retry = if has_waits || most == 0 { retry } else { Retry::exponential() };
@@ -284,8 +284,8 @@ fn changed(before: &Job, after: &Job) -> Vec<Field> {
     let differs = [
         (Field::Schedule, rule(before) != rule(after)),
         (Field::Zone, zone(before) != zone(after)),
-        (Field::Retry, before.terms.retry != after.terms.retry),
-        (Field::Timeout, before.terms.timeout != after.terms.timeout),
+        (Field::Retry, before.handler_options.retry != after.handler_options.retry),
+        (Field::Timeout, before.handler_options.timeout != after.handler_options.timeout),
         (Field::Misfire, before.misfire != after.misfire),
     ];
     differs.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
@@ -306,7 +306,7 @@ pub fn upcoming(record: &JobRecord, count: usize) -> Vec<Timestamp> {
 ///
 /// Schedule and zone are overridden together, so taking the schedule back takes its zone along, while
 /// taking the zone back keeps the operator's cron text.
-pub fn reset(record: &JobRecord, field: Option<Field>, now: Timestamp) -> Result<Steer> {
+pub fn reset(record: &JobRecord, field: Option<Field>, now: Timestamp) -> Result<JobCommand> {
     let mut overrides = record.overrides.clone();
     match field {
         None => overrides = overrides.reset(),

@@ -10,7 +10,7 @@ use crate::transport::Delay;
 
 /// What there is to make a message wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Means {
+pub struct DelayOptions {
     /// How long the transport can delay by itself.
     pub native: Delay,
     /// Whether there is a storage.
@@ -21,7 +21,7 @@ pub struct Means {
 
 /// Who makes a message wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Hold {
+pub enum HoldDecision {
     /// Nobody: send it at once.
     Send,
     /// The transport: send it with this delay.
@@ -33,21 +33,21 @@ pub enum Hold {
 }
 
 /// Decides who makes a message wait for `wanted`. No delay and a negative one are zero.
-pub fn hold(wanted: Duration, means: Means) -> Hold {
+pub fn hold(wanted: Duration, means: DelayOptions) -> HoldDecision {
     if wanted.is_zero() {
-        Hold::Send
+        HoldDecision::Send
     } else if means.storage && means.prefer_storage {
-        Hold::Keep(wanted)
+        HoldDecision::Keep(wanted)
     } else if means.native.reaches(wanted) {
-        Hold::SendDelayed(wanted)
+        HoldDecision::SendDelayed(wanted)
     } else if means.storage {
-        Hold::Keep(wanted)
+        HoldDecision::Keep(wanted)
     } else {
-        Hold::Refuse
+        HoldDecision::Refuse
     }
 }
 
-/// The configuration error behind [`Hold::Refuse`]: which message, what it wanted, what to do.
+/// The configuration error behind [`HoldDecision::Refuse`]: which message, what it wanted, what to do.
 pub fn cannot_wait(message: MessageId, wanted: Duration, native: Delay) -> Error {
     let reach = match native {
         Delay::UpTo(limit) if !limit.is_zero() => format!("delays by {limit:?} at most"),

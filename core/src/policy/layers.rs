@@ -59,18 +59,18 @@ pub fn layers(record: &JobRecord) -> Vec<Layer> {
         in_force: zone_text(&record.job.schedule),
     };
     let retry = Values {
-        declared: retry_layer(declared.terms.retry.as_ref()),
+        declared: retry_layer(declared.handler_options.retry.as_ref()),
         configured: None,
         overridden: overrides.retry.as_ref().map(retry_text),
-        in_force: retry_layer(record.job.terms.retry.as_ref()),
+        in_force: retry_layer(record.job.handler_options.retry.as_ref()),
     };
     let timeout = Values {
-        declared: timeout_text(declared.terms.timeout),
+        declared: timeout_text(declared.handler_options.timeout),
         configured: None,
         overridden: overrides
             .timeout
             .map(|timeout| timeout_text(Some(timeout.unwrap_or_default()))),
-        in_force: timeout_text(record.job.terms.timeout),
+        in_force: timeout_text(record.job.handler_options.timeout),
     };
     let misfire = Values {
         declared: misfire_text(&declared.misfire),

@@ -49,10 +49,10 @@ pub struct Misfire {
     pub policy: Option<MisfirePolicy>,
     /// An occurrence strictly later than this is missed, not just late. Without one the default applies,
     /// but never more than the distance to the next occurrence; see [`Misfire::threshold_in_force`].
-    #[serde(with = "crate::model::length")]
+    #[serde(with = "crate::model::duration_text")]
     pub threshold: Option<Duration>,
     /// A missed occurrence older than this is never run; none means that any age is made up for.
-    #[serde(with = "crate::model::length")]
+    #[serde(with = "crate::model::duration_text")]
     pub window: Option<Duration>,
     /// The most missed occurrences that [`MisfirePolicy::FireAll`] runs; the newest are kept.
     pub catch_up_max: u32,

@@ -5,10 +5,11 @@ mod at_once;
 mod breaker;
 mod chain;
 mod edit;
-mod effective_terms;
+mod effective_options;
 mod hold;
 mod layers;
 mod misfire;
+mod no_handler;
 mod outage;
 mod overlap;
 mod plan;
@@ -21,30 +22,35 @@ mod timeout;
 mod verdict;
 
 pub use at_once::is_tried_at_once;
-pub use breaker::{Admits, Breaker, Circuit, Sign};
+pub use breaker::{Breaker, BreakerDecision, BreakerSignal, Circuit};
 pub use chain::followers;
 pub use edit::{Edit, Field, PREVIEW_MAX, Preview, preview, reset, upcoming};
-pub use effective_terms::{EffectiveTerms, MessageKind, effective_terms};
-pub use hold::{Hold, Means, cannot_wait, hold};
+pub use effective_options::{EffectiveHandlerOptions, MessageKind, effective_options};
+pub use hold::{DelayOptions, HoldDecision, cannot_wait, hold};
 pub use layers::{Layer, Winner, layers};
 pub use misfire::{
     CATCH_UP_LIMIT, CATCH_UP_MAX_DEFAULT, Misfire, MisfirePolicy, THRESHOLD_CHOSEN_DEFAULT,
     THRESHOLD_DEFAULT, Threshold, ThresholdOrigin,
 };
+pub use no_handler::NO_HANDLER_BUDGET;
+pub(crate) use no_handler::put_off;
 pub(crate) use outage::is_unwanted;
 pub use outage::{OUTAGE_MAX, Outage, outage};
 pub(crate) use overlap::at_once_max;
-pub use overlap::{Admission, Overlap, admit};
-pub use plan::{COUNT_MAX, OCCURRENCES_PER_PLAN, Plan, Planned, SKIPS_LISTED_MAX, Skip, plan};
-pub use rate::{Permitted, STARTS_MAX, Starts, permit};
-pub use reconcile::{
-    Declaration, DeclaredSet, Reconciled, configured_schedule, effective, overridden, reconcile,
-    resumed, retire_vanished,
+pub use overlap::{Overlap, OverlapDecision, admit};
+pub use plan::{
+    COUNT_MAX, OCCURRENCES_PER_PLAN, Plan, PlannedOccurrence, SKIPS_LISTED_MAX, Skip, plan,
 };
+pub use rate::{RateGrant, RateStarts, STARTS_MAX, permit};
+pub use reconcile::{
+    Declaration, DeclaredSet, Reconciliation, configured_schedule, effective, overridden,
+    reconcile, resumed, retire_vanished,
+};
+pub(crate) use rescue::NOT_AGAIN;
 pub use rescue::rescue;
 pub use retry::{Backoff, INTERVALS_MAX, Retry, RetryFacts};
 pub use timeout::timeout;
 pub use verdict::{
-    Case, Judged, NO_HANDLER_BUDGET, NOTE_LENGTH_MAX, Report, Verdict, Why, bounded, is_expired,
-    judge,
+    AgainReason, AttemptDecision, AttemptEnd, AttemptFacts, NOTE_LEN_MAX, Verdict, bounded,
+    is_expired, judge,
 };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::plan::{Plan, Planned, Skip, plan};
+use super::plan::{Plan, PlannedOccurrence, Skip, plan};
 use super::{MisfirePolicy, Threshold, admit};
 use crate::clock::add;
 use crate::error::{Error, Result};
@@ -26,7 +26,7 @@ pub struct Outage {
     /// Whether counting stopped at its bound.
     pub missed_more: bool,
     /// The occurrences that would run when it is over, oldest first.
-    pub runs: Vec<Planned>,
+    pub runs: Vec<PlannedOccurrence>,
     /// Those that would not.
     pub skipped: Vec<Skip>,
     /// The first occurrence that would run in time again.
@@ -70,7 +70,7 @@ pub fn outage(
     let first = job.schedule.next(just_before(cursor)).unwrap_or(cursor);
     let threshold = job.misfire.threshold_in_force(&job.schedule, first, threshold_default);
     let mut planned = plan(&job.schedule, cursor, &job.misfire, threshold_default, to);
-    let (unwanted, wanted): (Vec<Planned>, Vec<Planned>) =
+    let (unwanted, wanted): (Vec<PlannedOccurrence>, Vec<PlannedOccurrence>) =
         std::mem::take(&mut planned.fire).into_iter().partition(|run| is_unwanted(record, run));
     let mut admission = admit(job.overlap, 0, wanted);
     let left = job.schedule.runs_max().map_or(u64::MAX, |most| most.saturating_sub(record.runs));
@@ -90,7 +90,7 @@ fn just_before(instant: Timestamp) -> Timestamp {
 
 /// Whether an operator asked not to run an occurrence. A run that also stands for others is still due
 /// to those.
-pub(crate) fn is_unwanted(record: &JobRecord, run: &Planned) -> bool {
+pub(crate) fn is_unwanted(record: &JobRecord, run: &PlannedOccurrence) -> bool {
     let alone = run
         .misfire
         .as_ref()
@@ -98,7 +98,7 @@ pub(crate) fn is_unwanted(record: &JobRecord, run: &Planned) -> bool {
     alone && record.overrides.skips.contains(&run.nominal)
 }
 
-fn skip(run: &Planned, reason: SkipReason) -> Skip {
+fn skip(run: &PlannedOccurrence, reason: SkipReason) -> Skip {
     Skip { nominal: run.nominal, first: run.nominal, count: 1, more: false, reason }
 }
 

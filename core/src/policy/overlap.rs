@@ -9,7 +9,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::spelling::plain;
-use super::{MisfirePolicy, Planned};
+use super::{MisfirePolicy, PlannedOccurrence};
 use crate::error::{Error, Result};
 
 /// What to do while the run before is still alive.
@@ -54,11 +54,11 @@ impl Overlap {
 
 /// Which occurrences run, and under which condition a storage may store that.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Admission {
+pub struct OverlapDecision {
     /// Those that run, oldest first.
-    pub fire: Vec<Planned>,
+    pub fire: Vec<PlannedOccurrence>,
     /// Those that do not, oldest first.
-    pub skipped: Vec<Planned>,
+    pub skipped: Vec<PlannedOccurrence>,
     /// The most messages of the job that may be alive for this still to be right; none means that
     /// it does not matter.
     pub alive_max: Option<u32>,
@@ -71,20 +71,20 @@ pub struct Admission {
 /// Each is judged against what was alive before the decision: the runs of one decision take turns and
 /// never make each other skip. Runs of [`MisfirePolicy::FireAll`] are always admitted, because that
 /// policy promises one for each missed occurrence.
-pub fn admit(overlap: Overlap, alive: u32, candidates: Vec<Planned>) -> Admission {
+pub fn admit(overlap: Overlap, alive: u32, candidates: Vec<PlannedOccurrence>) -> OverlapDecision {
     if overlap == Overlap::CancelRunning {
         let cancel_alive = !candidates.is_empty();
-        return Admission { fire: candidates, cancel_alive, ..Admission::default() };
+        return OverlapDecision { fire: candidates, cancel_alive, ..OverlapDecision::default() };
     }
     let Some(limit) = overlap.alive_limit() else {
-        return Admission { fire: candidates, ..Admission::default() };
+        return OverlapDecision { fire: candidates, ..OverlapDecision::default() };
     };
     if alive < limit {
         let alive_max = (!candidates.iter().all(is_promised)).then(|| limit - 1);
-        return Admission { fire: candidates, alive_max, ..Admission::default() };
+        return OverlapDecision { fire: candidates, alive_max, ..OverlapDecision::default() };
     }
     let (fire, skipped) = candidates.into_iter().partition(is_promised);
-    Admission { fire, skipped, ..Admission::default() }
+    OverlapDecision { fire, skipped, ..OverlapDecision::default() }
 }
 
 /// How many runs of one decision may run at once; none means no limit. More than one run of a job is
@@ -96,7 +96,7 @@ pub(crate) fn at_once_max(overlap: Overlap, policy: MisfirePolicy) -> Option<u32
     }
 }
 
-fn is_promised(planned: &Planned) -> bool {
+fn is_promised(planned: &PlannedOccurrence) -> bool {
     planned.misfire.as_ref().is_some_and(|facts| facts.policy == MisfirePolicy::FireAll)
 }
 

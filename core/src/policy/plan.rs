@@ -23,7 +23,7 @@ pub const OCCURRENCES_PER_PLAN: usize = 1_000;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
     /// The occurrences to run, oldest first.
-    pub fire: Vec<Planned>,
+    pub fire: Vec<PlannedOccurrence>,
     /// The occurrences that are not run, oldest first.
     pub skipped: Vec<Skip>,
     /// The next occurrence to decide about; none when there is none.
@@ -43,7 +43,7 @@ pub struct Plan {
 
 /// An occurrence to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedOccurrence {
     /// The instant on the schedule.
     pub nominal: Timestamp,
     /// What it makes up for, when it does.
@@ -145,7 +145,7 @@ impl Plan {
                 delay_ms: u64::try_from(between(nominal, grid.now).as_millis()).unwrap_or(u64::MAX),
                 index,
             };
-            Planned { nominal, misfire: Some(facts) }
+            PlannedOccurrence { nominal, misfire: Some(facts) }
         }));
     }
 
@@ -155,7 +155,7 @@ impl Plan {
         let mut last = None;
         for _ in 0..OCCURRENCES_PER_PLAN {
             let Some(nominal) = next else { break };
-            self.fire.push(Planned { nominal, misfire: None });
+            self.fire.push(PlannedOccurrence { nominal, misfire: None });
             last = Some(nominal);
             next = grid.schedule.next(nominal).filter(|next| *next < recent.until);
         }
@@ -168,7 +168,7 @@ impl Plan {
     }
 }
 
-fn made_by_fire_now(planned: &Planned) -> bool {
+fn made_by_fire_now(planned: &PlannedOccurrence) -> bool {
     planned.misfire.as_ref().is_some_and(|facts| facts.policy == MisfirePolicy::FireNow)
 }
 

@@ -2,6 +2,8 @@
 //! also after a silence. Remembered are the latest starts, as instants with counts; beyond
 //! [`STARTS_MAX`] entries the two that lie closest are counted as one at the later instant, which can delay a
 //! start by a fraction of the span and never lets one more start.
+//!
+//! A start is the instant of the permit. The handler begins a little later, which nothing here knows.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -16,7 +18,7 @@ pub const STARTS_MAX: usize = 64;
 
 /// How many may start, and when one more may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Permitted {
+pub struct RateGrant {
     /// How many.
     pub granted: u32,
     /// When the next one may start.
@@ -25,12 +27,12 @@ pub struct Permitted {
 
 /// The latest starts under a rate, oldest first. Instants have microseconds, rounded up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Starts {
+pub struct RateStarts {
     entries: Vec<(Timestamp, u32)>,
 }
 
-impl Starts {
-    /// Returns the starts that a text of [`Starts::to_text`] says; what cannot be read is left out.
+impl RateStarts {
+    /// Returns the starts that a text of [`RateStarts::to_text`] says; what cannot be read is left out.
     pub fn from_text(text: &str) -> Self {
         let entry = |word: &str| {
             let (at, count) = word.split_once('x')?;
@@ -89,13 +91,18 @@ impl Starts {
 
 /// Lets as many of `wanted` start as a rate allows, given the starts so far; returns that and the starts from
 /// now on.
-pub fn permit(rate: Rate, starts: &Starts, wanted: u32, now: Timestamp) -> (Permitted, Starts) {
+pub fn permit(
+    rate: Rate,
+    starts: &RateStarts,
+    wanted: u32,
+    now: Timestamp,
+) -> (RateGrant, RateStarts) {
     let now = rounded_up(now);
     // A start exactly one span ago is in no window with one now. One in the future comes from a clock that
     // is ahead; it cannot have happened later than now.
     let counts = |(at, _): &(Timestamp, u32)| between(*at, now) < rate.per || *at > now;
     let entries = starts.entries.iter().copied().filter(counts);
-    let mut after = Starts { entries: Vec::new() };
+    let mut after = RateStarts { entries: Vec::new() };
     for (at, count) in entries {
         after.push(at.min(now), count);
     }
@@ -107,7 +114,7 @@ pub fn permit(rate: Rate, starts: &Starts, wanted: u32, now: Timestamp) -> (Perm
     let is_full = used.saturating_add(granted) >= rate.count;
     let first = after.entries.first().filter(|_| is_full);
     let next_at = first.map_or(now, |(at, _)| add(*at, rate.per));
-    (Permitted { granted, next_at }, after)
+    (RateGrant { granted, next_at }, after)
 }
 
 /// Rounds up to microseconds, which every storage keeps.
@@ -130,7 +137,7 @@ mod tests {
 
     #[test]
     fn a_silent_name_may_use_its_whole_rate_at_once_and_then_waits_for_a_span() {
-        let (first, starts) = permit(RATE, &Starts::default(), 25, at(0));
+        let (first, starts) = permit(RATE, &RateStarts::default(), 25, at(0));
         assert_eq!((first.granted, first.next_at), (10, at(1_000)));
         let (second, starts) = permit(RATE, &starts, 15, at(999));
         assert_eq!((second.granted, second.next_at), (0, at(1_000)));
@@ -140,7 +147,7 @@ mod tests {
 
     #[test]
     fn starts_count_for_exactly_one_span() {
-        let (_, starts) = permit(RATE, &Starts::default(), 4, at(0));
+        let (_, starts) = permit(RATE, &RateStarts::default(), 4, at(0));
         let (some, starts) = permit(RATE, &starts, 9, at(500));
         assert_eq!((some.granted, some.next_at), (6, at(1_000)));
         let (more, _) = permit(RATE, &starts, 9, at(1_100));
@@ -149,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_start_from_a_clock_that_is_ahead_counts_from_now() {
-        let (_, ahead) = permit(RATE, &Starts::default(), 10, at(3_600_000));
+        let (_, ahead) = permit(RATE, &RateStarts::default(), 10, at(3_600_000));
         let (now, _) = permit(RATE, &ahead, 1, at(0));
         assert_eq!((now.granted, now.next_at), (0, at(1_000)));
     }
@@ -157,19 +164,19 @@ mod tests {
     #[test]
     fn what_an_older_release_has_kept_is_counted() {
         // Six tenths of the span are used up.
-        let starts = Starts::from_used_until(RATE, at(600), at(0));
+        let starts = RateStarts::from_used_until(RATE, at(600), at(0));
         assert_eq!(permit(RATE, &starts, 9, at(0)).0.granted, 4);
-        let starts = Starts::from_used_until(RATE, at(0), at(600));
+        let starts = RateStarts::from_used_until(RATE, at(0), at(600));
         assert_eq!(permit(RATE, &starts, 99, at(600)).0.granted, 10);
     }
 
     #[test]
     fn a_text_is_read_as_it_was_written_and_a_wrong_one_counts_nothing() {
-        let (_, starts) = permit(RATE, &Starts::default(), 4, at(7));
+        let (_, starts) = permit(RATE, &RateStarts::default(), 4, at(7));
         let (_, starts) = permit(RATE, &starts, 4, at(9));
         assert_eq!(starts.to_text(), "7000x4 9000x4");
-        assert_eq!(Starts::from_text(&starts.to_text()), starts);
-        assert_eq!(Starts::from_text("nonsense 5x 7x-1"), Starts::default());
+        assert_eq!(RateStarts::from_text(&starts.to_text()), starts);
+        assert_eq!(RateStarts::from_text("nonsense 5x 7x-1"), RateStarts::default());
     }
 
     /// The most starts in a window of one span that begins with a start.
@@ -189,14 +196,14 @@ mod tests {
             asked in prop::collection::vec((0..300_i64, 0..30_u32), 1..400),
         ) {
             let rate = Rate { count, per: Duration::from_millis(per.unsigned_abs()) };
-            let (mut starts, mut time, mut started) = (Starts::default(), 0, Vec::new());
+            let (mut starts, mut time, mut started) = (RateStarts::default(), 0, Vec::new());
             for (later, wanted) in asked {
                 time += later;
                 let (permitted, after) = permit(rate, &starts, wanted, at(time));
                 prop_assert!(after.entries.len() <= STARTS_MAX);
                 started.push((time, permitted.granted));
                 prop_assert!(permitted.granted == wanted || permitted.next_at > at(time));
-                starts = Starts::from_text(&after.to_text());
+                starts = RateStarts::from_text(&after.to_text());
             }
             prop_assert!(fullest(&started, per) <= count);
         }
@@ -204,7 +211,7 @@ mod tests {
         #[test]
         fn a_crowd_gets_nearly_the_whole_rate(count in 1..200_u32) {
             let rate = Rate { count, per: Duration::from_secs(1) };
-            let (mut starts, mut granted) = (Starts::default(), 0);
+            let (mut starts, mut granted) = (RateStarts::default(), 0);
             for millisecond in 0..10_000 {
                 let (now, after) = permit(rate, &starts, 1, at(millisecond));
                 granted += now.granted;

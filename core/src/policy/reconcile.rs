@@ -10,7 +10,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use crate::error::{Error, Result};
-use crate::model::{Job, JobName, JobRecord, Origin, Overrides, Retirement, Steer, Terms};
+use crate::model::{
+    HandlerOptions, Job, JobCommand, JobName, JobRecord, Origin, Overrides, Retirement,
+};
 use crate::schedule::{Cron, Schedule, ScheduleError};
 
 /// What an application declares at its start.
@@ -43,7 +45,7 @@ pub struct DeclaredSet<'a> {
 
 /// What a declaration means for what is stored.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reconciled {
+pub enum Reconciliation {
     /// The job is new.
     Create(Box<JobRecord>),
     /// The job differs; this is its record from now on.
@@ -66,12 +68,12 @@ pub fn effective(declared: &Job, configured: Option<&Schedule>, overrides: &Over
         job.misfire = misfire.clone();
     }
     if overrides.retry.is_some() || overrides.timeout.is_some() {
-        let over = Terms {
+        let over = HandlerOptions {
             retry: overrides.retry.clone(),
             timeout: overrides.timeout.map(Option::unwrap_or_default),
-            ..Terms::default()
+            ..HandlerOptions::default()
         };
-        job.terms = Arc::new(declared.terms.overlaid(&over));
+        job.handler_options = Arc::new(declared.handler_options.overlaid(&over));
     }
     job
 }
@@ -118,12 +120,12 @@ pub fn reconcile(
     stored: Option<&JobRecord>,
     declaration: &Declaration,
     now: Timestamp,
-) -> Reconciled {
+) -> Reconciliation {
     let Some(stored) = stored else {
-        return Reconciled::Create(Box::new(created(declaration, now)));
+        return Reconciliation::Create(Box::new(created(declaration, now)));
     };
     if declaration.origin == Origin::Seeded {
-        return Reconciled::Unchanged;
+        return Reconciliation::Unchanged;
     }
     let same_owner = stored.app == declaration.app && stored.origin == declaration.origin;
     let removed = stored.retired == Some(Retirement::Removed);
@@ -133,10 +135,10 @@ pub fn reconcile(
         _ => stored.origin == Origin::Declared && !same_owner,
     };
     if is_anothers && !removed {
-        return Reconciled::Foreign(stored.app.clone());
+        return Reconciliation::Foreign(stored.app.clone());
     }
     if same_owner && declaration.release < stored.release {
-        return Reconciled::Outdated;
+        return Reconciliation::Outdated;
     }
     let record = changed(stored, declaration, now);
     // A newer release that declares the same writes nothing, not even its stamp.
@@ -146,7 +148,11 @@ pub fn reconcile(
         version: stored.version,
         ..record.clone()
     };
-    if same == *stored { Reconciled::Unchanged } else { Reconciled::Change(Box::new(record)) }
+    if same == *stored {
+        Reconciliation::Unchanged
+    } else {
+        Reconciliation::Change(Box::new(record))
+    }
 }
 
 /// The jobs of an application that are no longer declared, retired but kept.
@@ -184,14 +190,14 @@ pub fn retire_vanished(
 /// Another schedule is followed strictly after now and after what was decided about: editing never
 /// replays the past. The same schedule goes on where it was. A job that is no longer declared gets its
 /// cursor when it comes back.
-pub fn overridden(record: &JobRecord, overrides: Overrides, now: Timestamp) -> Steer {
+pub fn overridden(record: &JobRecord, overrides: Overrides, now: Timestamp) -> JobCommand {
     let (job, kept) = merged(record, &record.declared, record.configured.as_ref(), &overrides);
     let cursor = if kept || record.retired == Some(Retirement::Removed) {
         record.cursor
     } else {
         first_cursor(&job.schedule, record, now)
     };
-    Steer::Override { overrides: Box::new(overrides), job: Box::new(job), cursor }
+    JobCommand::Override { overrides: Box::new(overrides), job: Box::new(job), cursor }
 }
 
 /// Where the cursor goes when a pause ends: the first occurrence after its end, so that the paused time

@@ -33,16 +33,16 @@ pub struct Retry {
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
     /// A fixed list; after its end the last one repeats.
-    Intervals(#[serde(with = "crate::model::length")] Vec<Duration>),
+    Intervals(#[serde(with = "crate::model::duration_text")] Vec<Duration>),
     /// Each wait a factor longer than the one before, up to a cap, give or take some jitter.
     Exponential {
         /// The first wait.
-        #[serde(with = "crate::model::length")]
+        #[serde(with = "crate::model::duration_text")]
         first: Duration,
         /// By how much each is longer.
         factor: f64,
         /// The longest wait, before jitter.
-        #[serde(with = "crate::model::length")]
+        #[serde(with = "crate::model::duration_text")]
         cap: Duration,
         /// The share by which a wait may be shorter or longer, 0 to 1.
         jitter: f64,
@@ -52,10 +52,10 @@ pub enum Backoff {
         /// The share of the original delay that each further retry waits longer.
         ratio: f64,
         /// The longest wait.
-        #[serde(with = "crate::model::length")]
+        #[serde(with = "crate::model::duration_text")]
         cap: Duration,
         /// The shortest wait.
-        #[serde(with = "crate::model::length")]
+        #[serde(with = "crate::model::duration_text")]
         floor: Duration,
     },
 }

@@ -2,15 +2,16 @@
 
 use std::any::TypeId;
 use std::collections::{BTreeMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use jiff::Timestamp;
+use tokio::sync::watch;
 
 use super::Punctual;
 use super::configure::{Rank, configured, sources};
+use super::default_options::DefaultOptions;
 use super::registering::{Registering, jobs, registry};
 use super::running::Blueprint;
-use super::terms_given::TermsGiven;
 use crate::builtin::MemoryStorage;
 use crate::client::{JobBuilder, Sends};
 use crate::clock::{Clock, StorageClock, SystemClock};
@@ -22,12 +23,12 @@ use crate::engine::{
 };
 use crate::error::{Error, Result};
 use crate::event::Events;
-use crate::handler::{IntoHandler, Rules, States, Unbound};
+use crate::handler::{IntoHandler, Rules, States, UnboundHandler};
 use crate::inspect::Inspect;
 use crate::lock::Locks;
 use crate::middleware::Middleware;
 use crate::model::{
-    IdSource, Ids, IntoTopic, Job, Origin, ProcessId, Queue, Terms, Topic, TransportName,
+    HandlerOptions, IdSource, Ids, IntoTopic, Job, Origin, ProcessId, Queue, Topic, TransportName,
 };
 use crate::policy::Declaration;
 use crate::schedule::{Calendar, Schedule};
@@ -58,7 +59,7 @@ pub struct Builder {
     pub(super) locks: Option<Arc<dyn Locks>>,
     subscriptions: Vec<Subscribe>,
     jobs: Vec<JobBuilder>,
-    pub(super) terms: TermsGiven,
+    pub(super) handler_options: DefaultOptions,
     pub(super) cron_overrides: Vec<(String, String)>,
     pub(super) configurations: Vec<(Rank, Result<Configuration>)>,
     queues: Vec<(String, usize, Option<usize>)>,
@@ -91,7 +92,7 @@ impl Default for Builder {
             locks: None,
             subscriptions: Vec::new(),
             jobs: Vec::new(),
-            terms: TermsGiven::default(),
+            handler_options: DefaultOptions::default(),
             cron_overrides: Vec::new(),
             configurations: Vec::new(),
             queues: Vec::new(),
@@ -164,7 +165,7 @@ impl Builder {
     /// The handler of a topic, with the usual terms: an `async fn`, a closure, or a type that
     /// implements [`Handler`](crate::Handler).
     pub fn handler<A, Via>(self, topic: impl IntoTopic, handler: impl IntoHandler<A, Via>) -> Self {
-        self.handler_with(topic, Terms::default(), handler)
+        self.handler_with(topic, HandlerOptions::default(), handler)
     }
 
     /// Registers the handler of a topic with terms of its own; a message or a job that says something else
@@ -172,18 +173,18 @@ impl Builder {
     pub fn handler_with<A, Via>(
         mut self,
         topic: impl IntoTopic,
-        terms: Terms,
+        handler_options: HandlerOptions,
         handler: impl IntoHandler<A, Via>,
     ) -> Self {
         let (topic, handler) = (topic.into_topic(), handler.into_handler());
-        self.handlers.push(Registering { topic, handler, terms, of_job: false });
+        self.handlers.push(Registering { topic, handler, handler_options, of_job: false });
         self
     }
 
     /// The handler of a topic whose type is not known here.
-    pub(crate) fn unbound(mut self, topic: &str, handler: Unbound) -> Self {
-        let (topic, terms) = (Topic::new(topic), Terms::default());
-        self.handlers.push(Registering { topic, handler, terms, of_job: false });
+    pub(crate) fn unbound(mut self, topic: &str, handler: UnboundHandler) -> Self {
+        let (topic, handler_options) = (Topic::new(topic), HandlerOptions::default());
+        self.handlers.push(Registering { topic, handler, handler_options, of_job: false });
         self
     }
 
@@ -209,10 +210,10 @@ impl Builder {
         self.job_with(job, handler.into_handler())
     }
 
-    pub(super) fn job_with(mut self, job: JobBuilder, handler: Unbound) -> Self {
+    pub(super) fn job_with(mut self, job: JobBuilder, handler: UnboundHandler) -> Self {
         let (topic, handler) = (job.topic_name(), handler.reporting(job.reports()));
-        let terms = Terms::default();
-        self.handlers.push(Registering { topic, handler, terms, of_job: true });
+        let handler_options = HandlerOptions::default();
+        self.handlers.push(Registering { topic, handler, handler_options, of_job: true });
         self.jobs.push(job);
         self
     }
@@ -312,7 +313,7 @@ impl Builder {
             locks: self.locks,
             progressed: Wakeup::new().0,
             middleware: self.middleware,
-            term_layers: self.terms.check()?,
+            option_layers: self.handler_options.check()?,
             in_flight: Arc::new(InFlight::new()),
             stop: Stop::new(),
             turns: Arc::default(),
@@ -322,7 +323,7 @@ impl Builder {
             calendars: self.calendars,
             configurations: sources,
             misconfigured: MisconfiguredList::new(misconfigured, self.more_jobs),
-            alive_until: Mutex::new(Timestamp::MIN),
+            alive_until: watch::Sender::new(Timestamp::MIN),
         });
         Ok(Punctual::new(process, Blueprint { queues, subscriptions }))
     }

@@ -8,7 +8,7 @@ use std::io::Read as _;
 use std::path::Path;
 
 use super::Builder;
-use crate::config::{Configuration, FILE_BYTES_MAX, Misconfigured, NO_SUCH_JOB, resolve};
+use crate::config::{ConfigProblem, Configuration, FILE_BYTES_MAX, NO_SUCH_JOB, resolve};
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
 use crate::model::{Job, JobName};
@@ -108,10 +108,10 @@ pub(super) fn configured(
     sources: &[Configuration],
     events: &Events,
     more_jobs: bool,
-) -> (Vec<Option<Schedule>>, Vec<Misconfigured>) {
+) -> (Vec<Option<Schedule>>, Vec<ConfigProblem>) {
     let mut resolved = resolve(sources, jobs);
     let told = resolved.ignored.iter().filter(|wrong| !more_jobs || wrong.problem != NO_SUCH_JOB);
-    for Misconfigured { key, problem, .. } in told {
+    for ConfigProblem { key, problem, .. } in told {
         let (key, problem) = (key.clone(), problem.clone());
         events.emit(Event::ConfigurationIgnored { key, problem });
     }
@@ -125,7 +125,7 @@ pub(crate) fn schedules(
     jobs: &[Job],
     texts: Vec<(usize, String, String)>,
     events: &Events,
-) -> (Vec<Option<Schedule>>, Vec<Misconfigured>) {
+) -> (Vec<Option<Schedule>>, Vec<ConfigProblem>) {
     let (mut schedules, mut wrong) = (vec![None; jobs.len()], Vec::new());
     for (place, key, text) in texts {
         match configured_schedule(&jobs[place], &text) {
@@ -138,7 +138,7 @@ pub(crate) fn schedules(
                     error: problem.clone(),
                 });
                 let job = Some(job.as_str().to_owned());
-                wrong.push(Misconfigured { key, job, text, problem });
+                wrong.push(ConfigProblem { key, job, text, problem });
             }
         }
     }

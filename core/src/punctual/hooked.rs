@@ -4,7 +4,7 @@ use std::error::Error as StdError;
 use std::sync::Arc;
 
 use super::Builder;
-use crate::engine::{Exhausted, Failure};
+use crate::engine::{FailedAttempt, GivenUpMessage};
 use crate::event::Event;
 use crate::handler::Outcome;
 use crate::lock::Locks;
@@ -35,13 +35,16 @@ impl Builder {
 
     /// Hears of every attempt that failed, at once and on the spot: be quick, and count on nothing. What
     /// must not be lost belongs into a message that follows the failure.
-    pub fn on_failure(mut self, hook: impl Fn(&Failure<'_>) + Send + Sync + 'static) -> Self {
+    pub fn on_failure(mut self, hook: impl Fn(&FailedAttempt<'_>) + Send + Sync + 'static) -> Self {
         self.hooks.failure.push(Arc::new(hook));
         self
     }
 
     /// Hears of every message that was given up, once its dead letter is stored. The same advice holds.
-    pub fn on_exhausted(mut self, hook: impl Fn(&Exhausted<'_>) + Send + Sync + 'static) -> Self {
+    pub fn on_exhausted(
+        mut self,
+        hook: impl Fn(&GivenUpMessage<'_>) + Send + Sync + 'static,
+    ) -> Self {
         self.hooks.exhausted.push(Arc::new(hook));
         self
     }

@@ -22,7 +22,7 @@ impl Punctual {
     /// Returns how many attempts a message may have: as it says itself, else as its handler here says, else
     /// as is usual; none without a limit. A handler in another process may say otherwise.
     pub fn attempts_max(&self, message: &Message) -> Option<u32> {
-        self.process().terms(message).retry.attempts_max
+        self.process().handler_options(message).retry.attempts_max
     }
 
     /// The time as this process knows it.

@@ -5,15 +5,15 @@ use std::collections::HashMap;
 use crate::client::JobBuilder;
 use crate::engine::{Registration, Registry};
 use crate::error::{Error, Result};
-use crate::handler::{States, Unbound};
-use crate::model::{Job, Terms, Topic};
+use crate::handler::{States, UnboundHandler};
+use crate::model::{HandlerOptions, Job, Topic};
 use crate::schedule::Calendar;
 
 /// A handler on its way into the registry.
 pub(super) struct Registering {
     pub(super) topic: Result<Topic>,
-    pub(super) handler: Unbound,
-    pub(super) terms: Terms,
+    pub(super) handler: UnboundHandler,
+    pub(super) handler_options: HandlerOptions,
     /// Whether it was given together with a job.
     pub(super) of_job: bool,
 }
@@ -21,14 +21,14 @@ pub(super) struct Registering {
 /// The handlers by topic, each with its states.
 pub(super) fn registry(handlers: Vec<Registering>, states: &States) -> Result<Registry> {
     let mut registry = Registry::default();
-    for Registering { topic, handler, terms, of_job } in handlers {
-        terms.check()?;
+    for Registering { topic, handler, handler_options, of_job } in handlers {
+        handler_options.check()?;
         let topic = topic?;
         let (handler, must_report) = handler.bind(states).map_err(|error| {
             Error::invalid(format!("the handler of the topic {topic:?} {error}"))
         })?;
         let registration =
-            Registration { of_job, ..Registration::new(handler, terms, must_report) };
+            Registration { of_job, ..Registration::new(handler, handler_options, must_report) };
         registry.insert(topic, registration)?;
     }
     Ok(registry)

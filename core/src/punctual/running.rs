@@ -7,22 +7,22 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use super::Builder;
-use crate::client::{Admin, Jobs, Publisher, Queues, Remote, Subscriptions};
+use crate::client::{Admin, HttpWorkers, Jobs, Publisher, Queues, Subscriptions};
 use crate::clock::{Clock, add, within};
 use crate::engine::{
-    Control, Crew, Lookout, PULSE_REST_MAX, Pace, Process, Pruner, Pulse, QueueWorker, Reconciler,
-    Relay, Rescuer, Scheduler, Scribe, Service, Settler, Stop, Subscribed, SubscriptionWorker,
-    Worked, alive, goodbye, run, subscribe,
+    Control, HeartbeatService, Heartbeats, PULSE_REST_MAX, Pace, Poller, Process, ProcessTasks,
+    ProgressWriter, Pruner, QueueWorker, Reconciler, Relay, Rescuer, Scheduler, Service, Settler,
+    Stop, Subscribed, SubscriptionWorker, Worked, alive, goodbye, run, subscribe,
 };
 use crate::error::Result;
 use crate::event::{Event, Events};
 use crate::handler::Cause;
 use crate::model::ProcessId;
-use crate::storage::{Line, Wakeup};
+use crate::storage::{WakeSource, Wakeup};
 use crate::transport::Consumer;
 
-/// How long a start waits until the declared jobs are stored.
-const DECLARE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a start waits until the storage has told its time and the declared jobs are stored.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What to run, besides what the process shares.
 pub(super) struct Blueprint {
@@ -38,14 +38,14 @@ pub(super) struct Blueprint {
 pub struct Punctual {
     process: Arc<Process>,
     blueprint: Mutex<Option<Blueprint>>,
-    crew: Arc<Crew>,
+    crew: Arc<ProcessTasks>,
     /// The pulse goes on while handlers finish, so that nobody takes their messages over.
     pulse_stop: Stop,
 }
 
 /// How a shutdown went.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stopped {
+pub struct ShutdownReport {
     /// Attempts that were asked to stop because they did not finish by themselves.
     pub interrupted: usize,
     /// Attempts that had not been settled when the deadline came; other processes take them over.
@@ -108,8 +108,8 @@ impl Punctual {
     }
 
     /// Work for processes elsewhere, in any language.
-    pub fn remote(&self) -> Remote {
-        Remote::new(self.process.clone(), self.crew.clone())
+    pub fn http_workers(&self) -> HttpWorkers {
+        HttpWorkers::new(self.process.clone(), self.crew.clone())
     }
 
     /// What happens, as it happens.
@@ -117,8 +117,9 @@ impl Punctual {
         &self.process.events
     }
 
-    /// Starts the services. A second call does nothing. When it returns, the declared jobs are stored; a
-    /// storage that fails or does not return within 10 seconds delays that, and the services go on trying.
+    /// Starts the services. A second call does nothing. When it returns, the clock follows the storage's
+    /// time and the declared jobs are stored; a storage that fails or does not return within 10 seconds
+    /// delays both, and the services continue to try.
     /// A storage or a transport that is out of reach does
     /// not fail the start: the services try until it answers, and health says so meanwhile. A transport
     /// that refuses a subscription for good, as one whose topology is another, does; the start may then
@@ -135,14 +136,14 @@ impl Punctual {
             return consumers.into_iter().nth(place).unwrap_or_else(|| Ok(None)).map(|_| ());
         }
         let process = &self.process;
-        let reconciler = self.declared().await;
+        let reconciler = self.reconciled().await;
         if process.stop.is_requested() {
             // A shutdown came while the storage was waited for; nothing is started after it.
             return Ok(());
         }
         let (settler, writer) = Settler::new(process.clone());
         self.crew.spawn(writer);
-        let pulse = Pulse::new(process.clone());
+        let pulse = HeartbeatService::new(process.clone());
         let (stop, wakeups) = (self.pulse_stop.clone(), pulse.wakeups());
         let pace = Pace { stop, rest_max: PULSE_REST_MAX, ..Pace::new(process, wakeups) };
         self.crew.spawn(run(Box::new(pulse), pace));
@@ -161,19 +162,21 @@ impl Punctual {
         Ok(())
     }
 
-    /// Stores the declared jobs if the storage can be reached; otherwise the services try again and say so.
-    async fn declared(&self) -> Reconciler {
+    /// Follows the storage's time, because a message published right after the start must not be due by a
+    /// wrong clock, and stores the declared jobs. Where the storage cannot be reached the services try again
+    /// and report it.
+    async fn reconciled(&self) -> Reconciler {
         let process = &self.process;
         let mut reconciler = Reconciler::new(process.clone());
-        if process.declarations.is_empty() {
-            return reconciler;
-        }
         let clock: &dyn Clock = &*process.clock;
         let declaring = async {
             let now = alive(process, clock.now()).await?;
+            if process.declarations.is_empty() {
+                return Ok(());
+            }
             reconciler.reconcile(now).await
         };
-        let _ = within(clock, add(clock.now(), DECLARE_TIMEOUT), declaring).await;
+        let _: Option<Result<()>> = within(clock, add(clock.now(), START_TIMEOUT), declaring).await;
         reconciler
     }
 
@@ -189,6 +192,11 @@ impl Punctual {
             .iter()
             .map(|(subscribed, _)| async { subscribe(&self.process, subscribed).await.map(Some) });
         join_all(answers).await
+    }
+
+    /// Follows the heartbeats by which other processes know that this one is alive.
+    pub fn heartbeats(&self) -> Heartbeats {
+        Heartbeats::of(&self.process)
     }
 
     /// Whether it was asked to stop, and takes no new work.
@@ -207,8 +215,9 @@ impl Punctual {
     }
 
     /// Stops: no new work, `drain` for handlers to finish, then a request to stop and `grace` to wind
-    /// down; what is unfinished is given back without spending an attempt.
-    pub async fn shutdown(&self) -> Stopped {
+    /// down; what is unfinished is given back without spending an attempt, or is dead where its terms say
+    /// [`WhenInterrupted::Lost`](crate::model::WhenInterrupted::Lost).
+    pub async fn shutdown(&self) -> ShutdownReport {
         let process = &self.process;
         let clock: &dyn Clock = &*process.clock;
         let running = process.in_flight.len();
@@ -232,7 +241,7 @@ impl Punctual {
         let _ = within(clock, until, goodbye(process)).await;
         process.stop.end();
         process.events.emit(Event::ProcessStopped { process: process.id, released: interrupted });
-        Stopped { interrupted, abandoned }
+        ShutdownReport { interrupted, abandoned }
     }
 }
 
@@ -249,14 +258,18 @@ fn services(
 ) -> Vec<Paced> {
     let mut services: Vec<Paced> = Vec::new();
     let options = &process.options;
-    let listen = |line: Line| vec![process.storage.wakeup(&line), process.watched.watch(line)];
+    let listen =
+        |line: WakeSource| vec![process.storage.wakeup(&line), process.watched.watch(line)];
     // A process that was told to have no storage has nothing of its own to rescue.
     let own = usize::from(!process.holds);
     for storage in process.storages[own..].iter().filter(|_| options.upkeep) {
         services.push((Box::new(Rescuer::new(process.clone(), storage.clone())), Vec::new()));
     }
     if options.scheduling {
-        services.push((Box::new(Scheduler::new(process.clone(), reconciler)), listen(Line::Jobs)));
+        services.push((
+            Box::new(Scheduler::new(process.clone(), reconciler)),
+            listen(WakeSource::Jobs),
+        ));
     } else if !process.declarations.is_empty() {
         services.push((Box::new(reconciler), Vec::new()));
     }
@@ -276,11 +289,11 @@ fn services(
         services.push((Box::new(worker), wakeups));
     }
     if options.handling {
-        let scribe = Scribe::new(process.clone());
+        let scribe = ProgressWriter::new(process.clone());
         let wakeups = vec![scribe.wakeup()];
         services.push((Box::new(scribe), wakeups));
     }
-    services.push((Box::new(Lookout::new(process.clone())), Vec::new()));
+    services.push((Box::new(Poller::new(process.clone())), Vec::new()));
     services
 }
 

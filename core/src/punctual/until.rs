@@ -3,7 +3,7 @@
 use std::fmt;
 use std::pin::pin;
 
-use super::{Punctual, Stopped};
+use super::{Punctual, ShutdownReport};
 use crate::error::Result;
 
 impl Punctual {
@@ -11,7 +11,7 @@ impl Punctual {
     /// start still waits for a transport, ends it quietly.
     ///
     /// Dropping this future leaves the services running until the process is shut down or dropped.
-    pub async fn run_until(&self, signal: impl Future<Output = ()>) -> Result<Stopped> {
+    pub async fn run_until(&self, signal: impl Future<Output = ()>) -> Result<ShutdownReport> {
         let mut signal = pin!(signal);
         tokio::select! {
             biased;
@@ -24,7 +24,7 @@ impl Punctual {
 
     /// The same until the process is asked to end: Ctrl-C, or the signal of a service manager.
     #[cfg(feature = "signals")]
-    pub async fn run(&self) -> Result<Stopped> {
+    pub async fn run(&self) -> Result<ShutdownReport> {
         self.run_until(signalled()).await
     }
 }
@@ -57,21 +57,21 @@ pub async fn signalled() {
     interrupted.await;
 }
 
-impl Stopped {
+impl ShutdownReport {
     /// Whether everything that ran came to its own end.
     pub fn is_clean(&self) -> bool {
         self.interrupted == 0 && self.abandoned == 0
     }
 }
 
-impl fmt::Display for Stopped {
+impl fmt::Display for ShutdownReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.is_clean() {
             return f.write_str("stopped; everything that ran has finished");
         }
         let Self { interrupted, abandoned } = self;
         let attempts = if *interrupted == 1 { "attempt was" } else { "attempts were" };
-        write!(f, "stopped; {interrupted} {attempts} interrupted and given back")?;
+        write!(f, "stopped; {interrupted} {attempts} interrupted")?;
         if *abandoned > 0 {
             write!(f, ", {abandoned} of them are left to other processes")?;
         }

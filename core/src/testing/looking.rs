@@ -4,20 +4,20 @@ use futures_util::FutureExt;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::Rehearsal;
+use super::TestHarness;
 use crate::compression::opened;
-use crate::inspect::{ExecutionFilter, Inspect, MessageFilter, PAGE_LIMIT_MAX, Page};
-use crate::model::{Ending, Execution, MessageRecord, State, Topic};
+use crate::inspect::{ExecutionFilter, Inspect, MessageFilter, PAGE_LIMIT_MAX, PageRequest};
+use crate::model::{Ending, Execution, MessageRecord, MessageState, Topic};
 
 /// How many pages are read at most: all that a memory storage keeps as history.
 const PAGES_MAX: usize = 100;
 
-impl Rehearsal {
+impl TestHarness {
     /// Every message of a topic, oldest first, whatever became of it.
     pub fn messages(&self, topic: &str) -> Vec<MessageRecord> {
         let process = self.punctual.process();
         let filter = MessageFilter { topic: Topic::stored(topic).ok(), ..MessageFilter::default() };
-        let (mut all, mut page) = (Vec::new(), Page::first(PAGE_LIMIT_MAX));
+        let (mut all, mut page) = (Vec::new(), PageRequest::first(PAGE_LIMIT_MAX));
         for _ in 0..PAGES_MAX {
             // The storage in memory never waits.
             let read = self.storage.messages(filter.clone(), page).now_or_never();
@@ -25,7 +25,7 @@ impl Rehearsal {
             let rows = read.rows.into_iter();
             all.extend(rows.map(|record| opened(record, process.options.payload_max)));
             let Some(next) = read.next else { break };
-            page = Page::after(next, PAGE_LIMIT_MAX);
+            page = PageRequest::after(next, PAGE_LIMIT_MAX);
         }
         all.reverse();
         all
@@ -42,13 +42,13 @@ impl Rehearsal {
     pub fn executions(&self, topic: &str) -> Vec<Execution> {
         let filter =
             ExecutionFilter { topic: Topic::stored(topic).ok(), ..ExecutionFilter::default() };
-        let (mut all, mut page) = (Vec::new(), Page::first(PAGE_LIMIT_MAX));
+        let (mut all, mut page) = (Vec::new(), PageRequest::first(PAGE_LIMIT_MAX));
         for _ in 0..PAGES_MAX {
             let read = self.storage.executions(filter.clone(), page).now_or_never();
             let Some(Ok(read)) = read else { break };
             all.extend(read.rows);
             let Some(next) = read.next else { break };
-            page = Page::after(next, PAGE_LIMIT_MAX);
+            page = PageRequest::after(next, PAGE_LIMIT_MAX);
         }
         all.sort_by_key(|execution| (execution.ended_at, execution.id));
         all
@@ -57,7 +57,7 @@ impl Rehearsal {
     /// Messages of a topic that were given up, oldest first.
     pub fn dead(&self, topic: &str) -> Vec<MessageRecord> {
         let messages = self.messages(topic).into_iter();
-        messages.filter(|record| record.state == State::Dead).collect()
+        messages.filter(|record| record.state == MessageState::Dead).collect()
     }
 
     /// Asserts that a message with this payload was published to a topic, and how often.
@@ -97,7 +97,7 @@ impl Rehearsal {
     #[track_caller]
     pub fn assert_dead(&self, topic: &str, times: usize) {
         let messages = self.messages(topic);
-        let found = messages.iter().filter(|record| record.state == State::Dead).count();
+        let found = messages.iter().filter(|record| record.state == MessageState::Dead).count();
         assert!(
             found == times,
             "expected {times} dead letters of {topic:?}, found {found}; its messages are: [{}]",

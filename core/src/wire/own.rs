@@ -10,9 +10,9 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Received, Wire};
+use super::{DecodedMessage, Wire};
 use crate::error::{Error, Result};
-use crate::model::{Key, Message, Occurrence, Priority, Source, Terms, Ties, noted};
+use crate::model::{HandlerOptions, Key, Message, Occurrence, Priority, Relations, Source, noted};
 use crate::transport::{Outgoing, Rejection};
 
 pub(in crate::wire) const ID: &str = "punctual-id";
@@ -49,9 +49,11 @@ struct More<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     occurrence: Option<Cow<'a, Occurrence>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    terms: Option<Cow<'a, Terms>>,
+    #[serde(rename = "terms")]
+    handler_options: Option<Cow<'a, HandlerOptions>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    ties: Option<Cow<'a, Ties>>,
+    #[serde(rename = "ties")]
+    relations: Option<Cow<'a, Relations>>,
 }
 
 /// A message as our own envelope carries it.
@@ -70,9 +72,9 @@ pub(in crate::wire) fn wire(outgoing: &Outgoing) -> Result<Wire> {
         wire.note(DUE, message.due_at);
     }
     wire.note_some(KEY, message.key.as_ref());
-    wire.note_some(CORRELATION, message.trail.correlation.as_ref());
-    wire.note_some(CAUSATION, message.trail.causation);
-    wire.note_some(SEQUENCE, Some(message.trail.sequence).filter(|sequence| *sequence > 0));
+    wire.note_some(CORRELATION, message.correlation.id.as_ref());
+    wire.note_some(CAUSATION, message.correlation.causation);
+    wire.note_some(SEQUENCE, Some(message.correlation.sequence).filter(|sequence| *sequence > 0));
     wire.note_some(ATTEMPT, Some(outgoing.attempt).filter(|attempt| *attempt > 0));
     wire.note_some(GROUP, outgoing.group.as_ref());
     wire.note_some(MORE, more(message)?);
@@ -108,7 +110,7 @@ impl Wire {
 
 /// What is read while headers come in: the due time is settled when all of them have.
 pub(in crate::wire) struct Reading {
-    pub(in crate::wire) received: Received,
+    pub(in crate::wire) received: DecodedMessage,
     pub(in crate::wire) due_at: Option<Timestamp>,
 }
 
@@ -134,9 +136,9 @@ impl Reading {
             KEY => message.key = Some(Key::written(value)),
             CREATED => message.created_at = parsed(name, value)?,
             DUE => self.due_at = Some(parsed(name, value)?),
-            CORRELATION => message.trail.correlation = Some(Arc::from(value)),
-            CAUSATION => message.trail.causation = Some(parsed(name, value)?),
-            SEQUENCE => message.trail.sequence = parsed(name, value)?,
+            CORRELATION => message.correlation.id = Some(Arc::from(value)),
+            CAUSATION => message.correlation.causation = Some(parsed(name, value)?),
+            SEQUENCE => message.correlation.sequence = parsed(name, value)?,
             ATTEMPT => received.attempt = parsed(name, value)?,
             GROUP => received.group = Some(value.to_owned()),
             MORE => note_more(message, value)?,
@@ -157,7 +159,7 @@ impl Reading {
     }
 
     /// The message as it was sent.
-    pub(in crate::wire) fn done(mut self) -> Received {
+    pub(in crate::wire) fn done(mut self) -> DecodedMessage {
         let message = &mut self.received.message;
         message.due_at = self.due_at.unwrap_or(message.created_at);
         self.received
@@ -172,8 +174,12 @@ fn note_more(message: &mut Message, text: &str) -> Result<()> {
     message.dedupe = more.dedupe.map(Cow::into_owned);
     message.exclusive = more.exclusive;
     message.occurrence = more.occurrence.map(Cow::into_owned);
-    message.terms = more.terms.map(|terms| Arc::new(terms.into_owned()));
-    message.ties = more.ties.map(|ties| Arc::new(ties.into_owned()));
+    message.handler_options =
+        more.handler_options.map(|handler_options| Arc::new(handler_options.into_owned()));
+    // Refused ties are not kept: they would also follow the dead letter that the message becomes.
+    let Some(relations) = more.relations else { return Ok(()) };
+    relations.check_received().map_err(|error| unreadable(MORE, text, &error))?;
+    message.relations = Some(Arc::new(relations.into_owned()));
     Ok(())
 }
 
@@ -185,17 +191,18 @@ fn more(message: &Message) -> Result<Option<String>> {
         dedupe: message.dedupe.as_ref().map(Cow::Borrowed),
         exclusive: message.exclusive,
         occurrence: message.occurrence.as_ref().map(Cow::Borrowed),
-        terms: message.terms.as_deref().map(Cow::Borrowed),
-        ties: message.ties.as_deref().map(Cow::Borrowed),
+        handler_options: message.handler_options.as_deref().map(Cow::Borrowed),
+        relations: message.relations.as_deref().map(Cow::Borrowed),
     };
-    let More { priority, source, dedupe, exclusive, occurrence, terms, ties } = &more;
+    let More { priority, source, dedupe, exclusive, occurrence, handler_options, relations } =
+        &more;
     if priority.is_none()
         && source.is_none()
         && dedupe.is_none()
         && !exclusive
         && occurrence.is_none()
-        && terms.is_none()
-        && ties.is_none()
+        && handler_options.is_none()
+        && relations.is_none()
     {
         return Ok(None);
     }

@@ -8,7 +8,7 @@ use super::own::{
 };
 use super::*;
 use crate::model::noted::SNOOZES;
-use crate::model::{DeadReason, ExecutionId, Terms, Ties};
+use crate::model::{DeadReason, ExecutionId, HandlerOptions, Relations};
 
 pub(crate) const ENVELOPES: [Envelope; 3] =
     [Envelope::Own, Envelope::CloudEventsBinary, Envelope::CloudEventsStructured];
@@ -37,14 +37,14 @@ pub(crate) fn message() -> Message {
         exclusive: false,
         body: Body::json("hello").unwrap(),
         headers,
-        trail: Trail {
-            correlation: Some(Arc::from("story")),
+        correlation: Correlation {
+            id: Some(Arc::from("story")),
             causation: Some(ExecutionId::from_uuid(Uuid::from_u128(8))),
             sequence: 3,
         },
         occurrence: None,
-        terms: None,
-        ties: None,
+        handler_options: None,
+        relations: None,
     }
 }
 
@@ -52,8 +52,8 @@ pub(crate) fn outgoing(message: Message) -> Outgoing {
     Outgoing { message: Arc::new(message), delay: Duration::ZERO, attempt: 0, group: None }
 }
 
-pub(crate) fn arrive(wire: &Wire) -> Received {
-    let arrived = Arrived {
+pub(crate) fn arrive(wire: &Wire) -> DecodedMessage {
+    let arrived = RawMessage {
         topic: &topic(),
         body: wire.body.clone(),
         content_type: Some(wire.content_type.to_string()),
@@ -64,8 +64,8 @@ pub(crate) fn arrive(wire: &Wire) -> Received {
     receive(arrived, wire.headers.iter().map(|(name, value)| (&**name, value.as_str())))
 }
 
-fn foreign(place: &str, headers: &[(&str, &str)]) -> Received {
-    let arrived = Arrived {
+fn foreign(place: &str, headers: &[(&str, &str)]) -> DecodedMessage {
+    let arrived = RawMessage {
         topic: &topic(),
         body: Bytes::from_static(b"{}"),
         content_type: None,
@@ -83,7 +83,7 @@ fn a_message_comes_back_as_it_was_sent() {
         key: None,
         due_at: plain.created_at,
         headers: Headers::new(),
-        trail: Trail::default(),
+        correlation: Correlation::default(),
         ..plain.clone()
     };
     let rich = Message {
@@ -91,8 +91,8 @@ fn a_message_comes_back_as_it_was_sent() {
         source: Source::Deferred,
         dedupe: Some(Key::composed("a@b".to_owned())),
         exclusive: true,
-        terms: Some(Arc::new(Terms::new().crashes_max(2))),
-        ties: Some(Arc::new(Ties::default())),
+        handler_options: Some(Arc::new(HandlerOptions::new().crashes_max(2))),
+        relations: Some(Arc::new(Relations::default())),
         body: Body::raw(vec![0xff, 0], "image/png"),
         ..plain.clone()
     };
@@ -125,6 +125,37 @@ fn the_number_of_snoozes_travels_along() {
     let wire = Wire::of(&outgoing(sent.clone())).unwrap();
     assert_eq!(arrive(&wire).message.headers, sent.headers);
     assert!(foreign("x", &[(SNOOZES, "many")]).poison.is_some());
+}
+
+/// A follow-up that a sender put into the header, as JSON.
+fn following(topic: &str, queue: &str, then: &str) -> String {
+    let body = r#"{"content_type":"application/json","text":"{}"}"#;
+    format!(
+        r#"{{"on":"success","topic":"{topic}","queue":"{queue}","priority":5,"body":{body},"then":[{then}]}}"#
+    )
+}
+
+// Finding F1 of the security review: the handlers of these topics run programs and use secrets.
+#[test]
+fn a_sender_cannot_let_messages_of_the_server_follow() {
+    let allowed = following("mail", "default", "");
+    let outer = |inner: &str| format!(r#"{{"ties":{{"then":[{inner}]}}}}"#);
+    let received = foreign("x", &[(MORE, &outer(&allowed))]);
+    assert_eq!(received.poison, None);
+    assert_eq!(received.message.relations.unwrap().then.len(), 1, "chains to other topics travel");
+    for refused in [
+        following("punctual.command", "default", ""),
+        following("mail", "default", &following("punctual.http", "default", "")),
+        following("mail", "~relay/broker", ""),
+    ] {
+        let received = foreign("x", &[(MORE, &outer(&refused))]);
+        let poison = received.poison.expect("it is refused");
+        assert!(poison.contains("would follow"), "{poison}");
+        assert_eq!(received.message.relations, None, "nothing follows the dead letter either");
+        let binary =
+            [("ce-specversion", "1.0"), ("ce-id", "1"), ("ce-punctualmore", &outer(&refused))];
+        assert!(foreign("x", &binary).poison.is_some(), "in an envelope of CloudEvents too");
+    }
 }
 
 #[test]
@@ -168,6 +199,6 @@ fn what_cannot_be_read_is_poison_that_names_the_header() {
         let received = foreign("mail/0/1", &[(name, value), (CORRELATION, "story")]);
         let poison = received.poison.unwrap();
         assert!(poison.contains(name) && poison.contains(value), "{poison}");
-        assert_eq!(received.message.trail.correlation.as_deref(), Some("story"));
+        assert_eq!(received.message.correlation.id.as_deref(), Some("story"));
     }
 }

@@ -5,9 +5,9 @@ use std::future::{Pending, Ready, ready};
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::{Ending, Execution, MessageId, Terms};
-use punctual::{Context, Inspect, MemoryStorage, Retry, Stopped};
+use punctual::inspect::{ExecutionFilter, PageRequest};
+use punctual::model::{Ending, Execution, HandlerOptions, MessageId};
+use punctual::{Context, Inspect, MemoryStorage, Retry, ShutdownReport};
 use tokio::sync::Semaphore;
 
 use crate::harness::{Bench, Log};
@@ -82,8 +82,8 @@ impl Gate {
 }
 
 /// The usual terms with another retry policy.
-pub(crate) fn retrying(retry: Retry) -> Terms {
-    Terms::new().retry(retry)
+pub(crate) fn retrying(retry: Retry) -> HandlerOptions {
+    HandlerOptions::new().retry(retry)
 }
 
 /// Everything that happened to a message, oldest first.
@@ -94,7 +94,7 @@ pub(crate) async fn history(storage: &MemoryStorage, id: MessageId) -> Vec<Execu
 
 /// Every execution that matches, oldest first.
 pub(crate) async fn executions(storage: &MemoryStorage, filter: ExecutionFilter) -> Vec<Execution> {
-    let mut rows = storage.executions(filter, Page::first(1_000)).await.unwrap().rows;
+    let mut rows = storage.executions(filter, PageRequest::first(1_000)).await.unwrap().rows;
     rows.sort_by_key(|execution| (execution.ended_at, execution.id));
     rows
 }
@@ -105,7 +105,7 @@ pub(crate) async fn endings(storage: &MemoryStorage, id: MessageId) -> Vec<Endin
 }
 
 /// Shuts a process down while time goes on; a shutdown that takes longer is a failure.
-pub(crate) async fn stop_within(bench: &Bench, length: Duration) -> Stopped {
+pub(crate) async fn stop_within(bench: &Bench, length: Duration) -> ShutdownReport {
     tokio::select! {
         biased;
         stopped = bench.punctual.shutdown() => stopped,

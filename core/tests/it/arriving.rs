@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use punctual::inspect::{MessageFilter, Page};
-use punctual::model::{Message, State, Topic, Trail};
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::{Correlation, Message, MessageState, Topic};
 use punctual::{
     Builder, Context, HandlerResult, Inspect, Middleware, NextHandle, Outcome, Retry, Subscribe,
 };
@@ -28,7 +28,7 @@ async fn post(build: impl FnOnce(Builder) -> Builder) -> (Bench, Arc<Broker>) {
 async fn stored(bench: &Bench, topic: &str) -> Vec<Arc<Message>> {
     let topic = Some(Topic::new(topic).unwrap());
     let filter = MessageFilter { topic, ..MessageFilter::default() };
-    let page = bench.storage.messages(filter, Page::first(99)).await.unwrap();
+    let page = bench.storage.messages(filter, PageRequest::first(99)).await.unwrap();
     let mut messages: Vec<_> = page.rows.into_iter().map(|record| record.message).collect();
     messages.sort_by_key(|message| message.id);
     messages
@@ -54,8 +54,8 @@ async fn what_a_handler_of_a_delivery_publishes_carries_its_story_on() {
         .await
         .iter()
         .map(|child| {
-            assert!(child.trail.causation.is_some());
-            (child.trail.correlation.as_deref().unwrap().to_owned(), child.trail.sequence)
+            assert!(child.correlation.causation.is_some());
+            (child.correlation.id.as_deref().unwrap().to_owned(), child.correlation.sequence)
         })
         .collect();
     let own = plain.id.to_string();
@@ -80,8 +80,8 @@ async fn the_story_survives_requeue_and_dead_letter() {
             let publish = context.publisher().publish("mail", "x").header("traceparent", TRACE);
             publish.header("tenant", "acme").key("order-7").via("post").await.map(|_| ())
         };
-        let terms = retrying(Retry::intervals([seconds(10), seconds(60)]));
-        builder.handler("parent", parent).handler_with("mail", terms, handler)
+        let handler_options = retrying(Retry::intervals([seconds(10), seconds(60)]));
+        builder.handler("parent", parent).handler_with("mail", handler_options, handler)
     })
     .await;
     bench.punctual.publisher().publish("parent", &()).correlation("story").await.unwrap();
@@ -91,7 +91,7 @@ async fn the_story_survives_requeue_and_dead_letter() {
     assert_eq!(letter.headers.get("traceparent"), Some(TRACE));
     assert_eq!(letter.headers.get("tenant"), Some("acme"));
     assert_eq!(letter.key.as_ref().unwrap().as_str(), "order-7");
-    let Trail { correlation, causation, sequence } = &letter.trail;
+    let Correlation { id: correlation, causation, sequence } = &letter.correlation;
     assert_eq!((correlation.as_deref(), *sequence), (Some("story"), 1));
     assert!(causation.is_some());
 }
@@ -114,11 +114,11 @@ async fn middleware_is_around_deliveries_as_around_stored_messages() {
     for via in [true, false] {
         let log = Log::default();
         let (bench, _broker) = post(|builder| {
-            let terms = retrying(Retry::intervals([seconds(10)]).attempts(3));
+            let handler_options = retrying(Retry::intervals([seconds(10)]).attempts(3));
             let handler = |_: String, context: Context| async move {
                 if context.attempt() < 3 { Err("busy") } else { Ok(()) }
             };
-            builder.middleware(Telling(log.clone())).handler_with("mail", terms, handler)
+            builder.middleware(Telling(log.clone())).handler_with("mail", handler_options, handler)
         })
         .await;
         let publish = bench.punctual.publisher().publish("mail", "x");
@@ -134,8 +134,8 @@ async fn a_handler_that_panics_or_never_returns_holds_up_nobody() {
     let told = log.clone();
     let (bench, broker) = post(|builder| {
         let builder = builder.options(|options| options.timeout = Some(seconds(60)));
-        let terms = retrying(Retry::none());
-        builder.handler_with("mail", terms, move |text: String, _: Context| {
+        let handler_options = retrying(Retry::none());
+        builder.handler_with("mail", handler_options, move |text: String, _: Context| {
             let told = told.clone();
             async move {
                 match text.as_str() {
@@ -174,7 +174,7 @@ async fn a_delay_of_a_year_is_kept_and_comes_back() {
     .await;
     let sent = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
     bench.rest().await;
-    assert_eq!(bench.message(sent.id).await.state, State::Pending);
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Pending);
     leap(&bench, seconds(364 * 24 * 3_600), seconds(24 * 3_600)).await;
     assert_eq!((log.len(), broker.waiting()), (1, 0));
     leap(&bench, seconds(2 * 24 * 3_600), seconds(24 * 3_600)).await;

@@ -1,8 +1,8 @@
 //! Attempts: how many run at once and in which order, what a handler may say, and what is written
 //! down about it.
 
-use punctual::inspect::{MessageFilter, Page};
-use punctual::model::{DeadReason, Ending, Recording, State};
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::{DeadReason, Ending, MessageState, Recording};
 use punctual::{Context, Event, Inspect, Outcome, Punctual, Retry};
 use serde::{Deserialize, Serialize};
 
@@ -10,9 +10,9 @@ use crate::acting::{Gate, endings, failing, history, retrying, telling, waiting}
 use crate::faulty::Faulty;
 use crate::harness::{Bench, Log, instant, rest, seconds, world};
 
-async fn in_state(bench: &Bench, state: State) -> usize {
+async fn in_state(bench: &Bench, state: MessageState) -> usize {
     let filter = MessageFilter { states: vec![state], ..MessageFilter::default() };
-    bench.storage.messages(filter, Page::first(999)).await.unwrap().rows.len()
+    bench.storage.messages(filter, PageRequest::first(999)).await.unwrap().rows.len()
 }
 
 // Only what can start is claimed, so a crash strands no more than that.
@@ -32,7 +32,10 @@ async fn no_more_is_claimed_than_can_start() {
     }
     bench.advance(seconds(5)).await;
     assert_eq!(
-        (in_state(&bench, State::Running).await, in_state(&bench, State::Pending).await),
+        (
+            in_state(&bench, MessageState::Running).await,
+            in_state(&bench, MessageState::Pending).await
+        ),
         (3, 7)
     );
     let lease = bench.message(first.unwrap()).await.lease.unwrap();
@@ -40,12 +43,15 @@ async fn no_more_is_claimed_than_can_start() {
     gate.open(1);
     bench.rest().await;
     assert_eq!(
-        (in_state(&bench, State::Running).await, in_state(&bench, State::Pending).await),
+        (
+            in_state(&bench, MessageState::Running).await,
+            in_state(&bench, MessageState::Pending).await
+        ),
         (3, 6)
     );
     gate.open(9);
     bench.rest().await;
-    assert_eq!(in_state(&bench, State::Done).await, 10);
+    assert_eq!(in_state(&bench, MessageState::Done).await, 10);
 }
 
 // Decision 3.27: a queue that runs one at a time keeps the order.
@@ -165,11 +171,11 @@ async fn what_a_handler_says_is_what_happens() {
     })
     .await;
     let cases = [
-        ("done", State::Done, vec![Ending::Succeeded]),
-        ("retry", State::Done, vec![Ending::Failed, Ending::Succeeded]),
-        ("discard", State::Dead, vec![Ending::Discarded]),
-        ("cancel", State::Cancelled, vec![Ending::Cancelled]),
-        ("fail", State::Dead, vec![Ending::Failed, Ending::Failed]),
+        ("done", MessageState::Done, vec![Ending::Succeeded]),
+        ("retry", MessageState::Done, vec![Ending::Failed, Ending::Succeeded]),
+        ("discard", MessageState::Dead, vec![Ending::Discarded]),
+        ("cancel", MessageState::Cancelled, vec![Ending::Cancelled]),
+        ("fail", MessageState::Dead, vec![Ending::Failed, Ending::Failed]),
     ];
     for (word, state, expected) in cases {
         let sent = bench.punctual.publisher().publish("say", word).await.unwrap();
@@ -189,10 +195,11 @@ async fn what_a_handler_says_is_what_happens() {
 
 #[tokio::test]
 async fn an_endless_snooze_becomes_a_failure() {
-    let terms = retrying(Retry::none()).snoozes_max(3);
+    let handler_options = retrying(Retry::none()).snoozes_max(3);
     let bench = Bench::start(|builder| {
-        builder
-            .handler_with("nap", terms, |(): (), _: Context| async { Outcome::Snooze(seconds(1)) })
+        builder.handler_with("nap", handler_options, |(): (), _: Context| async {
+            Outcome::Snooze(seconds(1))
+        })
     })
     .await;
     let sent = bench.punctual.publisher().publish("nap", &()).await.unwrap();
@@ -250,16 +257,17 @@ async fn progress_and_results_are_told_as_they_happen() {
 #[tokio::test]
 async fn history_is_kept_as_the_terms_say() {
     for (recording, kept) in [(Recording::All, 3), (Recording::Failures, 2), (Recording::None, 0)] {
-        let terms = retrying(Retry::intervals([seconds(1)]).attempts(3)).recording(recording);
+        let handler_options =
+            retrying(Retry::intervals([seconds(1)]).attempts(3)).recording(recording);
         let bench = Bench::start(|builder| {
-            builder.handler_with("work", terms, |(): (), context: Context| async move {
+            builder.handler_with("work", handler_options, |(): (), context: Context| async move {
                 if context.attempt() < 3 { Err("again") } else { Ok(()) }
             })
         })
         .await;
         let sent = bench.punctual.publisher().publish("work", &()).await.unwrap();
         bench.advance(seconds(10)).await;
-        assert_eq!(bench.message(sent.id).await.state, State::Done);
+        assert_eq!(bench.message(sent.id).await.state, MessageState::Done);
         assert_eq!(endings(&bench.storage, sent.id).await.len(), kept, "{recording:?}");
     }
 }
@@ -268,9 +276,10 @@ async fn history_is_kept_as_the_terms_say() {
 #[tokio::test]
 async fn attempts_are_counted_from_one_up_to_their_maximum() {
     let log = Log::default();
-    let terms = retrying(Retry::intervals([seconds(1), seconds(5)]).max_retries(4));
+    let handler_options = retrying(Retry::intervals([seconds(1), seconds(5)]).max_retries(4));
     let bench =
-        Bench::start(|builder| builder.handler_with("work", terms, failing::<()>(&log))).await;
+        Bench::start(|builder| builder.handler_with("work", handler_options, failing::<()>(&log)))
+            .await;
     let sent = bench.punctual.publisher().publish("work", &()).await.unwrap();
     bench.advance(seconds(60)).await;
     let history = history(&bench.storage, sent.id).await;

@@ -1,7 +1,7 @@
 //! Backfill: a range of the past is run in its own name, once, and the schedule goes on as if nothing
 //! had happened.
 
-use punctual::client::{Backfill, BackfillOrder, Backfilled, PauseRequest, Which};
+use punctual::client::{Backfill, BackfillOrder, BackfillResult, BackfillSelection, PauseRequest};
 use punctual::jiff::Timestamp;
 use punctual::model::Source;
 use punctual::{Context, ErrorKind, Job, Misfire, Occurrence, Overlap};
@@ -26,7 +26,7 @@ fn dry() -> Backfill {
     Backfill { dry_run: true, ..Backfill::default() }
 }
 
-async fn filled(bench: &Bench, range: (i64, i64), backfill: &Backfill) -> Backfilled {
+async fn filled(bench: &Bench, range: (i64, i64), backfill: &Backfill) -> BackfillResult {
     let admin = bench.punctual.admin();
     let done = admin.backfill("hourly", hour(range.0), hour(range.1), backfill).await.unwrap();
     bench.advance(seconds(1)).await;
@@ -64,7 +64,7 @@ async fn only_what_is_missing_is_run_unless_all_is_asked_for() {
     let done = filled(&bench, (7, 10), &Backfill::default()).await;
     assert_eq!((done.nominals, done.present), (vec![hour(7), hour(9)], 1));
     assert_eq!(log.lines()[2..], ["07:00 by hand", "09:00 by hand"]);
-    let all = Backfill { which: Which::All, ..Backfill::default() };
+    let all = Backfill { which: BackfillSelection::All, ..Backfill::default() };
     let done = filled(&bench, (7, 10), &all).await;
     assert_eq!((done.stored.len(), done.duplicates), (1, 2), "a backfill never doubles its own");
     assert_eq!(log.lines()[4..], ["08:00 by hand"]);

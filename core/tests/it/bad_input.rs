@@ -2,8 +2,8 @@
 //! stored or started.
 
 use punctual::builtin::memory_transport;
-use punctual::inspect::{MessageFilter, Page};
-use punctual::model::{Body, ProcessId, Terms};
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::{Body, HandlerOptions, ProcessId};
 use punctual::policy::Backoff;
 use punctual::{
     Builder, Context, Error, ErrorKind, Inspect, Job, Misfire, Occurrence, Overlap, Punctual, Retry,
@@ -35,7 +35,8 @@ fn says(error: &Error, kind: ErrorKind, words: &[&str]) {
 }
 
 async fn nothing_is_stored(bench: &Bench) {
-    let stored = bench.storage.messages(MessageFilter::default(), Page::first(9)).await.unwrap();
+    let stored =
+        bench.storage.messages(MessageFilter::default(), PageRequest::first(9)).await.unwrap();
     assert!(stored.rows.is_empty());
 }
 
@@ -53,7 +54,8 @@ async fn a_payload_over_the_limit_is_refused() {
     says(&error, ErrorKind::Invalid, &["101 bytes"]);
     let many = vec![publisher.publish("mail", &1), publisher.publish("mail", &"x".repeat(99))];
     assert!(publisher.publish_all(many).await.is_err());
-    let stored = bench.storage.messages(MessageFilter::default(), Page::first(9)).await.unwrap();
+    let stored =
+        bench.storage.messages(MessageFilter::default(), PageRequest::first(9)).await.unwrap();
     assert_eq!(stored.rows.len(), 1, "all or nothing");
 }
 
@@ -168,14 +170,15 @@ async fn priorities_and_terms_that_cannot_work_are_refused() {
     let backoff =
         Backoff::Exponential { first: seconds(1), factor: f64::NAN, cap: seconds(60), jitter: 0.0 };
     let retry = Retry { attempts_max: Some(3), backoff };
-    let terms = Terms::new().retry(retry.clone());
-    let error = publisher.publish("mail", &()).terms(terms.clone()).await.unwrap_err();
+    let handler_options = HandlerOptions::new().retry(retry.clone());
+    let error =
+        publisher.publish("mail", &()).handler_options(handler_options.clone()).await.unwrap_err();
     says(&error, ErrorKind::Invalid, &["factor"]);
     let error = bench.punctual.jobs().once("mail").retry(retry.clone()).await.unwrap_err();
     says(&error, ErrorKind::Invalid, &["factor"]);
     nothing_is_stored(&bench).await;
     says(
-        &refused(|builder| builder.handler_with("mail", terms, quiet)),
+        &refused(|builder| builder.handler_with("mail", handler_options, quiet)),
         ErrorKind::Invalid,
         &["factor"],
     );
@@ -278,8 +281,8 @@ fn numbers_that_cannot_work_are_refused_by_name() {
     says(&error, ErrorKind::Invalid, &["concurrency"]);
     let error = refused(|builder| builder.options(|options| options.timeout = Some(seconds(0))));
     says(&error, ErrorKind::Invalid, &["timeout"]);
-    let error = refused(|builder| builder.options(|options| options.lease_length = seconds(0)));
-    says(&error, ErrorKind::Invalid, &["lease_length"]);
+    let error = refused(|builder| builder.options(|options| options.lease_duration = seconds(0)));
+    says(&error, ErrorKind::Invalid, &["lease_duration"]);
 }
 
 // spec: U-29

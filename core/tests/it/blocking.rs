@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, mpsc};
 
-use punctual::model::{DeadReason, Ending, State as MessageState};
+use punctual::model::{DeadReason, Ending, MessageState};
 use punctual::{Cancellation, Outcome, Retry, State, blocking};
 
 use crate::acting::{endings, retrying, telling};
@@ -47,13 +47,13 @@ async fn eventually(what: &str, is_true: impl Fn() -> bool) {
 #[tokio::test]
 async fn past_its_timeout_the_attempt_has_failed_and_the_slot_stays_taken_until_it_returns() {
     let (log, (open, door)) = (Log::default(), Door::closed());
-    let terms = retrying(Retry::none()).timeout(seconds(30));
+    let handler_options = retrying(Retry::none()).timeout(seconds(30));
     let bench = Bench::start(|builder| {
         builder
             .state(door)
             .state(log.clone())
             .queue("default", 1)
-            .handler_with("waits", terms, blocking(waits))
+            .handler_with("waits", handler_options, blocking(waits))
             .handler("calm", telling::<()>(&log, |(), _| "calm".to_owned()))
     })
     .await;
@@ -89,9 +89,9 @@ async fn one_that_listens_stops_in_its_grace() {
         Err(format!("stopped: {:?}", cancellation.cause()))
     }
     let log = Log::default();
-    let terms = retrying(Retry::none()).timeout(seconds(30));
+    let handler_options = retrying(Retry::none()).timeout(seconds(30));
     let bench = Bench::start(|builder| {
-        builder.state(log.clone()).handler_with("listens", terms, blocking(listens))
+        builder.state(log.clone()).handler_with("listens", handler_options, blocking(listens))
     })
     .await;
     let sent = bench.punctual.publisher().publish("listens", &()).await.unwrap();

@@ -1,9 +1,9 @@
 //! Catching up after an outage: what is missed and what is merely late, in which order it runs, and what
 //! it does not stop.
 
-use punctual::client::{PauseRequest, Triggered};
+use punctual::client::{PauseRequest, TriggerResult};
 use punctual::inspect::ExecutionFilter;
-use punctual::model::{Ending, SkipReason, State};
+use punctual::model::{Ending, MessageState, SkipReason};
 use punctual::policy::MisfirePolicy;
 use punctual::{Context, Job, JobBuilder, Misfire, Occurrence, Overlap};
 
@@ -191,10 +191,10 @@ async fn a_run_that_is_planned_for_later_stops_neither_the_schedule_nor_a_trigge
         bench.advance(seconds(2 * 3_600)).await;
         assert_eq!(log.lines(), ["08:00", "09:00"], "{overlap}");
         let triggered = bench.punctual.admin().trigger("report", false).await.unwrap();
-        assert!(matches!(triggered, Triggered::Started(_)), "{overlap}: {triggered:?}");
+        assert!(matches!(triggered, TriggerResult::Started(_)), "{overlap}: {triggered:?}");
         bench.rest().await;
         assert_eq!((log.len(), skipped(&bench).await), (3, vec![]), "{overlap}");
-        assert_eq!(bench.message(planned.id).await.state, State::Pending, "{overlap}");
+        assert_eq!(bench.message(planned.id).await.state, MessageState::Pending, "{overlap}");
     }
 }
 
@@ -208,7 +208,7 @@ async fn a_one_time_run_that_is_due_is_in_the_way_of_the_schedule() {
     assert_eq!(log.lines(), ["07:30"]);
     assert_eq!(skipped(&bench).await, [("08:00".to_owned(), SkipReason::Overlap)]);
     let again = bench.punctual.admin().trigger("report", false).await.unwrap();
-    assert_eq!(again, Triggered::Overlapping(1));
+    assert_eq!(again, TriggerResult::Overlapping(1));
 }
 
 // spec: M-8

@@ -1,8 +1,8 @@
 //! What follows a message: steps on success, on failure and always, with results passed on; batches
 //! and what is sent at their end.
 
-use punctual::inspect::{MessageFilter, Page};
-use punctual::model::{Ending, Recording, State, Terms};
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::{Ending, HandlerOptions, MessageState, Recording};
 use punctual::{Context, ErrorKind, Inspect, Outcome, Retry};
 
 use crate::acting::{failing, retrying, telling};
@@ -34,12 +34,13 @@ async fn each_step_of_a_chain_gets_the_result_of_the_one_before() {
     assert_eq!(log.lines(), ["first 1", "second 11"]);
     bench.advance(seconds(1)).await;
     assert_eq!(log.lines(), ["first 1", "second 11", "third 111"]);
-    let all = bench.storage.messages(MessageFilter::default(), Page::first(9)).await.unwrap().rows;
+    let all =
+        bench.storage.messages(MessageFilter::default(), PageRequest::first(9)).await.unwrap().rows;
     let last = &all[0].message;
-    assert_eq!(last.trail.correlation.as_deref(), Some("story"));
-    let parent = last.ties.as_ref().unwrap().parent.as_ref().unwrap();
+    assert_eq!(last.correlation.id.as_deref(), Some("story"));
+    let parent = last.relations.as_ref().unwrap().parent.as_ref().unwrap();
     assert_eq!((parent.ending, parent.message), (Ending::Succeeded, all[1].message.id));
-    assert_eq!(last.trail.causation, Some(parent.execution));
+    assert_eq!(last.correlation.causation, Some(parent.execution));
     assert_eq!(all[2].message.id, first.id);
 }
 
@@ -120,7 +121,7 @@ async fn a_chain_that_is_too_deep_or_asks_too_much_is_refused_with_the_way_out()
 async fn the_end_of_a_batch_is_told_once_with_what_became_of_it() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        let once = Terms::new().retry(Retry::none());
+        let once = HandlerOptions::new().retry(Retry::none());
         let builder = builder.handler_with("part", once, |number: u64, _: Context| {
             std::future::ready(if number == 2 { Err("torn") } else { Ok(()) })
         });
@@ -143,10 +144,10 @@ async fn the_end_of_a_batch_is_told_once_with_what_became_of_it() {
     bench.advance(seconds(2)).await;
     assert_eq!(log.len(), 0);
     let filter = MessageFilter { batch: Some(batch.id), ..MessageFilter::default() };
-    assert_eq!(bench.storage.messages(filter, Page::first(9)).await.unwrap().rows.len(), 3);
+    assert_eq!(bench.storage.messages(filter, PageRequest::first(9)).await.unwrap().rows.len(), 3);
     bench.advance(seconds(60)).await;
     assert_eq!(log.lines(), ["{Done: 2, Dead: 1}"]);
-    assert_eq!(bench.message(batch.then[0].id).await.state, State::Done);
+    assert_eq!(bench.message(batch.then[0].id).await.state, MessageState::Done);
     let nobody = publisher.batch(Vec::new()).await.unwrap_err();
     assert!(nobody.to_string().contains("1 to 100000 messages, not 0"), "{nobody}");
 }
@@ -155,7 +156,7 @@ async fn the_end_of_a_batch_is_told_once_with_what_became_of_it() {
 async fn a_step_follows_although_the_one_before_left_no_history() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        let quiet = Terms::new().recording(Recording::None);
+        let quiet = HandlerOptions::new().recording(Recording::None);
         let builder =
             builder.handler_with("quiet", quiet, |(): (), _: Context| std::future::ready(()));
         builder.handler("say", telling::<String>(&log, |name, _| name.clone()))

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::{
-    Clock, Context, Job, ManualClock, MemoryStorage, Occurrence, Punctual, StorageClock,
+    Clock, Context, Inspect, Job, ManualClock, MemoryStorage, Occurrence, Punctual, StorageClock,
 };
 
+use crate::acting::telling;
 use crate::faulty::Faulty;
 use crate::harness::{Log, instant, rest, seconds, world};
 
@@ -48,6 +49,67 @@ async fn a_process_that_starts_with_a_wrong_clock_runs_nothing_early() {
     assert_eq!(log.lines(), [""; 0], "the clock is an hour ahead, the storage knows better");
     let record = late.admin().job("tick").await.unwrap();
     assert_eq!(record.cursor, Some(instant("2026-03-02T07:10:00Z")));
+}
+
+/// Held: it published by the clock of the machine, and the message waited an hour.
+// spec: U-47
+#[tokio::test]
+async fn what_is_published_right_after_the_start_is_due_by_the_storages_time() {
+    let (true_clock, storage) = world();
+    let log = Log::default();
+    let ran = telling::<()>(&log, |(), _| "ran".to_owned());
+    let wrong = ahead(&true_clock, seconds(3_600));
+    let punctual = on(wrong, storage).handler("mail", ran).build().unwrap();
+    punctual.start().await.unwrap();
+    punctual.publisher().publish("mail", &()).await.unwrap();
+    rest().await;
+    assert_eq!(log.lines(), ["ran"], "at once, although no job was declared");
+}
+
+// spec: D-13, D-37, U-47
+#[tokio::test]
+async fn a_process_that_only_publishes_counts_a_delay_from_the_storages_time() {
+    for wrong_by in [3_600, -3_600] {
+        let (true_clock, storage) = world();
+        let door = Faulty::over(&storage);
+        let wrong = true_clock.now() + SignedDuration::from_secs(wrong_by);
+        let clock = Arc::new(ManualClock::new(wrong));
+        let idle = Punctual::builder().clock(clock).storage(door.clone()).build().unwrap();
+        let publisher = idle.publisher();
+        publisher.publish("mail", &()).await.unwrap();
+        assert_eq!(door.calls("time"), 0, "without a delay nothing is asked");
+        let delayed = || publisher.publish("mail", &()).after(seconds(60));
+        let alone = delayed().await.unwrap().id;
+        let many = publisher.publish_all(vec![delayed(), delayed()]).await.unwrap();
+        let prepared = delayed().prepare().await.unwrap().message.due_at;
+        let due_at = true_clock.now() + SignedDuration::from_secs(60);
+        for id in [alone, many[0].id, many[1].id] {
+            assert_eq!(storage.message(id).await.unwrap().unwrap().due_at, due_at);
+        }
+        assert_eq!(prepared, due_at);
+        assert_eq!(door.calls("time"), 1, "it is asked once");
+    }
+}
+
+// spec: D-13, U-47
+#[tokio::test]
+async fn a_storage_that_does_not_tell_its_time_delays_few_calls_and_is_asked_again() {
+    let (true_clock, storage) = world();
+    let door = Faulty::over(&storage);
+    let clock = ahead(&true_clock, seconds(3_600));
+    let idle = Punctual::builder().clock(clock.clone()).storage(door.clone()).build().unwrap();
+    door.fail(&["time"]);
+    let publisher = idle.publisher();
+    let delayed = || publisher.publish("mail", &()).after(seconds(60));
+    for _ in 0..3 {
+        delayed().await.unwrap();
+    }
+    assert_eq!(door.calls("time"), 1);
+    door.heal();
+    clock.advance(seconds(10));
+    let id = delayed().await.unwrap().id;
+    let due_at = true_clock.now() + SignedDuration::from_secs(60);
+    assert_eq!(storage.message(id).await.unwrap().unwrap().due_at, due_at);
 }
 
 /// Held: the call that opened the connection took 100 ms, and everything ran 50 ms early until the next one.

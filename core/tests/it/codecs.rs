@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use punctual::codec::{Codec, Read};
 use punctual::erased_serde;
-use punctual::model::{Body, DeadReason, State};
+use punctual::model::{Body, DeadReason, MessageState};
 use punctual::{Builder, Context, Error, Result};
 
 use crate::acting::telling;
@@ -78,7 +78,7 @@ async fn a_body_that_nobody_can_read_is_poison_that_names_it() {
     publisher.publish_body("raw", picture()).await.unwrap();
     bench.rest().await;
     let record = bench.message(stored.id).await;
-    assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::Poison)));
+    assert_eq!((record.state, record.dead), (MessageState::Dead, Some(DeadReason::Poison)));
     assert!(record.error.as_deref().unwrap().contains("\"image/jpeg\""), "{:?}", record.error);
     assert_eq!(broker.story(), ["reject poison"]);
     assert_eq!(log.lines(), ["image/jpeg b\"\\xff\\xd8\""], "who takes the Body takes any");
@@ -121,7 +121,7 @@ async fn a_bomb_is_poison() {
     })
     .await;
     let record = bench.message(sent.id).await;
-    assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::Poison)));
+    assert_eq!((record.state, record.dead), (MessageState::Dead, Some(DeadReason::Poison)));
     assert!(record.error.as_deref().unwrap().contains("raise payload_max"), "{:?}", record.error);
     assert_eq!(log.len(), 0);
 }

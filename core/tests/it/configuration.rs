@@ -131,7 +131,7 @@ async fn only_the_cron_can_be_configured() {
     assert_eq!(bench.punctual.events().count("configuration.ignored"), 4);
     let record = bench.punctual.admin().job("nightly-report").await.unwrap();
     assert_eq!(record.cursor, Some(instant("2026-03-02T11:00:00Z")), "noon in Warsaw");
-    assert_eq!(record.job.terms, record.declared.terms);
+    assert_eq!(record.job.handler_options, record.declared.handler_options);
     assert_eq!((record.job.misfire, record.paused), (Misfire::skip_to_next(), None));
     let keys: Vec<String> =
         bench.punctual.admin().status().await.misconfigured.into_iter().map(|it| it.key).collect();

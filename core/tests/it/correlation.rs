@@ -1,6 +1,6 @@
 //! Correlation: what a handler publishes carries its story on.
 
-use punctual::inspect::{MessageFilter, Page};
+use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{Message, Topic};
 use punctual::{Context, Inspect, Job, Occurrence};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::harness::{Bench, Log, seconds};
 async fn sent(bench: &Bench, topic: &str) -> Vec<Arc<Message>> {
     let filter =
         MessageFilter { topic: Some(Topic::new(topic).unwrap()), ..MessageFilter::default() };
-    let page = bench.storage.messages(filter, Page::first(99)).await.unwrap();
+    let page = bench.storage.messages(filter, PageRequest::first(99)).await.unwrap();
     let mut messages: Vec<_> = page.rows.into_iter().map(|record| record.message).collect();
     messages.sort_by_key(|message| message.id);
     messages
@@ -48,9 +48,13 @@ async fn what_a_handler_publishes_inherits_the_message_s_story() {
     let children = sent(&bench, "child").await;
     let lines = log.lines();
     for (index, child) in children.iter().enumerate() {
-        assert_eq!(child.trail.correlation.as_deref(), Some("order-7"));
-        assert_eq!(child.trail.causation.unwrap().to_string(), lines[0], "the attempt caused it");
-        assert_eq!(child.trail.sequence as usize, index + 1, "counted across publishers");
+        assert_eq!(child.correlation.id.as_deref(), Some("order-7"));
+        assert_eq!(
+            child.correlation.causation.unwrap().to_string(),
+            lines[0],
+            "the attempt caused it"
+        );
+        assert_eq!(child.correlation.sequence as usize, index + 1, "counted across publishers");
     }
     assert_eq!(children.len(), 2);
     assert_eq!(lines[2], "order-7");
@@ -64,7 +68,7 @@ async fn a_message_without_a_story_begins_one_under_its_own_id() {
     let parent = bench.punctual.publisher().publish("parent", &()).await.unwrap();
     bench.rest().await;
     let children = sent(&bench, "child").await;
-    assert_eq!(children[0].trail.correlation.as_deref(), Some(parent.id.to_string().as_str()));
+    assert_eq!(children[0].correlation.id.as_deref(), Some(parent.id.to_string().as_str()));
     assert_eq!(log.lines()[2], parent.id.to_string());
 }
 
@@ -95,11 +99,11 @@ async fn a_scheduled_run_begins_a_story_under_its_execution() {
     assert_eq!(children.len(), 2);
     for (child, message) in children.iter().zip(log.lines()) {
         let run = &history(&bench.storage, message.parse().unwrap()).await[0];
-        assert_eq!(child.trail.correlation.as_deref(), Some(run.id.to_string().as_str()));
-        assert_eq!(child.trail.causation, Some(run.id));
-        assert_eq!(child.trail.sequence, 1, "each attempt counts for itself");
+        assert_eq!(child.correlation.id.as_deref(), Some(run.id.to_string().as_str()));
+        assert_eq!(child.correlation.causation, Some(run.id));
+        assert_eq!(child.correlation.sequence, 1, "each attempt counts for itself");
     }
-    assert_ne!(children[0].trail.correlation, children[1].trail.correlation);
+    assert_ne!(children[0].correlation.id, children[1].correlation.id);
 }
 
 // spec: C-2
@@ -117,9 +121,12 @@ async fn what_is_given_wins_and_outside_a_handler_nothing_is_added() {
     publisher.publish("outside", &()).after(seconds(60)).await.unwrap();
     bench.rest().await;
     let child = &sent(&bench, "child").await[0];
-    assert_eq!(child.trail.correlation.as_deref(), Some("my-own"));
-    assert!(child.trail.causation.is_some(), "but what caused it is still known");
-    assert_eq!(sent(&bench, "outside").await[0].trail, punctual::model::Trail::default());
+    assert_eq!(child.correlation.id.as_deref(), Some("my-own"));
+    assert!(child.correlation.causation.is_some(), "but what caused it is still known");
+    assert_eq!(
+        sent(&bench, "outside").await[0].correlation,
+        punctual::model::Correlation::default()
+    );
 }
 
 // spec: C-1
@@ -143,11 +150,9 @@ async fn stories_of_attempts_side_by_side_do_not_mix() {
     assert_eq!(children.len(), 15);
     for name in ["a", "b", "c"] {
         let mut places = Vec::new();
-        for child in
-            children.iter().filter(|child| child.trail.correlation.as_deref() == Some(name))
-        {
+        for child in children.iter().filter(|child| child.correlation.id.as_deref() == Some(name)) {
             assert_eq!(child.body.read::<String>().unwrap(), name);
-            places.push(child.trail.sequence);
+            places.push(child.correlation.sequence);
         }
         assert_eq!(places, [1, 2, 3, 4, 5]);
     }

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use punctual::handler::Trial;
+use punctual::handler::HandlerTest;
 use punctual::inspect::JobFilter;
-use punctual::model::{Body, Ending, JobRecord, OnTimeout};
-use punctual::policy::{Backoff, MisfirePolicy, Report};
+use punctual::model::{Body, Ending, JobRecord, OnTimeout, WhenInterrupted};
+use punctual::policy::{AttemptEnd, Backoff, MisfirePolicy};
 use punctual::schedule::{Calendar, Zone};
 use punctual::{
     Builder, Context, Declare, DeclaredJob, ErrorKind, Inspect, Job, Misfire, Occurrence, Overlap,
@@ -37,6 +37,7 @@ struct Seen(Log);
     attempts = 4,
     timeout = "30m",
     on_timeout = "fail",
+    when_interrupted = "lost",
     queue = "reports",
     priority = 7,
     spread = "stable 30s",
@@ -66,6 +67,7 @@ fn full_by_hand() -> punctual::JobBuilder {
         .retry(Retry::intervals([seconds(60), seconds(300)]).attempts(4))
         .timeout(seconds(1_800))
         .on_timeout(OnTimeout::Fail)
+        .when_interrupted(WhenInterrupted::Lost)
         .queue("reports")
         .priority(7)
         .spread("stable 30s".parse().unwrap())
@@ -239,12 +241,12 @@ async fn discovery_subscribes_to_nothing() {
 // spec: T-9, T-11, T-13
 #[tokio::test]
 async fn the_attribute_chooses_the_reporting_contract_and_the_blocking_pool() {
-    let trial = || Trial::new().state(Seen::default());
+    let trial = || HandlerTest::new().state(Seen::default());
     let tried = trial().run_declared::<compaction>().await.unwrap();
-    assert_eq!((tried.report.clone(), tried.note()), (Report::Done, Some("3 files".into())));
+    assert_eq!((tried.report.clone(), tried.note()), (AttemptEnd::Done, Some("3 files".into())));
     assert_eq!(tried.context.job().unwrap().as_str(), "compaction");
     let tried = trial().attempt(2).run_declared::<compaction>().await.unwrap();
-    assert!(matches!(tried.report, Report::Failed { .. }), "{:?}", tried.report);
+    assert!(matches!(tried.report, AttemptEnd::Failed { .. }), "{:?}", tried.report);
 }
 
 enum One {}

@@ -31,7 +31,11 @@ async fn one_storage_in_memory_serves_messages_and_jobs_without_being_asked_for(
     let admin = punctual.admin();
     assert_eq!(admin.jobs().await.unwrap().len(), 1);
     let counts = admin.counts().await.unwrap();
-    assert_eq!(counts.total(punctual::model::State::Done), 2, "both are remembered in one place");
+    assert_eq!(
+        counts.total(punctual::model::MessageState::Done),
+        2,
+        "both are remembered in one place"
+    );
 }
 
 // spec: H-13

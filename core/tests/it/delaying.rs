@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use punctual::inspect::{MessageFilter, Page};
-use punctual::model::State;
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::MessageState;
 use punctual::{Builder, Context, Inspect, Outcome, Punctual};
 
 use crate::acting::{stop_within, telling};
@@ -18,8 +18,8 @@ fn told(log: &Log) -> impl Fn(String, Context) -> std::future::Ready<()> + Send 
 }
 
 async fn pending(bench: &Bench) -> usize {
-    let filter = MessageFilter { states: vec![State::Pending], ..MessageFilter::default() };
-    bench.storage.messages(filter, Page::first(999)).await.unwrap().rows.len()
+    let filter = MessageFilter { states: vec![MessageState::Pending], ..MessageFilter::default() };
+    bench.storage.messages(filter, PageRequest::first(999)).await.unwrap().rows.len()
 }
 
 // spec: D-5, D-7, D-14, D-30

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use punctual::model::{DeadReason, Ending, Recording, State};
-use punctual::storage::Commanded;
+use punctual::model::{DeadReason, Ending, MessageState, Recording};
+use punctual::storage::CommandResult;
 use punctual::transport::{AttemptCount, Capabilities, Delay};
 use punctual::{Builder, Context, Event, Inspect, Outcome, Retry};
 
@@ -46,7 +46,7 @@ async fn a_plain_broker_s_message_waits_in_the_storage_and_dies_at_its_last_atte
     // Stored first, then acknowledged; the last failure is rejected.
     assert_eq!(broker.story(), ["ack", "ack", "reject attempts spent"]);
     let record = bench.message(sent.id).await;
-    assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::AttemptsSpent)));
+    assert_eq!((record.state, record.dead), (MessageState::Dead, Some(DeadReason::AttemptsSpent)));
     assert_eq!(record.attempt, 3);
     assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Failed; 3]);
     assert_eq!(bench.punctual.events().count("message.dead"), 1, "exactly once");
@@ -60,8 +60,8 @@ async fn a_redriven_dead_letter_starts_its_attempts_anew() {
     let (bench, _broker) = post(PLAIN, failing_with(&log, Retry::intervals([seconds(10)]))).await;
     let sent = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
     bench.advance(seconds(60)).await;
-    assert_eq!(bench.message(sent.id).await.state, State::Dead);
-    assert_eq!(bench.punctual.admin().redrive(sent.id).await.unwrap(), Commanded::Applied(1));
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Dead);
+    assert_eq!(bench.punctual.admin().redrive(sent.id).await.unwrap(), CommandResult::Applied(1));
     bench.advance(seconds(60)).await;
     let attempts: Vec<u32> =
         history(&bench.storage, sent.id).await.iter().map(|run| run.attempt).collect();
@@ -83,7 +83,7 @@ async fn a_broker_that_can_delay_and_count_does_it_by_itself() {
         ["1 2026-03-02T07:00:00Z", "2 2026-03-02T07:00:10Z", "3 2026-03-02T07:01:10Z"]
     );
     assert_eq!(broker.story(), ["requeue 10s", "requeue 60s", "reject attempts spent"]);
-    assert_eq!(bench.message(sent.id).await.state, State::Dead);
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Dead);
 }
 
 // spec: D-21
@@ -111,7 +111,7 @@ async fn the_count_survives_a_requeue_without_a_delay() {
     let sent = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
     bench.advance(seconds(60)).await;
     assert_eq!(log.len(), 3, "{:?}", log.lines());
-    assert_eq!(bench.message(sent.id).await.state, State::Dead);
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Dead);
     assert_eq!(broker.story().last().unwrap(), "reject attempts spent");
     assert_eq!(broker.unsettled(), 0);
 }
@@ -225,10 +225,10 @@ async fn each_outcome_settles_a_delivery_once() {
     })
     .await;
     let cases = [
-        ("done", vec!["ack"], State::Done),
-        ("cancel", vec!["ack"], State::Done),
-        ("discard", vec!["reject discarded"], State::Dead),
-        ("snooze", vec!["ack", "ack"], State::Done),
+        ("done", vec!["ack"], MessageState::Done),
+        ("cancel", vec!["ack"], MessageState::Done),
+        ("discard", vec!["reject discarded"], MessageState::Dead),
+        ("snooze", vec!["ack", "ack"], MessageState::Done),
     ];
     let mut story = Vec::new();
     for (text, expected, state) in cases {
@@ -236,7 +236,7 @@ async fn each_outcome_settles_a_delivery_once() {
         bench.advance(seconds(60)).await;
         story.extend(expected);
         assert_eq!(broker.story(), story, "{text}");
-        if state == State::Dead {
+        if state == MessageState::Dead {
             assert_eq!(bench.message(sent.id).await.dead, Some(DeadReason::Discarded));
         }
         let last = history(&bench.storage, sent.id).await.last().unwrap().clone();
@@ -263,7 +263,7 @@ async fn something_unreadable_is_rejected_and_kept_for_people() {
     assert_eq!(log.len(), 0);
     for id in [sent.id, misfit.id] {
         let record = bench.message(id).await;
-        assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::Poison)));
+        assert_eq!((record.state, record.dead), (MessageState::Dead, Some(DeadReason::Poison)));
     }
     assert_eq!(bench.message(sent.id).await.error.as_deref(), Some("not one of our envelopes"));
 }
@@ -290,7 +290,7 @@ async fn a_failure_quicker_than_the_relay_is_not_lost() {
     let record = bench.storage.message(sent.id).await.unwrap().unwrap();
     assert_eq!(
         record.state,
-        State::Dead,
+        MessageState::Dead,
         "it was tried to the end: {:?} {:?}",
         log.lines(),
         broker.story()
@@ -304,11 +304,15 @@ async fn history_is_kept_as_the_terms_say() {
     for (recording, expected) in
         [(Recording::All, 2), (Recording::Failures, 1), (Recording::None, 0)]
     {
-        let terms = retrying(Retry::intervals([seconds(10)])).recording(recording);
+        let handler_options = retrying(Retry::intervals([seconds(10)])).recording(recording);
         let (bench, broker) = post(PLAIN, |builder| {
-            builder.handler_with("mail", terms, |_: String, context: Context| async move {
-                if context.attempt() == 1 { Err("once") } else { Ok(()) }
-            })
+            builder.handler_with(
+                "mail",
+                handler_options,
+                |_: String, context: Context| async move {
+                    if context.attempt() == 1 { Err("once") } else { Ok(()) }
+                },
+            )
         })
         .await;
         let sent = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
@@ -409,7 +413,7 @@ async fn a_retry_that_is_kept_replaces_no_other_message() {
     let second = publish(3_600).await.unwrap();
     assert_eq!(second.duplicate_of, None);
     bench.advance(seconds(30)).await;
-    assert_eq!(bench.message(second.id).await.state, State::Pending);
+    assert_eq!(bench.message(second.id).await.state, MessageState::Pending);
     bench.advance(seconds(2 * 3_600)).await;
     assert_eq!(log.len(), 4, "two attempts for each");
 }
@@ -419,9 +423,9 @@ async fn a_retry_that_is_kept_replaces_no_other_message() {
 async fn a_message_cannot_be_snoozed_for_ever() {
     let log = Log::default();
     let told = log.clone();
-    let terms = retrying(Retry::none()).snoozes_max(3);
+    let handler_options = retrying(Retry::none()).snoozes_max(3);
     let (bench, broker) = post(PLAIN, |builder| {
-        builder.handler_with("mail", terms, move |_: String, _: Context| {
+        builder.handler_with("mail", handler_options, move |_: String, _: Context| {
             told.push("snoozed");
             std::future::ready(Outcome::Snooze(seconds(5)))
         })
@@ -432,7 +436,7 @@ async fn a_message_cannot_be_snoozed_for_ever() {
     assert_eq!(log.len(), 4);
     assert_eq!(broker.story(), ["ack", "ack", "ack", "reject attempts spent"]);
     let letter = bench.message(sent.id).await;
-    assert_eq!((letter.state, letter.attempt), (State::Dead, 1));
+    assert_eq!((letter.state, letter.attempt), (MessageState::Dead, 1));
     bench.punctual.admin().redrive(sent.id).await.unwrap();
     bench.advance(seconds(600)).await;
     assert_eq!(log.len(), 8, "and counted anew when it is sent again");

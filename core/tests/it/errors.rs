@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::inspect::ExecutionFilter;
-use punctual::model::{Ending, SkipReason, State};
+use punctual::model::{Ending, MessageState, SkipReason};
 use punctual::{
     Context, HandlerError, Job, Lock, Locks, Occurrence, Outcome, Overlap, Result, Retry,
 };
@@ -75,7 +75,7 @@ async fn a_rule_decides_by_the_type_of_an_error_also_of_its_cause() {
     }
     bench.rest().await;
     let dead = bench.message(ids[0]).await;
-    assert_eq!((dead.state, dead.error.as_deref()), (State::Dead, Some("never again")));
+    assert_eq!((dead.state, dead.error.as_deref()), (MessageState::Dead, Some("never again")));
     assert_eq!(endings(&bench.storage, ids[1]).await, [Ending::Snoozed]);
     assert_eq!(bench.message(ids[1]).await.attempt, 0, "a snooze spends no attempt");
     assert_eq!(endings(&bench.storage, ids[2]).await, [Ending::Failed]);
@@ -96,7 +96,7 @@ async fn an_error_can_say_itself_that_it_is_for_good_or_when_to_try_again() {
     let gone = publisher.publish("pay", &true).await.unwrap().id;
     let later = publisher.publish("pay", &false).await.unwrap().id;
     bench.rest().await;
-    assert_eq!(bench.message(gone).await.state, State::Dead);
+    assert_eq!(bench.message(gone).await.state, MessageState::Dead);
     let record = bench.message(later).await;
     assert_eq!(record.due_at.duration_since(bench.clock.now()).as_secs(), 77);
     assert_eq!((record.attempt, record.error.as_deref()), (1, Some("declined")));
@@ -177,7 +177,7 @@ impl Lock for InHand {
 async fn a_run_takes_the_lock_of_its_job_keeps_it_and_gives_it_back_even_after_a_failure() {
     let (locks, gate, log) = (Arc::new(Held::default()), Gate::shut(), Log::default());
     let bench = Bench::start(|builder| {
-        let long = Job::cron("long", "5 7 * * *").lock_length(seconds(90));
+        let long = Job::cron("long", "5 7 * * *").lock_duration(seconds(90));
         let builder = builder.locks(Arc::new(Provider(locks.clone())));
         builder
             .job(long, waiting::<Occurrence>(&log, &gate))

@@ -1,9 +1,9 @@
 //! Handlers as plain functions: which arguments they may take, in which order, and what becomes of an
 //! attempt whose argument cannot be had.
 
-use punctual::handler::Trial;
+use punctual::handler::HandlerTest;
 use punctual::model::{Ending, ExecutionId, Headers, JobName, Key, MessageId, Source, Topic};
-use punctual::policy::Report;
+use punctual::policy::AttemptEnd;
 use punctual::{
     Cancellation, Cause, Context, Handler, HandlerResult, Job, Occurrence, Outcome, Publisher,
     Retry, State, blocking,
@@ -88,10 +88,10 @@ async fn a_handler_is_a_function_of_its_payload_and_up_to_eight_extractors() {
 /// A handler without a payload does not care what the body is.
 #[tokio::test]
 async fn without_a_payload_no_body_is_poison() {
-    let tried = Trial::new().payload("anything at all").run(only_context).await.unwrap();
-    assert_eq!(tried.report, Report::Done);
-    let tried = Trial::new().payload("text").run(payload_alone).await.unwrap();
-    let Report::Poison { error } = tried.report else { panic!("{:?}", tried.report) };
+    let tried = HandlerTest::new().payload("anything at all").run(only_context).await.unwrap();
+    assert_eq!(tried.report, AttemptEnd::Done);
+    let tried = HandlerTest::new().payload("text").run(payload_alone).await.unwrap();
+    let AttemptEnd::Poison { error } = tried.report else { panic!("{:?}", tried.report) };
     assert!(error.contains("does not read as u32"), "{error}");
 }
 
@@ -195,8 +195,8 @@ impl Handler<String> for Mailer {
 async fn a_type_may_be_a_handler() {
     let log = Log::default();
     let mailer = Mailer { sender: "ada".to_owned(), log: log.clone() };
-    let tried = Trial::new().payload("bob").attempt(3).run(mailer).await.unwrap();
-    assert_eq!(tried.report, Report::Done);
+    let tried = HandlerTest::new().payload("bob").attempt(3).run(mailer).await.unwrap();
+    assert_eq!(tried.report, AttemptEnd::Done);
     assert_eq!(log.lines(), ["ada to bob, attempt 3"]);
 }
 
@@ -207,9 +207,10 @@ async fn a_blocking_handler_takes_the_same_arguments() {
         context.report_success(sum.to_string());
         if sum > limit { Err(format!("{sum} is more than {limit}")) } else { Ok(()) }
     }
-    let trial = |numbers: &[u64]| Trial::new().state(10_u64).payload(numbers).run(blocking(sum));
+    let trial =
+        |numbers: &[u64]| HandlerTest::new().state(10_u64).payload(numbers).run(blocking(sum));
     let tried = trial(&[1, 2]).await.unwrap();
-    assert_eq!((tried.report.clone(), tried.note()), (Report::Done, Some("3".into())));
+    assert_eq!((tried.report.clone(), tried.note()), (AttemptEnd::Done, Some("3".into())));
     let tried = trial(&[10, 2]).await.unwrap();
-    assert_eq!(tried.report, Report::Failed { error: "12 is more than 10".into() });
+    assert_eq!(tried.report, AttemptEnd::Failed { error: "12 is more than 10".into() });
 }

@@ -7,17 +7,19 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use punctual::inspect::{Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
+use punctual::inspect::{
+    Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, PageRequest, PageResult,
+};
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    BatchId, Execution, ExecutionId, JobName, JobRecord, LeaseRef, MessageId, MessageRecord,
-    ProcessId, State, Steer, Topic,
+    BatchId, Execution, ExecutionId, JobCommand, JobName, JobRecord, LeaseRef, MessageId,
+    MessageRecord, MessageState, ProcessId, Topic,
 };
-use punctual::policy::Permitted;
+use punctual::policy::RateGrant;
 use punctual::storage::{
-    BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
-    Fired, Firing, Keep, Line, Permit, Prune, Pruned, Reclaim, Settled, Settlement, Steered,
-    Wakeup,
+    BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
+    EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
+    Prune, PruneResult, RateRequest, Reclaim, SettleResult, Settlement, WakeSource, Wakeup,
 };
 use punctual::{Error, Inspect, ManualClock, MemoryStorage, Result, Storage};
 
@@ -26,6 +28,7 @@ pub(crate) struct Faulty {
     inner: Arc<MemoryStorage>,
     shut: Mutex<BTreeSet<&'static str>>,
     settles_never: AtomicBool,
+    looks_never: AtomicBool,
     time_takes: Mutex<VecDeque<(Arc<ManualClock>, Duration)>>,
     calls: Mutex<BTreeMap<&'static str, u64>>,
     deaf: AtomicBool,
@@ -43,6 +46,7 @@ impl Faulty {
             inner: inner.clone(),
             shut: Mutex::default(),
             settles_never: AtomicBool::new(false),
+            looks_never: AtomicBool::new(false),
             time_takes: Mutex::default(),
             calls: Mutex::default(),
             deaf: AtomicBool::new(false),
@@ -71,6 +75,11 @@ impl Faulty {
         self.settles_never.store(true, Ordering::Relaxed);
     }
 
+    /// Never returns from `look` from now on.
+    pub(crate) fn hang_looks(&self) {
+        self.looks_never.store(true, Ordering::Relaxed);
+    }
+
     /// The next call of `time` takes so long by this clock, after the time was read.
     pub(crate) fn slow_time(&self, clock: &Arc<ManualClock>, length: Duration) {
         self.time_takes.lock().unwrap().push_back((clock.clone(), length));
@@ -79,6 +88,7 @@ impl Faulty {
     /// Every call works again.
     pub(crate) fn heal(&self) {
         self.settles_never.store(false, Ordering::Relaxed);
+        self.looks_never.store(false, Ordering::Relaxed);
         self.shut.lock().unwrap().clear();
     }
 
@@ -98,11 +108,11 @@ impl Faulty {
 
 #[async_trait]
 impl Storage for Faulty {
-    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
+    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<EnqueueResult>> {
         self.enter("enqueue")?.enqueue(entries, now).await
     }
 
-    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>> {
+    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<ClaimedMessage>> {
         self.enter("claim")?.claim(claim, now).await
     }
 
@@ -111,11 +121,15 @@ impl Storage for Faulty {
         leases: &[LeaseRef],
         until: Timestamp,
         now: Timestamp,
-    ) -> Result<Vec<Extended>> {
+    ) -> Result<Vec<ExtendResult>> {
         self.enter("extend")?.extend(leases, until, now).await
     }
 
-    async fn settle(&self, settlements: Vec<Settlement>, now: Timestamp) -> Result<Vec<Settled>> {
+    async fn settle(
+        &self,
+        settlements: Vec<Settlement>,
+        now: Timestamp,
+    ) -> Result<Vec<SettleResult>> {
         let inner = self.enter("settle")?;
         if self.settles_never.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
@@ -123,23 +137,36 @@ impl Storage for Faulty {
         inner.settle(settlements, now).await
     }
 
-    async fn keep(&self, keeps: Vec<Keep>, now: Timestamp) -> Result<Vec<Extended>> {
-        self.enter("keep")?.keep(keeps, now).await
+    async fn save_progress(
+        &self,
+        keeps: Vec<ProgressUpdate>,
+        now: Timestamp,
+    ) -> Result<Vec<ExtendResult>> {
+        self.enter("keep")?.save_progress(keeps, now).await
     }
 
-    async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted> {
-        self.enter("permit")?.permit(permit, now).await
+    async fn acquire_rate(&self, permit: RateRequest, now: Timestamp) -> Result<RateGrant> {
+        self.enter("permit")?.acquire_rate(permit, now).await
     }
 
-    async fn join(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()> {
-        self.enter("join")?.join(topic, group, now).await
+    async fn register_group(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()> {
+        self.enter("join")?.register_group(topic, group, now).await
+    }
+
+    async fn next_expiry(&self) -> Result<Option<Timestamp>> {
+        self.enter("next_expiry")?.next_expiry().await
     }
 
     async fn groups(&self) -> Result<Vec<(Topic, String)>> {
         self.enter("groups")?.groups().await
     }
 
-    async fn remove_job(&self, job: &JobName, seen: u64, now: Timestamp) -> Result<Steered> {
+    async fn remove_job(
+        &self,
+        job: &JobName,
+        seen: u64,
+        now: Timestamp,
+    ) -> Result<JobCommandResult> {
         self.enter("remove_job")?.remove_job(job, seen, now).await
     }
 
@@ -147,7 +174,7 @@ impl Storage for Faulty {
         self.enter("record")?.record(records, now).await
     }
 
-    async fn command(&self, command: Command, now: Timestamp) -> Result<Commanded> {
+    async fn command(&self, command: Command, now: Timestamp) -> Result<CommandResult> {
         self.enter("command")?.command(command, now).await
     }
 
@@ -156,7 +183,7 @@ impl Storage for Faulty {
         record: JobRecord,
         seen: Option<u64>,
         now: Timestamp,
-    ) -> Result<Declared> {
+    ) -> Result<DeclareResult> {
         self.enter("declare")?.declare(record, seen, now).await
     }
 
@@ -164,49 +191,57 @@ impl Storage for Faulty {
         self.enter("due_jobs")?.due_jobs(limit, now).await
     }
 
-    async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<Fired>> {
+    async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<FireResult>> {
         self.enter("fire")?.fire(firings, now).await
     }
 
-    async fn steer(
+    async fn command_job(
         &self,
         job: &JobName,
-        steer: Steer,
+        steer: JobCommand,
         seen: u64,
         now: Timestamp,
-    ) -> Result<Steered> {
-        self.enter("steer")?.steer(job, steer, seen, now).await
+    ) -> Result<JobCommandResult> {
+        self.enter("steer")?.command_job(job, steer, seen, now).await
     }
 
-    async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<Claimed>> {
+    async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<ClaimedMessage>> {
         self.enter("reclaim")?.reclaim(reclaim, now).await
     }
 
-    async fn beat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
-        self.enter("beat")?.beat(process, until, now).await
+    async fn heartbeat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
+        self.enter("beat")?.heartbeat(process, until, now).await
     }
 
-    async fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned> {
+    async fn prune(&self, prune: Prune, now: Timestamp) -> Result<PruneResult> {
         self.enter("prune")?.prune(prune, now).await
     }
 
-    async fn restore(&self, records: Vec<MessageRecord>, now: Timestamp) -> Result<Vec<Enqueued>> {
-        self.enter("restore")?.restore(records, now).await
+    async fn import_messages(
+        &self,
+        records: Vec<MessageRecord>,
+        now: Timestamp,
+    ) -> Result<Vec<EnqueueResult>> {
+        self.enter("restore")?.import_messages(records, now).await
     }
 
-    async fn next_due(&self, line: &Line) -> Result<Option<Timestamp>> {
+    async fn next_due(&self, line: &WakeSource) -> Result<Option<Timestamp>> {
         self.enter("next_due")?.next_due(line).await
     }
 
-    async fn look(&self, lines: &[Line]) -> Result<Vec<Option<Timestamp>>> {
-        self.enter("look")?.look(lines).await
+    async fn next_due_all(&self, lines: &[WakeSource]) -> Result<Vec<Option<Timestamp>>> {
+        let inner = self.enter("look")?;
+        if self.looks_never.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
+        inner.next_due_all(lines).await
     }
 
-    fn hears_others(&self) -> bool {
+    fn notifies_across_processes(&self) -> bool {
         !self.deaf.load(Ordering::Relaxed)
     }
 
-    fn wakeup(&self, line: &Line) -> Wakeup {
+    fn wakeup(&self, line: &WakeSource) -> Wakeup {
         if self.deaf.load(Ordering::Relaxed) { Wakeup::new().1 } else { self.inner.wakeup(line) }
     }
 
@@ -225,8 +260,8 @@ impl Inspect for Faulty {
     async fn messages(
         &self,
         filter: MessageFilter,
-        page: Page<MessageId>,
-    ) -> Result<Paged<MessageRecord, MessageId>> {
+        page: PageRequest<MessageId>,
+    ) -> Result<PageResult<MessageRecord, MessageId>> {
         self.enter("messages")?.messages(filter, page).await
     }
 
@@ -237,12 +272,12 @@ impl Inspect for Faulty {
     async fn executions(
         &self,
         filter: ExecutionFilter,
-        page: Page<ExecutionId>,
-    ) -> Result<Paged<Execution, ExecutionId>> {
+        page: PageRequest<ExecutionId>,
+    ) -> Result<PageResult<Execution, ExecutionId>> {
         self.enter("executions")?.executions(filter, page).await
     }
 
-    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
+    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<MessageState, u64>> {
         self.enter("batch")?.batch(batch).await
     }
 

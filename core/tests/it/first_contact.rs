@@ -75,7 +75,7 @@ fn the_readme_leads_to_every_subject_and_the_guide_is_about_it() {
         ),
         (
             "stale messages",
-            "Options::lease_length",
+            "Options::lease_duration",
             "docs/guide/operating.md",
             operating,
             "## Processes that died",
@@ -97,10 +97,10 @@ fn the_readme_leads_to_every_subject_and_the_guide_is_about_it() {
         ),
         (
             "the storage in memory",
-            "`Rehearsal`",
+            "`TestHarness`",
             "docs/guide/testing.md",
             testing,
-            "Rehearsal::start(",
+            "TestHarness::start(",
         ),
     ] {
         let row = README.lines().find(|line| line.starts_with('|') && line.contains(shown));

@@ -3,7 +3,7 @@
 
 use std::sync::{Arc, Mutex, mpsc};
 
-use punctual::model::{Body, DeadReason, Ending, State};
+use punctual::model::{Body, DeadReason, Ending, MessageState};
 use punctual::{Context, Retry};
 use serde::{Deserialize, Deserializer};
 
@@ -18,14 +18,14 @@ fn explode(when: &str) {
 #[tokio::test]
 async fn a_panic_is_a_failed_attempt_and_nothing_more() {
     let log = Log::default();
-    let terms = retrying(Retry::intervals([seconds(10)]));
+    let handler_options = retrying(Retry::intervals([seconds(10)]));
     let bench = Bench::start(|builder| {
         builder
-            .handler_with("sync", terms.clone(), |(): (), _: Context| {
+            .handler_with("sync", handler_options.clone(), |(): (), _: Context| {
                 explode("before its future");
                 std::future::ready(())
             })
-            .handler_with("async", terms, |(): (), _: Context| async {
+            .handler_with("async", handler_options, |(): (), _: Context| async {
                 tokio::task::yield_now().await;
                 explode("inside its future");
             })
@@ -38,7 +38,7 @@ async fn a_panic_is_a_failed_attempt_and_nothing_more() {
         bench.advance(seconds(60)).await;
         assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Panicked; 2], "{topic}");
         let record = bench.message(sent.id).await;
-        assert_eq!(record.state, State::Dead);
+        assert_eq!(record.state, MessageState::Dead);
         let error = format!("the handler panicked: it blew up {said}");
         assert_eq!(record.error.as_deref(), Some(error.as_str()));
     }
@@ -160,7 +160,7 @@ async fn a_body_that_cannot_be_read_is_dead_at_once() {
         let sent = publisher.publish_body("count", body).await.unwrap();
         bench.rest().await;
         let record = bench.message(sent.id).await;
-        assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::Poison)));
+        assert_eq!((record.state, record.dead), (MessageState::Dead, Some(DeadReason::Poison)));
         let history = history(&bench.storage, sent.id).await;
         assert_eq!(history.len(), 1);
         assert_eq!(history[0].ending, Ending::Poison);
@@ -183,5 +183,5 @@ async fn an_error_without_an_end_is_cut_off() {
     let sent = bench.punctual.publisher().publish("chatty", &()).await.unwrap();
     bench.rest().await;
     let record = bench.message(sent.id).await;
-    assert!(record.error.as_ref().unwrap().len() <= punctual::policy::NOTE_LENGTH_MAX);
+    assert!(record.error.as_ref().unwrap().len() <= punctual::policy::NOTE_LEN_MAX);
 }

@@ -6,7 +6,7 @@ use punctual::{Inspect, Job, Occurrence, Punctual};
 
 use crate::acting::{Gate, failing, retrying, telling, waiting};
 use crate::faulty::{EVERYTHING, Faulty};
-use crate::harness::{Bench, Log, seconds, world};
+use crate::harness::{Bench, Log, rest, seconds, world};
 
 // spec: T-2, H-47, H-49
 #[tokio::test]
@@ -38,6 +38,32 @@ async fn a_process_starts_without_its_storage_says_so_and_works_when_it_is_there
     assert_eq!((health.condition, health.reasons), (Condition::Healthy, Vec::new()));
     assert!(health.last_tick_age.unwrap() <= seconds(2));
     assert!(log.len() >= 1, "the job runs");
+}
+
+// The page waits five seconds for the whole answer, and is red only when there is one.
+// spec: H-49
+#[tokio::test]
+async fn a_storage_that_never_returns_makes_it_unhealthy_within_three_seconds() {
+    let (clock, storage) = world();
+    let door = Faulty::over(&storage);
+    let idle = Punctual::builder().clock(clock.clone()).storage(door.clone()).build().unwrap();
+    door.hang_looks();
+    let admin = idle.admin();
+    let three_seconds = async {
+        for _ in 0..3 {
+            rest().await;
+            clock.advance(seconds(1));
+        }
+        rest().await;
+    };
+    let health = tokio::select! {
+        biased;
+        health = admin.health() => health,
+        () = three_seconds => panic!("nothing is said after three seconds"),
+    };
+    assert_eq!(health.condition, Condition::Unhealthy);
+    assert!(health.reasons[0].contains("no answer within 2 s"), "{:?}", health.reasons);
+    assert_eq!(health.storage_latency, None);
 }
 
 // trap 17
@@ -101,6 +127,28 @@ async fn late_schedules_dead_letters_and_the_depth_of_queues_are_told() {
     let health = bench.punctual.admin().health().await;
     assert_eq!(health.late_schedules, 1, "by each job's own threshold");
     assert_eq!(health.condition, Condition::Unhealthy, "the services stand still");
+}
+
+// A job of every minute with a policy was late after five minutes only, long after its occurrence was missed.
+#[tokio::test]
+async fn a_job_is_late_beyond_the_threshold_in_force_which_its_rhythm_bounds() {
+    let bench = Bench::start_in(world(), |builder| {
+        builder
+            .declare(Job::cron("minutely", "* * * * *").misfire(punctual::Misfire::skip_to_next()))
+            .declare(
+                Job::cron("patient", "* * * * *")
+                    .misfire(punctual::Misfire::skip_to_next().threshold(seconds(300))),
+            )
+    })
+    .await;
+    bench.rest().await;
+    bench.punctual.shutdown().await;
+    let (admin, now) = (bench.punctual.admin(), bench.clock.now());
+    let next = admin.job("minutely").await.unwrap().cursor.unwrap();
+    bench.clock.advance(punctual::clock::between(now, next) + seconds(60));
+    assert_eq!(admin.health().await.late_schedules, 0, "exactly at the threshold");
+    bench.clock.advance(seconds(1));
+    assert_eq!(admin.health().await.late_schedules, 1, "not after five minutes only");
 }
 
 // spec: H-50, H-52

@@ -1,7 +1,7 @@
 //! What is kept and for how long: purging, retention, and that looking changes nothing.
 
-use punctual::inspect::{ExecutionFilter, JobFilter, MessageFilter, Page};
-use punctual::model::State;
+use punctual::inspect::{ExecutionFilter, JobFilter, MessageFilter, PageRequest};
+use punctual::model::MessageState;
 use punctual::{Inspect, Job, Occurrence, Retry};
 
 use crate::acting::{executions, failing, retrying, stuck, telling};
@@ -31,14 +31,18 @@ async fn a_purge_keeps_what_is_exactly_as_old_and_what_runs() {
     // Exactly at the limit is kept, and nothing goes by itself.
     assert_eq!(
         admin.purge(seconds(3_660), 100, false).await.unwrap(),
-        punctual::storage::Pruned::default()
+        punctual::storage::PruneResult::default()
     );
     let pruned = admin.purge(seconds(3_600), 100, false).await.unwrap();
     assert_eq!((pruned.messages, pruned.executions), (1, 2), "the mail, and the history of both");
     assert_eq!(admin.message(old.id).await.unwrap(), None);
-    assert_eq!(bench.message(new.id).await.state, State::Done);
-    assert_eq!(bench.message(running.id).await.state, State::Running);
-    assert_eq!(bench.message(dead.id).await.state, State::Dead, "dead letters wait for people");
+    assert_eq!(bench.message(new.id).await.state, MessageState::Done);
+    assert_eq!(bench.message(running.id).await.state, MessageState::Running);
+    assert_eq!(
+        bench.message(dead.id).await.state,
+        MessageState::Dead,
+        "dead letters wait for people"
+    );
     assert_eq!(admin.purge(seconds(3_600), 100, true).await.unwrap().messages, 1);
     assert_eq!(admin.message(dead.id).await.unwrap(), None);
 }
@@ -83,12 +87,12 @@ async fn looking_changes_nothing() {
     let job = bench.punctual.admin().job("hourly").await.unwrap();
     let admin = bench.punctual.admin();
     let counts = admin.counts().await.unwrap();
-    assert_eq!((counts.stale, counts.total(State::Running)), (1, 1));
+    assert_eq!((counts.stale, counts.total(MessageState::Running)), (1, 1));
     for _ in 0..3 {
         assert_eq!(admin.counts().await.unwrap(), counts);
-        admin.messages(MessageFilter::default(), Page::first(10)).await.unwrap();
-        admin.executions(ExecutionFilter::default(), Page::first(10)).await.unwrap();
-        admin.dead_letters(Page::first(10)).await.unwrap();
+        admin.messages(MessageFilter::default(), PageRequest::first(10)).await.unwrap();
+        admin.executions(ExecutionFilter::default(), PageRequest::first(10)).await.unwrap();
+        admin.dead_letters(PageRequest::first(10)).await.unwrap();
         admin.jobs().await.unwrap();
         bench.storage.jobs(JobFilter::default()).await.unwrap();
         bench.storage.throughput(instant("2026-03-02T00:00:00Z"), seconds(60)).await.unwrap();

@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::{DeadReason, Ending, Phase, State};
-use punctual::{Builder, Context, Event, Inspect, ManualClock, MemoryStorage, Outcome, Retry};
+use punctual::inspect::{ExecutionFilter, PageRequest};
+use punctual::measure::{JOB_RUNS, LabelNames, readings};
+use punctual::model::{DeadReason, Ending, MessageState, Phase, WhenInterrupted};
+use punctual::{
+    Builder, Context, Event, Inspect, Job, ManualClock, MemoryStorage, Occurrence, Outcome, Retry,
+};
 
 use crate::acting::{Gate, endings, history, retrying, stuck, telling, waiting};
 use crate::faulty::Faulty;
@@ -18,7 +21,7 @@ fn kill(bench: Bench) -> (Arc<ManualClock>, Arc<MemoryStorage>) {
 }
 
 fn short_lease(builder: Builder) -> Builder {
-    builder.options(|options| options.lease_length = seconds(60))
+    builder.options(|options| options.lease_duration = seconds(60))
 }
 
 // spec: U-59, H-6
@@ -129,9 +132,57 @@ async fn a_result_that_comes_after_the_lease_was_taken_over_changes_nothing() {
     other.advance(seconds(60)).await;
     assert_eq!(other_log.len(), 1, "the other process has it");
     let record = paused.message(sent.id).await;
-    assert_eq!(record.state, State::Running);
+    assert_eq!(record.state, MessageState::Running);
     assert_eq!(record.lease.unwrap().owner, other.punctual.process_id());
     assert!(!endings(&paused.storage, sent.id).await.contains(&Ending::Succeeded));
+}
+
+// Finding P9 of the newcomer's review.
+#[tokio::test]
+async fn work_that_is_not_run_again_when_interrupted_is_dead_after_its_process_was_killed() {
+    let log = Log::default();
+    let killed = Bench::start(|builder| builder.handler("work", stuck::<()>(&log))).await;
+    let publish = killed.punctual.publisher().publish("work", &());
+    let sent = publish.when_interrupted(WhenInterrupted::Lost).await.unwrap();
+    killed.rest().await;
+    let other =
+        Bench::start_in(kill(killed), |builder| builder.handler("work", stuck::<()>(&log))).await;
+    other.advance(seconds(120)).await;
+    assert_eq!(log.len(), 1, "nobody runs it again");
+    let record = other.message(sent.id).await;
+    assert_eq!((record.state, record.dead), (MessageState::Dead, Some(DeadReason::Interrupted)));
+    let said = "interrupted: the process ended while it ran, and when_interrupted is lost";
+    assert_eq!(record.error.as_deref(), Some(said));
+    assert_eq!(endings(&other.storage, sent.id).await, [Ending::Lost]);
+    assert_eq!(other.punctual.events().count("message.dead"), 1);
+    other.punctual.admin().redrive(sent.id).await.unwrap();
+    other.rest().await;
+    assert_eq!(log.len(), 2, "a person may send it again");
+}
+
+// Runs that ended with their process were in no metric of jobs.
+#[tokio::test]
+async fn a_run_of_a_job_that_ended_with_its_process_is_counted_as_lost() {
+    let log = Log::default();
+    let job = Job::cron("minutely", "* * * * *").when_interrupted(WhenInterrupted::Lost);
+    let killed = Bench::start(|builder| builder.job(job, stuck::<Occurrence>(&log))).await;
+    killed.advance(seconds(61)).await;
+    assert_eq!(log.len(), 1, "one run began");
+    let other = Bench::start_in(kill(killed), |builder| {
+        builder.handler("minutely", stuck::<Occurrence>(&log))
+    })
+    .await;
+    let (mut events, names) = (other.punctual.events().listen(), LabelNames::default());
+    other.advance(seconds(40)).await;
+    let mut runs = Vec::new();
+    while let Ok(event) = events.try_recv() {
+        readings(&event, &names, &mut |reading| {
+            if *reading.meter == JOB_RUNS {
+                runs.push(format!("{:?} {:?}", reading.labels, reading.amount));
+            }
+        });
+    }
+    assert_eq!(runs, [r#"[("job_name", "minutely"), ("result", "lost")] Count(1)"#]);
 }
 
 // spec: H-3, H-5, H-7, H-77, T-25
@@ -162,6 +213,59 @@ async fn the_work_of_a_killed_process_is_rescued_after_its_beats_stop() {
         }
     }
     assert_eq!(counts, [1]);
+}
+
+// The newcomer's review: a run was rescued up to a minute after its process had ended, at the next tick of an
+// interval, although its heartbeat had long expired.
+// spec: H-3, H-5
+#[tokio::test]
+async fn a_process_is_rescued_as_soon_as_its_heartbeat_has_expired() {
+    let log = Log::default();
+    let killed = Bench::start(|builder| builder.handler("work", stuck::<()>(&log))).await;
+    killed.punctual.publisher().publish("work", &()).await.unwrap();
+    // The last heartbeat is that of second 40, just after a tick of the rescue interval.
+    killed.advance(seconds(41)).await;
+    let world = kill(killed);
+    let done = telling::<()>(&log, |(), _| "again".to_owned());
+    let other = Bench::start_in(world, |builder| builder.handler("work", done)).await;
+    other.advance(seconds(29)).await;
+    assert_eq!(log.len(), 1, "exactly at its end, at second 70, the heartbeat still holds");
+    assert_eq!(other.punctual.admin().health().await.stale, 0);
+    other.advance(seconds(2)).await;
+    assert_eq!(log.lines()[1..], ["again"]);
+}
+
+// spec: H-48
+#[tokio::test]
+async fn health_is_degraded_while_a_message_belongs_to_a_lost_process() {
+    let log = Log::default();
+    let killed = Bench::start(|builder| builder.handler("work", stuck::<()>(&log))).await;
+    killed.punctual.publisher().publish("work", &()).await.unwrap();
+    killed.advance(seconds(11)).await;
+    let world = kill(killed);
+    let other =
+        Bench::start_in(world, |builder| builder.options(|options| options.upkeep = false)).await;
+    other.advance(seconds(40)).await;
+    let health = other.punctual.admin().health().await;
+    assert_eq!(health.condition, punctual::health::Condition::Degraded);
+    assert_eq!(health.reasons, ["1 message has an owner that is gone"]);
+}
+
+#[tokio::test]
+async fn a_rescuer_beside_long_runs_does_not_ask_at_every_poll() {
+    let world = world();
+    let (faulty, log) = (Faulty::over(&world.1), Log::default());
+    let bench = Bench::start_in(world, |builder| {
+        builder.storage(faulty.clone()).handler("work", stuck::<()>(&log))
+    })
+    .await;
+    bench.punctual.publisher().publish("work", &()).await.unwrap();
+    bench.rest().await;
+    let looked = faulty.calls("reclaim");
+    bench.advance(seconds(300)).await;
+    let turns = faulty.calls("reclaim") - looked;
+    assert!((10..=31).contains(&turns), "{turns} turns in five minutes");
+    assert_eq!(bench.punctual.events().count("leases.rescued"), 0);
 }
 
 // spec: H-9, H-12
@@ -203,12 +307,12 @@ async fn the_rescuer_looks_every_rescue_interval_not_at_every_poll() {
 #[tokio::test]
 async fn a_message_that_keeps_killing_its_process_ends_as_a_dead_letter() {
     let log = Log::default();
-    let terms = retrying(Retry::intervals([seconds(1)])).crashes_max(2);
+    let handler_options = retrying(Retry::intervals([seconds(1)])).crashes_max(2);
     let mut world = world();
     let mut sent = None;
     for _ in 0..8 {
         let bench = Bench::start_in(world, |builder| {
-            builder.handler_with("fatal", terms.clone(), stuck::<()>(&log))
+            builder.handler_with("fatal", handler_options.clone(), stuck::<()>(&log))
         })
         .await;
         if sent.is_none() {
@@ -218,7 +322,7 @@ async fn a_message_that_keeps_killing_its_process_ends_as_a_dead_letter() {
         world = kill(bench);
     }
     let record = world.1.message(sent.unwrap()).await.unwrap().unwrap();
-    assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::CrashLoop)));
+    assert_eq!((record.state, record.dead), (MessageState::Dead, Some(DeadReason::CrashLoop)));
     // Two crashes are forgiven; then each one spends an attempt, of which there are two.
     assert_eq!(endings(&world.1, sent.unwrap()).await, [Ending::Lost; 4]);
     assert_eq!(log.len(), 4);
@@ -266,10 +370,10 @@ async fn a_result_is_stored_when_the_storage_comes_back() {
     faulty.fail(&["settle"]);
     let sent = bench.punctual.publisher().publish("work", &()).await.unwrap();
     bench.advance(seconds(20)).await;
-    assert_eq!(bench.message(sent.id).await.state, State::Running);
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Running);
     faulty.heal();
     bench.advance(seconds(30)).await;
-    assert_eq!(bench.message(sent.id).await.state, State::Done);
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Done);
     assert_eq!(log.len(), 1, "the handler did not have to run again");
 }
 
@@ -325,7 +429,8 @@ async fn a_claim_that_never_started_costs_no_attempt() {
     .await;
     worker.advance(seconds(120)).await;
     assert_eq!(log.lines(), ["attempt 1"]);
-    assert_eq!(worker.message(sent.id).await.state, State::Done);
-    let all = worker.storage.executions(ExecutionFilter::default(), Page::first(9)).await.unwrap();
+    assert_eq!(worker.message(sent.id).await.state, MessageState::Done);
+    let all =
+        worker.storage.executions(ExecutionFilter::default(), PageRequest::first(9)).await.unwrap();
     assert_eq!(all.rows.len(), 2);
 }

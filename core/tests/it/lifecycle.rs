@@ -5,7 +5,7 @@ use std::future::pending;
 #[cfg(unix)]
 use std::io::{BufRead as _, BufReader, Read as _};
 
-use punctual::{Context, ErrorKind, Job, Occurrence, Punctual, Stopped};
+use punctual::{Context, ErrorKind, Job, Occurrence, Punctual, ShutdownReport};
 use tokio::sync::oneshot;
 
 use crate::acting::{stuck, telling};
@@ -31,9 +31,9 @@ async fn it_runs_until_the_signal_and_reports_how_it_ended() {
     let running = bench.punctual.run_until(async { signal.await.unwrap() });
     let (stopped, ()) = tokio::join!(running, told);
     let stopped = stopped.unwrap();
-    assert_eq!(stopped, Stopped { interrupted: 1, abandoned: 0 });
+    assert_eq!(stopped, ShutdownReport { interrupted: 1, abandoned: 0 });
     assert!(!stopped.is_clean());
-    assert_eq!(stopped.to_string(), "stopped; 1 attempt was interrupted and given back");
+    assert_eq!(stopped.to_string(), "stopped; 1 attempt was interrupted");
     assert_eq!(bench.punctual.events().count("process.stopped"), 1);
 }
 

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use punctual::model::{Ending, SkipReason, State};
+use punctual::model::{Ending, MessageState, SkipReason};
 use punctual::{Context, ErrorKind, Inspect, Job, Outcome, Overlap};
 
 use crate::acting::{Gate, endings, history, telling, waiting};
@@ -176,7 +176,7 @@ async fn uniqueness_can_end_with_the_start_or_last_for_a_time() {
     let first = hourly().await.unwrap();
     gate.open(9);
     bench.advance(seconds(3_599)).await;
-    assert_eq!(bench.message(first.id).await.state, State::Done);
+    assert_eq!(bench.message(first.id).await.state, MessageState::Done);
     assert_eq!(hourly().await.unwrap().duplicate_of, Some(first.id));
     bench.advance(seconds(1)).await;
     assert_eq!(hourly().await.unwrap().duplicate_of, None);
@@ -203,7 +203,7 @@ async fn what_is_too_late_to_be_useful_is_skipped_and_said_so() {
     assert_eq!(endings(&bench.storage, in_time.id).await, [Ending::Succeeded]);
     let expired = history(&bench.storage, late.id).await;
     assert_eq!(expired[0].ending, Ending::Skipped(SkipReason::Expired));
-    assert_eq!(bench.message(late.id).await.state, State::Cancelled);
+    assert_eq!(bench.message(late.id).await.state, MessageState::Cancelled);
 }
 
 // spec: U-52

@@ -1,9 +1,9 @@
 //! Jobs that are made, changed and retired while a process runs, one by one and as the set of a source.
 
-use punctual::client::{PauseRequest, Reconciled};
+use punctual::client::{DeclaredJobs, PauseRequest};
 use punctual::model::{JobName, JobPhase, Origin, Retirement};
 use punctual::policy::Edit;
-use punctual::storage::Declared;
+use punctual::storage::DeclareResult;
 use punctual::{ErrorKind, Job, JobBuilder, Occurrence};
 
 use crate::acting::telling;
@@ -31,7 +31,7 @@ async fn a_job_made_at_run_time_runs_by_its_topic_and_survives_restarts() {
     })
     .await;
     let made = bench.punctual.admin().declare(every_minute("ping").payload("pong")).await.unwrap();
-    assert_eq!((made.0.origin, made.1), (Origin::Runtime, Declared::Created));
+    assert_eq!((made.0.origin, made.1), (Origin::Runtime, DeclareResult::Created));
     assert_eq!(made.0.cursor, Some(instant("2026-03-02T07:01:00Z")));
     bench.advance(seconds(60)).await;
     assert_eq!(log.lines(), ["pong"], "the scheduler was told at once");
@@ -54,14 +54,17 @@ async fn a_change_keeps_what_operators_did_and_the_same_again_writes_nothing() {
     admin.declare(every_minute("ping")).await.unwrap();
     let written = faulty.calls("declare");
     let again = admin.declare(every_minute("ping")).await.unwrap();
-    assert_eq!((again.1, faulty.calls("declare")), (Declared::Unchanged, written));
+    assert_eq!((again.1, faulty.calls("declare")), (DeclareResult::Unchanged, written));
     let request = PauseRequest { by: "ada".to_owned(), reason: "audit".to_owned(), until: None };
     admin.pause("ping", request).await.unwrap();
     admin.edit("ping", Edit::new().timeout(seconds(9))).await.unwrap();
     let (changed, declared) =
         admin.declare(Job::cron("ping", "0 * * * *").topic("mail")).await.unwrap();
-    assert_eq!((declared, changed.phase()), (Declared::Changed, JobPhase::Paused));
-    assert_eq!((changed.job.topic.as_str(), changed.job.terms.timeout), ("mail", Some(seconds(9))));
+    assert_eq!((declared, changed.phase()), (DeclareResult::Changed, JobPhase::Paused));
+    assert_eq!(
+        (changed.job.topic.as_str(), changed.job.handler_options.timeout),
+        ("mail", Some(seconds(9)))
+    );
     assert_eq!(changed.cursor, Some(instant("2026-03-02T08:00:00Z")));
     assert_eq!(admin.job("ping").await.unwrap(), changed, "the answer is what is stored");
 }
@@ -103,7 +106,7 @@ async fn a_retired_job_fires_no_more_until_it_is_declared_again() {
     bench.advance(seconds(600)).await;
     assert_eq!(log.len(), 0);
     let (back, declared) = admin.declare(every_minute("ping")).await.unwrap();
-    assert_eq!((declared, back.phase()), (Declared::Changed, JobPhase::Active));
+    assert_eq!((declared, back.phase()), (DeclareResult::Changed, JobPhase::Active));
     bench.advance(seconds(60)).await;
     assert_eq!(log.len(), 1, "and nothing is made up for");
     let error = admin.retire("pong").await.unwrap_err();
@@ -118,13 +121,13 @@ async fn the_set_of_a_source_is_replaced_in_one_go() {
     admin.declare(every_minute("made")).await.unwrap();
     let set = |names: &[&str]| names.iter().map(|name| every_minute(name)).collect::<Vec<_>>();
     let first = admin.reconcile(FILE, set(&["a", "b", "c"])).await.unwrap();
-    assert_eq!(first, Reconciled { created: names(&["a", "b", "c"]), ..Reconciled::default() });
+    assert_eq!(first, DeclaredJobs { created: names(&["a", "b", "c"]), ..DeclaredJobs::default() });
     let mut second = set(&["a", "d"]);
     second.push(Job::cron("b", "0 * * * *").topic("http"));
     let second = admin.reconcile(FILE, second).await.unwrap();
     assert_eq!(
         second,
-        Reconciled {
+        DeclaredJobs {
             created: names(&["d"]),
             changed: names(&["b"]),
             unchanged: names(&["a"]),
@@ -139,6 +142,20 @@ async fn the_set_of_a_source_is_replaced_in_one_go() {
     for spared in ["code", "made"] {
         assert_eq!(admin.job(spared).await.unwrap().retired, None, "{spared}");
     }
+}
+
+#[tokio::test]
+async fn a_set_can_be_declared_without_retiring_what_is_missing_in_it() {
+    let bench = Bench::start(|builder| builder).await;
+    let admin = bench.punctual.admin();
+    let set = |names: &[&str]| names.iter().map(|name| every_minute(name)).collect::<Vec<_>>();
+    admin.reconcile(FILE, set(&["a", "b"])).await.unwrap();
+    let some = admin.declare_all(FILE, set(&["b", "c"])).await.unwrap();
+    assert_eq!((some.created.len(), some.unchanged.len(), some.retired.len()), (1, 1, 0));
+    assert_eq!(admin.job("a").await.unwrap().retired, None);
+    // They are of the same source: the whole set retires the others.
+    let whole = admin.reconcile(FILE, set(&["b"])).await.unwrap();
+    assert_eq!((whole.unchanged.len(), whole.retired.len()), (1, 2));
 }
 
 // spec: U-39

@@ -1,8 +1,8 @@
 //! Middleware: around every publish and every attempt, in the order it was given.
 
 use async_trait::async_trait;
-use punctual::inspect::{MessageFilter, Page};
-use punctual::model::{Ending, State};
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::{Ending, MessageState};
 use punctual::{
     Context, Error, ErrorKind, HandlerResult, Inspect, Job, Message, Middleware, NextHandle,
     NextPublish, Occurrence, Outcome, Result, Retry,
@@ -133,7 +133,8 @@ async fn a_publish_that_is_swallowed_is_not_a_success() {
     let bench = Bench::start(|builder| builder.middleware(Swallowing)).await;
     let error = bench.punctual.publisher().publish("mail", &()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
-    let stored = bench.storage.messages(MessageFilter::default(), Page::first(9)).await.unwrap();
+    let stored =
+        bench.storage.messages(MessageFilter::default(), PageRequest::first(9)).await.unwrap();
     assert!(stored.rows.is_empty());
 }
 
@@ -165,10 +166,10 @@ async fn an_attempt_may_be_answered_without_the_handler() {
     .await;
     let publisher = bench.punctual.publisher();
     let cases = [
-        ("done", State::Done, Ending::Succeeded),
-        ("fail", State::Dead, Ending::Failed),
-        ("panic", State::Dead, Ending::Panicked),
-        ("pass", State::Done, Ending::Succeeded),
+        ("done", MessageState::Done, Ending::Succeeded),
+        ("fail", MessageState::Dead, Ending::Failed),
+        ("panic", MessageState::Dead, Ending::Panicked),
+        ("pass", MessageState::Done, Ending::Succeeded),
     ];
     for (answer, state, ending) in cases {
         let sent = publisher.publish("mail", &()).header("answer", answer).await.unwrap();

@@ -1,7 +1,7 @@
 //! Misfires end to end: a process was away, comes back, and each policy does what it promises with
 //! what was missed, once.
 
-use punctual::inspect::{ExecutionFilter, MessageFilter, Page};
+use punctual::inspect::{ExecutionFilter, MessageFilter, PageRequest};
 use punctual::model::{Ending, MessageRecord, SkipReason};
 use punctual::policy::MisfirePolicy;
 use punctual::{Builder, Event, Inspect, Job, JobBuilder, Misfire, Occurrence, Punctual};
@@ -274,7 +274,8 @@ async fn a_year_of_missed_seconds_is_decided_in_one_bounded_step() {
     assert!(record.cursor > Some(back.clock.now()));
     // One for all that was missed. The one of this second is in time, and the one before it is late by no
     // more than the distance between them.
-    let fired = back.storage.messages(MessageFilter::default(), Page::first(1_000)).await.unwrap();
+    let fired =
+        back.storage.messages(MessageFilter::default(), PageRequest::first(1_000)).await.unwrap();
     assert_eq!(fired.rows.len(), 3);
     let facts = |row: &MessageRecord| row.message.occurrence.as_ref().unwrap().misfire.clone();
     let made_up: Vec<_> = fired.rows.iter().filter_map(facts).collect();

@@ -3,16 +3,22 @@
 
 use std::future::IntoFuture;
 
-use punctual::inspect::{MessageFilter, Page};
-use punctual::model::{DeadReason, Ending, Source, State};
-use punctual::storage::Commanded;
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::{DeadReason, Ending, MessageState, Source};
+use punctual::storage::CommandResult;
 use punctual::{Builder, Context, ErrorKind, Inspect, Job, Retry};
 
 use crate::acting::{Gate, endings, failing, leap, telling, waiting};
 use crate::harness::{Bench, Log, instant, seconds, world};
 
 async fn stored(bench: &Bench) -> usize {
-    bench.storage.messages(MessageFilter::default(), Page::first(99)).await.unwrap().rows.len()
+    bench
+        .storage
+        .messages(MessageFilter::default(), PageRequest::first(99))
+        .await
+        .unwrap()
+        .rows
+        .len()
 }
 
 fn reminding(log: &Log) -> impl FnOnce(Builder) -> Builder + use<'_> {
@@ -38,7 +44,7 @@ async fn a_one_time_job_runs_at_its_instant_and_never_again() {
     let first = jobs.once("remind").at(at).key("order-7").payload("pay").await.unwrap();
     jobs.once("remind").after(seconds(7_200)).await.unwrap();
     let record = bench.message(first.id).await;
-    assert_eq!((record.state, record.attempt), (State::Pending, 0));
+    assert_eq!((record.state, record.attempt), (MessageState::Pending, 0));
     assert_eq!((record.due_at, record.message.source), (at, Source::Deferred));
     bench.advance(seconds(3_599)).await;
     assert_eq!(log.len(), 0);
@@ -50,8 +56,8 @@ async fn a_one_time_job_runs_at_its_instant_and_never_again() {
             "no payload about nothing at 2026-03-02T09:00:00Z"
         ]
     );
-    assert_eq!(bench.message(first.id).await.state, State::Done);
-    let history = bench.punctual.admin().history("remind", Page::first(9)).await.unwrap();
+    assert_eq!(bench.message(first.id).await.state, MessageState::Done);
+    let history = bench.punctual.admin().history("remind", PageRequest::first(9)).await.unwrap();
     assert_eq!(history.rows.len(), 2, "listed as runs of the job");
 }
 
@@ -163,9 +169,9 @@ async fn a_cancel_by_name_and_key_takes_what_is_pending_and_nothing_else() {
     assert_eq!(jobs.cancel("nobody", "nothing").await.unwrap(), 0, "no mistake");
     gate.open(1);
     bench.advance(seconds(30)).await;
-    assert_eq!(bench.message(running.id).await.state, State::Done);
-    assert_eq!(bench.message(pending.id).await.state, State::Cancelled);
-    assert_eq!(bench.message(other.id).await.state, State::Pending);
+    assert_eq!(bench.message(running.id).await.state, MessageState::Done);
+    assert_eq!(bench.message(pending.id).await.state, MessageState::Cancelled);
+    assert_eq!(bench.message(other.id).await.state, MessageState::Pending);
     jobs.once("remind").after(seconds(60)).key("order-8").await.unwrap();
 }
 
@@ -183,11 +189,11 @@ async fn retries_wait_in_proportion_and_end_as_a_dead_letter() {
         "a tenth of the quarter of an hour later, then two"
     );
     let record = bench.message(sent.id).await;
-    assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::AttemptsSpent)));
+    assert_eq!((record.state, record.dead), (MessageState::Dead, Some(DeadReason::AttemptsSpent)));
     assert_eq!(record.error.as_deref(), Some("out of order"));
     assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Failed; 3]);
     let admin = bench.punctual.admin();
-    assert_eq!(admin.redrive(sent.id).await.unwrap(), Commanded::Applied(1));
+    assert_eq!(admin.redrive(sent.id).await.unwrap(), CommandResult::Applied(1));
     bench.rest().await;
     assert_eq!(log.lines()[3], "1 2026-03-02T08:00:00Z", "an operator starts the count anew");
 }
@@ -224,7 +230,7 @@ async fn a_lost_process_counts_as_a_failed_attempt() {
     let second = Bench::start_in((clock, storage), |builder| builder.handler("remind", done)).await;
     second.advance(seconds(61)).await;
     let record = second.message(sent.id).await;
-    assert_eq!((record.state, record.attempt, record.crashes), (State::Pending, 1, 1));
+    assert_eq!((record.state, record.attempt, record.crashes), (MessageState::Pending, 1, 1));
     second.advance(seconds(60)).await;
     assert_eq!(log.lines()[1..], ["attempt 2"], "with its delay, not at once");
 }
@@ -262,7 +268,7 @@ async fn many_replacements_at_once_leave_exactly_one() {
     let planned = futures_util::future::join_all((0..50).map(plan)).await;
     assert!(planned.iter().all(Result::is_ok));
     bench.advance(seconds(30)).await;
-    assert_eq!(bench.punctual.admin().counts().await.unwrap().total(State::Pending), 1);
+    assert_eq!(bench.punctual.admin().counts().await.unwrap().total(MessageState::Pending), 1);
     bench.advance(seconds(600)).await;
     assert_eq!(log.len(), 1);
 }
@@ -279,6 +285,6 @@ async fn cancelling_one_time_jobs_leaves_published_messages_of_the_topic_alone()
     let published = publisher.publish("remind", &None::<String>).key("order-7");
     let published = published.after(seconds(60)).await.unwrap();
     assert_eq!(jobs.cancel("remind", "order-7").await.unwrap(), 1);
-    assert_eq!(bench.message(planned.id).await.state, State::Cancelled);
-    assert_eq!(bench.message(published.id).await.state, State::Pending);
+    assert_eq!(bench.message(planned.id).await.state, MessageState::Cancelled);
+    assert_eq!(bench.message(published.id).await.state, MessageState::Pending);
 }

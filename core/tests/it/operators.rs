@@ -1,8 +1,8 @@
 //! What operators do with messages: cancel, redrive, reschedule, delete.
 
-use punctual::inspect::Page;
-use punctual::model::{Ending, Source, State};
-use punctual::storage::Commanded;
+use punctual::inspect::PageRequest;
+use punctual::model::{Ending, MessageState, Source};
+use punctual::storage::CommandResult;
 use punctual::{Cause, Context, Outcome, Retry};
 
 use crate::acting::{Gate, endings, failing, history, retrying, stuck, telling, waiting};
@@ -17,11 +17,14 @@ async fn a_pending_message_is_cancelled_at_once() {
     .await;
     let sent = bench.punctual.publisher().publish("mail", &()).after(seconds(60)).await.unwrap();
     let admin = bench.punctual.admin();
-    assert_eq!(admin.cancel(sent.id).await.unwrap(), Commanded::Applied(1));
+    assert_eq!(admin.cancel(sent.id).await.unwrap(), CommandResult::Applied(1));
     bench.advance(seconds(120)).await;
     assert_eq!(log.len(), 0);
-    assert_eq!(bench.message(sent.id).await.state, State::Cancelled);
-    assert_eq!(admin.cancel(sent.id).await.unwrap(), Commanded::Refused(State::Cancelled));
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Cancelled);
+    assert_eq!(
+        admin.cancel(sent.id).await.unwrap(),
+        CommandResult::Refused(MessageState::Cancelled)
+    );
 }
 
 // Decision 3.28: the handler on another node is asked to stop, and what it did counts no more.
@@ -45,11 +48,11 @@ async fn a_running_message_is_cancelled_across_processes() {
         Bench::start_in(world, |builder| builder.options(|options| options.handling = false)).await;
     let sent = office.punctual.publisher().publish("long", &()).await.unwrap();
     office.advance(seconds(5)).await;
-    assert_eq!(office.punctual.admin().cancel(sent.id).await.unwrap(), Commanded::Requested);
+    assert_eq!(office.punctual.admin().cancel(sent.id).await.unwrap(), CommandResult::Requested);
     // The worker hears of it when it renews the lease, at a third of its length at the latest.
     office.advance(seconds(100)).await;
     assert_eq!(log.lines(), ["Cancelled"]);
-    assert_eq!(office.message(sent.id).await.state, State::Cancelled);
+    assert_eq!(office.message(sent.id).await.state, MessageState::Cancelled);
     assert_eq!(
         endings(&worker.storage, sent.id).await,
         [Ending::Cancelled],
@@ -66,7 +69,7 @@ async fn what_is_done_before_it_hears_of_the_cancel_stays_done() {
     bench.punctual.admin().cancel(sent.id).await.unwrap();
     gate.open(1);
     bench.rest().await;
-    assert_eq!(bench.message(sent.id).await.state, State::Done);
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Done);
 }
 
 #[tokio::test]
@@ -88,7 +91,7 @@ async fn a_failure_of_a_message_that_is_to_be_cancelled_ends_it() {
     bench.punctual.admin().cancel(sent.id).await.unwrap();
     gate.open(1);
     bench.rest().await;
-    assert_eq!(bench.message(sent.id).await.state, State::Cancelled);
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Cancelled);
     assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Cancelled]);
 }
 
@@ -97,22 +100,23 @@ async fn a_failure_of_a_message_that_is_to_be_cancelled_ends_it() {
 #[tokio::test]
 async fn a_redrive_starts_the_attempts_anew() {
     let log = Log::default();
-    let terms = retrying(Retry::intervals([seconds(10)]));
+    let handler_options = retrying(Retry::intervals([seconds(10)]));
     let bench =
-        Bench::start(|builder| builder.handler_with("mail", terms, failing::<()>(&log))).await;
+        Bench::start(|builder| builder.handler_with("mail", handler_options, failing::<()>(&log)))
+            .await;
     let sent = bench.punctual.publisher().publish("mail", &()).await.unwrap();
     bench.advance(seconds(600)).await;
-    assert_eq!(bench.message(sent.id).await.state, State::Dead);
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Dead);
     assert_eq!(log.len(), 2);
     let admin = bench.punctual.admin();
-    assert_eq!(admin.redrive(sent.id).await.unwrap(), Commanded::Applied(1));
+    assert_eq!(admin.redrive(sent.id).await.unwrap(), CommandResult::Applied(1));
     bench.advance(seconds(600)).await;
     let attempts: Vec<u32> =
         history(&bench.storage, sent.id).await.iter().map(|run| run.attempt).collect();
     assert_eq!(attempts, [1, 2, 1, 2]);
     let record = bench.message(sent.id).await;
-    assert_eq!((record.state, record.message.source), (State::Dead, Source::Redriven));
-    assert_eq!(admin.dead_letters(Page::first(9)).await.unwrap().rows.len(), 1, "once");
+    assert_eq!((record.state, record.message.source), (MessageState::Dead, Source::Redriven));
+    assert_eq!(admin.dead_letters(PageRequest::first(9)).await.unwrap().rows.len(), 1, "once");
 }
 
 #[tokio::test]
@@ -130,18 +134,21 @@ async fn a_pending_message_is_moved_and_a_running_one_is_not() {
     let running = publisher.publish("stuck", &()).await.unwrap();
     bench.rest().await;
     let sooner = instant("2026-03-02T07:01:00Z");
-    assert_eq!(admin.reschedule(sent.id, sooner).await.unwrap(), Commanded::Applied(1));
+    assert_eq!(admin.reschedule(sent.id, sooner).await.unwrap(), CommandResult::Applied(1));
     assert_eq!(
         admin.reschedule(running.id, sooner).await.unwrap(),
-        Commanded::Refused(State::Running)
+        CommandResult::Refused(MessageState::Running)
     );
-    assert_eq!(admin.delete(running.id).await.unwrap(), Commanded::Refused(State::Running));
+    assert_eq!(
+        admin.delete(running.id).await.unwrap(),
+        CommandResult::Refused(MessageState::Running)
+    );
     bench.advance(seconds(60)).await;
     assert_eq!(log.lines(), ["2026-03-02T07:01:00Z"]);
-    assert_eq!(admin.delete(sent.id).await.unwrap(), Commanded::Applied(1));
+    assert_eq!(admin.delete(sent.id).await.unwrap(), CommandResult::Applied(1));
     assert_eq!(admin.message(sent.id).await.unwrap(), None);
     assert!(history(&bench.storage, sent.id).await.is_empty(), "its history goes with it");
-    assert_eq!(admin.redrive(sent.id).await.unwrap(), Commanded::Unknown);
+    assert_eq!(admin.redrive(sent.id).await.unwrap(), CommandResult::Unknown);
 }
 
 #[tokio::test]
@@ -155,7 +162,7 @@ async fn a_handler_may_cancel_its_own_message() {
     .await;
     let sent = bench.punctual.publisher().publish("mail", &()).await.unwrap();
     bench.rest().await;
-    assert_eq!(bench.message(sent.id).await.state, State::Cancelled);
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Cancelled);
     assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Cancelled]);
 }
 
@@ -171,10 +178,10 @@ async fn a_deleted_job_is_gone_with_its_history_and_comes_back_new_when_declared
     let bench = Bench::start_in(world.clone(), declare).await;
     bench.advance(seconds(120)).await;
     let admin = bench.punctual.admin();
-    assert_eq!(admin.history("report", Page::first(9)).await.unwrap().rows.len(), 2);
+    assert_eq!(admin.history("report", PageRequest::first(9)).await.unwrap().rows.len(), 2);
     assert_eq!(admin.delete_job("report").await.unwrap().runs, 2);
     assert!(admin.job("report").await.is_err());
-    assert!(admin.history("report", Page::first(9)).await.unwrap().rows.is_empty());
+    assert!(admin.history("report", PageRequest::first(9)).await.unwrap().rows.is_empty());
     bench.advance(seconds(300)).await;
     assert_eq!(log.len(), 2, "nobody fires what is not there");
     assert!(admin.delete_job("report").await.unwrap_err().to_string().contains("report"));

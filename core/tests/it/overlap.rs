@@ -1,7 +1,7 @@
 //! Overlap: what an occurrence does while the run before is still alive.
 
-use punctual::inspect::{ExecutionFilter, MessageFilter, Page};
-use punctual::model::{Ending, SkipReason, State};
+use punctual::inspect::{ExecutionFilter, MessageFilter, PageRequest};
+use punctual::model::{Ending, MessageState, SkipReason};
 use punctual::{Cause, Context, Inspect, Job, Occurrence, Overlap, Retry};
 
 use crate::acting::{Gate, executions, stuck, waiting};
@@ -22,9 +22,9 @@ async fn skipped(bench: &Bench) -> Vec<String> {
 }
 
 async fn alive(bench: &Bench) -> usize {
-    let states = vec![State::Pending, State::Running];
+    let states = vec![MessageState::Pending, MessageState::Running];
     let filter = MessageFilter { states, ..MessageFilter::default() };
-    bench.storage.messages(filter, Page::first(100)).await.unwrap().rows.len()
+    bench.storage.messages(filter, PageRequest::first(100)).await.unwrap().rows.len()
 }
 
 // Trap 7: a skipped occurrence moves the schedule on, so nothing spins.
@@ -152,6 +152,10 @@ async fn cancel_running_also_replaces_a_run_that_only_waits() {
     .await;
     bench.advance(seconds(3 * 3_600)).await;
     assert_eq!(alive(&bench).await, 1, "only the newest waits");
-    let cancelled = MessageFilter { states: vec![State::Cancelled], ..MessageFilter::default() };
-    assert_eq!(bench.storage.messages(cancelled, Page::first(9)).await.unwrap().rows.len(), 2);
+    let cancelled =
+        MessageFilter { states: vec![MessageState::Cancelled], ..MessageFilter::default() };
+    assert_eq!(
+        bench.storage.messages(cancelled, PageRequest::first(9)).await.unwrap().rows.len(),
+        2
+    );
 }

@@ -1,6 +1,6 @@
 //! Queues while a process runs: paused, resumed, wider, narrower, and one more.
 
-use punctual::model::{Queue, State, TransportName};
+use punctual::model::{MessageState, Queue, TransportName};
 use punctual::{Builder, ErrorKind};
 
 use crate::acting::{Gate, telling, waiting};
@@ -55,8 +55,8 @@ async fn what_runs_goes_on_while_its_queue_is_paused() {
     gate.open(2);
     bench.advance(seconds(120)).await;
     assert_eq!(log.lines(), ["began", "ended"]);
-    assert_eq!(bench.message(first.id).await.state, State::Done);
-    assert_eq!(bench.message(second.id).await.state, State::Pending);
+    assert_eq!(bench.message(first.id).await.state, MessageState::Done);
+    assert_eq!(bench.message(second.id).await.state, MessageState::Pending);
 }
 
 #[tokio::test]
@@ -154,10 +154,10 @@ async fn the_line_of_a_relay_is_paused_like_any_other() {
     let publisher = bench.punctual.publisher();
     let sent = publisher.publish("mail", "later").after(seconds(60)).via("post").await.unwrap();
     bench.advance(seconds(300)).await;
-    assert_eq!(bench.message(sent.id).await.state, State::Pending);
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Pending);
     bench.punctual.queues().resume(&line).unwrap();
     bench.rest().await;
-    assert_eq!(bench.message(sent.id).await.state, State::Done);
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Done);
     assert_eq!(broker.waiting(), 1);
 }
 

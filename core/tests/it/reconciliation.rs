@@ -151,7 +151,7 @@ async fn a_configured_cron_wins_and_replaces_the_cron_alone() {
         deploy(&world, |builder| builder.declare(job()).cron_override("daily", "0 12 * * *")).await;
     // Noon in Warsaw.
     assert_eq!(with[0].cursor, Some(instant("2026-03-02T11:00:00Z")));
-    assert_eq!(with[0].job.terms.timeout, Some(seconds(9)));
+    assert_eq!(with[0].job.handler_options.timeout, Some(seconds(9)));
     assert_eq!(with[0].job.misfire, Misfire::skip_to_next());
     let without = deploy(&world, |builder| builder.declare(job())).await;
     assert_eq!(

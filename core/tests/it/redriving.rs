@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use punctual::inspect::Page;
-use punctual::model::{MessageRecord, Source, State};
-use punctual::storage::Commanded;
+use punctual::inspect::PageRequest;
+use punctual::model::{MessageRecord, MessageState, Source};
+use punctual::storage::CommandResult;
 use punctual::{Builder, Retry};
 
 use crate::acting::{failing, retrying, telling};
@@ -32,12 +32,12 @@ async fn groups(
 }
 
 async fn letters(bench: &Bench) -> Vec<MessageRecord> {
-    bench.punctual.admin().dead_letters(Page::first(10)).await.unwrap().rows
+    bench.punctual.admin().dead_letters(PageRequest::first(10)).await.unwrap().rows
 }
 
 fn retrying_twice(log: &Log) -> impl FnOnce(Builder) -> Builder + use<'_> {
-    let terms = retrying(Retry::intervals([seconds(10), seconds(20)]));
-    |builder| builder.handler_with("mail", terms, failing::<String>(log))
+    let handler_options = retrying(Retry::intervals([seconds(10), seconds(20)]));
+    |builder| builder.handler_with("mail", handler_options, failing::<String>(log))
 }
 
 fn failing_once(log: &Log) -> impl FnOnce(Builder) -> Builder + use<'_> {
@@ -56,16 +56,16 @@ async fn a_redriven_letter_goes_back_to_its_group_alone() {
     let publish = bench.punctual.publisher().publish("mail", "x").header("tenant", "acme");
     let sent = publish.correlation("order-7").via("post").await.unwrap();
     bench.advance(seconds(1)).await;
-    assert_eq!(bench.message(sent.id).await.state, State::Dead);
-    assert_eq!(bench.punctual.admin().redrive(sent.id).await.unwrap(), Commanded::Applied(1));
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Dead);
+    assert_eq!(bench.punctual.admin().redrive(sent.id).await.unwrap(), CommandResult::Applied(1));
     bench.advance(seconds(1)).await;
     assert_eq!(archived.lines(), ["x"], "the archive had handled it and sees nothing of this");
     assert_eq!(failed.len(), 2);
     assert!(failed.lines()[1].starts_with("1 "), "its attempts began anew: {:?}", failed.lines());
     let letter = bench.message(sent.id).await;
-    assert_eq!((letter.state, letter.attempt), (State::Dead, 1));
+    assert_eq!((letter.state, letter.attempt), (MessageState::Dead, 1));
     assert_eq!(letter.message.headers.get("tenant"), Some("acme"));
-    assert_eq!(letter.message.trail.correlation.as_deref(), Some("order-7"));
+    assert_eq!(letter.message.correlation.id.as_deref(), Some("order-7"));
     assert_eq!(letter.message.source, Source::Redriven);
     assert_eq!((broker.waiting(), broker.unsettled()), (0, 0));
 }

@@ -2,23 +2,24 @@
 
 use std::time::Duration;
 
-use punctual::model::Terms;
-use punctual::testing::{Rehearsal, START};
+use punctual::model::HandlerOptions;
+use punctual::testing::{START, TestHarness};
 use punctual::{Context, Job, Occurrence, Punctual, Retry, blocking};
 
 use crate::harness::seconds;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-fn terms() -> Terms {
-    Terms::new().retry(Retry::intervals([DAY; 6]))
+fn handler_options() -> HandlerOptions {
+    HandlerOptions::new().retry(Retry::intervals([DAY; 6]))
 }
 
 // spec: T-61
 #[tokio::test]
 async fn a_retry_schedule_of_a_week_passes_in_a_moment() {
-    let rehearsal = Rehearsal::start(|builder| {
-        builder.handler_with("dunning", terms(), async |_: String| Err::<(), _>("not paid"))
+    let rehearsal = TestHarness::start(|builder| {
+        builder
+            .handler_with("dunning", handler_options(), async |_: String| Err::<(), _>("not paid"))
     })
     .await
     .unwrap();
@@ -40,7 +41,7 @@ async fn a_retry_schedule_of_a_week_passes_in_a_moment() {
 
 #[tokio::test]
 async fn attempts_can_be_made_to_fail_and_what_follows_happens_at_once() {
-    let rehearsal = Rehearsal::start(|builder| {
+    let rehearsal = TestHarness::start(|builder| {
         builder
             .handler("order", async |name: String, context: Context| {
                 context.publisher().publish("invoice", &name).await.map(|_| ())
@@ -62,7 +63,7 @@ async fn attempts_can_be_made_to_fail_and_what_follows_happens_at_once() {
 
 #[tokio::test]
 async fn jobs_run_at_their_times_also_on_a_second_node() {
-    let rehearsal = Rehearsal::start(|builder| {
+    let rehearsal = TestHarness::start(|builder| {
         builder.job(Job::cron("report", "0 8 * * *"), async |_: Occurrence| {})
     })
     .await
@@ -78,7 +79,7 @@ async fn jobs_run_at_their_times_also_on_a_second_node() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn handlers_on_other_threads_are_waited_for() {
-    let rehearsal = Rehearsal::start(|builder| {
+    let rehearsal = TestHarness::start(|builder| {
         builder.handler(
             "thumbnail",
             blocking(|_: String| {
@@ -89,7 +90,7 @@ async fn handlers_on_other_threads_are_waited_for() {
     })
     .await
     .unwrap()
-    .patience(seconds(10));
+    .timeout(seconds(10));
     for _ in 0..20 {
         rehearsal.publisher().publish("thumbnail", "cat.png").await.unwrap();
     }
@@ -103,7 +104,7 @@ async fn handlers_on_other_threads_are_waited_for() {
     expected = "expected 2 attempts of \"mail\", found 1: [2026-03-02T07:00:00Z failed (no route)]"
 )]
 async fn a_failed_assertion_says_what_there_was() {
-    let rehearsal = Rehearsal::start(|builder| {
+    let rehearsal = TestHarness::start(|builder| {
         builder.handler("mail", async |_: String| Err::<(), _>("no route"))
     })
     .await

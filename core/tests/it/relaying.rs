@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use punctual::model::{DeadReason, State};
+use punctual::model::{DeadReason, MessageState};
 use punctual::transport::Capabilities;
 use punctual::{Builder, Event};
 
@@ -42,14 +42,18 @@ async fn a_topic_that_hangs_holds_up_no_other() {
     publisher.publish("stuck", "more").after(seconds(65)).via("post").await.unwrap();
     bench.advance(seconds(89)).await;
     assert_eq!(log.lines(), ["second 07:01:00", "third 07:01:10"]);
-    assert_eq!(bench.message(stuck.id).await.state, State::Running, "it is still being sent");
+    assert_eq!(
+        bench.message(stuck.id).await.state,
+        MessageState::Running,
+        "it is still being sent"
+    );
     bench.advance(seconds(2)).await;
     let record = bench.message(stuck.id).await;
-    assert_eq!(record.state, State::Pending, "hanging is a failure after a while");
+    assert_eq!(record.state, MessageState::Pending, "hanging is a failure after a while");
     assert!(record.error.as_deref().unwrap().contains("did not confirm within 30s"));
     broker.hang(None);
     bench.advance(seconds(120)).await;
-    assert_eq!(bench.message(stuck.id).await.state, State::Done);
+    assert_eq!(bench.message(stuck.id).await.state, MessageState::Done);
     assert_eq!(broker.waiting(), 2, "both of them, once each");
 }
 
@@ -69,12 +73,12 @@ async fn what_a_transport_will_never_take_is_given_up_alone() {
     told.sort();
     assert_eq!(told, ["after 07:01:00", "before 07:01:00"]);
     let record = bench.message(large.id).await;
-    assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::Refused)));
+    assert_eq!((record.state, record.dead), (MessageState::Dead, Some(DeadReason::Refused)));
     assert!(record.error.as_deref().unwrap().contains("a body of 20002 bytes is too large"));
     let dead = std::iter::from_fn(|| events.try_recv().ok()).filter(
         |event| matches!(**event, Event::MessageDead { message, .. } if message == large.id),
     );
     assert_eq!(dead.count(), 1, "told once");
     bench.advance(seconds(600)).await;
-    assert_eq!(bench.message(large.id).await.state, State::Dead, "and not tried for ever");
+    assert_eq!(bench.message(large.id).await.state, MessageState::Dead, "and not tried for ever");
 }

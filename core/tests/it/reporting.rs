@@ -1,9 +1,9 @@
 //! What a handler says about itself: success, failure, progress and lines; and the contract under which
 //! silence is a failure.
 
-use punctual::handler::{Progress, Reported, Trial};
-use punctual::model::{Ending, State as MessageState};
-use punctual::policy::Report;
+use punctual::handler::{HandlerTest, ProgressReport, SelfReport};
+use punctual::model::{Ending, MessageState};
+use punctual::policy::AttemptEnd;
 use punctual::{Context, Event, Job, Outcome, Retry, State, must_report};
 
 use crate::acting::{history, retrying};
@@ -29,58 +29,58 @@ async fn explodes(_: Context) {
 // spec: T-5, T-9, T-11, T-13
 #[tokio::test]
 async fn a_handler_that_must_report_and_does_not_has_failed() {
-    let tried = Trial::new().run(must_report(silent)).await.unwrap();
-    let Report::Failed { error } = &tried.report else { panic!("{:?}", tried.report) };
+    let tried = HandlerTest::new().run(must_report(silent)).await.unwrap();
+    let AttemptEnd::Failed { error } = &tried.report else { panic!("{:?}", tried.report) };
     assert!(error.contains("returned without report_success() or report_failure()"), "{error}");
     assert!(error.contains("progress alone is no report"), "{error}");
     assert_eq!(tried.context.progressed().unwrap().percent, Some(99));
     assert_eq!(tried.context.reported(), None);
     // Without the contract, returning is enough.
-    assert_eq!(Trial::new().run(silent).await.unwrap().report, Report::Done);
+    assert_eq!(HandlerTest::new().run(silent).await.unwrap().report, AttemptEnd::Done);
 }
 
 // spec: T-5, T-8, T-13
 #[tokio::test]
 async fn what_is_reported_counts_and_can_be_seen_without_storage_or_queue() {
-    let tried = Trial::new().run(must_report(succeeds)).await.unwrap();
-    assert_eq!(tried.report, Report::Done);
-    assert_eq!(tried.context.reported(), Some(Reported::Success("812 lines".into())));
+    let tried = HandlerTest::new().run(must_report(succeeds)).await.unwrap();
+    assert_eq!(tried.report, AttemptEnd::Done);
+    assert_eq!(tried.context.reported(), Some(SelfReport::Success("812 lines".into())));
     assert_eq!(tried.note(), Some("812 lines".into()));
     for tried in [
-        Trial::new().run(must_report(fails_politely)).await.unwrap(),
-        Trial::new().run(fails_politely).await.unwrap(),
+        HandlerTest::new().run(must_report(fails_politely)).await.unwrap(),
+        HandlerTest::new().run(fails_politely).await.unwrap(),
     ] {
-        assert_eq!(tried.report, Report::Failed { error: "card declined".into() });
+        assert_eq!(tried.report, AttemptEnd::Failed { error: "card declined".into() });
     }
 }
 
 // spec: T-10
 #[tokio::test]
 async fn a_panic_or_an_error_without_a_report_is_a_failure_and_nothing_more() {
-    let tried = Trial::new().run(must_report(explodes)).await.unwrap();
+    let tried = HandlerTest::new().run(must_report(explodes)).await.unwrap();
     let error = "the handler panicked: no report".into();
-    assert_eq!(tried.report, Report::Panicked { error });
+    assert_eq!(tried.report, AttemptEnd::Panicked { error });
     let wrong = must_report(|_: Context| async { Err::<(), _>("no route") });
-    let tried = Trial::new().run(wrong).await.unwrap();
-    assert_eq!(tried.report, Report::Failed { error: "no route".into() });
+    let tried = HandlerTest::new().run(wrong).await.unwrap();
+    assert_eq!(tried.report, AttemptEnd::Failed { error: "no route".into() });
     // An error after a reported success: the work that followed it failed.
     let late = |context: Context| async move {
         context.report_success("done");
         Err::<(), _>("but the receipt was not sent")
     };
-    let tried = Trial::new().run(must_report(late)).await.unwrap();
-    assert_eq!(tried.report, Report::Failed { error: "but the receipt was not sent".into() });
+    let tried = HandlerTest::new().run(must_report(late)).await.unwrap();
+    assert_eq!(tried.report, AttemptEnd::Failed { error: "but the receipt was not sent".into() });
 }
 
 // spec: T-8
 #[tokio::test]
 async fn the_context_knows_who_it_is_and_when_it_began() {
     let now = crate::harness::instant("2026-03-02T07:00:00Z");
-    let context = Trial::new().at(now).key("order-7").context().unwrap();
+    let context = HandlerTest::new().at(now).key("order-7").context().unwrap();
     assert_eq!(context.key().unwrap().as_str(), "order-7");
     assert_eq!(context.execution_id().to_string().len(), 36);
     assert_eq!(context.started_at(), now);
-    let recurring = Trial::new().at(now).job("nightly").context().unwrap();
+    let recurring = HandlerTest::new().at(now).job("nightly").context().unwrap();
     assert_eq!((recurring.key(), recurring.nominal()), (None, Some(now)));
 }
 
@@ -161,7 +161,7 @@ async fn progress_has_a_percentage_and_a_note_and_is_told_as_it_happens() {
     }
     let (reading, writing) = ("reading".to_owned(), "writing".to_owned());
     assert_eq!(told, [(None, reading), (Some(40), String::new()), (Some(100), writing)]);
-    assert_eq!(Progress::from("x").percent, None);
+    assert_eq!(ProgressReport::from("x").percent, None);
 }
 
 #[tokio::test]
@@ -172,7 +172,7 @@ async fn lines_are_kept_with_the_attempt_within_bounds() {
         }
         context.log("x".repeat(5_000));
     };
-    let tried = Trial::new().run(chatty).await.unwrap();
+    let tried = HandlerTest::new().run(chatty).await.unwrap();
     let lines = tried.context.logged();
     assert_eq!(lines.len(), 100);
     assert_eq!((&*lines[0], &*lines[98]), ("line 151", "line 249"));

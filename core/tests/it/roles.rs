@@ -1,7 +1,7 @@
 //! Roles: which services a process runs, and that it answers without any.
 
-use punctual::client::Triggered;
-use punctual::model::State;
+use punctual::client::TriggerResult;
+use punctual::model::MessageState;
 use punctual::{ErrorKind, Job, Occurrence, Retry, Roles};
 
 use crate::acting::{retrying, telling};
@@ -28,7 +28,7 @@ async fn a_process_without_scheduler_fires_nothing() {
     assert_eq!(log.len(), 0);
     assert!(office.punctual.admin().job("minutely").await.is_ok(), "it declares its own");
     let started = office.punctual.admin().trigger("made", false).await.unwrap();
-    assert!(matches!(started, Triggered::Started(_)));
+    assert!(matches!(started, TriggerResult::Started(_)));
     office.rest().await;
     assert_eq!(log.len(), 1, "but it works");
 }
@@ -48,8 +48,8 @@ async fn a_process_without_worker_claims_nothing_and_still_publishes_and_schedul
     let sent = office.punctual.publisher().publish("mail", "by hand").await.unwrap();
     office.advance(seconds(60)).await;
     assert_eq!(log.len(), 0);
-    assert_eq!(office.message(sent.id).await.state, State::Pending);
-    assert_eq!(office.punctual.admin().counts().await.unwrap().total(State::Pending), 2);
+    assert_eq!(office.message(sent.id).await.state, MessageState::Pending);
+    assert_eq!(office.punctual.admin().counts().await.unwrap().total(MessageState::Pending), 2);
     assert!(office.punctual.queues().list().is_empty());
     let error = office.punctual.queues().serve("default", 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
@@ -87,8 +87,8 @@ async fn a_process_without_relay_hands_nothing_to_a_transport() {
 async fn only_a_process_with_upkeep_frees_what_was_left_behind() {
     let world = world();
     let lost = Bench::start_in(world.clone(), |builder| {
-        let terms = retrying(Retry::none());
-        builder.handler_with("mail", terms, |(): ()| std::future::pending::<()>())
+        let handler_options = retrying(Retry::none());
+        builder.handler_with("mail", handler_options, |(): ()| std::future::pending::<()>())
     })
     .await;
     let sent = lost.punctual.publisher().publish("mail", &()).await.unwrap();
@@ -99,12 +99,12 @@ async fn only_a_process_with_upkeep_frees_what_was_left_behind() {
     })
     .await;
     careless.advance(seconds(1_200)).await;
-    assert_eq!(careless.message(sent.id).await.state, State::Running);
+    assert_eq!(careless.message(sent.id).await.state, MessageState::Running);
     let upkeep =
         Bench::start_in(world, |builder| builder.roles(Roles { upkeep: true, ..Roles::NONE }))
             .await;
     upkeep.advance(seconds(60)).await;
-    assert_eq!(upkeep.message(sent.id).await.state, State::Pending);
+    assert_eq!(upkeep.message(sent.id).await.state, MessageState::Pending);
 }
 
 // spec: T-61

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use punctual::inspect::{ExecutionFilter, MessageFilter, Page};
-use punctual::model::{Ending, JobPhase, MessageRecord, Retirement, SkipReason, Source, State};
-use punctual::schedule::{Reach, Spread};
+use punctual::inspect::{ExecutionFilter, MessageFilter, PageRequest};
+use punctual::model::{
+    Ending, JobPhase, MessageRecord, MessageState, Retirement, SkipReason, Source,
+};
+use punctual::schedule::{Spread, SpreadLimit};
 use punctual::{Context, Inspect, Job, JobBuilder, Misfire, Occurrence, Overlap, Retry, Schedule};
 
 use crate::acting::{executions, failing, leap, stuck, telling};
@@ -116,7 +118,7 @@ async fn a_handler_receives_the_occurrence_or_the_payload_of_its_job() {
             "[1, 2, 3] laden 2026-03-02T09:00:00Z work"
         ]
     );
-    let history = bench.punctual.admin().history("laden", Page::first(20)).await.unwrap();
+    let history = bench.punctual.admin().history("laden", PageRequest::first(20)).await.unwrap();
     assert_eq!(history.rows.len(), 1);
     let run = &history.rows[0];
     assert_eq!((run.ending, run.source, run.attempt), (Ending::Succeeded, Source::Scheduled, 1));
@@ -135,11 +137,11 @@ async fn a_job_without_a_handler_waits_and_disturbs_nothing_else() {
     .await;
     leap(&bench, seconds(25 * 3_600), seconds(3_600)).await;
     assert_eq!(log.len(), 2);
-    let history = bench.punctual.admin().history("orphan", Page::first(9)).await.unwrap();
+    let history = bench.punctual.admin().history("orphan", PageRequest::first(9)).await.unwrap();
     let endings: Vec<Ending> = history.rows.iter().map(|run| run.ending).collect();
     assert_eq!(endings, [Ending::Skipped(SkipReason::Overlap)], "the first run still waits");
     let counts = bench.storage.counts(bench.clock.now()).await.unwrap();
-    assert_eq!((counts.total(State::Pending), counts.total(State::Dead)), (1, 0));
+    assert_eq!((counts.total(MessageState::Pending), counts.total(MessageState::Dead)), (1, 0));
 }
 
 // spec: T-31, U-26
@@ -219,7 +221,7 @@ async fn a_job_that_is_over_says_so_and_is_kept() {
 #[tokio::test]
 async fn a_spread_moves_the_start_and_not_the_planned_time() {
     let log = Log::default();
-    let spread = Spread::Stable(Reach::Length(seconds(600)));
+    let spread = Spread::Stable(SpreadLimit::Length(seconds(600)));
     let started = telling::<Occurrence>(&log, |occurrence, context| {
         format!("{} {}", occurrence.nominal, context.started_at())
     });
@@ -287,10 +289,12 @@ async fn many_jobs_at_one_instant_all_fire() {
         bench.advance(seconds(1_000)).await;
     }
     assert_eq!(log.len(), 250);
-    let left =
-        MessageFilter { states: vec![State::Pending, State::Running], ..MessageFilter::default() };
+    let left = MessageFilter {
+        states: vec![MessageState::Pending, MessageState::Running],
+        ..MessageFilter::default()
+    };
     let storage = Arc::clone(&bench.storage);
-    assert!(storage.messages(left, Page::first(1)).await.unwrap().rows.is_empty());
+    assert!(storage.messages(left, PageRequest::first(1)).await.unwrap().rows.is_empty());
 }
 
 #[tokio::test]
@@ -304,7 +308,8 @@ async fn what_a_job_with_the_longest_name_sends_can_be_written_and_read_back() {
     .await;
     bench.punctual.jobs().once(&name).key(&name).after(seconds(60)).await.unwrap();
     bench.advance(seconds(3_600)).await;
-    let sent = bench.storage.messages(MessageFilter::default(), Page::first(9)).await.unwrap();
+    let sent =
+        bench.storage.messages(MessageFilter::default(), PageRequest::first(9)).await.unwrap();
     assert_eq!(sent.rows.len(), 2);
     for record in sent.rows {
         let text = serde_json::to_string(&record).unwrap();

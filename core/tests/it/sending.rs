@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use punctual::builtin::{GROUP_DEFAULT, memory_transport};
-use punctual::model::{ProcessId, State};
+use punctual::model::{MessageState, ProcessId};
 use punctual::transport::{Capabilities, Delay};
 use punctual::{Builder, Context, ErrorKind, Middleware, Sending};
 
@@ -119,8 +119,8 @@ async fn a_transport_that_is_away_is_an_error_a_delay_or_a_fallback() {
     bench.rest().await;
     let events = bench.punctual.events();
     assert_eq!((log.len(), events.count("message.fell_back")), (0, 1));
-    assert_eq!(bench.message(durable.id).await.state, State::Pending);
-    assert_eq!(bench.message(automatic.id).await.state, State::Pending);
+    assert_eq!(bench.message(durable.id).await.state, MessageState::Pending);
+    assert_eq!(bench.message(automatic.id).await.state, MessageState::Pending);
     broker.refuse(None);
     bench.advance(seconds(60)).await;
     let mut lines: Vec<String> = log.lines();
@@ -202,7 +202,7 @@ async fn many_messages_leave_in_one_step_for_the_storage_and_one_batch_for_each_
     assert_eq!((first.batches(), second.batches()), (vec![2], vec![1]));
     assert_eq!(faulty.calls("enqueue"), 1);
     assert_eq!(bench.punctual.events().count("message.held"), 1);
-    assert_eq!(bench.message(published[3].id).await.state, State::Pending);
+    assert_eq!(bench.message(published[3].id).await.state, MessageState::Pending);
     bench.rest().await;
     assert_eq!(log.lines(), ["c 07:00:00"]);
     assert_eq!(second.batches(), [1, 1], "the relay sent the durable one");

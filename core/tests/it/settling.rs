@@ -1,6 +1,6 @@
 //! Settlements that never return: each has a deadline, its slot is free after it, and nothing is lost.
 
-use punctual::model::{Ending, State};
+use punctual::model::{Ending, MessageState};
 use punctual::transport::{AttemptCount, Capabilities, Delay};
 use punctual::{Retry, Storage, Subscribe};
 
@@ -9,7 +9,7 @@ use crate::broker::{PLAIN, post};
 use crate::faulty::Faulty;
 use crate::harness::{Bench, Log, seconds, world};
 
-/// The default of `settle_patience`.
+/// The default of `settle_timeout`.
 const DEADLINE: u64 = 60;
 
 /// Counts deliveries and requeues them with any delay.
@@ -69,8 +69,8 @@ async fn an_acknowledgement_that_never_returns_frees_its_slot_at_its_deadline() 
 async fn a_requeue_that_never_returns_frees_its_slot_and_the_message_is_tried_again() {
     let log = Log::default();
     let (bench, broker) = post(COUNTING, |builder| {
-        let terms = retrying(Retry::intervals([seconds(0)]).unlimited());
-        builder.handler_with("mail", terms, failing::<String>(&log)).subscription(mail())
+        let handler_options = retrying(Retry::intervals([seconds(0)]).unlimited());
+        builder.handler_with("mail", handler_options, failing::<String>(&log)).subscription(mail())
     })
     .await;
     broker.hang_settlements(true);
@@ -87,8 +87,8 @@ async fn a_requeue_that_never_returns_frees_its_slot_and_the_message_is_tried_ag
 async fn a_rejection_that_never_returns_frees_its_slot() {
     let log = Log::default();
     let (bench, broker) = post(PLAIN, |builder| {
-        let terms = retrying(Retry::none());
-        builder.handler_with("mail", terms, failing::<String>(&log)).subscription(mail())
+        let handler_options = retrying(Retry::none());
+        builder.handler_with("mail", handler_options, failing::<String>(&log)).subscription(mail())
     })
     .await;
     broker.hang_settlements(true);
@@ -133,15 +133,19 @@ async fn a_storage_that_never_settles_is_given_up_and_its_messages_are_rescued()
     faulty.heal();
     let second = bench.punctual.publisher().publish("work", &()).await.unwrap().id;
     bench.rest().await;
-    assert_eq!(bench.message(second).await.state, State::Running, "it waits behind the first");
+    assert_eq!(
+        bench.message(second).await.state,
+        MessageState::Running,
+        "it waits behind the first"
+    );
     assert_eq!(bench.punctual.events().count("lease.lost"), 0);
     bench.advance(seconds(1)).await;
-    assert_eq!(bench.message(second).await.state, State::Done);
-    assert_eq!(bench.message(first).await.state, State::Running, "its lease runs out");
+    assert_eq!(bench.message(second).await.state, MessageState::Done);
+    assert_eq!(bench.message(first).await.state, MessageState::Running, "its lease runs out");
     let events = bench.punctual.events();
     assert_eq!((events.count("lease.lost"), events.count("service.failed")), (1, 1));
     bench.advance(seconds(6 * 60)).await;
-    assert_eq!(bench.message(first).await.state, State::Done);
+    assert_eq!(bench.message(first).await.state, MessageState::Done);
     assert_eq!(endings(&bench.storage, first).await, [Ending::Lost, Ending::Succeeded]);
 }
 
@@ -171,7 +175,7 @@ async fn settling(settle: bool) -> (Bench, punctual::model::MessageId) {
 #[tokio::test]
 async fn an_error_after_a_settlement_of_the_handler_is_an_event_of_its_own() {
     let (bench, id) = settling(true).await;
-    assert_eq!(bench.message(id).await.state, State::Done);
+    assert_eq!(bench.message(id).await.state, MessageState::Done);
     assert_eq!(endings(&bench.storage, id).await, [Ending::Succeeded]);
     let events = bench.punctual.events();
     assert_eq!((events.count("attempt.succeeded"), events.count("attempt.failed")), (1, 0));
@@ -182,7 +186,7 @@ async fn an_error_after_a_settlement_of_the_handler_is_an_event_of_its_own() {
 #[tokio::test]
 async fn an_error_after_a_settlement_that_was_rolled_back_is_a_failure() {
     let (bench, id) = settling(false).await;
-    assert_eq!(bench.message(id).await.state, State::Pending);
+    assert_eq!(bench.message(id).await.state, MessageState::Pending);
     assert_eq!(endings(&bench.storage, id).await, [Ending::Failed]);
     let events = bench.punctual.events();
     assert_eq!((events.count("attempt.succeeded"), events.count("attempt.failed")), (0, 1));

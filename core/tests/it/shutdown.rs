@@ -1,14 +1,14 @@
 //! Starting and stopping: what is in flight finishes or is given back, nothing is spent by a
 //! shutdown, and a shutdown always ends.
 
-use punctual::model::{Ending, State};
-use punctual::{Cause, Context, Job, Occurrence, Outcome, Punctual, Retry, Stopped};
+use punctual::model::{DeadReason, Ending, HandlerOptions, MessageState, WhenInterrupted};
+use punctual::{Cause, Context, Job, Occurrence, Outcome, Punctual, Retry, ShutdownReport};
 
 use crate::acting::{Gate, endings, history, retrying, stop_within, stuck, telling, waiting};
 use crate::faulty::Faulty;
 use crate::harness::{Bench, Log, rest, seconds, world};
 
-const QUIET: Stopped = Stopped { interrupted: 0, abandoned: 0 };
+const QUIET: ShutdownReport = ShutdownReport { interrupted: 0, abandoned: 0 };
 
 // spec: U-28, H-28
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn what_is_unfinished_is_given_back_without_spending_an_attempt() {
     assert_eq!((stopped.interrupted, stopped.abandoned), (1, 0));
     assert_eq!(log.lines(), ["Shutdown"]);
     let record = leaving.message(sent.id).await;
-    assert_eq!((record.state, record.attempt), (State::Pending, 0));
+    assert_eq!((record.state, record.attempt), (MessageState::Pending, 0));
     assert_eq!(record.due_at, leaving.clock.now(), "it is due at once");
 
     let world = (leaving.clock.clone(), leaving.storage.clone());
@@ -89,6 +89,24 @@ async fn what_is_unfinished_is_given_back_without_spending_an_attempt() {
     let endings: Vec<Ending> = history.iter().map(|execution| execution.ending).collect();
     assert_eq!(endings, [Ending::Released, Ending::Succeeded]);
     assert_ne!(history[0].process, history[1].process);
+}
+
+// Finding P9 of the newcomer's review.
+#[tokio::test]
+async fn what_is_not_run_again_when_interrupted_is_dead_after_the_drain() {
+    let log = Log::default();
+    let leaving = Bench::start(|builder| {
+        let handler_options = HandlerOptions::new().when_interrupted(WhenInterrupted::Lost);
+        builder.handler_with("report", handler_options, stuck::<()>(&log))
+    })
+    .await;
+    let sent = leaving.punctual.publisher().publish("report", &()).await.unwrap();
+    leaving.rest().await;
+    let stopped = stop_within(&leaving, seconds(36)).await;
+    assert_eq!((stopped.interrupted, stopped.abandoned), (1, 0));
+    let record = leaving.message(sent.id).await;
+    assert_eq!((record.state, record.dead), (MessageState::Dead, Some(DeadReason::Interrupted)));
+    assert_eq!(endings(&leaving.storage, sent.id).await, [Ending::Lost]);
 }
 
 // spec: U-28
@@ -105,7 +123,7 @@ async fn a_result_that_arrives_while_stopping_is_stored() {
     bench.rest().await;
     let stopped = stop_within(&bench, seconds(31)).await;
     assert_eq!((stopped.interrupted, stopped.abandoned), (1, 0));
-    assert_eq!(bench.message(sent.id).await.state, State::Done);
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Done);
     assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Succeeded]);
 }
 
@@ -118,7 +136,7 @@ async fn a_handler_that_never_returns_does_not_hold_the_shutdown_up() {
     // The drain of 30 s and the grace of 5 s, after which the handler is dropped.
     let stopped = stop_within(&bench, seconds(36)).await;
     assert_eq!((stopped.interrupted, stopped.abandoned), (1, 0));
-    assert_eq!(bench.message(sent.id).await.state, State::Pending);
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Pending);
     assert_eq!(bench.message(sent.id).await.attempt, 0);
 }
 
@@ -174,7 +192,7 @@ async fn services_can_be_switched_off() {
     let sent = idle.punctual.publisher().publish("hourly", &()).await.unwrap();
     idle.advance(seconds(7_200)).await;
     assert_eq!(log.len(), 0);
-    assert_eq!(idle.message(sent.id).await.state, State::Pending);
+    assert_eq!(idle.message(sent.id).await.state, MessageState::Pending);
     let jobs = idle.punctual.admin().jobs().await.unwrap();
     assert_eq!(jobs.len(), 1, "declared, and not fired");
     assert_eq!(idle.punctual.events().count("job.fired"), 0);
@@ -221,7 +239,7 @@ async fn after_the_stop_is_asked_for_nothing_new_is_claimed() {
     };
     let (_, late) = tokio::join!(bench.punctual.shutdown(), late);
     assert_eq!(log.lines(), ["began", "ended"]);
-    assert_eq!(bench.message(late.id).await.state, State::Pending);
+    assert_eq!(bench.message(late.id).await.state, MessageState::Pending);
 }
 
 #[tokio::test]
@@ -236,7 +254,7 @@ async fn goodbye_frees_what_was_abandoned_at_once() {
     leaving.rest().await;
     faulty.fail(&["settle"]);
     assert_eq!(stop_within(&leaving, seconds(41)).await.abandoned, 1);
-    assert_eq!(leaving.message(sent.id).await.state, State::Running);
+    assert_eq!(leaving.message(sent.id).await.state, MessageState::Running);
     let done = telling::<()>(&log, |(), _| "rescued".to_owned());
     let staying = Bench::start_in(world, |builder| builder.handler("report", done)).await;
     staying.advance(seconds(1)).await;

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use punctual::handler::{Needs, Trial};
-use punctual::model::{Ending, State as MessageState};
-use punctual::policy::Report;
+use punctual::handler::{HandlerTest, RequiredStates};
+use punctual::model::{Ending, MessageState};
+use punctual::policy::AttemptEnd;
 use punctual::{Context, ErrorKind, FromContext, HandlerError, Punctual, Retry, State};
 
 use crate::acting::{endings, retrying};
@@ -39,7 +39,7 @@ impl FromContext for Scope {
         Ok(Self(living.now))
     }
 
-    fn needs(needs: &mut Needs) {
+    fn needs(needs: &mut RequiredStates) {
         needs.state::<Living>();
     }
 }
@@ -76,9 +76,9 @@ async fn an_extractor_is_made_for_each_attempt_and_gone_after_it() {
 
 #[tokio::test]
 async fn an_extractor_that_fails_fails_the_attempt_by_name() {
-    let trial = Trial::new().state(Living::default()).header("broken", "yes");
+    let trial = HandlerTest::new().state(Living::default()).header("broken", "yes");
     let tried = trial.run(scoped).await.unwrap();
-    let Report::Failed { error } = tried.report else { panic!("{:?}", tried.report) };
+    let AttemptEnd::Failed { error } = tried.report else { panic!("{:?}", tried.report) };
     assert!(error.contains("states::Scope could not be had: the database is away"), "{error}");
 }
 
@@ -105,9 +105,9 @@ async fn a_state_that_is_missing_or_doubled_fails_when_the_process_is_built() {
 
 // spec: H-70
 #[test]
-fn a_handler_is_found_without_a_lock_and_bound_once() {
+fn a_handler_is_bound_once() {
     // What a handler needs is taken from the states while the process is built; the counter shows that
-    // no attempt does it again. That the lookup is one hash is in registry.rs.
+    // no attempt does it again.
     #[derive(Default)]
     struct Counted(Arc<Mutex<u32>>);
     impl Clone for Counted {

@@ -3,7 +3,7 @@
 
 use punctual::client::PauseRequest;
 use punctual::engine::RECENT_RUNS_MAX;
-use punctual::inspect::{ExecutionFilter, Page};
+use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::model::{Ending, JobPhase, Retirement};
 use punctual::policy::{Edit, Field};
 use punctual::status::{JobStatus, Status};
@@ -146,9 +146,9 @@ async fn the_last_fifty_runs_are_in_memory_beside_the_stored_ones() {
     stored.truncate(RECENT_RUNS_MAX);
     let here: Vec<_> = recent.iter().map(|run| (**run).clone()).collect();
     assert_eq!(here, stored, "the same records, newest first");
-    let page = admin.history("often", Page::default()).await.unwrap();
+    let page = admin.history("often", PageRequest::default()).await.unwrap();
     assert_eq!(page.rows.len(), 20, "a page of history");
-    let next = admin.history("often", Page::after(page.next.unwrap(), 20)).await.unwrap();
+    let next = admin.history("often", PageRequest::after(page.next.unwrap(), 20)).await.unwrap();
     assert!(next.rows[0].id < page.rows[19].id);
 }
 

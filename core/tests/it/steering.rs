@@ -1,8 +1,8 @@
 //! What operators do with jobs: trigger, pause, resume.
 
-use punctual::client::{PauseRequest, Triggered};
-use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::{Ending, JobPhase, SkipReason, Source, State};
+use punctual::client::{PauseRequest, TriggerResult};
+use punctual::inspect::{ExecutionFilter, PageRequest};
+use punctual::model::{Ending, JobPhase, MessageState, SkipReason, Source};
 use punctual::{Context, ErrorKind, Event, Job, Misfire, Occurrence, Overlap};
 
 use crate::acting::{Gate, executions, stuck, telling, waiting};
@@ -34,7 +34,7 @@ async fn a_trigger_runs_a_paused_job_and_leaves_its_schedule_alone() {
     let before = admin.job("hourly").await.unwrap();
     bench.advance(seconds(600)).await;
     let triggered = admin.trigger("hourly", false).await.unwrap();
-    assert!(matches!(triggered, Triggered::StartedWhilePaused(_)), "the answer says so");
+    assert!(matches!(triggered, TriggerResult::StartedWhilePaused(_)), "the answer says so");
     assert!(triggered.message().is_some());
     bench.rest().await;
     assert_eq!(log.lines(), ["07:10 Manual"]);
@@ -54,7 +54,7 @@ async fn a_trigger_between_two_occurrences_disturbs_neither() {
     bench.punctual.admin().trigger("hourly", false).await.unwrap();
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.lines(), ["07:30 Manual", "08:00 Scheduled"]);
-    let manual = bench.punctual.admin().history("hourly", Page::first(9)).await.unwrap();
+    let manual = bench.punctual.admin().history("hourly", PageRequest::first(9)).await.unwrap();
     let sources: Vec<Source> = manual.rows.iter().map(|run| run.source).collect();
     assert_eq!(sources, [Source::Scheduled, Source::Manual]);
 }
@@ -66,7 +66,7 @@ async fn a_trigger_of_an_unknown_job_is_refused() {
     let error = bench.punctual.admin().trigger("weekly", false).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
     assert!(error.to_string().contains("\"weekly\""), "{error}");
-    assert_eq!(bench.punctual.admin().counts().await.unwrap().total(State::Pending), 0);
+    assert_eq!(bench.punctual.admin().counts().await.unwrap().total(MessageState::Pending), 0);
 }
 
 #[tokio::test]
@@ -79,8 +79,8 @@ async fn a_trigger_respects_the_overlap_policy_unless_told_otherwise() {
     let admin = bench.punctual.admin();
     admin.trigger("hourly", false).await.unwrap();
     bench.rest().await;
-    assert_eq!(admin.trigger("hourly", false).await.unwrap(), Triggered::Overlapping(1));
-    assert!(matches!(admin.trigger("hourly", true).await.unwrap(), Triggered::Started(_)));
+    assert_eq!(admin.trigger("hourly", false).await.unwrap(), TriggerResult::Overlapping(1));
+    assert!(matches!(admin.trigger("hourly", true).await.unwrap(), TriggerResult::Started(_)));
     bench.rest().await;
     assert_eq!(log.len(), 2);
 }
@@ -124,7 +124,7 @@ async fn a_pause_ends_by_itself_and_replays_nothing() {
         (record.phase(), record.cursor),
         (JobPhase::Active, Some(instant("2026-03-02T10:00:00Z")))
     );
-    let history = admin.history("hourly", Page::first(9)).await.unwrap();
+    let history = admin.history("hourly", PageRequest::first(9)).await.unwrap();
     assert_eq!(history.rows.len(), 1);
     assert_eq!(history.rows[0].ending, Ending::Skipped(SkipReason::Paused));
     assert!(history.rows[0].note.as_deref().unwrap().starts_with("2 occurrences"));

@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use async_trait::async_trait;
-use punctual::inspect::{ExecutionFilter, MessageFilter, Page};
+use punctual::inspect::{ExecutionFilter, MessageFilter, PageRequest};
 use punctual::jiff::Timestamp;
-use punctual::model::{Message, Queue, State};
-use punctual::policy::{Verdict, Why};
-use punctual::storage::{Claimed, Command, Commanded, Enqueued, Entry, Line, Wakeup};
+use punctual::model::{Message, MessageState, Queue};
+use punctual::policy::{AgainReason, Verdict};
+use punctual::storage::{
+    ClaimedMessage, Command, CommandResult, EnqueueResult, Entry, WakeSource, Wakeup,
+};
 use punctual::{ErrorKind, ManualClock, MemoryStorage, Result};
 use punctual_conformance::storage::{Fixture, Node, Place, at};
 
@@ -37,12 +39,12 @@ async fn a_batch_that_does_not_fit_is_refused_as_a_whole_and_can_be_tried_later(
     let error = f.storage.enqueue(batch.clone(), at(0)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable);
     assert!(error.is_temporary() && error.to_string().contains("messages_max (3)"), "{error}");
-    let all = f.inspect.messages(MessageFilter::default(), Page::first(10)).await.unwrap();
+    let all = f.inspect.messages(MessageFilter::default(), PageRequest::first(10)).await.unwrap();
     assert_eq!(all.rows.len(), 2);
 
-    assert_eq!(f.command(Command::Cancel(kept[0])).await, Commanded::Applied(1));
-    assert_eq!(f.storage.enqueue(batch.clone(), at(0)).await.unwrap(), [Enqueued::Stored; 2]);
-    let themselves = batch.iter().map(|entry| Enqueued::Duplicate(entry.message.id));
+    assert_eq!(f.command(Command::Cancel(kept[0])).await, CommandResult::Applied(1));
+    assert_eq!(f.storage.enqueue(batch.clone(), at(0)).await.unwrap(), [EnqueueResult::Stored; 2]);
+    let themselves = batch.iter().map(|entry| EnqueueResult::Duplicate(entry.message.id));
     let again = f.storage.enqueue(batch.clone(), at(0)).await.unwrap();
     assert_eq!(again, themselves.collect::<Vec<_>>(), "a full storage still knows what it has");
 }
@@ -55,36 +57,37 @@ async fn history_beyond_its_bound_falls_out_oldest_first() {
         ids.push(f.finish(f.message(), Verdict::Done, at(second)).await);
     }
     assert_eq!(f.state(ids[0]).await, None);
-    assert_eq!(f.state(ids[1]).await, Some(State::Done));
+    assert_eq!(f.state(ids[1]).await, Some(MessageState::Done));
     assert_eq!(f.state(ids[2]).await, None);
-    assert_eq!(f.state(ids[3]).await, Some(State::Done));
-    let all = f.inspect.executions(ExecutionFilter::default(), Page::first(9)).await.unwrap();
+    assert_eq!(f.state(ids[3]).await, Some(MessageState::Done));
+    let all =
+        f.inspect.executions(ExecutionFilter::default(), PageRequest::first(9)).await.unwrap();
     assert_eq!(all.rows.len(), 2);
     let waiting = f.enqueue_many(5).await;
-    assert_eq!(f.state(waiting[0]).await, Some(State::Pending), "what waits is not history");
+    assert_eq!(f.state(waiting[0]).await, Some(MessageState::Pending), "what waits is not history");
 }
 
 /// Whether it rang since it was last asked.
 fn has_rung(wakeup: &mut Wakeup) -> bool {
-    let rung = pin!(wakeup.rung());
-    rung.poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
+    let notified = pin!(wakeup.notified());
+    notified.poll(&mut Context::from_waker(Waker::noop())) == Poll::Ready(())
 }
 
-fn again(claimed: &Claimed, due_at: Timestamp) -> Verdict {
+fn again(claimed: &ClaimedMessage, due_at: Timestamp) -> Verdict {
     Verdict::Again {
         due_at,
         attempt: claimed.attempt,
         crashes: claimed.crashes,
         snoozes: claimed.snoozes,
         error: None,
-        why: Why::Retry,
+        why: AgainReason::Retry,
     }
 }
 
 #[tokio::test]
 async fn a_queue_rings_when_it_becomes_due_earlier_and_at_no_other_time() {
     let f = fixture(|storage| storage).await;
-    let mut bell = f.storage.wakeup(&Line::Queue(Queue::default()));
+    let mut bell = f.storage.wakeup(&WakeSource::Queue(Queue::default()));
     assert!(!has_rung(&mut bell));
     let id = f.enqueue(f.due(at(100))).await;
     assert!(has_rung(&mut bell), "enqueue");
@@ -109,7 +112,7 @@ async fn a_queue_rings_when_it_becomes_due_earlier_and_at_no_other_time() {
 #[tokio::test]
 async fn many_rings_are_heard_once_by_each_who_listens() {
     let f = fixture(|storage| storage).await;
-    let listen = || f.storage.wakeup(&Line::Queue(Queue::default()));
+    let listen = || f.storage.wakeup(&WakeSource::Queue(Queue::default()));
     let (mut one, mut two) = (listen(), listen());
     f.enqueue(f.due(at(9))).await;
     f.enqueue(f.due(at(8))).await;

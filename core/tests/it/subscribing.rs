@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use punctual::builtin::memory_transport;
-use punctual::inspect::Page;
-use punctual::model::{DeadReason, Ending, ProcessId, State};
+use punctual::inspect::PageRequest;
+use punctual::model::{DeadReason, Ending, MessageState, ProcessId};
 use punctual::transport::{AttemptCount, Capabilities, Delay};
 use punctual::{Context, Inspect, Outcome, Retry, Subscribe, Transport};
 
@@ -155,10 +155,10 @@ async fn a_claim_that_waits_for_its_turn_is_kept() {
 async fn the_last_delivery_that_fails_is_rejected() {
     for (deliveries, calls) in [(0, 1), (1, 1), (3, 3), (9, 5)] {
         let log = Log::default();
-        let terms = retrying(Retry::intervals([seconds(10)]).attempts(5));
+        let handler_options = retrying(Retry::intervals([seconds(10)]).attempts(5));
         let (bench, broker) = post(PLAIN, |builder| {
             builder
-                .handler_with("mail", terms, failing::<String>(&log))
+                .handler_with("mail", handler_options, failing::<String>(&log))
                 .subscription(mail().max_deliveries(deliveries))
         })
         .await;
@@ -168,7 +168,7 @@ async fn the_last_delivery_that_fails_is_rejected() {
         assert_eq!(broker.story().last().unwrap(), "reject attempts spent");
         assert_eq!(broker.story().len(), calls, "each delivery is settled once");
         let letter = bench.message(sent.id).await;
-        assert_eq!((letter.state, letter.attempt as usize), (State::Dead, calls));
+        assert_eq!((letter.state, letter.attempt as usize), (MessageState::Dead, calls));
     }
 }
 
@@ -202,10 +202,10 @@ async fn inline_retries_come_first_and_are_attempts_like_any_other() {
         Capabilities { requeue_delay: Delay::Any, attempts: AttemptCount::Counted, ..PLAIN };
     for capabilities in [PLAIN, capabilities] {
         let log = Log::default();
-        let terms = retrying(Retry::intervals([seconds(10)]).attempts(5));
+        let handler_options = retrying(Retry::intervals([seconds(10)]).attempts(5));
         let (bench, broker) = post(capabilities, |builder| {
             builder
-                .handler_with("mail", terms, failing::<String>(&log))
+                .handler_with("mail", handler_options, failing::<String>(&log))
                 .subscription(mail().inline_retries(2))
         })
         .await;
@@ -265,7 +265,7 @@ async fn at_most_once(transport: Arc<dyn Transport>, bench_world: crate::subscri
     assert_eq!(log.lines(), ["works", "fails", "snoozes"]);
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.lines()[3..], ["snoozes"], "what asked for it came again, nothing else did");
-    let letters = bench.punctual.admin().dead_letters(Page::first(9)).await.unwrap().rows;
+    let letters = bench.punctual.admin().dead_letters(PageRequest::first(9)).await.unwrap().rows;
     assert_eq!(letters.len(), 1);
     assert_eq!(letters[0].message.body.read::<String>().unwrap(), "fails");
     assert_eq!(letters[0].dead, Some(DeadReason::AttemptsSpent));
@@ -301,7 +301,7 @@ async fn at_most_once_is_acknowledged_while_the_handler_runs() {
     // A shutdown that breaks it off cannot put it back, so it is kept for people.
     stop_within(&bench, seconds(60)).await;
     let letter = bench.storage.message(sent.id).await.unwrap().unwrap();
-    assert_eq!(letter.state, State::Dead);
+    assert_eq!(letter.state, MessageState::Dead);
     assert!(letter.error.as_deref().unwrap().contains("acknowledged"), "{:?}", letter.error);
 }
 

@@ -1,8 +1,8 @@
 //! Commands for many messages: counted first, bounded, and harmless when repeated.
 
-use punctual::client::{Counted, Swept};
-use punctual::inspect::{MessageFilter, Page};
-use punctual::model::{State, Topic};
+use punctual::client::{BulkResult, MatchCount};
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::{MessageState, Topic};
 use punctual::{Context, ErrorKind, Retry};
 
 use crate::acting::{failing, retrying, stuck};
@@ -35,12 +35,12 @@ async fn dead_letters_are_counted_and_redriven_by_filter() {
     let log = Log::default();
     let bench = with_dead_letters(&log).await;
     let admin = bench.punctual.admin();
-    let dead = |filter| MessageFilter { states: vec![State::Dead], ..filter };
-    assert_eq!(admin.count(&dead(of("mail"))).await.unwrap(), Counted { count: 5, more: false });
+    let dead = |filter| MessageFilter { states: vec![MessageState::Dead], ..filter };
+    assert_eq!(admin.count(&dead(of("mail"))).await.unwrap(), MatchCount { count: 5, more: false });
     let in_all = admin.count(&dead(MessageFilter::default())).await.unwrap();
-    assert_eq!(in_all, Counted { count: 7, more: false });
+    assert_eq!(in_all, MatchCount { count: 7, more: false });
     let swept = admin.redrive_all(of("mail"), 3).await.unwrap();
-    assert_eq!(swept, Swept { applied: 3, more: true, ..Swept::default() });
+    assert_eq!(swept, BulkResult { applied: 3, more: true, ..BulkResult::default() });
     bench.advance(seconds(1)).await;
     assert_eq!(log.len(), 10, "three ran again, and are dead again");
     let swept = admin.redrive_all(of("mail"), 100).await.unwrap();
@@ -54,12 +54,12 @@ async fn dead_letters_are_discarded_by_filter_and_nothing_else_is() {
     let admin = bench.punctual.admin();
     let waiting = bench.punctual.publisher().publish("mail", &()).after(seconds(60)).await.unwrap();
     let swept = admin.discard_all(of("mail"), 100).await.unwrap();
-    assert_eq!(swept, Swept { applied: 5, ..Swept::default() });
+    assert_eq!(swept, BulkResult { applied: 5, ..BulkResult::default() });
     let again = admin.discard_all(of("mail"), 100).await.unwrap();
-    assert_eq!(again, Swept::default(), "repeated it finds nothing");
-    assert_eq!(bench.message(waiting.id).await.state, State::Pending);
+    assert_eq!(again, BulkResult::default(), "repeated it finds nothing");
+    assert_eq!(bench.message(waiting.id).await.state, MessageState::Pending);
     assert_eq!(
-        admin.dead_letters(Page::default()).await.unwrap().rows.len(),
+        admin.dead_letters(PageRequest::default()).await.unwrap().rows.len(),
         2,
         "the other topic's"
     );
@@ -94,14 +94,14 @@ async fn pending_and_running_messages_are_cancelled_across_processes() {
     office.advance(seconds(5)).await;
     let admin = office.punctual.admin();
     let swept = admin.cancel_all(of("long"), 100).await.unwrap();
-    assert_eq!(swept, Swept { applied: 1, requested: 1, ..Swept::default() });
+    assert_eq!(swept, BulkResult { applied: 1, requested: 1, ..BulkResult::default() });
     office.advance(seconds(100)).await;
     assert_eq!(told.lines(), ["Cancelled"]);
     for id in [running.id, waiting.id] {
-        assert_eq!(worker.message(id).await.state, State::Cancelled);
+        assert_eq!(worker.message(id).await.state, MessageState::Cancelled);
     }
-    assert_eq!(worker.message(other.id).await.state, State::Running);
-    assert_eq!(admin.cancel_all(of("long"), 100).await.unwrap(), Swept::default());
+    assert_eq!(worker.message(other.id).await.state, MessageState::Running);
+    assert_eq!(admin.cancel_all(of("long"), 100).await.unwrap(), BulkResult::default());
 }
 
 #[tokio::test]
@@ -110,9 +110,9 @@ async fn states_and_limits_that_make_no_sense_are_refused() {
     let admin = bench.punctual.admin();
     let in_state = |state| MessageFilter { states: vec![state], ..MessageFilter::default() };
     let refused = [
-        admin.redrive_all(in_state(State::Pending), 9).await,
-        admin.discard_all(in_state(State::Done), 9).await,
-        admin.cancel_all(in_state(State::Dead), 9).await,
+        admin.redrive_all(in_state(MessageState::Pending), 9).await,
+        admin.discard_all(in_state(MessageState::Done), 9).await,
+        admin.cancel_all(in_state(MessageState::Dead), 9).await,
         admin.cancel_all(MessageFilter::default(), 0).await,
         admin.redrive_all(MessageFilter::default(), 10_001).await,
     ];

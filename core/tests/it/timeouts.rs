@@ -1,13 +1,13 @@
 //! Timeouts: which limit applies, what the handler is told, and what becomes of an attempt that
 //! took too long.
 
-use punctual::model::{DeadReason, Ending, OnTimeout, State, Terms};
+use punctual::model::{DeadReason, Ending, HandlerOptions, MessageState, OnTimeout};
 use punctual::{Cause, Context, Event, Job, Occurrence, Outcome, Retry};
 
 use crate::acting::{Gate, endings, retrying, stuck, telling, waiting};
 use crate::harness::{Bench, Log, seconds};
 
-fn limited(limit: u64, retry: Retry) -> Terms {
+fn limited(limit: u64, retry: Retry) -> HandlerOptions {
     retrying(retry).timeout(seconds(limit))
 }
 
@@ -27,13 +27,13 @@ async fn the_limit_is_the_message_s_own_else_the_global_one() {
     let publisher = bench.punctual.publisher();
     let own = publisher.publish("own", &()).await.unwrap();
     let global = publisher.publish("global", &()).await.unwrap();
-    let sent = publisher.publish("sent", &()).terms(limited(90, Retry::none()));
+    let sent = publisher.publish("sent", &()).handler_options(limited(90, Retry::none()));
     let sent = sent.await.unwrap();
     // The limit, and the grace of 5 s that a handler has after it.
     let alive = async || {
         let mut alive = Vec::new();
         for (name, id) in [("own", own.id), ("global", global.id), ("sent", sent.id)] {
-            if bench.message(id).await.state == State::Running {
+            if bench.message(id).await.state == MessageState::Running {
                 alive.push(name);
             }
         }
@@ -68,9 +68,9 @@ async fn without_a_limit_a_handler_is_never_cancelled_by_time() {
 async fn a_timeout_tells_the_handler_why_fails_the_attempt_and_is_retried() {
     let log = Log::default();
     let told = log.clone();
-    let terms = limited(30, Retry::intervals([seconds(100)]));
+    let handler_options = limited(30, Retry::intervals([seconds(100)]));
     let bench = Bench::start(|builder| {
-        builder.handler_with("slow", terms, move |(): (), context: Context| {
+        builder.handler_with("slow", handler_options, move |(): (), context: Context| {
             let told = told.clone();
             async move {
                 let cause = context.cancelled().await;
@@ -87,7 +87,7 @@ async fn a_timeout_tells_the_handler_why_fails_the_attempt_and_is_retried() {
     bench.advance(seconds(30)).await;
     assert_eq!(log.lines(), ["Timeout"]);
     let record = bench.message(sent.id).await;
-    assert_eq!(record.state, State::Pending);
+    assert_eq!(record.state, MessageState::Pending);
     assert_eq!(record.due_at, bench.clock.now() + punctual::jiff::SignedDuration::from_secs(100));
     assert_eq!(record.error.as_deref(), Some("took longer than the 30s allowed"));
     bench.advance(seconds(130)).await;
@@ -107,14 +107,15 @@ async fn a_timeout_tells_the_handler_why_fails_the_attempt_and_is_retried() {
 #[tokio::test]
 async fn a_timeout_gives_up_at_once_where_the_terms_say_so() {
     let log = Log::default();
-    let terms = limited(30, Retry::exponential()).on_timeout(OnTimeout::Fail);
+    let handler_options = limited(30, Retry::exponential()).on_timeout(OnTimeout::Fail);
     let bench =
-        Bench::start(|builder| builder.handler_with("slow", terms, stuck::<()>(&log))).await;
+        Bench::start(|builder| builder.handler_with("slow", handler_options, stuck::<()>(&log)))
+            .await;
     let sent = bench.punctual.publisher().publish("slow", &()).await.unwrap();
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.len(), 1);
     let record = bench.message(sent.id).await;
-    assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::TimedOut)));
+    assert_eq!((record.state, record.dead), (MessageState::Dead, Some(DeadReason::TimedOut)));
 }
 
 // spec: H-27
@@ -145,7 +146,7 @@ async fn a_handler_that_ignores_the_signal_is_dropped_after_its_grace() {
     let sent = bench.punctual.publisher().publish("deaf", &()).await.unwrap();
     bench.advance(seconds(36)).await;
     assert_eq!(log.len(), 0);
-    assert_eq!(bench.message(sent.id).await.state, State::Running);
+    assert_eq!(bench.message(sent.id).await.state, MessageState::Running);
     bench.advance(seconds(1)).await;
     assert_eq!(log.lines(), ["dropped"]);
     assert_eq!(endings(&bench.storage, sent.id).await, [Ending::TimedOut]);
@@ -165,10 +166,10 @@ async fn a_job_declares_its_limit_and_zero_means_none() {
     })
     .await;
     let admin = bench.punctual.admin();
-    assert_eq!(admin.job("limited").await.unwrap().job.terms.timeout, Some(seconds(20)));
-    assert_eq!(admin.job("free").await.unwrap().job.terms.timeout, Some(seconds(0)));
+    assert_eq!(admin.job("limited").await.unwrap().job.handler_options.timeout, Some(seconds(20)));
+    assert_eq!(admin.job("free").await.unwrap().job.handler_options.timeout, Some(seconds(0)));
     bench.advance(seconds(3_600 + 25)).await;
     assert_eq!(bench.punctual.events().count("attempt.timed_out"), 1);
-    let history = admin.history("limited", punctual::inspect::Page::first(9)).await.unwrap();
+    let history = admin.history("limited", punctual::inspect::PageRequest::first(9)).await.unwrap();
     assert_eq!(history.rows[0].ending, Ending::TimedOut);
 }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use punctual::jiff::Timestamp;
-use punctual::model::State;
-use punctual::storage::{Enqueued, Entry, Settled};
+use punctual::model::MessageState;
+use punctual::storage::{EnqueueResult, Entry, SettleResult};
 use punctual::{
     Context, Deduplicate, Handler, HandlerResult, Inspect, MemoryStorage, Outbox, Outcome, Result,
     Storage,
@@ -19,8 +19,12 @@ use crate::harness::{Bench, Log, seconds};
 struct Open(Vec<Entry>);
 
 impl Outbox for Open {
-    async fn enqueue(&mut self, entries: Vec<Entry>, _now: Timestamp) -> Result<Vec<Enqueued>> {
-        let answers = vec![Enqueued::Stored; entries.len()];
+    async fn enqueue(
+        &mut self,
+        entries: Vec<Entry>,
+        _now: Timestamp,
+    ) -> Result<Vec<EnqueueResult>> {
+        let answers = vec![EnqueueResult::Stored; entries.len()];
         self.0.extend(entries);
         Ok(answers)
     }
@@ -49,7 +53,7 @@ async fn a_message_published_in_a_transaction_is_handled_after_the_commit_only()
     open.commit(&bench.storage, bench.clock.now()).await;
     bench.rest().await;
     assert_eq!(log.lines(), ["kept"]);
-    assert_eq!(bench.message(published.id).await.state, State::Done);
+    assert_eq!(bench.message(published.id).await.state, MessageState::Done);
 }
 
 #[tokio::test]
@@ -96,7 +100,7 @@ impl Handler<String> for Settling {
     async fn handle(&self, _name: String, context: Context) -> HandlerResult {
         let settlement = context.settlement()?;
         let settled = self.storage.settle(vec![settlement], context.started_at()).await?;
-        assert_eq!(settled, [Settled::Applied]);
+        assert_eq!(settled, [SettleResult::Applied]);
         (self.says)()
     }
 }
@@ -116,9 +120,9 @@ async fn a_handler_that_settled_in_its_transaction_is_neither_lost_nor_repeated(
     bench.advance(seconds(600)).await;
     for id in [done, failed] {
         let record = bench.message(id).await;
-        assert_eq!((record.state, record.attempt), (State::Done, 1));
+        assert_eq!((record.state, record.attempt), (MessageState::Done, 1));
         let filter = punctual::inspect::ExecutionFilter { message: Some(id), ..Default::default() };
-        let page = punctual::inspect::Page::first(10);
+        let page = punctual::inspect::PageRequest::first(10);
         assert_eq!(bench.storage.executions(filter, page).await.unwrap().rows.len(), 1);
     }
     assert_eq!(bench.punctual.events().count("lease.lost"), 0);
@@ -140,10 +144,10 @@ async fn when_the_transaction_was_rolled_back_what_the_handler_says_counts() {
     .await;
     let id = bench.punctual.publisher().publish("work", "x").await.unwrap().id;
     bench.rest().await;
-    assert_eq!(bench.message(id).await.state, State::Pending, "to be tried again");
+    assert_eq!(bench.message(id).await.state, MessageState::Pending, "to be tried again");
     bench.advance(seconds(3_600)).await;
     let record = bench.message(id).await;
-    assert_eq!((record.state, record.attempt), (State::Done, 2));
+    assert_eq!((record.state, record.attempt), (MessageState::Done, 2));
 }
 
 #[tokio::test]
@@ -170,5 +174,5 @@ async fn a_repeated_delivery_is_skipped_and_a_failed_one_is_not() {
     bench.punctual.admin().redrive(id).await.unwrap();
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.len(), 2, "noted, so the handler is not called");
-    assert_eq!(bench.message(id).await.state, State::Done);
+    assert_eq!(bench.message(id).await.state, MessageState::Done);
 }

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use punctual::builtin::memory_transport;
-use punctual::inspect::{MessageFilter, Page};
-use punctual::model::{Ending, ProcessId, Queue, State, TransportName};
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::{Ending, MessageState, ProcessId, Queue, TransportName};
 use punctual::transport::{Capabilities, Delay};
 use punctual::{Builder, Context, ErrorKind, Inspect, MemoryStorage};
 
@@ -26,11 +26,11 @@ fn receiving(log: &Log) -> impl FnOnce(Builder) -> Builder + use<'_> {
 
 async fn held(storage: &MemoryStorage) -> usize {
     let filter = MessageFilter {
-        states: vec![State::Pending, State::Running],
+        states: vec![MessageState::Pending, MessageState::Running],
         queue: Some(Queue::of_relay(&TransportName::new("post").unwrap())),
         ..MessageFilter::default()
     };
-    storage.messages(filter, Page::first(99)).await.unwrap().rows.len()
+    storage.messages(filter, PageRequest::first(99)).await.unwrap().rows.len()
 }
 
 // spec: D-8, D-13, D-15, D-36
@@ -155,12 +155,16 @@ async fn a_refused_topic_holds_up_no_other() {
     bench.advance(seconds(60)).await;
     assert_eq!(log.len(), 1);
     let record = bench.message(broken.id).await;
-    assert_eq!(record.state, State::Pending);
+    assert_eq!(record.state, MessageState::Pending);
     assert_eq!(record.error.as_deref(), Some("the broker refuses broken"));
     bench.advance(seconds(600)).await;
     broker.refuse(None);
     bench.advance(seconds(30)).await;
-    assert_eq!(bench.message(broken.id).await.state, State::Done, "it was tried until it worked");
+    assert_eq!(
+        bench.message(broken.id).await.state,
+        MessageState::Done,
+        "it was tried until it worked"
+    );
     assert_eq!(broker.waiting(), 1);
 }
 

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use punctual::inspect::{ExecutionFilter, MessageFilter, Page};
-use punctual::model::{DeadReason, Ending, MessageId, Source, State, Topic};
+use punctual::health::Condition;
+use punctual::inspect::{ExecutionFilter, MessageFilter, PageRequest};
+use punctual::model::{DeadReason, Ending, MessageId, MessageState, Source, Topic};
 use punctual::storage::{Entry, FILTER_TOPICS_MAX, LOOK_MAX};
 use punctual::uuid::Uuid;
 use punctual::{Builder, Inspect, Job, MemoryStorage, Occurrence, Punctual, Storage};
 
-use crate::acting::telling;
+use crate::acting::{Gate, telling, waiting};
 use crate::faulty::Faulty;
 use crate::harness::{Bench, Log, seconds, world};
 
@@ -33,7 +34,12 @@ fn crowded(mut builder: Builder, log: &Log) -> Builder {
 }
 
 async fn attempts_in_all(storage: &MemoryStorage) -> usize {
-    storage.executions(ExecutionFilter::default(), Page::first(100)).await.unwrap().rows.len()
+    storage
+        .executions(ExecutionFilter::default(), PageRequest::first(100))
+        .await
+        .unwrap()
+        .rows
+        .len()
 }
 
 // spec: T-29, U-20
@@ -53,7 +59,7 @@ async fn a_new_job_beside_an_older_release_loses_no_slot() {
         (1..12).map(|slot| format!("2026-03-02T07:{:02}:00Z 1", slot * 5)).collect();
     expected.push("2026-03-02T08:00:00Z 1".to_owned());
     assert_eq!(log.lines(), expected);
-    let history = newer.punctual.admin().history("fresh", Page::first(50)).await.unwrap();
+    let history = newer.punctual.admin().history("fresh", PageRequest::first(50)).await.unwrap();
     assert!(history.rows.iter().all(|run| run.ending == Ending::Succeeded));
     assert_eq!(older.punctual.events().count("attempt.started"), 0);
 }
@@ -68,12 +74,12 @@ async fn a_message_that_an_older_release_does_not_know_reaches_the_new_one_as_it
     older.advance(seconds(300)).await;
     assert_eq!(log.len(), 1, "what is behind it was handled");
     let record = older.message(id).await;
-    assert_eq!((record.state, record.attempt, record.crashes), (State::Pending, 0, 0));
+    assert_eq!((record.state, record.attempt, record.crashes), (MessageState::Pending, 0, 0));
     assert_eq!(record.due_at, record.message.due_at, "it was not put off");
     let newer = Bench::start_in(world, |builder| builder.handler("fresh", attempts(&log))).await;
     newer.advance(seconds(1)).await;
     assert_eq!(log.lines(), ["attempt 1", "attempt 1"]);
-    assert_eq!(newer.message(id).await.state, State::Done);
+    assert_eq!(newer.message(id).await.state, MessageState::Done);
 }
 
 // spec: T-29, U-24
@@ -88,7 +94,8 @@ async fn a_process_does_not_ask_faster_because_of_messages_it_has_no_handler_for
         let bench = Bench { clock, storage, punctual };
         bench.punctual.publisher().publish("other", &()).await.unwrap();
         bench.rest().await;
-        let sent = bench.storage.messages(MessageFilter::default(), Page::first(1)).await.unwrap();
+        let sent =
+            bench.storage.messages(MessageFilter::default(), PageRequest::first(1)).await.unwrap();
         let crowd = (1..=count as u64).map(|number| {
             let mut message = (*sent.rows[0].message).clone();
             message.topic = Topic::new("fresh").unwrap();
@@ -115,8 +122,11 @@ async fn what_is_claimed_without_a_handler_is_given_back_at_no_cost() {
     let id = older.punctual.publisher().publish("fresh", &()).await.unwrap().id;
     older.advance(seconds(600)).await;
     let record = older.message(id).await;
-    assert_eq!((record.state, record.attempt, record.crashes), (State::Pending, 0, 0));
-    assert_eq!(record.error.as_deref(), Some("no handler here has the topic \"fresh\""));
+    assert_eq!((record.state, record.attempt, record.crashes), (MessageState::Pending, 0, 0));
+    assert_eq!(
+        record.error.as_deref(),
+        Some("no handler here has the topic \"fresh\"; put off for 604 s in all")
+    );
     assert_eq!(attempts_in_all(&older.storage).await, 0, "nothing was attempted");
     let events = older.punctual.events();
     assert_eq!(events.count("attempt.failed"), 0);
@@ -135,13 +145,107 @@ async fn what_is_given_back_for_a_day_is_dead_and_a_redrive_has_a_day_of_its_own
     let bench = Bench::start(|builder| crowded(builder, &log)).await;
     let id = bench.punctual.publisher().publish("fresh", &()).await.unwrap().id;
     bench.advance(seconds(24 * 3_600 - 60)).await;
-    assert_eq!(bench.message(id).await.state, State::Pending);
+    assert_eq!(bench.message(id).await.state, MessageState::Pending);
     bench.advance(seconds(180)).await;
     let record = bench.message(id).await;
-    assert_eq!((record.state, record.dead), (State::Dead, Some(DeadReason::NoHandler)));
+    assert_eq!((record.state, record.dead), (MessageState::Dead, Some(DeadReason::NoHandler)));
     assert!(record.error.unwrap().starts_with("no handler anywhere"));
     bench.punctual.admin().redrive(id).await.unwrap();
     bench.advance(seconds(3_600)).await;
     let record = bench.message(id).await;
-    assert_eq!((record.state, record.message.source), (State::Pending, Source::Redriven));
+    assert_eq!((record.state, record.message.source), (MessageState::Pending, Source::Redriven));
+}
+
+// A process that is started anew every day counted from nothing every time, and the message waited for ever.
+// spec: T-29
+#[tokio::test]
+async fn the_day_of_a_message_without_a_handler_goes_on_after_a_restart() {
+    let (world, log) = (world(), Log::default());
+    let before = Bench::start_in(world.clone(), |builder| crowded(builder, &log)).await;
+    let id = before.punctual.publisher().publish("fresh", &()).await.unwrap().id;
+    before.advance(seconds(12 * 3_600)).await;
+    before.punctual.shutdown().await;
+    // While no process runs, none gives it back.
+    world.0.advance(seconds(36 * 3_600));
+    let after = Bench::start_in(world, |builder| crowded(builder, &log)).await;
+    after.advance(seconds(12 * 3_600 - 120)).await;
+    assert_eq!(after.message(id).await.state, MessageState::Pending);
+    after.advance(seconds(300)).await;
+    let record = after.message(id).await;
+    assert_eq!((record.state, record.dead), (MessageState::Dead, Some(DeadReason::NoHandler)));
+}
+
+/// What health says against a process.
+async fn reasons(bench: &Bench) -> Vec<String> {
+    bench.punctual.admin().health().await.reasons
+}
+
+// Decision 3.36: a wrong topic left no trace in a process without the server.
+// spec: T-29
+#[tokio::test]
+async fn health_names_a_message_that_no_process_handles_once_it_is_a_minute_late() {
+    let (world, log) = (world(), Log::default());
+    let older = Bench::start_in(world.clone(), |builder| old(builder, &log)).await;
+    older.punctual.publisher().publish("fresh", &()).await.unwrap();
+    older.advance(seconds(59)).await;
+    assert_eq!(reasons(&older).await, [""; 0], "a rolling deploy is no alarm");
+    older.advance(seconds(1)).await;
+    let health = older.punctual.admin().health().await;
+    assert_eq!((health.condition, health.reasons.len()), (Condition::Degraded, 1));
+    for part in ["\"default\"", "\"fresh\"", "2026-03-02T07:00:00Z"] {
+        assert!(health.reasons[0].contains(part), "{part}: {:?}", health.reasons);
+    }
+    let newer = Bench::start_in(world, |builder| builder.handler("fresh", attempts(&log))).await;
+    newer.advance(seconds(1)).await;
+    assert_eq!(reasons(&older).await, [""; 0]);
+}
+
+// spec: T-29
+#[tokio::test]
+async fn health_finds_many_messages_of_one_instant_that_no_process_handles() {
+    let log = Log::default();
+    let bench = Bench::start(|builder| old(builder, &log)).await;
+    let publisher = bench.punctual.publisher();
+    let crowd = (0..2 * LOOK_MAX).map(|_| publisher.publish("fresh", &())).collect();
+    publisher.publish_all(crowd).await.unwrap();
+    bench.advance(seconds(60)).await;
+    let reasons = reasons(&bench).await;
+    assert!(matches!(&reasons[..], [one] if one.contains("\"fresh\"")), "{reasons:?}");
+}
+
+// spec: T-29
+#[tokio::test]
+async fn health_leaves_a_backlog_that_another_process_works_on_to_that_process() {
+    let (world, log, gate) = (world(), Log::default(), Gate::shut());
+    let older = Bench::start_in(world.clone(), |builder| old(builder, &log)).await;
+    let slow = waiting::<()>(&log, &gate);
+    let newer =
+        Bench::start_in(world, |builder| builder.handler("fresh", slow).queue("default", 1)).await;
+    for _ in 0..3 {
+        newer.punctual.publisher().publish("fresh", &()).await.unwrap();
+    }
+    newer.advance(seconds(90)).await;
+    assert_eq!(log.lines(), ["began"], "two wait");
+    assert_eq!(reasons(&older).await, [""; 0], "one of them runs");
+    gate.open(3);
+    newer.advance(seconds(300)).await;
+    assert_eq!(log.len(), 6);
+    assert_eq!(reasons(&older).await, [""; 0], "everything was handled");
+}
+
+// Behind more newer messages than are looked at, the topic is not found and the queue is named.
+// spec: T-29
+#[tokio::test]
+async fn health_names_the_queue_where_the_topic_is_not_found() {
+    let log = Log::default();
+    let bench = Bench::start(|builder| old(builder, &log)).await;
+    let publisher = bench.punctual.publisher();
+    publisher.publish("fresh", &()).await.unwrap();
+    bench.clock.advance(seconds(1));
+    let later = (0..200).map(|_| publisher.publish("other", &()).after(seconds(3_600))).collect();
+    publisher.publish_all(later).await.unwrap();
+    bench.advance(seconds(60)).await;
+    let reasons = reasons(&bench).await;
+    assert!(matches!(&reasons[..], [one] if one.contains("\"default\"")), "{reasons:?}");
+    assert!(!reasons[0].contains("\"fresh\""), "{reasons:?}");
 }

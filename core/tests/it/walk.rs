@@ -1,7 +1,7 @@
 //! Walkthroughs: what an application sees, end to end, under a manual clock.
 
-use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::{Ending, State};
+use punctual::inspect::{ExecutionFilter, PageRequest};
+use punctual::model::{Ending, MessageState};
 use punctual::{Context, Inspect, Job, Misfire, Occurrence, Outcome, Retry};
 
 use crate::harness::{Bench, Log, instant, seconds};
@@ -34,9 +34,10 @@ async fn a_message_now_and_a_message_later() {
 async fn a_failure_is_retried_by_the_policy_and_ends_as_a_dead_letter() {
     let log = Log::default();
     let seen = log.clone();
-    let terms = punctual::model::Terms::new().retry(Retry::intervals([seconds(10), seconds(60)]));
+    let handler_options =
+        punctual::model::HandlerOptions::new().retry(Retry::intervals([seconds(10), seconds(60)]));
     let bench = Bench::start(|builder| {
-        builder.handler_with("charge", terms, move |(): (), context: Context| {
+        builder.handler_with("charge", handler_options, move |(): (), context: Context| {
             let seen = seen.clone();
             async move {
                 seen.push(format!("{} of {:?}", context.attempt(), context.attempts_max()));
@@ -53,9 +54,9 @@ async fn a_failure_is_retried_by_the_policy_and_ends_as_a_dead_letter() {
     bench.advance(seconds(86_400)).await;
     assert_eq!(log.len(), 3, "a dead letter is never picked up by itself");
     let record = bench.message(sent.id).await;
-    assert_eq!(record.state, State::Dead);
+    assert_eq!(record.state, MessageState::Dead);
     assert_eq!(record.error.as_deref(), Some("card declined"));
-    let dead = bench.punctual.admin().dead_letters(Page::first(10)).await.unwrap();
+    let dead = bench.punctual.admin().dead_letters(PageRequest::first(10)).await.unwrap();
     assert_eq!(dead.rows.len(), 1);
     assert_eq!(bench.punctual.events().count("message.dead"), 1);
 }
@@ -77,9 +78,9 @@ async fn a_snooze_spends_no_attempt_and_a_discard_is_dead_at_once() {
     let nap = bench.punctual.publisher().publish("nap", &()).await.unwrap();
     let dropped = bench.punctual.publisher().publish("drop", &()).await.unwrap();
     bench.advance(seconds(600)).await;
-    assert_eq!(bench.message(nap.id).await.state, State::Done);
+    assert_eq!(bench.message(nap.id).await.state, MessageState::Done);
     assert_eq!(bench.message(nap.id).await.snoozes, 3);
-    assert_eq!(bench.message(dropped.id).await.state, State::Dead);
+    assert_eq!(bench.message(dropped.id).await.state, MessageState::Dead);
 }
 
 // spec: H-66, H-69, M-17
@@ -113,7 +114,10 @@ async fn a_cron_job_after_an_outage_of_two_hours() {
     assert_eq!(log.lines(), ["2026-03-03T01:00:00Z at 2026-03-03T03:10:00Z missed 1"]);
     second.advance(seconds(24 * 3600)).await;
     assert_eq!(log.lines()[1..], ["2026-03-04T01:00:00Z at 2026-03-04T01:00:00Z missed 0"]);
-    let history =
-        second.storage.executions(ExecutionFilter::default(), Page::first(10)).await.unwrap();
+    let history = second
+        .storage
+        .executions(ExecutionFilter::default(), PageRequest::first(10))
+        .await
+        .unwrap();
     assert!(history.rows.iter().all(|execution| execution.ending == Ending::Succeeded));
 }

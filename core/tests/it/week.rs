@@ -3,7 +3,7 @@
 
 use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::model::{Ending, SkipReason};
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual::{Builder, Job, Misfire, Occurrence};
 
 use crate::harness::instant;
@@ -97,14 +97,14 @@ fn runs(misfire: &str) -> Vec<Run> {
     runs
 }
 
-async fn live_through(place: &Place, misfire: Misfire) -> Rehearsal {
+async fn live_through(place: &Place, misfire: Misfire) -> TestHarness {
     let nominals = place.nominals.map(instant);
     let build = |builder: Builder| {
         let job = Job::cron("report", place.cron).zone(place.zone).misfire(misfire.clone());
         builder.job(job, async |_: Occurrence| {})
     };
     let start = nominals[0] - SignedDuration::from_hours(1);
-    let mut process = Rehearsal::start_at(start, build).await.unwrap();
+    let mut process = TestHarness::start_at(start, build).await.unwrap();
     for (from, until) in [
         (nominals[1] - SignedDuration::from_mins(10), nominals[1] + SHORT),
         (nominals[3] - SignedDuration::from_hours(1), nominals[5] + LONG),

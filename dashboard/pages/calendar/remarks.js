@@ -41,10 +41,10 @@ function Pile({ pile: { names, first, last, minutes, most }, zone }) {
     <div class="value"><${Badge} tone="warn">${minutes === 1 ? text.piles.count(most) : text.piles.upTo(most)}<//></div></li>`;
 }
 
-export function Piles({ piles, runs, zone }) {
+export function Piles({ piles, runs, zone, more }) {
   const worst = gathered(piles, runs).slice(0, PILES_SHOWN);
   return html`<${Card} title=${text.piles.title} note=${piles.length ? text.piles.about : null} flush>
-    ${worst.length === 0 ? html`<p class="quiet-line">${text.piles.none}</p>` : html`<ul class="rows">${worst.map((pile) => html`<${Pile} key=${pile.first} pile=${pile} zone=${zone} />`)}</ul>`}<//>`;
+    ${worst.length === 0 ? html`<p class="quiet-line">${more ? text.piles.noneShown : text.piles.none}</p>` : html`<ul class="rows">${worst.map((pile) => html`<${Pile} key=${pile.first} pile=${pile} zone=${zone} />`)}</ul>`}<//>`;
 }
 
 export const Changes = ({ changes }) => html`<${Card} title=${text.changes.title} flush>

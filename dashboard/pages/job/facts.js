@@ -26,6 +26,7 @@ export function JobFacts({ job }) {
     [text.overlap, html`<span title=${jobs.overlapWords[job.overlap.policy]}>${jobs.overlapWords[job.overlap.policy] ?? job.overlap.policy}</span>`],
     [text.misfire, html`${jobs.misfireWords[job.misfire.policy] ?? job.misfire.policy} <span class="faint">${text.missedAfter(length(job.misfire.threshold_ms), text.thresholds[job.misfire.threshold_from] ?? job.misfire.threshold_from)}</span>`],
     [text.retry, retry(job.retry)],
+    job.when_interrupted === 'lost' ? [text.interrupted, text.notAgain] : null,
     [text.timeout, job.timeout_ms ? length(job.timeout_ms) : text.none],
     [text.queue, html`<a href=${queuePage(job.queue)}>${job.queue}</a> <span class="faint">${text.priority} ${job.priority}</span>`],
     job.jitter ? [text.jitter, job.jitter] : null,
@@ -34,7 +35,7 @@ export function JobFacts({ job }) {
     job.rate ? [text.rate, job.rate] : null,
     [text.cursor, html`<${When} at=${job.cursor} />`],
     [text.runs, count(job.runs)],
-    [text.source, html`${text.sources[job.source] ?? job.source} <span class="faint">${job.app}</span>`],
+    [text.source, html`${text.sources[job.source] ?? job.source} ${job.source === 'file' ? null : html`<span class="faint">${job.app}</span>`}`],
     job.tags.length ? [text.tags, job.tags.map((tag) => html`<a key=${tag} href=${to(['jobs'], { tag })}>#${tag}</a> `)] : null,
     [text.updated, html`<${Ago} at=${job.updated_at} />`],
   ]} />`;

@@ -10,7 +10,7 @@ import { Card, Empty, Loaded, State, Table, tone } from '../../lib/ui.js';
 import { job as texts } from '../../texts.js';
 
 const text = texts.history;
-const ON = ['attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'job.skipped'];
+const ON = ['attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'attempt.lost', 'job.skipped'];
 const ENDINGS = ['succeeded', 'failed', 'timed_out', 'panicked', 'no_handler', 'snoozed', 'discarded', 'cancelled', 'released', 'lost', 'skipped'];
 const [WIDTH, HEIGHT, BARS] = [900, 96, 120];
 

@@ -34,21 +34,23 @@ export function Cursor({ job, onClose, onDone }) {
 /** How many messages are counted before a number is given up. */
 const COUNTED_MAX = 1_000;
 
-/** What would be deleted beside the job, in words. */
-function waitingWords({ data, error }, text) {
-  if (error || !data) return text.unknown;
+/** How many of a kind would be deleted beside the job, in words. */
+export function amount({ data, error }, words) {
+  if (error || !data) return words.unknown;
   const number = data.items.length;
-  return number === 0 && !data.next ? text.none : text.waiting(count(number), number, Boolean(data.next));
+  return number === 0 && !data.next ? words.none : words.some(count(number), number, Boolean(data.next));
 }
 
 export function Remove({ job, onClose }) {
   const toast = useToast();
   const text = texts.remove;
   const [typed, setTyped] = useState('');
-  const waiting = useLoad((signal) => get('/messages', { job: job.name, state: 'pending', limit: COUNTED_MAX }, { signal }), job.name);
-  const isCounting = waiting.loading && !waiting.data;
+  const counted = (state) => (signal) => get('/messages', { job: job.name, state, limit: COUNTED_MAX }, { signal });
+  const waiting = useLoad(counted('pending'), job.name);
+  const dead = useLoad(counted('dead'), job.name);
+  const isCounting = [waiting, dead].some((one) => one.loading && !one.data);
   const gone = async () => { await remove(`/jobs/${part(job.name)}`); toast({ text: text.done(job.name) }); go(['jobs']); };
   return html`<${FormDialog} role="admin" kind="danger" title=${text.title(job.name)} button=${text.button} ready=${!isCounting && typed.trim() === job.name} cli=${cli.remove(job.name)} onDo=${gone} onClose=${onClose}>${() => html`
-    <p role="status">${isCounting ? text.counting : text.text(job.name, waitingWords(waiting, text))}</p>
+    <p role="status">${isCounting ? text.counting : text.text(job.name, amount(waiting, text.waiting), amount(dead, text.dead))}</p>
     <${Field} label=${text.type(job.name)}><input autofocus value=${typed} autocomplete="off" onInput=${(event) => setTyped(event.target.value)} /><//>`}<//>`;
 }

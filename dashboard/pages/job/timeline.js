@@ -11,7 +11,7 @@ import { Card, Empty, Loaded, State, tone } from '../../lib/ui.js';
 import { job as texts } from '../../texts.js';
 
 const text = texts.timeline;
-const ON = ['job.fired', 'job.misfired', 'job.skipped', 'job.steered', 'attempt.started', 'attempt.succeeded', 'attempt.failed', 'attempt.timed_out'];
+const ON = ['job.fired', 'job.misfired', 'job.skipped', 'job.steered', 'attempt.started', 'attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'attempt.lost'];
 const LIMIT = 100;
 
 const Cells = ({ times, onJump }) => html`<div class="cells" role="img" aria-label=${`${text.cells}. ${summary(times)}`}>${[...times].reverse().map((time) => html`<i key=${time.nominal} class="cell ${tone(time.decision)} ${time.decision}"

@@ -12,6 +12,7 @@ import { Act, Field, useToast } from '../../lib/ui.js';
 import { CHANGES } from '../messages/changes.js';
 import { Send } from '../messages/send.js';
 import { message, shell } from '../../texts.js';
+import { PlannedActions, isPlanned } from './planned.js';
 
 const text = message.act;
 const ENDED = ['done', 'dead', 'cancelled'];
@@ -80,7 +81,7 @@ export function Actions({ of, onDone }) {
     const allowed = ALLOWED[action](of.state);
     return html`<${Act} kind=${kind} disabled=${!allowed} title=${allowed ? null : text.refused[action]} cli=${cli.some(action, [of.id])} onClick=${() => setOpen(action)}>${text[action]}<//>`;
   };
-  return html`${button('redrive', of.state === 'dead' ? 'primary' : '')}${button('cancel')}${button('reschedule')}${button('reassign')}
+  return html`${isPlanned(of) ? html`<${PlannedActions} of=${of} onDone=${onDone} />` : null}${button('redrive', of.state === 'dead' ? 'primary' : '')}${button('cancel')}${button('reschedule')}${button('reassign')}
     <${Act} disabled=${isOwn(of)} title=${isOwn(of) ? text.refused.clone : null} cli=${copies(of).publish} onClick=${() => setOpen('clone')}>${text.clone}<//>${button('delete')}<${CopyAs} of=${of} />
     ${open === 'clone' ? html`<${Send} like=${likeOf(of)} onClose=${close} />` : open ? html`<${Ask} action=${open} of=${of} onClose=${close} onDone=${done} />` : null}`;
 }

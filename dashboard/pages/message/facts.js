@@ -23,7 +23,7 @@ export function MessageFacts({ of }) {
     [text.attempt, attempts(of)], [text.priority, of.priority], [text.source, text.sources[of.source] ?? of.source],
     of.crashes ? [text.crashes, of.crashes] : null, of.snoozes ? [text.snoozes, of.snoozes] : null, of.transport ? [text.transport, of.transport] : null, [text.size, bytes(of.size)],
   ];
-  return html`<${Card} title=${text.title}><${Facts} rows=${rows} />${of.terms ? html`<details><summary>${text.terms}</summary><pre tabindex="0">${JSON.stringify(of.terms, null, 2)}</pre></details>` : null}<//>`;
+  return html`<${Card} title=${text.title}><${Facts} rows=${rows} />${of.handler_options ? html`<details><summary>${text.handlerOptions}</summary><pre tabindex="0">${JSON.stringify(of.handler_options, null, 2)}</pre></details>` : null}<//>`;
 }
 
 export function Headers({ headers }) {

@@ -5,6 +5,7 @@ import { batchPage, jobPage, messagesWith, queuePage } from '../../lib/links.js'
 import { to } from '../../lib/route.js';
 import { Ago, When } from '../../lib/time.js';
 import { message } from '../../texts.js';
+import { isPlanned } from './planned.js';
 
 const text = message.why;
 const INSTANT = /(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?Z)/;
@@ -21,7 +22,7 @@ function ways(found) {
   const { job, queue, key, waits_for: batch, topic } = found;
   return {
     no_worker: [text.workers, to(['workers'])], no_handler: [text.workers, to(['workers'])], queue_paused: [text.queue, queuePage(queue)], limit_reached: [text.queue, queuePage(queue)], rate_limited: [text.queue, queuePage(queue)],
-    job_paused: job ? [text.job, jobPage(job)] : null, waits_for_key: key ? [text.key, messagesWith({ state: 'pending,running', key })] : null, waits_for_batch: batch ? [text.batch, batchPage(batch)] : null,
+    job_paused: job && !isPlanned(found) ? [text.job, jobPage(job)] : null, waits_for_key: key ? [text.key, messagesWith({ state: 'pending,running', key })] : null, waits_for_batch: batch ? [text.batch, batchPage(batch)] : null,
     circuit_open: [text.topics, to(['topics'], { tab: 'subscriptions' })], ready: [text.queue, queuePage(queue)], stale: [text.workers, to(['workers'])], dead: [text.group, messagesWith({ state: 'dead', topic })],
   }[found.why.word] ?? null;
 }

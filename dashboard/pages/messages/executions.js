@@ -6,7 +6,7 @@ import { FilterBar } from '../../lib/filterbar.js';
 import { jobPage, messagePage } from '../../lib/links.js';
 import { Id } from '../../lib/copy.js';
 import { attempts } from '../../lib/message.js';
-import { MoreRows, NewRows, useRows } from '../../lib/rows.js';
+import { MoreRows, NewRows, emptiness, useRows } from '../../lib/rows.js';
 import { refine, to } from '../../lib/route.js';
 import { Ago, length } from '../../lib/time.js';
 import { Card, Empty, Head, Loaded, State, Table } from '../../lib/ui.js';
@@ -15,7 +15,7 @@ import { useValues } from './list.js';
 import { messages } from '../../texts.js';
 
 const text = messages.executions;
-const ON = ['attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'attempt.yielded', 'job.skipped', 'lease.lost', 'leases.rescued', 'missed'];
+const ON = ['attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'attempt.lost', 'attempt.yielded', 'job.skipped', 'lease.lost', 'leases.rescued', 'missed'];
 const FAILED = 'failed,timed_out,panicked,no_handler,poison,lost';
 const QUICK = [['all', null], ['succeeded', 'succeeded'], ['failed', FAILED], ['skipped', 'skipped']];
 
@@ -34,6 +34,11 @@ const Quick = ({ q }) => {
   return html`<span class="choice" role="group" aria-label=${text.endings}>${QUICK.map(([id, value]) => html`<button key=${id} aria-pressed=${ending === value} onClick=${() => refine({ q: withTerm(q, 'ending', value), after: null }, {})}>${text[id]}</button>`)}</span>`;
 };
 
+const NONE = {
+  soFar: () => html`<${Empty} title=${messages.soFar}><p>${messages.soFarText(text.older)}</p><//>`,
+  noMatch: () => html`<${Empty} title=${text.noMatch} />`,
+  none: () => html`<${Empty} title=${text.none} />`,
+};
 const place = (row) => (row.message ? messagePage(row.message) : row.job ? jobPage(row.job) : to(['messages', 'executions']));
 
 export function Executions({ route }) {
@@ -45,7 +50,7 @@ export function Executions({ route }) {
     <${StateTabs} q="" counts=${counts} current="executions" />
     <div class="filters"><${FilterBar} value=${q} grammar=${EXECUTIONS} placeholder=${text.placeholder} values=${values} onFocus=${load} onApply=${(next) => refine({ q: next, after: null }, {})} /><${Quick} q=${q} /></div>
     ${parse(q, EXECUTIONS).problems.length > 0 ? null : html`<${Card} flush><${NewRows} of=${list} />
-      <${Loaded} of=${list} skeleton=${10}>${(rows) => html`<${Table} label=${messages.tabs.executions} columns=${columns} rows=${rows} id=${(row) => row.id} href=${place} empty=${html`<${Empty} title=${q ? text.noMatch : text.none} />`} />`}<//>
+      <${Loaded} of=${list} skeleton=${10}>${(rows) => html`<${Table} label=${messages.tabs.executions} columns=${columns} rows=${rows} id=${(row) => row.id} href=${place} empty=${NONE[emptiness(list.next, q)]()} />`}<//>
       <${MoreRows} of=${list} after=${after} />
     <//>`}`;
 }

@@ -8,7 +8,7 @@ import { jobPage, messagePage, queuePage } from '../../lib/links.js';
 import { Id } from '../../lib/copy.js';
 import { messages as cli } from '../../lib/lines.js';
 import { ON, Phase, attempts } from '../../lib/message.js';
-import { MoreRows, NewRows, useRows } from '../../lib/rows.js';
+import { MoreRows, NewRows, emptiness, useRows } from '../../lib/rows.js';
 import { refine } from '../../lib/route.js';
 import { Ago } from '../../lib/time.js';
 import { Act, Card, Empty, Head, Loaded, Table } from '../../lib/ui.js';
@@ -50,9 +50,11 @@ const columns = [
   { id: 'error', label: text.columns.error, cell: (row) => (row.error ? html`<span class="clip failure" title=${row.error}>${row.error}</span>` : faint) },
 ];
 
-const None = ({ q }) => (q
-  ? html`<${Empty} title=${text.noMatch}><p>${text.noMatchText}</p><button onClick=${() => refine({ q: null, after: null })}>${text.clearFilter}</button><//>`
-  : html`<${Empty} title=${text.none}><p>${text.noneText}</p><//>`);
+const NONE = {
+  soFar: () => html`<${Empty} title=${text.soFar}><p>${text.soFarText(text.older)}</p><//>`,
+  noMatch: () => html`<${Empty} title=${text.noMatch}><p>${text.noMatchText}</p><button onClick=${() => refine({ q: null, after: null })}>${text.clearFilter}</button><//>`,
+  none: () => html`<${Empty} title=${text.none}><p>${text.noneText}</p><//>`,
+};
 
 /** What is selected; another filter selects nothing. */
 function useSelection(q) {
@@ -70,7 +72,7 @@ function Matching({ q, after, list, counts, onDone }) {
     <${Selection} shown=${list.rows.length} total=${totalOf(q, counts)} selected=${selected} everything=${everything} onSelect=${select} onEverything=${setEverything} filter=${parameters(q)} onDone=${onDone} />
     <${NewRows} of=${list} />
     <${Loaded} of=${list} skeleton=${10}>${(rows) => html`<${Table} label=${text.title} columns=${columns} rows=${rows} id=${(row) => row.id} href=${(row) => messagePage(row.id)} left=${list.left}
-      selected=${everything ? new Set(rows.map((row) => row.id)) : selected} onSelect=${select} empty=${html`<${None} q=${q} />`} />`}<//>
+      selected=${everything ? new Set(rows.map((row) => row.id)) : selected} onSelect=${select} empty=${NONE[emptiness(list.next, q)]()} />`}<//>
     <${MoreRows} of=${list} after=${after} />
   <//>`;
 }

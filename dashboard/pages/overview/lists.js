@@ -20,7 +20,7 @@ function List({ rows, none }) {
 const Row = ({ href, name, about, children }) => html`<li><div class="what"><a class="row clip long" href=${href} title=${name}>${name}</a>${about ? html`<span class="faint clip long">${about}</span>` : null}</div><div class="value">${children}</div></li>`;
 const Link = ({ href, children }) => html`<a href=${href}>${children}</a>`;
 
-export const Failing = ({ rows, count: number }) => html`<${Card} title=${text.failing.title} note=${count(number)} class="failing" actions=${html`<${Link} href=${to(['jobs'], { sort: 'last' })}>${text.failing.all}<//>`} flush>
+export const Failing = ({ rows, count: number, more }) => html`<${Card} title=${text.failing.title} note=${text.failing.count(count(number), more)} class="failing" actions=${html`<${Link} href=${to(['jobs'], { sort: 'last' })}>${text.failing.all}<//>`} flush>
   <${List} none=${text.failing.none} rows=${rows.map((job) => html`<${Row} key=${job.name} href=${jobPage(job.name)} name=${job.name} about=${job.error ?? text.failing.noError}>
     <span class="faint">${text.failing.since} <${Ago} at=${job.since} /></span> <${Badge} tone="bad">${text.failing.runs(job.failures, job.more)}<//><//>`)} />
 <//>`;
@@ -32,7 +32,7 @@ export const Late = ({ rows }) => html`<${Card} title=${text.late.title} flush>
 
 export const Problems = ({ rows }) => html`<${Card} title=${text.problems.title} flush>
   <${List} none=${text.problems.none} rows=${rows.map((queue) => html`<${Row} key=${queue.name} href=${queuePage(queue.name)} name=${queue.name}
-      about=${queue.paused ? `${text.problems.paused(queue.paused.by)}: ${queue.paused.reason}` : `${short(queue.ready)} ${text.problems.waiting}`}>
+      about=${queue.paused ? `${text.problems.paused(queue.paused.by)}: ${queue.paused.reason}` : text.problems[queue.is_exact ? 'due' : 'waiting'](short(queue.is_exact ? queue.ready : queue.pending))}>
     ${queue.spark ? html`<${Spark} values=${queue.spark} width=${64} label=${queue.name} />` : null}
     ${queue.served || queue.paused ? null : html`<${Badge} tone="bad">${text.problems.noWorker}<//>`}
     <${Badge} tone=${queue.paused ? 'warn' : 'bad'}>${text.problems.oldest} ${length(queue.oldest_age_ms)}<//><//>`)} />
@@ -58,6 +58,6 @@ export const Marks = ({ rows }) => html`<${Card} title=${text.marks.title} flush
     <div class="value"><${Badge} tone=${mark.kind === 'pause' ? 'warn' : 'idle'}>${mark.kind}<//> <${Ago} at=${mark.at} /></div></li>`)} />
 <//>`;
 
-/** What to do with an empty system. */
-export const Welcome = () => html`<${Card} title=${text.welcome.title}><p>${text.welcome.text}</p>
-  <div class="inline"><a class="button" href=${to(['jobs'], { new: '1' })}>${text.welcome.job}</a><${Cli} line=${system.greeting()} /></div><//>`;
+/** What to do with an empty system. The test message is offered only where this process handles it, as a server does. */
+export const Welcome = ({ tests }) => html`<${Card} title=${text.welcome.title}><p>${tests ? text.welcome.text : text.welcome.textAlone}</p>
+  <div class="inline"><a class="button" href=${to(['jobs'], { new: '1' })}>${text.welcome.job}</a>${tests ? html`<${Cli} line=${system.greeting()} />` : null}</div><//>`;

@@ -43,10 +43,10 @@ function Tiles({ queue }) {
   const { name } = queue;
   const tile = (label, value, href, tone = '') => (href ? html`<a class="tile ${tone}" href=${href}><span class="label">${label}</span><span class="value">${value}</span></a>` : html`<div class="tile ${tone}"><span class="label">${label}</span><span class="value">${value}</span></div>`);
   return html`<div class="tiles">
-    ${tile(text.detail.ready, short(queue.ready), messagesWith({ phase: 'ready', state: 'pending', queue: name }))}
-    ${tile(text.detail.scheduled, short(queue.scheduled), messagesWith({ phase: 'scheduled', state: 'pending', queue: name }))}
+    ${queue.is_exact ? html`${tile(text.detail.ready, short(queue.ready), messagesWith({ phase: 'ready', state: 'pending', queue: name }))}
+    ${tile(text.detail.scheduled, short(queue.scheduled), messagesWith({ phase: 'scheduled', state: 'pending', queue: name }))}` : tile(text.detail.waiting, short(queue.pending), messagesWith({ state: 'pending', queue: name }))}
     ${tile(text.detail.running, short(queue.running), messagesWith({ state: 'running', queue: name }))}
-    ${tile(text.detail.oldest, queue.ready ? length(queue.oldest_age_ms) : '–', null, queue.ready && queue.oldest_age_ms > 60_000 ? 'warn' : '')}
+    ${tile(text.detail.oldest, queue.oldest_age_ms === null ? '–' : length(queue.oldest_age_ms), null, queue.oldest_age_ms > 60_000 ? 'warn' : '')}
     ${tile(text.detail.in, text.perSecond(short(queue.rate.in_per_s)))}
     ${tile(text.detail.out, text.perSecond(short(queue.rate.out_per_s)))}
     ${tile(text.detail.dead, short(queue.dead), messagesWith({ state: 'dead', queue: name }), queue.dead ? 'bad' : '')}

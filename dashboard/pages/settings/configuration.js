@@ -10,17 +10,22 @@ import { ForAdmins } from './admin.js';
 import { settings } from '../../texts.js';
 
 const useSettings = () => useLoad((signal) => get('/settings', {}, { signal }), 'settings');
-/** The rules, wherever the server says them. */
-const rulesOf = (found) => found.redaction?.rules ?? found.redact ?? found.redaction ?? [];
+/** What is hidden: values by their paths, and whole contents by their topics. */
+export const rulesOf = ({ redact }) => ({ names: redact?.names ?? [], topics: redact?.topics ?? [] });
+/** How long each kind is kept; nothing of an application, whose code decides. */
+export const keptOf = ({ retention }) => (retention ? Object.entries(settings.rules.lengths).map(([kind, label]) => [label, retention[kind] ?? settings.rules.usual[kind]]) : []);
+
+const Flags = ({ of }) => html`<p class="flags">${of.map((rule) => html`<${Badge} key=${rule} tone="warn">${rule}<//>`)}</p>`;
 
 function RuleCards({ found }) {
   const text = settings.rules;
-  const rules = [].concat(rulesOf(found));
-  const kept = Object.entries(found.retention ?? {});
+  const { names, topics } = rulesOf(found);
+  const kept = keptOf(found);
   return html`<div class="grid begin"><${Card} title=${text.redaction}><p class="soft">${text.redactionText}</p>
-      ${rules.length === 0 ? html`<p class="faint">${text.noRules}</p>` : html`<p class="flags">${rules.map((rule) => html`<${Badge} key=${rule} tone="warn">${String(rule)}<//>`)}</p>`}<//>
+      ${names.length === 0 ? html`<p class="faint">${text.noRules}</p>` : html`<${Flags} of=${names} />`}
+      ${topics.length > 0 ? html`<p class="soft">${text.topics}</p><${Flags} of=${topics} />` : null}<//>
     <${Card} title=${text.retention}><p class="soft">${text.retentionText}</p>
-      ${kept.length === 0 ? html`<p class="faint">${text.noRetention}</p>` : html`<${Facts} rows=${kept.map(([name, value]) => [name.replaceAll('_', ' '), String(value)])} />`}<//></div>
+      ${kept.length === 0 ? html`<p class="faint">${text.noRetention}</p>` : html`<${Facts} rows=${kept} />`}<//></div>
     <p class="faint">${text.how}</p>`;
 }
 

@@ -40,7 +40,8 @@ function Edit({ user, onClose, onDone }) {
   return html`<${FormDialog} title=${text.editTitle(user.name)} role="admin" button=${text.save} cli=${cli.change(user, now)} onDo=${save} onClose=${onClose}>${(wrong) => html`
     <${RoleField} value=${now.role} onChange=${(role) => set({ role })} wrong=${wrong.role} />
     <${Field} label=${text.newPassword} hint=${text.newPasswordHint(least)} error=${wrong.password}><input type="password" autocomplete="new-password" value=${now.password} onInput=${(event) => set({ password: event.target.value })} /><//>
-    <label class="tick"><input type="checkbox" checked=${now.disabled} onChange=${(event) => set({ disabled: event.target.checked })} />${text.isDisabled}</label>`}<//>`;
+    <label class="tick"><input type="checkbox" checked=${now.disabled} onChange=${(event) => set({ disabled: event.target.checked })} />${text.isDisabled}</label>
+    ${now.disabled && !user.disabled ? html`<p class="small-text faint">${text.disabledHint}</p>` : null}`}<//>`;
 }
 
 const columns = (me, setOpen) => [

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::Router;
 use punctual::clock::{Clock, SystemClock, add, within};
-use punctual::{Error, Punctual, Result, Stopped};
+use punctual::{Error, Punctual, Result, ShutdownReport};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
@@ -24,7 +24,7 @@ pub async fn serve_until(
     app: Router,
     punctual: &Punctual,
     signal: impl Future<Output = ()>,
-) -> Result<Stopped> {
+) -> Result<ShutdownReport> {
     let mut signal = pin!(signal);
     tokio::select! {
         biased;

@@ -21,7 +21,7 @@
 //! | `punctual_leases_rescued_total` | | messages of lost processes that were freed |
 //! | `punctual_occurrences_missed_total` | | occurrences of jobs that were missed |
 //! | `punctual_occurrences_skipped_total` | `reason` | occurrences of jobs that were not run |
-//! | `punctual_job_runs_total` | `job`, `result` | runs of jobs that ended, by how |
+//! | `punctual_job_runs_total` | `job_name`, `result` | runs of jobs that ended, by how |
 //!
 //! The list is [`METERS`] of the library. Only the first 200 topics are told apart; the rest are
 //! `~other`, so that the memory of a recorder does not grow with what is published.

@@ -7,8 +7,8 @@ use std::time::Duration;
 use metrics_util::MetricKind;
 use metrics_util::debugging::{DebugValue, DebuggingRecorder, Snapshotter};
 use punctual::measure::METERS;
-use punctual::model::Terms;
-use punctual::testing::Rehearsal;
+use punctual::model::HandlerOptions;
+use punctual::testing::TestHarness;
 use punctual::{Job, Misfire, Occurrence, Retry};
 
 /// Every metric as `name{label=value}`, and what it holds.
@@ -34,12 +34,12 @@ fn seen(snapshotter: &Snapshotter) -> BTreeMap<String, String> {
 async fn attempts_are_counted_and_measured_by_topic_and_ending() {
     let recorder = DebuggingRecorder::new();
     let _guard = metrics::set_default_local_recorder(&recorder);
-    let terms = Terms::new().retry(Retry::intervals([Duration::from_secs(60)]));
-    let rehearsal = Rehearsal::start(|builder| {
+    let handler_options = HandlerOptions::new().retry(Retry::intervals([Duration::from_secs(60)]));
+    let rehearsal = TestHarness::start(|builder| {
         builder
             .on_event(punctual_metrics::exporter())
             .handler("mail", async |_: u32| {})
-            .handler_with("post", terms, async |_: u32| Err::<(), _>("no stamps"))
+            .handler_with("post", handler_options, async |_: u32| Err::<(), _>("no stamps"))
     });
     let rehearsal = rehearsal.await.unwrap();
     let publisher = rehearsal.publisher();
@@ -68,7 +68,7 @@ async fn attempts_are_counted_and_measured_by_topic_and_ending() {
 async fn missed_occurrences_are_counted_one_by_one() {
     let recorder = DebuggingRecorder::new();
     let _guard = metrics::set_default_local_recorder(&recorder);
-    let rehearsal = Rehearsal::start(|builder| {
+    let rehearsal = TestHarness::start(|builder| {
         let job = Job::cron("hourly", "0 * * * *").misfire(Misfire::skip_to_next());
         builder.on_event(punctual_metrics::exporter()).job(job, async |_: Occurrence| {})
     });

@@ -7,7 +7,7 @@ use opentelemetry::context::FutureExt;
 use opentelemetry::global::BoxedTracer;
 use opentelemetry::trace::{SpanContext, SpanKind, Status, TraceContextExt, Tracer};
 use opentelemetry::{Context as Trace, KeyValue};
-use punctual::handler::Reported;
+use punctual::handler::SelfReport;
 use punctual::{
     Context, HandlerResult, Message, Middleware, NextHandle, NextPublish, Outcome, Result,
 };
@@ -110,11 +110,11 @@ struct Open {
 }
 
 impl Open {
-    fn close(mut self, result: &HandlerResult, reported: Option<Reported>) {
+    fn close(mut self, result: &HandlerResult, reported: Option<SelfReport>) {
         self.is_answered = true;
         let failure = match (result, reported) {
             (Err(error), _) => Some(error.text().clone()),
-            (Ok(Outcome::Done), Some(Reported::Failure(text))) => Some(text),
+            (Ok(Outcome::Done), Some(SelfReport::Failure(text))) => Some(text),
             _ => None,
         };
         let outcome = match result {

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context as Task, Poll};
 use std::time::Duration;
 
-use punctual::handler::Trial;
-use punctual::model::{Ending, Terms};
-use punctual::policy::Report;
-use punctual::testing::Rehearsal;
+use punctual::handler::HandlerTest;
+use punctual::model::{Ending, HandlerOptions};
+use punctual::policy::AttemptEnd;
+use punctual::testing::TestHarness;
 use punctual::{Context, HandlerError, Outcome, Retry};
 use punctual_tower::{Attempt, AttemptError, layered};
 use tokio::sync::Semaphore;
@@ -52,7 +52,7 @@ impl Drop for Guest {
 async fn a_timeout_drops_the_handler_and_fails_the_attempt() {
     let present = Present::default();
     let guests = present.clone();
-    let tried = Trial::new()
+    let tried = HandlerTest::new()
         .with(|builder| builder.middleware(layered(TimeoutLayer::new(5 * SECOND))))
         .run(move || {
             let guest = Guest(guests.come());
@@ -63,7 +63,7 @@ async fn a_timeout_drops_the_handler_and_fails_the_attempt() {
         })
         .await
         .unwrap();
-    assert_eq!(tried.report, Report::Failed { error: "request timed out".into() });
+    assert_eq!(tried.report, AttemptEnd::Failed { error: "request timed out".into() });
     assert_eq!(present.count(), 0, "the handler is gone");
 }
 
@@ -80,24 +80,24 @@ async fn what_a_handler_returns_in_time_passes_unchanged() {
         }
     };
     let layers = || ServiceBuilder::new().load_shed().concurrency_limit(1).timeout(SECOND);
-    let trial = || Trial::new().with(|builder| builder.middleware(layered(layers())));
+    let trial = || HandlerTest::new().with(|builder| builder.middleware(layered(layers())));
     let tried = trial().run(slow(Ok(Outcome::Snooze(SECOND)))).await.unwrap();
-    assert_eq!(tried.report, Report::Snooze { wait: SECOND });
+    assert_eq!(tried.report, AttemptEnd::Snooze { wait: SECOND });
     let error = HandlerError::new("the card is stolen").permanent();
     let tried = trial().run(slow(Err(error))).await.unwrap();
-    assert_eq!(tried.report, Report::Discard { reason: "the card is stolen".into() });
+    assert_eq!(tried.report, AttemptEnd::Discard { reason: "the card is stolen".into() });
     let error = HandlerError::from(std::io::Error::other("no route"));
     let tried = trial()
         .with(|builder| builder.on_error(|_: &std::io::Error| Some(Outcome::Cancel)))
         .run(slow(Err(error)))
         .await
         .unwrap();
-    assert_eq!(tried.report, Report::Cancel, "rules still find the handler's own error");
+    assert_eq!(tried.report, AttemptEnd::Cancel, "rules still find the handler's own error");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_error_of_a_layer_is_found_by_its_type() {
-    let tried = Trial::new()
+    let tried = HandlerTest::new()
         .with(|builder| {
             let rule = |_: &Elapsed| Some(Outcome::RetryAfter(60 * SECOND));
             builder.middleware(layered(TimeoutLayer::new(SECOND))).on_error(rule)
@@ -105,19 +105,19 @@ async fn the_error_of_a_layer_is_found_by_its_type() {
         .run(std::future::pending::<()>)
         .await
         .unwrap();
-    let Report::RetryAfter { wait, .. } = tried.report else { panic!("{:?}", tried.report) };
+    let AttemptEnd::RetryAfter { wait, .. } = tried.report else { panic!("{:?}", tried.report) };
     assert_eq!(wait, 60 * SECOND);
 }
 
 #[tokio::test]
 async fn a_panic_under_a_layer_is_a_failed_attempt() {
-    let tried = Trial::new()
+    let tried = HandlerTest::new()
         .with(|builder| builder.middleware(layered(ConcurrencyLimitLayer::new(1))))
         .run(async || -> () { panic!("out of paper") })
         .await
         .unwrap();
     let error = "the handler panicked: out of paper".into();
-    assert_eq!(tried.report, Report::Panicked { error });
+    assert_eq!(tried.report, AttemptEnd::Panicked { error });
 }
 
 /// A process whose handler waits at a gate, with layers around it.
@@ -125,12 +125,12 @@ async fn at_the_gate(
     present: &Present,
     gate: &Arc<Semaphore>,
     middleware: impl punctual::Middleware,
-) -> Rehearsal {
+) -> TestHarness {
     let (present, gate) = (present.clone(), gate.clone());
-    let terms = Terms::new().retry(Retry::none());
-    let rehearsal = Rehearsal::start(|builder| {
+    let handler_options = HandlerOptions::new().retry(Retry::none());
+    let rehearsal = TestHarness::start(|builder| {
         let builder = builder.middleware(middleware);
-        builder.handler_with("work", terms, move |_: u32| {
+        builder.handler_with("work", handler_options, move |_: u32| {
             let (present, gate) = (present.clone(), gate.clone());
             async move {
                 let _guest = Guest(present.come());
@@ -225,7 +225,7 @@ async fn a_layer_of_ones_own_sees_the_context_and_the_answer() {
     let book = Arc::new(Mutex::new(Vec::new()));
     let kept = book.clone();
     let layer = tower::layer::layer_fn(move |inner| Watchman { inner, book: kept.clone() });
-    let rehearsal = Rehearsal::start(|builder| {
+    let rehearsal = TestHarness::start(|builder| {
         builder
             .middleware(layered(layer))
             .handler("open", async |_: u32, context: Context| match context.attempt() {
@@ -273,10 +273,10 @@ impl<S> Layer<S> for HoleLayer {
 #[tokio::test]
 async fn a_layer_may_answer_instead_of_the_handler() {
     let same = MapRequestLayer::new(|attempt: Attempt| attempt);
-    let tried = Trial::new()
+    let tried = HandlerTest::new()
         .with(|builder| builder.middleware(layered((same, HoleLayer))))
         .run(async || -> () { panic!("nobody calls it") })
         .await
         .unwrap();
-    assert_eq!(tried.report, Report::Cancel);
+    assert_eq!(tried.report, AttemptEnd::Cancel);
 }

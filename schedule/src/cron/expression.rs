@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::error::{CronError, CronErrorKind};
 use super::field::Fields;
-use super::parse::{LENGTH_MAX, parse};
+use super::parse::{LEN_MAX, parse};
 use super::{clock_change, describe, text};
 use crate::Zone;
 use jiff::Timestamp;
@@ -69,7 +69,7 @@ impl Cron {
     pub(crate) fn restored(source: &str, resolved: &str) -> Result<Cron, CronError> {
         let mut cron = Cron::parse(resolved)?;
         cron.resolved = Some(cron.source);
-        cron.source = source.chars().take(LENGTH_MAX).collect::<String>().into();
+        cron.source = source.chars().take(LEN_MAX).collect::<String>().into();
         Ok(cron)
     }
 

@@ -65,7 +65,7 @@ impl CronField {
     }
 
     /// How many places a wrapped range has; the two Sundays are one place.
-    pub(super) fn ring(self) -> u8 {
+    pub(super) fn notify(self) -> u8 {
         match self {
             CronField::Weekday => 7,
             _ => self.high() - self.low() + 1,

@@ -10,7 +10,7 @@ use super::reader::Reader;
 
 /// The longest accepted text, in bytes. Every second, minute, hour, day, month
 /// and weekday spelled out takes about half of it.
-pub(super) const LENGTH_MAX: usize = 1_024;
+pub(super) const LEN_MAX: usize = 1_024;
 
 const MACROS: [(&str, &str); 9] = [
     ("every_second", "* * * * * *"),
@@ -33,10 +33,10 @@ pub(super) struct Parsed {
 
 /// Reads a text; `seed` is what `H` draws from.
 pub(super) fn parse(text: &str, seed: Option<&str>) -> Result<Parsed, CronError> {
-    if text.len() > LENGTH_MAX {
+    if text.len() > LEN_MAX {
         return Err(CronError::new(
             Kind::TooLong,
-            format!("the expression has {} bytes, at most {LENGTH_MAX} are read", text.len()),
+            format!("the expression has {} bytes, at most {LEN_MAX} are read", text.len()),
         ));
     }
     let words = words(text);

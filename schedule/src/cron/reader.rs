@@ -260,7 +260,7 @@ fn week(bits: u64) -> Weekdays {
 /// Every `step`-th value from `from` to `to`, running on across the end of the
 /// field when the range wraps.
 pub(super) fn range_bits(field: Field, from: u8, to: u8, step: u8) -> u64 {
-    let (low, ring) = (field.low(), field.ring());
+    let (low, ring) = (field.low(), field.notify());
     let (length, wraps) = if from <= to { (to - from, false) } else { (to + ring - from, true) };
     (0..=length).step_by(usize::from(step)).fold(0, |bits, places| {
         let value = if wraps { low + (from - low + places) % ring } else { from + places };

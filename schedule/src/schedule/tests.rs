@@ -109,6 +109,8 @@ fn reads_and_writes_text() {
         ("at 2026-02-01T00:00:00Z", "at 2026-02-01T00:00:00Z"),
         ("Once 2026-02-01T00:00:00Z", "at 2026-02-01T00:00:00Z"),
         ("once at 2026-02-01T00:00:00Z", "at 2026-02-01T00:00:00Z"),
+        ("every 5m from 1970-01-01T00:00:00Z", "every 5m"),
+        ("every 5m from 1970-01-01T00:00:00Z or last run", "every 5m from last run"),
         ("0 H(9-9) * * *", "0 9 * * * in Asia/Tokyo"),
     ] {
         let schedule = Schedule::parse(text, &defaults).unwrap();
@@ -221,10 +223,9 @@ fn describes_every_kind() {
     );
     assert_eq!(Schedule::cron_utc("* * * * *").unwrap().describe(), "every minute, UTC time");
     let every = Schedule::every(Duration::from_secs(5 * 60), Timestamp::UNIX_EPOCH).unwrap();
-    assert_eq!(
-        every.describe(),
-        "every 5m, counted from 1970-01-01T00:00:00Z, whatever the clocks do"
-    );
+    assert_eq!(every.describe(), "every 5m");
+    let anchored = Schedule::every(Duration::from_secs(300), at("2026-01-01T00:02:00Z")).unwrap();
+    assert_eq!(anchored.describe(), "every 5m, counted from 2026-01-01T00:02:00Z");
     let once = Schedule::once(at("2026-01-01T00:00:00Z"));
     assert_eq!(once.describe(), "once, at 2026-01-01T00:00:00Z");
     let free = Calendar::new("free days", Zone::utc(), []).unwrap();

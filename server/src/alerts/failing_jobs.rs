@@ -1,13 +1,12 @@
 //! Jobs that fail: whose last run that is over failed, how often in a row, since when and why. A run that is
-//! tried again is not over. Bounded in jobs and in runs of each.
+//! tried again is not over. Also when each job last succeeded. Bounded in jobs and in runs of each.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use punctual::Result;
-use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::{Ending, Execution, JobName, JobPhase, MessageId, State};
-use punctual::status::JobStatus;
+use punctual::inspect::{ExecutionFilter, PageRequest};
+use punctual::model::{Ending, Execution, JobName, JobPhase, MessageId, MessageState};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -24,7 +23,7 @@ const TOGETHER_MAX: usize = 100;
 /// The most jobs whose last success is looked for beyond those attempts.
 const SUCCESSES_MAX: usize = 50;
 /// The most characters of an error in a sentence.
-const ERROR_LENGTH_MAX: usize = 200;
+const ERROR_LEN_MAX: usize = 200;
 
 /// A job that fails.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -56,24 +55,43 @@ impl FailingJob {
             (failures, true) => format!("the last {failures} runs or more"),
         };
         let error = self.error.as_deref().unwrap_or("no reason is known");
-        let error: String = error.chars().take(ERROR_LENGTH_MAX).collect();
+        let error: String = error.chars().take(ERROR_LEN_MAX).collect();
         let text = format!("{runs} of the job {:?} failed: {}", self.name, error.trim());
         Alert::about(AlertKind::JobFailing, &self.name, text)
     }
 }
 
-/// Finds the jobs that fail, those first that failed most often.
-pub(super) async fn find(app: &App) -> Result<Vec<FailingJob>> {
+/// Which jobs fail, and when each job last succeeded.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// The jobs that fail, those first that failed most often.
+    pub(super) failing: Vec<FailingJob>,
+    /// Whether more jobs may fail: those beyond the bound were not looked at.
+    pub(super) more: bool,
+    /// When each job last succeeded, as far as known.
+    pub(super) successes: BTreeMap<String, Timestamp>,
+}
+
+/// Finds the jobs that fail, and the last success of every job.
+pub(super) async fn find(app: &App) -> Result<Found> {
     let status = statuses(app).await?;
-    let suspects: Vec<JobName> = status
-        .jobs
-        .iter()
-        .filter(|job| is_suspect(job))
-        .map(|job| job.name.clone())
-        .take(JOBS_MAX)
-        .collect();
-    let mut failing = Vec::new();
-    for some in suspects.chunks(TOGETHER_MAX) {
+    let jobs = status.jobs.iter().filter(|job| job.retired.is_none());
+    let (succeeded, others): (Vec<_>, Vec<_>) = jobs
+        .filter_map(|job| Some((job, job.last.as_ref()?)))
+        .partition(|(_, last)| last.ending == Ending::Succeeded);
+    let successes =
+        succeeded.iter().map(|(job, last)| (job.name.to_string(), last.ended_at)).collect();
+    // Paused and finished jobs never fail; only their last success is looked for, where there is room.
+    let (active, resting): (Vec<_>, Vec<_>) =
+        others.into_iter().partition(|(job, _)| job.phase == JobPhase::Active);
+    let more = active.len() > JOBS_MAX;
+    let mut found = Found { failing: Vec::new(), more, successes };
+    let others = active.iter().chain(&resting).take(JOBS_MAX);
+    let others: BTreeMap<&JobName, JobPhase> =
+        others.map(|(job, _)| (&job.name, job.phase)).collect();
+    let names: Vec<JobName> = others.keys().map(|name| (*name).clone()).collect();
+    let mut unknown = Vec::new();
+    for some in names.chunks(TOGETHER_MAX) {
         let mut attempts: BTreeMap<JobName, Vec<Execution>> = BTreeMap::new();
         for attempt in app.inspect.latest_runs(some, ATTEMPTS_MAX).await? {
             if let Some(job) = attempt.job.clone() {
@@ -81,21 +99,29 @@ pub(super) async fn find(app: &App) -> Result<Vec<FailingJob>> {
             }
         }
         for (name, attempts) in attempts {
-            let alive = alive(app, &attempts).await?;
-            failing.extend(judge(&name, &attempts, alive));
+            if others.get(&name) == Some(&JobPhase::Active) {
+                let alive = alive(app, &attempts).await?;
+                found.failing.extend(judge(&name, &attempts, alive));
+            }
+            let success = attempts.iter().find(|attempt| attempt.ending == Ending::Succeeded);
+            if let Some(success) = success {
+                found.successes.insert(name.to_string(), success.ended_at);
+            } else if attempts.len() >= ATTEMPTS_MAX {
+                unknown.push(name);
+            }
         }
     }
-    failing.sort_by(|one, other| (other.failures, &one.name).cmp(&(one.failures, &other.name)));
-    let unknown = failing.iter_mut().filter(|job| job.succeeded_at.is_none() && job.more);
-    for job in unknown.take(SUCCESSES_MAX) {
-        job.succeeded_at = last_success(app, &job.name).await?;
+    for name in unknown.into_iter().take(SUCCESSES_MAX) {
+        let success = last_success(app, &name).await?;
+        found.successes.extend(success.map(|at| (name.to_string(), at)));
     }
-    Ok(failing)
-}
-
-fn is_suspect(job: &JobStatus) -> bool {
-    job.phase == JobPhase::Active
-        && job.last.as_ref().is_some_and(|last| last.ending != Ending::Succeeded)
+    for job in &mut found.failing {
+        job.succeeded_at = found.successes.get(&job.name).copied();
+    }
+    found
+        .failing
+        .sort_by(|one, other| (other.failures, &one.name).cmp(&(one.failures, &other.name)));
+    Ok(found)
 }
 
 /// Returns the message of the newest attempt while it is not over.
@@ -104,18 +130,19 @@ async fn alive(app: &App, attempts: &[Execution]) -> Result<Option<MessageId>> {
         return Ok(None);
     };
     let record = app.inspect.message(newest).await?;
-    let is_alive =
-        record.is_some_and(|record| matches!(record.state, State::Pending | State::Running));
+    let is_alive = record.is_some_and(|record| {
+        matches!(record.state, MessageState::Pending | MessageState::Running)
+    });
     Ok(is_alive.then_some(newest))
 }
 
-async fn last_success(app: &App, job: &str) -> Result<Option<Timestamp>> {
+async fn last_success(app: &App, job: &JobName) -> Result<Option<Timestamp>> {
     let filter = ExecutionFilter {
-        job: Some(JobName::new(job)?),
+        job: Some(job.clone()),
         endings: vec![Ending::Succeeded.as_str()],
         ..ExecutionFilter::default()
     };
-    let page = app.inspect.executions(filter, Page::first(1)).await?;
+    let page = app.inspect.executions(filter, PageRequest::first(1)).await?;
     Ok(page.rows.first().map(|run| run.ended_at))
 }
 

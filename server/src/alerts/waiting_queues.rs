@@ -7,9 +7,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 use punctual::Result;
 use punctual::clock::between;
-use punctual::model::{Queue, State};
+use punctual::model::{MessageState, Queue};
 use punctual::schedule::format_duration;
-use punctual::storage::Line;
+use punctual::storage::WakeSource;
 
 use super::{Alert, AlertKind};
 use crate::app::App;
@@ -37,18 +37,19 @@ struct Waiting {
 /// Finds the queues whose messages wait.
 pub(super) async fn find(app: &App) -> Result<Vec<Alert>> {
     let counts = live::counts_now(app).await?;
-    let of_state = |wanted: State| {
+    let of_state = |wanted: MessageState| {
         let of_state = counts.messages.iter().filter(move |((_, state), _)| *state == wanted);
         of_state.filter(|(_, count)| **count > 0).map(|((queue, _), _)| queue)
     };
-    let queues: Vec<&Queue> = of_state(State::Pending).take(QUEUES_MAX).collect();
+    let queues: Vec<&Queue> = of_state(MessageState::Pending).take(QUEUES_MAX).collect();
     if queues.is_empty() {
         return Ok(Vec::new());
     }
-    let running: BTreeSet<&Queue> = of_state(State::Running).collect();
-    let lines: Vec<Line> = queues.iter().map(|queue| Line::Queue((*queue).clone())).collect();
+    let running: BTreeSet<&Queue> = of_state(MessageState::Running).collect();
+    let lines: Vec<WakeSource> =
+        queues.iter().map(|queue| WakeSource::Queue((*queue).clone())).collect();
     let (dues, said, served) =
-        (app.storage.look(&lines).await?, said(app).await?, served(app).await?);
+        (app.storage.next_due_all(&lines).await?, said(app).await?, served(app).await?);
     let (now, nothing) = (app.clock.now(), Said::default());
     let waiting = queues.into_iter().zip(dues).filter_map(|(queue, due)| {
         let due = due.filter(|due| *due <= now)?;

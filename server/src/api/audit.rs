@@ -29,7 +29,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct Wanted {
-    /// Only by this one.
+    /// Only by this one: the name, or the `identity` of an entry.
     who: Option<String>,
     /// Only what begins with this, such as `job` or `job.pause`.
     what: Option<String>,
@@ -44,7 +44,8 @@ pub(crate) struct Wanted {
 
 impl Wanted {
     fn has(&self, entry: &Entry) -> bool {
-        self.who.as_ref().is_none_or(|who| entry.who == *who)
+        let is_by = |who: &String| entry.who == *who || entry.identity.as_ref() == Some(who);
+        self.who.as_ref().is_none_or(is_by)
             && self.what.as_ref().is_none_or(|what| entry.what.starts_with(what.as_str()))
             && self.target.as_ref().is_none_or(|target| entry.target == *target)
     }

@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use punctual::client::SWEEP_MAX;
 use punctual::inspect::MessageFilter;
-use punctual::model::{BatchId, MessageId, State as Stored};
+use punctual::model::{BatchId, MessageId, MessageState as Stored};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;

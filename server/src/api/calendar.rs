@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
 use punctual::clock::{add, between, subtract};
-use punctual::inspect::{ExecutionFilter, PAGE_LIMIT_MAX, Page};
+use punctual::inspect::{ExecutionFilter, PAGE_LIMIT_MAX, PageRequest};
 use punctual::model::{Ending, JobRecord};
 use punctual::schedule::Zone;
 use serde::{Deserialize, Serialize};
@@ -175,7 +175,7 @@ async fn past(
     limit: usize,
 ) -> Answer<(Vec<CalendarRunView>, bool)> {
     let mut runs: BTreeMap<(Timestamp, String), (&'static str, Timestamp)> = BTreeMap::new();
-    let mut page = Page::first(PAGE_LIMIT_MAX);
+    let mut page = PageRequest::first(PAGE_LIMIT_MAX);
     let mut more = true;
     for _ in 0..PAGES_MAX {
         let paged = app.inspect.executions(ExecutionFilter::default(), page).await?;
@@ -194,7 +194,9 @@ async fn past(
             }
         }
         match paged.next {
-            Some(next) if !older && runs.len() <= limit => page = Page::after(next, PAGE_LIMIT_MAX),
+            Some(next) if !older && runs.len() <= limit => {
+                page = PageRequest::after(next, PAGE_LIMIT_MAX);
+            }
             next => {
                 more = next.is_some() && !older;
                 break;

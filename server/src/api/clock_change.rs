@@ -1,14 +1,17 @@
 //! What clock changes do to the times of a schedule, in words, and times as people read them.
 
-use jiff::Timestamp;
 use jiff::civil::Time;
 use jiff::tz::{AmbiguousOffset, Offset};
+use jiff::{SignedDuration, Timestamp};
 use punctual::schedule::{Schedule, Zone, format_duration};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 /// The most clock changes of one zone that are listed.
 const CHANGES_MAX: usize = 100;
+
+/// How far the time before may be for a change in between to be worth a note: two days of which one is an hour longer.
+const NEAR: SignedDuration = SignedDuration::from_hours(49);
 
 /// A time of a schedule.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -66,7 +69,8 @@ fn note(schedule: &Schedule, at: Timestamp) -> Option<String> {
         };
         return Some(format!("clock change: {} comes twice on this day; {which}", hours(clock)));
     }
-    let last = schedule.prev(at)?;
+    // Between two times of a rare schedule there is nearly always a change, which says nothing about either.
+    let last = schedule.prev(at).filter(|last| at.duration_since(*last) <= NEAR)?;
     let change = changes(&zone, last, at).pop()?;
     Some(format!("clock change: the clocks {} since the time before", change.moved("went")))
 }
@@ -115,12 +119,12 @@ pub(crate) fn changes(zone: &Zone, after: Timestamp, until: Timestamp) -> Vec<Zo
 
 /// The instant before, so that "strictly after" it means "from here on".
 pub(crate) fn just_before(at: Timestamp) -> Timestamp {
-    at.checked_sub(jiff::SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN)
+    at.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN)
 }
 
 /// The instant after, so that "from here on" means "strictly after" the one given.
 pub(crate) fn just_after(at: Timestamp) -> Timestamp {
-    at.checked_add(jiff::SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX)
+    at.checked_add(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX)
 }
 
 fn hours(time: Time) -> String {
@@ -174,12 +178,29 @@ mod tests {
         assert!(second.1.as_deref().unwrap().ends_with("this is the second time"));
     }
 
+    // Half of the rows of a job that runs every quarter of a year said that the clocks had changed.
+    #[test]
+    fn times_that_lie_far_apart_say_nothing_of_changes_in_between() {
+        let quarterly = notes("0 12 1 */3 *", "2026-01-02T00:00:00Z", 8);
+        assert!(quarterly.iter().all(|(_, note)| note.is_none()), "{quarterly:?}");
+        let weekly = notes("0 12 * * 1", "2026-03-20T00:00:00Z", 3);
+        assert!(weekly.iter().all(|(_, note)| note.is_none()), "{weekly:?}");
+        let yearly_in_the_gap = notes("30 2 29 3 *", "2026-01-01T00:00:00Z", 1);
+        assert!(
+            yearly_in_the_gap[0].1.as_deref().unwrap().contains("jump"),
+            "{yearly_in_the_gap:?}"
+        );
+    }
+
     #[test]
     fn the_first_time_after_a_change_says_so_and_utc_never_does() {
         let notes = notes("0 12 * * *", "2026-03-28T00:00:00Z", 3);
         let noted: Vec<bool> = notes.iter().map(|(_, note)| note.is_some()).collect();
         assert_eq!(noted, [false, true, false]);
         assert!(notes[1].1.as_deref().unwrap().contains("went forward by 1h"), "{notes:?}");
+        let every_other_day = self::notes("0 12 */2 * *", "2026-03-26T00:00:00Z", 3);
+        assert!(every_other_day[1].0.starts_with("2026-03-29"), "{every_other_day:?}");
+        assert!(every_other_day[1].1.is_some());
         let utc = Schedule::cron_utc("30 2 * * *").unwrap();
         assert_eq!(TimeView::new(&utc, at("2026-03-29T02:30:00Z")).note, None);
     }

@@ -9,7 +9,7 @@ use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
 use punctual::clock::between;
-use punctual::model::{DeadReason, MessageId, MessageRecord, State as Stored};
+use punctual::model::{DeadReason, MessageId, MessageRecord, MessageState as Stored};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;

@@ -32,7 +32,7 @@ use crate::problem::{Answer, Problem};
 
 /// The most messages of a job that one listener remembers, to know later events about them.
 const MESSAGES_MAX: usize = 1_000;
-/// The most streams of one caller.
+/// The most streams of one owner, whatever they listen with.
 const STREAMS_MAX: usize = 50;
 /// How long a check of a listener counts. The tick of every second is when it is noticed.
 const CHECKED_EVERY: Duration = Duration::from_secs(10);
@@ -137,7 +137,7 @@ struct Listener {
 /// A place among those who listen.
 struct Seat {
     listening: Arc<Mutex<BTreeMap<String, usize>>>,
-    identity: String,
+    owner: String,
     _place: OwnedSemaphorePermit,
 }
 
@@ -147,25 +147,25 @@ impl Seat {
         let later = |why| Problem::new(StatusCode::SERVICE_UNAVAILABLE, why);
         let place = app.node().listeners.clone().try_acquire_owned();
         let place = place.map_err(|_| later("as many listen as may; come again later"))?;
-        let (listening, identity) = (app.node().listening.clone(), caller.identity());
+        let (listening, owner) = (app.node().listening.clone(), caller.counted_as());
         let mut counts = listening.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(identity.clone()).or_default();
+        let count = counts.entry(owner.clone()).or_default();
         if *count >= STREAMS_MAX {
             return Err(later("you listen as often as one may; end another stream first"));
         }
         *count += 1;
         drop(counts);
-        Ok(Self { listening, identity, _place: place })
+        Ok(Self { listening, owner, _place: place })
     }
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut counts = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = counts.get_mut(&self.identity) {
+        if let Some(count) = counts.get_mut(&self.owner) {
             *count -= 1;
             if *count == 0 {
-                counts.remove(&self.identity);
+                counts.remove(&self.owner);
             }
         }
     }
@@ -200,10 +200,7 @@ async fn listen(
     // Listened to before it is asked, so that the end of a process cannot fall between.
     let (events, mut ticks) = (app.punctual.events().listen(), app.node().live.ticks());
     if app.punctual.is_stopping() {
-        return Err(Problem::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the process is stopping; ask another node",
-        ));
+        return Err(Problem::stopping());
     }
     ticks.mark_unchanged();
     let checked = Checked::new(&app);
@@ -252,8 +249,9 @@ impl Listener {
             match event {
                 Ok(event) => {
                     self.is_over = matches!(*event, Event::ProcessStopped { .. });
-                    let json = event.to_json();
+                    let mut json = event.to_json();
                     if self.is_over || self.filter.takes(event.name(), &json) {
+                        self.app.redaction().hide_event(&mut json);
                         return Some((event.name(), json.to_string()));
                     }
                 }

@@ -40,11 +40,14 @@ const PROBLEMS: [(StatusCode, &str); 12] = [
         StatusCode::UNPROCESSABLE_ENTITY,
         "It was understood and cannot be done; `errors` names the fields.",
     ),
-    (StatusCode::TOO_MANY_REQUESTS, "There were too many wrong passwords; wait, then try again."),
+    (
+        StatusCode::TOO_MANY_REQUESTS,
+        "There were too many wrong passwords, or too many logins from this address wait to be checked, or as many requests of the caller are under way as may be; wait, then try again.",
+    ),
     (StatusCode::BAD_GATEWAY, "Whoever people sign in with does not answer, or not as agreed."),
     (
         StatusCode::SERVICE_UNAVAILABLE,
-        "The storage does not answer, or it took too long; wait, then try again.",
+        "The storage does not answer, it took too long, or as many logins, event streams or waiting workers are there as may; wait, then try again.",
     ),
 ];
 
@@ -253,9 +256,9 @@ fn key() -> Parameter {
         .required(Required::False)
         .schema(Some(text.max_length(Some(200))))
         .description(Some(
-            "Makes the change safe to repeat, also after a crash: with the same key the first answer comes \
-             again, and nothing is done twice. Repeat after 409 with Retry-After, after 5xx, and without an \
-             answer. Kept for a day.",
+            "Makes the change safe to repeat: with the same key the first answer comes again. After a crash the \
+             request runs again, and what is stored or was deleted here is not made twice. Repeat after 409 with \
+             Retry-After, after 5xx, and without an answer. Kept for a day.",
         ))
         .build()
 }

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
 use punctual::clock::{add, between};
-use punctual::inspect::{ExecutionFilter, PAGE_LIMIT_MAX, Page, Paged};
+use punctual::inspect::{ExecutionFilter, PAGE_LIMIT_MAX, PageRequest, PageResult};
 use punctual::model::{Ending, Execution, ExecutionId, JobName, MessageId, Topic};
 use serde::{Deserialize, Serialize};
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::messages::{LOOKED_AT_MAX, NEAR, PATIENCE, checked, execution_of, instant, words};
+use super::messages::{LOOKED_AT_MAX, NEAR, TIMEOUT, checked, execution_of, instant, words};
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
@@ -141,7 +141,7 @@ struct ExecutionQuery {
     since: Option<String>,
     /// Only those that ended before this instant.
     until: Option<String>,
-    /// At most so many rows: 1 to 1000, 50 when not given.
+    /// At most so many rows: 1 to 1000, 20 when not given.
     limit: Option<usize>,
     /// The `next` of the page before.
     after: Option<String>,
@@ -176,8 +176,8 @@ async fn list(
     let filter = query.filter()?;
     let since = instant("since", query.since.as_ref())?;
     let until = instant("until", query.until.as_ref())?;
-    let mut page: Page<ExecutionId> =
-        PageQuery { limit: query.limit, after: query.after.clone() }.page()?;
+    let mut page: PageRequest<ExecutionId> =
+        PageQuery::of_executions(query.limit, query.after.clone()).page()?;
     // An id tells when an attempt began, and none ends before that.
     if let Some(until) = until.map(|until| first_id(add(until, NEAR))) {
         page.after = Some(page.after.map_or(until, |after| after.min(until)));
@@ -198,19 +198,21 @@ async fn list(
 pub(crate) async fn look(
     app: &App,
     filter: &ExecutionFilter,
-    page: Page<ExecutionId>,
+    page: PageRequest<ExecutionId>,
     takes: impl Fn(&Execution) -> bool,
-) -> punctual::Result<Paged<Execution, ExecutionId>> {
+) -> punctual::Result<PageResult<Execution, ExecutionId>> {
     let (mut rows, mut next, mut looked_at) = (Vec::new(), page.after, 0);
     let (began, mut pages) = (app.clock.now(), 0);
     let mut size = page.bounded();
     while looked_at < LOOKED_AT_MAX && pages < PAGES_MAX {
         pages += 1;
-        let paged =
-            app.inspect.executions(filter.clone(), Page { after: next, limit: size }).await?;
+        let paged = app
+            .inspect
+            .executions(filter.clone(), PageRequest { after: next, limit: size })
+            .await?;
         for execution in paged.rows {
             if rows.len() == page.limit {
-                return Ok(Paged { rows, next });
+                return Ok(PageResult { rows, next });
             }
             looked_at += 1;
             next = Some(execution.id);
@@ -219,15 +221,15 @@ pub(crate) async fn look(
             }
         }
         match paged.next {
-            None => return Ok(Paged { rows, next: None }),
+            None => return Ok(PageResult { rows, next: None }),
             Some(_) if rows.len() == page.limit => break,
             Some(behind) => (next, size) = (Some(behind), PAGE_LIMIT_MAX),
         }
-        if between(began, app.clock.now()) > PATIENCE {
+        if between(began, app.clock.now()) > TIMEOUT {
             break;
         }
     }
-    Ok(Paged { rows, next })
+    Ok(PageResult { rows, next })
 }
 
 /// The smallest id of an instant.

@@ -19,7 +19,7 @@ use crate::alerts::{AlertView, FailingJob};
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::health::{NodeHealth, components, looked};
-use crate::problem::Answer;
+use crate::problem::{Answer, Problem};
 
 /// How long the storage may take before it is said that it does not answer.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
@@ -47,11 +47,13 @@ pub(crate) struct HealthView {
     failing_jobs: Vec<FailingJob>,
     /// How many jobs fail.
     failing_count: usize,
+    /// Whether more jobs may fail: only the first 200 whose last run did not succeed are looked at.
+    failing_more: bool,
     /// How long a light question to the storage took; null when it was not answered.
     storage_latency_ms: Option<u64>,
     /// How long ago the services last had a turn; null when they never had.
     last_tick_age_ms: Option<u64>,
-    /// Messages whose lease has run out.
+    /// Messages whose lease has run out or whose process is gone.
     stale_count: u64,
     /// Jobs whose next occurrence is overdue.
     late_schedules: u64,
@@ -77,6 +79,7 @@ impl HealthView {
             alerts: node.views.clone(),
             failing_jobs: failing.iter().take(FAILING_MAX).cloned().collect(),
             failing_count: failing.len(),
+            failing_more: node.alerts.more_failing,
             storage_latency_ms: health.storage_latency.map(milliseconds),
             last_tick_age_ms: health.last_tick_age.map(milliseconds),
             stale_count: health.stale,
@@ -90,10 +93,10 @@ impl HealthView {
 }
 
 /// How this node is, as it was found at most a second ago, with everything a person should look at. It is 200
-/// also when the node is unhealthy, and answered within about two seconds also when the storage is not: then it
-/// says `unhealthy` and why.
+/// also when the node is unhealthy, and answered within two seconds also when the storage does not answer: then it
+/// says `unhealthy` and why, or it is 503 when it cannot be found out who asks.
 #[utoipa::path(get, operation_id = "get_health", path = "/health", tag = "figures",
-    responses((status = 200, body = HealthView)))]
+    responses((status = 200, body = HealthView), (status = 503, body = Problem)))]
 async fn one(State(app): State<App>, caller: Caller) -> Answer<Json<HealthView>> {
     caller.must_be(Role::Viewer)?;
     let until = add(app.clock.now(), ANSWERED_WITHIN);

@@ -11,6 +11,7 @@ mod ledger;
 mod looking;
 mod occurrences;
 mod outage;
+mod planned;
 mod policies;
 mod tag;
 mod traces;
@@ -41,4 +42,9 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(occurrences::occurrences))
         .routes(routes!(backfilling::backfill))
         .routes(routes!(outage::preview))
+        .routes(routes!(planned::list))
+        .routes(routes!(planned::pause))
+        .routes(routes!(planned::resume))
+        .routes(routes!(planned::trigger))
+        .routes(routes!(planned::cancel))
 }

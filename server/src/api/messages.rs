@@ -18,7 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 pub(crate) use filter::{MessageQuery, Wanted, checked, instant, words};
-pub(crate) use look::{LOOKED_AT_MAX, NEAR, PATIENCE, look};
+pub(crate) use look::{LOOKED_AT_MAX, NEAR, TIMEOUT, look};
 pub(crate) use looking::{MessageList, listed};
 pub(crate) use related::execution_of;
 pub(crate) use sweep::{Act, Swept, limit as sweep_limit, sweep};
@@ -26,13 +26,13 @@ pub(crate) use sweep::{Act, Swept, limit as sweep_limit, sweep};
 use crate::app::App;
 
 /// The most bytes of a batch.
-pub(crate) const BATCH_LENGTH_MAX: usize = 16 << 20;
+pub(crate) const BATCH_BYTES_MAX: usize = 16 << 20;
 
 /// What this file answers.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     let batch = OpenApiRouter::new()
         .routes(routes!(sending::publish_many))
-        .layer(DefaultBodyLimit::max(BATCH_LENGTH_MAX));
+        .layer(DefaultBodyLimit::max(BATCH_BYTES_MAX));
     OpenApiRouter::new()
         .routes(routes!(looking::list, sending::publish))
         .routes(routes!(looking::count))

@@ -57,7 +57,8 @@ async fn come_back(
     Query(returned): Query<Returned>,
 ) -> Response {
     let mut response = shown(&app, &parts.headers, coming_back(&app, &parts, &returned).await);
-    // An attempt is good for once.
+    // Removes the browser's copy of the attempt, the only one there is. That an attempt succeeds only once is up to
+    // the provider, which accepts each code once.
     if let Ok(provider) = app.auth().provider() {
         let settings = provider.settings();
         let gone = Attempt::no_cookie(&settings.cookie_path(), settings.is_secure());

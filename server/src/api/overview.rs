@@ -8,8 +8,8 @@ use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
 use punctual::clock::{add, between};
-use punctual::inspect::{MessageFilter, Page};
-use punctual::model::{JobPhase, State as Stored};
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::{JobPhase, MessageState as Stored};
 use punctual::status::{JobStatus, Status};
 use punctual::{Error, Result};
 use serde::Serialize;
@@ -28,6 +28,7 @@ use crate::caller::{Caller, Role};
 use crate::live::{self, Rates};
 use crate::problem::Answer;
 use crate::statuses::statuses;
+use crate::targets::TEST_TOPIC;
 use crate::{health, register};
 
 /// How long an answer holds.
@@ -78,6 +79,8 @@ struct OverviewView {
     next: Vec<NextView>,
     /// How many processes there are.
     workers: usize,
+    /// Whether this process handles the topic `punctual-test`, as every server does: its messages always succeed.
+    handles_test: bool,
     /// What somebody did that charts should show, the oldest first.
     marks: Vec<MarkView>,
 }
@@ -144,7 +147,7 @@ async fn looked(app: &App) -> Result<OverviewView> {
     let (queues, groups) = (value(&queues::views(app).await?)?, value(&groups)?);
     let status = statuses(app).await?;
     let filter = MessageFilter { states: vec![Stored::Running], ..MessageFilter::default() };
-    let running = app.inspect.messages(filter, Page::first(ROWS_MAX)).await?.rows;
+    let running = app.inspect.messages(filter, PageRequest::first(ROWS_MAX)).await?.rows;
     let processes = register::all(app).await?;
     let node = health::looked(app).await?;
     let mut marks = pauses(&status, &queues);
@@ -170,6 +173,7 @@ async fn looked(app: &App) -> Result<OverviewView> {
         running: running.iter().map(|record| MessageView::of(app, record, now)).collect(),
         next: next(&status, now),
         workers: processes.len(),
+        handles_test: app.punctual.handled_topics().iter().any(|one| one.as_str() == TEST_TOPIC),
         marks: marks.split_off(surplus),
         counts: live::by_state(&counts),
         counts_estimate: counts.is_estimate,

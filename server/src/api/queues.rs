@@ -11,8 +11,8 @@ use axum::extract::State;
 use jiff::Timestamp;
 use punctual::clock::between;
 use punctual::inspect::{Counts, MessageFilter};
-use punctual::model::{Pause, Queue, State as Stored};
-use punctual::storage::{END_OF_TIME, Line};
+use punctual::model::{MessageState as Stored, Pause, Queue};
+use punctual::storage::{END_OF_TIME, WakeSource};
 use serde::Serialize;
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -50,10 +50,13 @@ pub(crate) struct QueueView {
     name: String,
     /// How many wait, now or later.
     pending: u64,
-    /// How many of them are due.
+    /// How many of them are due. Where `is_exact` is false, the most that can be.
     ready: u64,
-    /// How many of them are not.
+    /// How many of them are not due yet. Where `is_exact` is false, the least that are known of.
     scheduled: u64,
+    /// Whether every waiting message was looked at to tell those that are due from those that are not. It is false
+    /// while more than 5000 wait in all queues: only the newest 5000 are looked at.
+    is_exact: bool,
     /// How many are being handled.
     running: u64,
     /// How many were given up.
@@ -146,8 +149,8 @@ pub(crate) async fn views(app: &App) -> punctual::Result<Vec<QueueView>> {
     names.extend(said.keys().cloned());
     names.extend(here.keys().cloned());
     let names: Vec<Queue> = names.into_iter().collect();
-    let lines: Vec<Line> = names.iter().cloned().map(Line::Queue).collect();
-    let dues = app.storage.look(&lines).await?;
+    let lines: Vec<WakeSource> = names.iter().cloned().map(WakeSource::Queue).collect();
+    let dues = app.storage.next_due_all(&lines).await?;
     let measured =
         app.node().queues_measured.get(&*app.clock, Duration::ZERO, Measured::of(app)).await?;
     let none = Said::default();
@@ -191,6 +194,7 @@ fn view(
         pending,
         ready: pending - scheduled,
         scheduled,
+        is_exact: measured.is_whole(),
         running: of(Stored::Running),
         dead: of(Stored::Dead),
         oldest_due_at: known.oldest,

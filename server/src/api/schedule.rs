@@ -15,6 +15,7 @@ use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::Body;
 use crate::problem::{Answer, Problem};
+use crate::schedule_warnings::cron_warnings;
 use crate::walk::walk;
 
 /// How many times are listed when nobody says.
@@ -136,15 +137,8 @@ fn wrong(field: &str, problem: &dyn std::fmt::Display) -> Problem {
 fn warnings(schedule: &Schedule, occurrences: &[TimeView], from: Timestamp) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(cron) = schedule.as_cron() {
-        if both_days(cron.resolved()) {
-            warnings.push(
-                "both the day of the month and the day of the week are given, and both must match; crontab takes either"
-                    .to_owned(),
-            );
-        }
-        if !cron.happens() {
-            warnings.push("no calendar has such a day, so it never runs".to_owned());
-        } else if schedule.zone().changes_clocks() {
+        warnings.extend(cron_warnings(cron));
+        if cron.happens() && schedule.zone().changes_clocks() {
             warnings.push(format!(
                 "the clocks of {} change; it runs {}",
                 schedule.zone(),
@@ -156,14 +150,4 @@ fn warnings(schedule: &Schedule, occurrences: &[TimeView], from: Timestamp) -> V
         warnings.push(format!("there is no occurrence from {from} on"));
     }
     warnings
-}
-
-/// Whether both day fields of a cron text say something.
-fn both_days(text: &str) -> bool {
-    let fields: Vec<&str> = text.split_whitespace().collect();
-    let says = |field: &str| !field.starts_with(['*', '?']);
-    match fields.as_slice() {
-        [.., day, _, weekday] if fields.len() >= 5 => says(day) && says(weekday),
-        _ => false,
-    }
 }

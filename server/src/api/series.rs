@@ -41,7 +41,8 @@ enum Name {
     Run,
     /// How long the oldest due message has waited, in milliseconds.
     QueueAge,
-    /// How late attempts began, in milliseconds.
+    /// The lines of `wait` without its heat map: for 50, 95 and 99 % of the attempts, of jobs and of other
+    /// messages, the upper bound in milliseconds of the row it falls into.
     Lateness,
     /// How many messages are handled, and how many may be at once.
     Concurrency,

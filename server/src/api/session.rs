@@ -168,11 +168,12 @@ async fn password(
     let change = |user: &mut crate::auth::User| {
         user.hash.clone_from(&hash);
         user.generation += 1;
+        user.tokens_generation += u64::from(request.revoke_tokens);
     };
     let (_, user) = auth.users.change(&user.name, change).await?;
     app.audit().note(&caller, Change::new("user.password", &user.name)).await?;
     if request.revoke_tokens {
-        auth.tokens.revoke_all(&user).await?;
+        auth.tokens.revoke_ended(&user).await?;
     }
     if let Some(old) = cookie(&headers) {
         auth.sessions.end(&old).await?;
@@ -184,7 +185,7 @@ async fn password(
 
 /// The cookie of a session.
 pub(super) fn session_cookie(app: &App, headers: &HeaderMap, secret: &str) -> Answer<HeaderValue> {
-    set_cookie(app, headers, COOKIE_NAME, secret, app.auth().settings.session_length)
+    set_cookie(app, headers, COOKIE_NAME, secret, app.auth().settings.session_ttl)
 }
 
 fn set_cookie(

@@ -7,7 +7,7 @@ use axum::Json;
 use axum::extract::State;
 use punctual::Clock;
 use punctual::clock::{add, between, within};
-use punctual::model::State as Stored;
+use punctual::model::MessageState as Stored;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
@@ -21,7 +21,7 @@ use crate::live::counts_now;
 use crate::problem::Answer;
 
 /// How long a look at the storage as a whole may take.
-const PATIENCE: Duration = Duration::from_secs(25);
+const TIMEOUT: Duration = Duration::from_secs(25);
 
 /// What this file answers.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -75,20 +75,22 @@ async fn one(
         named.clone_into(&mut kind);
         let looked =
             async { if query.whole { opened.check().await } else { opened.glance().await } };
-        match within(clock, add(clock.now(), PATIENCE), looked).await {
+        match within(clock, add(clock.now(), TIMEOUT), looked).await {
             Some(Ok(check)) => {
                 facts.extend(check.facts.into_iter().map(|(name, value)| (name.to_owned(), value)));
                 findings.extend(check.findings);
             }
             Some(Err(error)) => findings.push(format!("it could not be looked at: {error}")),
-            None => findings.push(format!("looking at it took more than {} s", PATIENCE.as_secs())),
+            None => findings.push(format!("looking at it took more than {} s", TIMEOUT.as_secs())),
         }
     }
     let counted = counts_now(&app).await?;
     let counts =
         Stored::ALL.map(|state| (state.as_str(), counted.total(state))).into_iter().collect();
     if counted.stale > 0 {
-        findings.push(format!("{} messages have a lease that ran out", counted.stale));
+        let stale = counted.stale;
+        let messages = if stale == 1 { "message has" } else { "messages have" };
+        findings.push(format!("{stale} {messages} a lease that ran out or a process that is gone"));
     }
     Ok(Json(StorageView { kind, facts, findings, counts }))
 }

@@ -136,6 +136,12 @@ async fn create(
             Some(add(app.clock.now(), length))
         }
     };
+    // Asked after the generation: who is disabled meanwhile gets no token, or one that ended with it.
+    let generation = app.auth().tokens_generation(&caller).await?;
+    if !app.auth().still_lets_in(&caller).await? {
+        let sentence = "what this request showed has ended; log in again";
+        return Err(Problem::new(StatusCode::UNAUTHORIZED, sentence));
+    }
     let draft = TokenDraft {
         id: keyed.id(0).map(MessageId::as_uuid),
         queues: queues(&request)?,
@@ -143,6 +149,7 @@ async fn create(
         scopes: request.scopes,
         user: caller.person().to_owned(),
         owner: caller.owning(),
+        generation,
         expires_at,
     };
     let made = app.auth().tokens.create(draft).await?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use punctual::inspect::{ExecutionFilter, MessageFilter, PAGE_LIMIT_MAX, Page};
+use punctual::inspect::{ExecutionFilter, MessageFilter, PAGE_LIMIT_MAX, PageRequest};
 use punctual::model::Topic;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -89,7 +89,7 @@ impl Topics {
 
     /// What was sent lately.
     async fn sent(&mut self, app: &App) -> punctual::Result<()> {
-        let mut page = Page::first(PAGE_LIMIT_MAX);
+        let mut page = PageRequest::first(PAGE_LIMIT_MAX);
         for _ in 0..PAGES_MAX {
             let paged = app.inspect.messages(MessageFilter::default(), page).await?;
             for record in &paged.rows {
@@ -98,7 +98,7 @@ impl Topics {
                 view.last_at = view.last_at.max(Some(record.message.created_at));
             }
             let Some(next) = paged.next else { return Ok(()) };
-            page = Page::after(next, PAGE_LIMIT_MAX);
+            page = PageRequest::after(next, PAGE_LIMIT_MAX);
         }
         self.more = true;
         Ok(())
@@ -106,7 +106,7 @@ impl Topics {
 
     /// What was handled lately.
     async fn handled(&mut self, app: &App) -> punctual::Result<()> {
-        let mut page = Page::first(PAGE_LIMIT_MAX);
+        let mut page = PageRequest::first(PAGE_LIMIT_MAX);
         for _ in 0..PAGES_MAX {
             let paged = app.inspect.executions(ExecutionFilter::default(), page).await?;
             for execution in &paged.rows {
@@ -116,7 +116,7 @@ impl Topics {
                 view.last_at = view.last_at.max(Some(execution.ended_at));
             }
             let Some(next) = paged.next else { return Ok(()) };
-            page = Page::after(next, PAGE_LIMIT_MAX);
+            page = PageRequest::after(next, PAGE_LIMIT_MAX);
         }
         self.more = true;
         Ok(())

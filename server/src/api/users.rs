@@ -14,12 +14,9 @@ use crate::audit::Change;
 use crate::auth::User;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path, Query};
+use crate::idempotency::Keyed;
 use crate::page::{Listing, PageQuery};
 use crate::problem::{Answer, Problem};
-
-/// How many users are read at once, and how often, to find another admin.
-const PAGE: usize = 200;
-const PAGES_MAX: usize = 100;
 
 /// What this file answers.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -63,8 +60,10 @@ pub(crate) struct NewUser {
 pub(crate) struct UserChange {
     role: Option<Role>,
     password: Option<String>,
+    /// Whether the user may not log in. `true` ends their sessions, event streams and tokens for good: `false` lets
+    /// them log in again and brings none of these back.
     disabled: Option<bool>,
-    /// Whether the tokens of the user end as well; they go on when it is not given.
+    /// Whether the tokens of the user end as well; they go on when it is not given and the user is not disabled.
     #[serde(default)]
     revoke_tokens: bool,
 }
@@ -113,37 +112,39 @@ async fn one(
     Ok(Json(app.auth().users.get(&name).await?.into()))
 }
 
-/// Changes a user. A new role or password, or being disabled, ends their sessions.
+/// Changes a user. Every change ends their sessions. Being disabled ends their tokens as well, for good.
 #[utoipa::path(patch, path = "/users/{name}", tag = "users", params(("name" = String, Path)), request_body = UserChange,
     responses((status = 200, body = UserView), (status = 404, body = Problem), (status = 422, body = Problem)))]
 async fn change(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<UserChange>,
 ) -> Answer<Json<UserView>> {
     caller.must_be(Role::Admin)?;
     let role = request.role.map(given).transpose()?;
-    app.auth().users.get(&name).await?;
+    keyed.refuse_if_overtaken(&app, &caller, &Change::new("user.change", &name)).await?;
+    let users = &app.auth().users;
+    users.get(&name).await?;
     let hash = match &request.password {
         Some(password) => Some(app.auth().hash(password, caller.from).await?),
         None => None,
     };
     let alter = |user: &mut User| {
+        let disabled = request.disabled.unwrap_or(user.disabled);
+        // Also on the way back, for users who were disabled before tokens had generations.
+        let ends_tokens = request.revoke_tokens || disabled != user.disabled;
         user.role = role.unwrap_or(user.role);
-        user.disabled = request.disabled.unwrap_or(user.disabled);
+        user.disabled = disabled;
         user.hash = hash.clone().unwrap_or_else(|| user.hash.clone());
         user.generation += 1;
+        user.tokens_generation += u64::from(ends_tokens);
     };
-    let loses_admin =
-        role.is_some_and(|role| role != Role::Admin) || request.disabled == Some(true);
-    let _turn = app.auth().users.turn().await;
-    if loses_admin {
-        not_the_last(&app, &name).await?;
-    }
-    let (before, after) = app.auth().users.change(&name, alter).await?;
-    if request.revoke_tokens {
-        app.auth().tokens.revoke_all(&after).await?;
+    let (before, after) = users.change_unless_last_admin(&name, alter).await?;
+    if before.tokens_generation != after.tokens_generation {
+        // They have ended with the change; this tidies up.
+        app.auth().tokens.revoke_ended(&after).await?;
     }
     let (before, after) = (UserView::from(before), UserView::from(after));
     app.audit().note(&caller, Change::new("user.change", &name).from(&before).to(&after)).await?;
@@ -159,34 +160,12 @@ async fn delete(
     Path(name): Path<String>,
 ) -> Answer<StatusCode> {
     caller.must_be(Role::Admin)?;
-    let user = app.auth().users.get(&name).await?;
-    let _turn = app.auth().users.turn().await;
-    not_the_last(&app, &name).await?;
-    app.auth().users.remove(&name).await?;
+    let user = app.auth().users.remove_unless_last_admin(&name).await?;
     // Without their user they let nobody in; this tidies up.
     app.auth().tokens.revoke_all(&user).await?;
     let before = UserView::from(user);
     app.audit().note(&caller, Change::new("user.delete", &name).from(&before)).await?;
     Ok(StatusCode::NO_CONTENT)
-}
-
-/// Refuses when nobody else could manage users afterwards.
-async fn not_the_last(app: &App, name: &str) -> Answer<()> {
-    let users = &app.auth().users;
-    let is_admin = |user: &User| user.role == Role::Admin && !user.disabled;
-    let Some(user) = users.find(name).await?.filter(is_admin) else { return Ok(()) };
-    let mut after = None;
-    for _ in 0..PAGES_MAX {
-        let page = users.list(after, PAGE).await?;
-        if page.iter().any(|other| is_admin(other) && other.name != user.name) {
-            return Ok(());
-        }
-        match page.last() {
-            Some(last) if page.len() == PAGE => after = Some(last.name.clone()),
-            _ => break,
-        }
-    }
-    Err(Problem::conflict(format!("{name:?} is the only admin; make somebody else an admin first")))
 }
 
 /// A role that a person may have.

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use punctual::documents::{Draft, KeyRange, Removed, Seen};
+use punctual::documents::{ExpectedVersion, KeyRange, NewDocument, RemoveResult};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;
@@ -14,17 +14,18 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
+use crate::idempotency::Keyed;
 use crate::page::Listing;
 use crate::problem::{Answer, Problem};
 
 /// The kind of the documents.
-const KIND: &str = "view";
+pub(crate) const KIND: &str = "view";
 /// The most views of one person.
 const VIEWS_MAX: usize = 200;
 /// The most characters of each text.
-const TEXT_LENGTH_MAX: usize = 2_000;
+const TEXT_LEN_MAX: usize = 2_000;
 /// The most characters of a name, so that it fits into a key.
-const NAME_LENGTH_MAX: usize = 100;
+const NAME_LEN_MAX: usize = 100;
 
 /// What this file answers.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -81,6 +82,7 @@ async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<Listing<Vie
 async fn put(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<ViewRequest>,
 ) -> Answer<Json<View>> {
@@ -91,13 +93,13 @@ async fn put(
         );
     }
     let fits = |text: &str, most| !text.trim().is_empty() && text.chars().count() <= most;
-    if !fits(&name, NAME_LENGTH_MAX) || name.contains(char::is_control) {
-        let problem = format!("must have 1 to {NAME_LENGTH_MAX} printable characters");
+    if !fits(&name, NAME_LEN_MAX) || name.contains(char::is_control) {
+        let problem = format!("must have 1 to {NAME_LEN_MAX} printable characters");
         return Err(Problem::refused(format!("the name {problem}")).field("name", problem));
     }
-    if !fits(&request.page, TEXT_LENGTH_MAX) || request.query.chars().count() > TEXT_LENGTH_MAX {
+    if !fits(&request.page, TEXT_LEN_MAX) || request.query.chars().count() > TEXT_LEN_MAX {
         let problem =
-            format!("must have at most {TEXT_LENGTH_MAX} characters, and `page` at least one");
+            format!("must have at most {TEXT_LEN_MAX} characters, and `page` at least one");
         return Err(
             Problem::refused(format!("`page` and `query` {problem}")).field("page", problem)
         );
@@ -111,7 +113,10 @@ async fn put(
     let view = View { name, page: request.page, query: request.query };
     let body = serde_json::to_value(&view)
         .map_err(|error| punctual::Error::internal("a view cannot be written").caused_by(error))?;
-    app.documents.put_all(vec![Draft::new(KIND, key, body)], now).await?;
+    if let Some(known) = there.iter().find(|one| one.key == key && one.body != body) {
+        keyed.refuse_if_changed("the view", known.updated_at)?;
+    }
+    app.documents.put_all(vec![NewDocument::new(KIND, key, body)], now).await?;
     Ok(Json(view))
 }
 
@@ -125,8 +130,8 @@ async fn delete(
 ) -> Answer<StatusCode> {
     caller.must_be(Role::Viewer)?;
     let key = format!("{}{name}", shelf(&caller));
-    match app.documents.remove(KIND, &key, Seen::Any).await? {
-        Removed::Removed => Ok(StatusCode::NO_CONTENT),
+    match app.documents.remove(KIND, &key, ExpectedVersion::Any).await? {
+        RemoveResult::Removed => Ok(StatusCode::NO_CONTENT),
         _ => Err(Problem::not_found(format!("you have no saved view {name:?}"))),
     }
 }

@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use punctual::clock::add;
-use punctual::inspect::{ExecutionFilter, Page};
+use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::model::{Execution, MessageId, Topic};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -104,11 +104,13 @@ async fn one(
 async fn edit(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(id): Path<String>,
     Body(request): Body<WebhookEdit>,
 ) -> Answer<Json<WebhookView>> {
     caller.must_be(Role::Admin)?;
     request.check(&app).await?;
+    keyed.refuse_if_overtaken(&app, &caller, &Change::new("webhook.edit", &id)).await?;
     let now = app.clock.now();
     let changed =
         webhooks::change(&*app.documents, &id, now, |webhook| request.apply(webhook)).await?;
@@ -166,7 +168,7 @@ async fn ended(app: &App, message: MessageId) -> Answer<Option<Execution>> {
     let until = add(app.clock.now(), TESTED_WITHIN);
     let filter = ExecutionFilter { message: Some(message), ..ExecutionFilter::default() };
     loop {
-        let found = app.inspect.executions(filter.clone(), Page::first(1)).await?;
+        let found = app.inspect.executions(filter.clone(), PageRequest::first(1)).await?;
         if let Some(execution) = found.rows.into_iter().next() {
             return Ok(Some(execution));
         }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::StatusCode;
 use futures_util::stream::{self, StreamExt as _};
-use punctual::client::Ticket;
+use punctual::client::AttemptTicket;
 use punctual::model::{MessageId, ProcessId};
 use punctual::schedule::parse_duration;
 use punctual::uuid::{Builder, Uuid};
@@ -22,13 +22,14 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::problem::{Answer, Problem};
+use crate::register;
 
 /// How long a worker has without extending when it does not say.
 const LEASE_DEFAULT: Duration = Duration::from_secs(60);
 /// How many messages are read at once to find out their queues.
 const READS_AT_ONCE: usize = 8;
 /// The most characters of a worker's name.
-const NAME_LENGTH_MAX: usize = 200;
+const NAME_LEN_MAX: usize = 200;
 
 /// What this file answers.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -59,8 +60,7 @@ async fn may_hold(app: &App, caller: &Caller, messages: &[MessageId]) -> Answer<
 /// The identity of a worker: its own UUID, or one that always follows from its name.
 fn identity(worker: &str) -> Answer<ProcessId> {
     let name = worker.trim();
-    if name.is_empty() || name.chars().count() > NAME_LENGTH_MAX || name.contains(char::is_control)
-    {
+    if name.is_empty() || name.chars().count() > NAME_LEN_MAX || name.contains(char::is_control) {
         let problem =
             "give a UUID chosen at the start of the worker, or a name of 1 to 200 characters";
         return Err(Problem::refused(format!("`worker`: {problem}")).field("worker", problem));
@@ -74,6 +74,13 @@ fn identity(worker: &str) -> Answer<ProcessId> {
     Ok(ProcessId::from_uuid(uuid))
 }
 
+/// The identity of a worker that says something of its leases. Under the one of a server it would look alive.
+async fn worker(app: &App, text: &str) -> Answer<ProcessId> {
+    let worker = identity(text)?;
+    register::no_server(app, worker).await?;
+    Ok(worker)
+}
+
 /// A length such as `30s`; also `0s`, where nothing is a length.
 fn length(field: &str, text: &str) -> Answer<Duration> {
     if text.trim().trim_end_matches(char::is_alphabetic).parse::<f64>() == Ok(0.0) {
@@ -85,8 +92,8 @@ fn length(field: &str, text: &str) -> Answer<Duration> {
 }
 
 /// The ticket of a token, which must be for the message that is named.
-fn ticket(field: &str, message: &str, token: &str) -> Answer<Ticket> {
-    let ticket: Ticket = token.parse().map_err(|_| {
+fn ticket(field: &str, message: &str, token: &str) -> Answer<AttemptTicket> {
+    let ticket: AttemptTicket = token.parse().map_err(|_| {
         let problem = "give back the `lease.token` that came with the message";
         Problem::refused(format!("`{field}`: {token:?} is no token; {problem}"))
             .field(field, problem)

@@ -6,8 +6,8 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
-use punctual::inspect::{MessageFilter, PAGE_LIMIT_MAX, Page};
-use punctual::model::State as Stored;
+use punctual::inspect::{MessageFilter, PAGE_LIMIT_MAX, PageRequest};
+use punctual::model::MessageState as Stored;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
@@ -17,6 +17,7 @@ use crate::app::App;
 use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
+use crate::idempotency::Keyed;
 use crate::page::Listing;
 use crate::problem::{Answer, Problem};
 use crate::register::{self, Registered};
@@ -87,7 +88,7 @@ async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<Listing<Wor
 /// How many messages of each queue each process holds, as far as one page shows it.
 async fn held(app: &App) -> punctual::Result<BTreeMap<(String, String), u64>> {
     let filter = MessageFilter { states: vec![Stored::Running], ..MessageFilter::default() };
-    let running = app.inspect.messages(filter, Page::first(PAGE_LIMIT_MAX)).await?;
+    let running = app.inspect.messages(filter, PageRequest::first(PAGE_LIMIT_MAX)).await?;
     let mut held = BTreeMap::new();
     for record in running.rows {
         if let Some(lease) = record.lease {
@@ -140,10 +141,11 @@ struct QuietRequest {
 async fn quiet(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(process): Path<String>,
     Body(request): Body<QuietRequest>,
 ) -> Answer<StatusCode> {
-    tell(&app, &caller, &process, (true, request)).await
+    tell(&app, (&caller, &keyed), &process, (true, request)).await
 }
 
 /// Lets a quiet process claim again.
@@ -152,15 +154,16 @@ async fn quiet(
 async fn wake(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(process): Path<String>,
     Body(request): Body<QuietRequest>,
 ) -> Answer<StatusCode> {
-    tell(&app, &caller, &process, (false, request)).await
+    tell(&app, (&caller, &keyed), &process, (false, request)).await
 }
 
 async fn tell(
     app: &App,
-    caller: &Caller,
+    (caller, keyed): (&Caller, &Keyed),
     process: &str,
     (quiet, request): (bool, QuietRequest),
 ) -> Answer<StatusCode> {
@@ -170,9 +173,10 @@ async fn tell(
             "no process {process:?} was heard of lately; see /api/v1/workers"
         )));
     }
-    register::set_quiet(app, process, quiet).await?;
     let what = if quiet { "worker.quiet" } else { "worker.wake" };
     let change = Change { reason: request.reason, ..Change::new(what, process) };
+    keyed.refuse_if_overtaken(app, caller, &change).await?;
+    register::set_quiet(app, process, quiet).await?;
     app.audit().note(caller, change).await?;
     Ok(StatusCode::NO_CONTENT)
 }

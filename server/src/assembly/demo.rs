@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::clock::{Clock, add};
-use punctual::model::Terms;
+use punctual::model::HandlerOptions;
 use punctual::{
     Builder, Context, HandlerError, HandlerResult, Job, Misfire, Occurrence, Outcome, Overlap,
     Publisher, Punctual, Result, Retry,
@@ -21,7 +21,7 @@ const NARROW: &str = "demo-narrow";
 pub(super) fn furnish(builder: Builder) -> Builder {
     let soon = |waits: &[u64]| Retry::intervals(waits.iter().map(|s| Duration::from_secs(*s)));
     let every = |name: &str, seconds| Job::every(name, Duration::from_secs(seconds)).tag("demo");
-    let terms = Terms::new().retry(soon(&[3, 6, 12]));
+    let handler_options = HandlerOptions::new().retry(soon(&[3, 6, 12]));
     builder
         .queue(NARROW, 1)
         .queue("demo", 20)
@@ -67,8 +67,8 @@ pub(super) fn furnish(builder: Builder) -> Builder {
                 .description("A report every night"),
             |context: Context| async move { context.report_success("812 lines") },
         )
-        .handler_with("demo.order", terms.clone(), order)
-        .handler_with("demo.mail", terms, mail)
+        .handler_with("demo.order", handler_options.clone(), order)
+        .handler_with("demo.mail", handler_options, mail)
 }
 
 /// Waits by the clock that the engine itself waits by, or until the attempt is asked to stop.

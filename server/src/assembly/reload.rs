@@ -1,6 +1,8 @@
 //! Reads job definitions again when the file changes, and on a hang-up signal. A file that is wrong is
-//! reported, and the definitions stay as they were.
+//! reported, and the definitions stay as they were. A process without the role `scheduler` declares its jobs as well; what is
+//! missing in its file is retired by those that have the role.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -10,15 +12,18 @@ use punctual::{JobBuilder, Punctual, Result};
 
 use crate::alerts::{Refused, configuration_refused};
 use crate::app::App;
-use crate::config::{Config, Loaded, Sources};
+use crate::config::{Config, ConfigProblem, Loaded, ServerRole, Sources};
 use crate::targets::Tools;
+use crate::wording::for_operators;
+
+use super::CONCURRENCY_DEFAULT;
 
 /// Whose jobs those of a configuration are.
 pub const SOURCE: &str = "punctual.toml";
 /// How often the file is looked at.
 pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(2);
 /// The most characters of what is wrong with a configuration, in health and events.
-const PROBLEM_LENGTH_MAX: usize = 1_000;
+const PROBLEM_LEN_MAX: usize = 1_000;
 
 /// Declares what the configuration says, now and whenever it changes.
 pub(super) struct Reloader {
@@ -27,6 +32,8 @@ pub(super) struct Reloader {
     seen: Option<SystemTime>,
     /// Without jobs: what a change of needs a new start.
     base: Config,
+    /// The warnings that were logged, by key.
+    warned: BTreeSet<(String, String)>,
     /// Whether the last attempt to declare came to nothing because the storage was away.
     owes: bool,
     punctual: Arc<Punctual>,
@@ -43,6 +50,7 @@ impl Reloader {
             file,
             seen: None,
             base: without_jobs(&loaded.config),
+            warned: keyed(loaded.warnings(app.clock.now())).into_keys().collect(),
             owes: false,
             punctual,
             tools,
@@ -83,8 +91,8 @@ impl Reloader {
     }
 
     async fn reload(&mut self) {
-        let config = match self.sources.load() {
-            Ok(loaded) => loaded.config,
+        let loaded = match self.sources.load() {
+            Ok(loaded) => loaded,
             Err(problems) => {
                 for problem in &problems.0 {
                     tracing::error!(%problem, "the configuration is wrong; the old jobs stay");
@@ -93,14 +101,19 @@ impl Reloader {
                 return self.refused(&all.join("; "));
             }
         };
+        self.warn(&loaded);
+        let config = loaded.config;
         if without_jobs(&config) != self.base {
             tracing::warn!("only jobs are taken over while it runs; start anew for the rest");
         }
         self.tools.vault().learn(&config);
-        let declared = self.declare(&config).await;
+        let declared = self.declare(&config).await.map_err(for_operators);
         self.owes = matches!(&declared, Err(error) if error.is_temporary());
         match declared {
-            Ok(()) => configuration_refused(&self.app, None),
+            Ok(()) => {
+                self.serve_queues(&config);
+                configuration_refused(&self.app, None);
+            }
             Err(error) => {
                 tracing::error!(%error, "the jobs of the configuration were not declared; the old ones stay");
                 // What is temporary is tried again by itself.
@@ -111,11 +124,48 @@ impl Reloader {
         }
     }
 
+    /// Works on the queues of new jobs, as the start does where the file names no queues; where it names some,
+    /// others wait for a new start. What [`Config::warnings`] tells is not told twice.
+    fn serve_queues(&self, config: &Config) {
+        if !self.base.server.roles.contains(&ServerRole::Worker) {
+            return;
+        }
+        let queues = self.punctual.queues();
+        let served: BTreeSet<String> = queues
+            .list()
+            .into_iter()
+            .filter(|status| status.concurrency > 0)
+            .map(|status| status.queue.to_string())
+            .collect();
+        for (job, spec) in config.jobs.iter().filter(|(_, spec)| spec.enabled) {
+            let Some(queue) = spec.queue.as_deref().filter(|queue| !served.contains(*queue)) else {
+                continue;
+            };
+            if self.base.queues.is_empty() {
+                if let Err(error) = queues.serve(queue, CONCURRENCY_DEFAULT).map_err(for_operators)
+                {
+                    tracing::warn!(%error, %job, %queue, "this server cannot work on the queue of the job");
+                }
+            } else if spec.topic.is_none() && config.queues.contains_key(queue) {
+                tracing::warn!(%job, %queue, "this server works on the queue of the job only after a new start");
+            }
+        }
+    }
+
+    /// Logs the warnings that were not logged before.
+    fn warn(&mut self, loaded: &Loaded) {
+        let warnings = keyed(loaded.warnings(self.app.clock.now()));
+        for (_, warning) in warnings.iter().filter(|(key, _)| !self.warned.contains(*key)) {
+            tracing::warn!("{warning}");
+        }
+        self.warned = warnings.into_keys().collect();
+    }
+
     /// Lets health, the dashboard and webhooks know that the configuration was refused.
     fn refused(&self, problem: &str) {
         let file = self.file.as_ref().map(|file| file.display().to_string());
         let source = file.unwrap_or_else(|| SOURCE.to_owned());
-        let problem = problem.chars().take(PROBLEM_LENGTH_MAX).collect();
+        let problem = problem.chars().take(PROBLEM_LEN_MAX).collect();
         let refused = Refused { at: self.app.clock.now(), source, problem };
         configuration_refused(&self.app, Some(refused));
     }
@@ -127,7 +177,12 @@ impl Reloader {
             .filter(|(_, spec)| spec.enabled)
             .map(|(name, spec)| spec.builder(name))
             .collect();
-        let came = self.punctual.admin().reconcile(SOURCE, jobs?).await?;
+        let (jobs, admin) = (jobs?, self.punctual.admin());
+        let came = if self.base.server.roles.contains(&ServerRole::Scheduler) {
+            admin.reconcile(SOURCE, jobs).await?
+        } else {
+            admin.declare_all(SOURCE, jobs).await?
+        };
         tracing::info!(
             created = came.created.len(),
             changed = came.changed.len(),
@@ -143,8 +198,13 @@ impl Reloader {
     }
 }
 
+/// Warnings without their lines, which change with every edit of the file.
+fn keyed(warnings: Vec<ConfigProblem>) -> BTreeMap<(String, String), ConfigProblem> {
+    warnings.into_iter().map(|one| ((one.key.clone(), one.problem.clone()), one)).collect()
+}
+
 fn without_jobs(config: &Config) -> Config {
-    Config { jobs: std::collections::BTreeMap::new(), ..config.clone() }
+    Config { jobs: BTreeMap::new(), ..config.clone() }
 }
 
 /// Signals to read the configuration again, where the system knows them.

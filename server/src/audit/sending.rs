@@ -20,10 +20,13 @@ const SPAN: Duration = Duration::from_secs(10);
 /// The most who are remembered; of others every message is an entry.
 const SENDERS_MAX: usize = 1_000;
 
+/// Who sends: the name and the identity of the caller, and the address.
+type SenderKey = (String, String, Option<IpAddr>);
+
 /// What was sent and is not in the trail yet.
 #[derive(Default)]
 pub(super) struct Sending {
-    senders: Mutex<BTreeMap<(String, Option<IpAddr>), Sender>>,
+    senders: Mutex<BTreeMap<SenderKey, Sender>>,
 }
 
 struct Sender {
@@ -36,7 +39,7 @@ impl Sending {
     /// Counts a message; whether it is counted, and is no entry of its own.
     fn count(&self, caller: &Caller, now: Timestamp) -> bool {
         let mut senders = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
-        let key = (caller.name.clone(), caller.from);
+        let key = (caller.name.clone(), caller.identity(), caller.from);
         if let Some(sender) = senders.get_mut(&key) {
             sender.count += 1;
             return true;

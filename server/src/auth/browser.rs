@@ -6,13 +6,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual::clock::{add, between};
-use punctual::documents::{Documents, Seen};
+use punctual::documents::{DocumentStore, ExpectedVersion};
 use punctual::{Clock, Result};
 use serde::{Deserialize, Serialize};
 
 use super::User;
 use crate::secret::{hashed, random};
 use crate::shelf::Shelf;
+
+/// The kind of the documents.
+pub(crate) const KIND: &str = "browser";
 
 /// The name of the cookie.
 pub(crate) const BROWSER_COOKIE: &str = "punctual_browser";
@@ -36,8 +39,8 @@ pub(crate) struct Browsers {
 }
 
 impl Browsers {
-    pub(super) fn new(documents: &Arc<dyn Documents>, clock: &Arc<dyn Clock>) -> Self {
-        let shelf = Shelf::new("browser", documents.clone(), clock.clone());
+    pub(super) fn new(documents: &Arc<dyn DocumentStore>, clock: &Arc<dyn Clock>) -> Self {
+        let shelf = Shelf::new(KIND, documents.clone(), clock.clone());
         Self { shelf, clock: clock.clone() }
     }
 
@@ -57,7 +60,7 @@ impl Browsers {
         }
         let (new, expires_at) = (random(), add(now, BROWSER_KNOWN_FOR));
         let browser = Browser { user_id: user.id.clone(), expires_at };
-        self.shelf.put(&hashed(&new), &browser, Seen::New, Some(expires_at)).await?;
+        self.shelf.put(&hashed(&new), &browser, ExpectedVersion::New, Some(expires_at)).await?;
         if let Some(old) = secret.filter(|old| old.len() == LENGTH) {
             self.shelf.remove(&hashed(old)).await?;
         }

@@ -8,7 +8,7 @@ use axum::extract::{ConnectInfo, FromRequestParts};
 use axum::http::header::{HOST, ORIGIN};
 use axum::http::request::Parts;
 use axum::http::uri::Authority;
-use axum::http::{Method, StatusCode};
+use axum::http::{Extensions, Method, StatusCode};
 use subtle::ConstantTimeEq;
 
 use crate::caller::Caller;
@@ -25,13 +25,13 @@ impl<S: Sync> FromRequestParts<S> for CallAddress {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
-        Ok(parts.extensions.get::<Self>().copied().unwrap_or(Self(peer(parts))))
+        Ok(parts.extensions.get::<Self>().copied().unwrap_or(Self(peer(&parts.extensions))))
     }
 }
 
 /// Returns the address at the other end of the connection; none in process.
-pub(super) fn peer(parts: &Parts) -> Option<IpAddr> {
-    parts.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip().to_canonical())
+pub(super) fn peer(extensions: &Extensions) -> Option<IpAddr> {
+    extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip().to_canonical())
 }
 
 /// Refuses changes that another site makes a browser send. Programs send neither header.

@@ -14,7 +14,7 @@ use crate::problem::{Answer, Problem};
 /// The fewest characters a password may have.
 pub(crate) const LENGTH_MIN: usize = 10;
 /// The most bytes that are hashed.
-const LENGTH_MAX: usize = 1_024;
+const LEN_MAX: usize = 1_024;
 
 /// Hashes and verifies.
 #[derive(Clone, Default)]
@@ -29,8 +29,8 @@ pub(super) fn judge(password: &str) -> Answer<()> {
         let sentence = format!("the password is too short; it needs {LENGTH_MIN} characters");
         return Err(Problem::refused(sentence).field("password", "too short"));
     }
-    if password.len() > LENGTH_MAX {
-        let sentence = format!("the password is too long; it may have {LENGTH_MAX} bytes");
+    if password.len() > LEN_MAX {
+        let sentence = format!("the password is too long; it may have {LEN_MAX} bytes");
         return Err(Problem::refused(sentence).field("password", "too long"));
     }
     Ok(())
@@ -53,7 +53,7 @@ impl Passwords {
         stored: Option<String>,
         password: String,
     ) -> Result<bool> {
-        if password.len() > LENGTH_MAX {
+        if password.len() > LEN_MAX {
             return Ok(false);
         }
         let nobody = self.nobody.clone();
@@ -126,6 +126,6 @@ mod tests {
     fn short_and_endless_passwords_are_refused() {
         assert!(judge("ninechars").is_err());
         assert!(judge("ten chars!").is_ok());
-        assert!(judge(&"x".repeat(LENGTH_MAX + 1)).is_err());
+        assert!(judge(&"x".repeat(LEN_MAX + 1)).is_err());
     }
 }

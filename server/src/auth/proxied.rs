@@ -7,13 +7,16 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual::clock::{add, between};
-use punctual::documents::{Documents, Seen};
+use punctual::documents::{DocumentStore, ExpectedVersion};
 use punctual::{Clock, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::caller::Role;
 use crate::secret::hashed;
 use crate::shelf::Shelf;
+
+/// The kind of the documents.
+pub(crate) const KIND: &str = "proxied";
 
 /// How long somebody is remembered who does not come; their tokens end with it.
 const REMEMBERED: Duration = Duration::from_hours(90 * 24);
@@ -39,8 +42,8 @@ pub(super) struct Proxied {
 }
 
 impl Proxied {
-    pub(super) fn new(documents: &Arc<dyn Documents>, clock: &Arc<dyn Clock>) -> Self {
-        let shelf = Shelf::new("proxied", documents.clone(), clock.clone());
+    pub(super) fn new(documents: &Arc<dyn DocumentStore>, clock: &Arc<dyn Clock>) -> Self {
+        let shelf = Shelf::new(KIND, documents.clone(), clock.clone());
         Self { shelf, clock: clock.clone(), noted: Arc::default() }
     }
 
@@ -53,7 +56,7 @@ impl Proxied {
         }
         let person = Person { name: name.to_owned(), role, at: now };
         let until = Some(add(now, REMEMBERED));
-        self.shelf.put(&hashed(name), &person, Seen::Any, until).await?;
+        self.shelf.put(&hashed(name), &person, ExpectedVersion::Any, until).await?;
         let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
         if noted.len() >= PEOPLE_MAX {
             noted.clear();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual::clock::{add, between};
-use punctual::documents::{Documents, Seen};
+use punctual::documents::{DocumentStore, ExpectedVersion};
 use punctual::{Clock, Result};
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +14,9 @@ use super::changes::Changes;
 use super::{User, Users};
 use crate::secret::{hashed, random};
 use crate::shelf::Shelf;
+
+/// The kind of the documents.
+pub(crate) const KIND: &str = "session";
 
 /// The name of the cookie.
 pub(crate) const COOKIE_NAME: &str = "punctual_session";
@@ -54,12 +57,12 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     pub(super) fn new(
-        documents: &Arc<dyn Documents>,
+        documents: &Arc<dyn DocumentStore>,
         clock: &Arc<dyn Clock>,
         (users, changes): (&Users, &Changes),
         length: Duration,
     ) -> Self {
-        let shelf = Shelf::new("session", documents.clone(), clock.clone());
+        let shelf = Shelf::new(KIND, documents.clone(), clock.clone());
         let (users, changes) = (users.clone(), changes.clone());
         Self { shelf, users, changes, clock: clock.clone(), length }
     }
@@ -75,7 +78,7 @@ impl Sessions {
             expires_at: add(now, self.length),
         };
         let expires_at = Some(session.expires_at);
-        self.shelf.put(&hashed(&secret), &session, Seen::New, expires_at).await?;
+        self.shelf.put(&hashed(&secret), &session, ExpectedVersion::New, expires_at).await?;
         Ok(secret)
     }
 
@@ -94,7 +97,9 @@ impl Sessions {
             let expires_at = add(now, self.length).min(last);
             // Only over what was read, so that one that ended meanwhile does not come back.
             let longer = Session { expires_at, ..session };
-            self.shelf.put(&place, &longer, Seen::Version(version), Some(expires_at)).await?;
+            self.shelf
+                .put(&place, &longer, ExpectedVersion::Version(version), Some(expires_at))
+                .await?;
         }
         Ok(user)
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual::clock::between;
-use punctual::documents::{Documents, Seen};
+use punctual::documents::{DocumentStore, ExpectedVersion};
 use punctual::model::{IdSource, Ids};
 use punctual::{Clock, Result};
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,9 @@ use super::changes::Changes;
 use crate::caller::Role;
 use crate::secret::{hashed, random};
 use crate::shelf::Shelf;
+
+/// The kind of the documents.
+pub(crate) const KIND: &str = "token";
 
 /// The use of a token is noted no more often than this.
 const NOTED_EVERY: Duration = Duration::from_secs(60);
@@ -97,6 +100,9 @@ pub(crate) struct Token {
     /// Who its owner is.
     #[serde(default)]
     pub(crate) owner: Owner,
+    /// The `tokens_generation` that its owner had when it was made; 0 for owners who are no users here.
+    #[serde(default)]
+    pub(crate) generation: u64,
     pub(crate) hash: String,
     pub(crate) created_at: Timestamp,
     pub(crate) last_used_at: Option<Timestamp>,
@@ -118,13 +124,29 @@ pub(crate) struct TokenDraft {
     pub(crate) queues: Vec<String>,
     pub(crate) user: String,
     pub(crate) owner: Owner,
+    pub(crate) generation: u64,
     pub(crate) expires_at: Option<Timestamp>,
 }
 
 impl Token {
     /// Whether a user is its owner. Who was made after the token has only the same name.
-    pub(super) fn is_of(&self, user: &User) -> bool {
+    fn was_made_by(&self, user: &User) -> bool {
         self.owner == Owner::User(user.id.clone()) && user.created_at <= self.created_at
+    }
+
+    /// Whether a user is its owner and has not been disabled, or ended their tokens, since it was made.
+    pub(super) fn is_of(&self, user: &User) -> bool {
+        self.was_made_by(user) && self.generation == user.tokens_generation
+    }
+
+    /// Whether its owner, by id or as a proxy names them, was disabled or ended their tokens since it was made.
+    fn was_ended_by(&self, user: &User) -> bool {
+        let is_owner = match &self.owner {
+            Owner::User(_) => self.was_made_by(user),
+            Owner::Proxied => self.user == user.name,
+            Owner::Local => false,
+        };
+        is_owner && self.generation < user.tokens_generation
     }
 
     /// The role its scopes come to.
@@ -150,11 +172,11 @@ pub(crate) struct Tokens {
 
 impl Tokens {
     pub(super) fn new(
-        documents: &Arc<dyn Documents>,
+        documents: &Arc<dyn DocumentStore>,
         clock: &Arc<dyn Clock>,
         changes: &Changes,
     ) -> Self {
-        let shelf = Shelf::new("token", documents.clone(), clock.clone());
+        let shelf = Shelf::new(KIND, documents.clone(), clock.clone());
         let (ids, changes) = (Arc::new(Ids::random()), changes.clone());
         Self { shelf, clock: clock.clone(), ids, changes }
     }
@@ -162,7 +184,7 @@ impl Tokens {
     /// Makes one; answers it and the text that is shown once.
     pub(crate) async fn create(&self, draft: TokenDraft) -> Result<(Token, String)> {
         let now = self.clock.now();
-        let TokenDraft { id, name, scopes, queues, user, owner, expires_at } = draft;
+        let TokenDraft { id, name, scopes, queues, user, owner, generation, expires_at } = draft;
         let id = id.unwrap_or_else(|| self.ids.next(now)).simple().to_string();
         let secret = random();
         let token = Token {
@@ -172,13 +194,14 @@ impl Tokens {
             queues,
             user,
             owner,
+            generation,
             hash: hashed(&secret),
             created_at: now,
             last_used_at: None,
             expires_at,
         };
         // The repeat of a request makes the same token once more: nobody has the secret of the first.
-        self.shelf.put(&id, &token, Seen::Any, expires_at).await?;
+        self.shelf.put(&id, &token, ExpectedVersion::Any, expires_at).await?;
         Ok((token, format!("pct_{id}_{secret}")))
     }
 
@@ -207,7 +230,9 @@ impl Tokens {
         // Read again, so that one that was revoked meanwhile does not come back.
         if let Some((fresh, version)) = self.shelf.get(&token.id).await? {
             let used = Token { last_used_at: Some(now), ..fresh };
-            self.shelf.put(&used.id, &used, Seen::Version(version), used.expires_at).await?;
+            self.shelf
+                .put(&used.id, &used, ExpectedVersion::Version(version), used.expires_at)
+                .await?;
         }
         Ok(())
     }
@@ -230,10 +255,20 @@ impl Tokens {
     /// Removes every token of a user who is gone. They let nobody in without their user, so one that is left
     /// behind does no harm.
     pub(crate) async fn revoke_all(&self, user: &User) -> Result<()> {
+        self.revoke_where(|token| token.was_made_by(user) || token.was_ended_by(user)).await
+    }
+
+    /// Removes the tokens that ended when their owner was disabled or ended them. They let nobody in since then, so
+    /// one that is left behind does no harm.
+    pub(crate) async fn revoke_ended(&self, user: &User) -> Result<()> {
+        self.revoke_where(|token| token.was_ended_by(user)).await
+    }
+
+    async fn revoke_where(&self, ends: impl Fn(&Token) -> bool) -> Result<()> {
         let mut after = None;
         for _ in 0..PAGES_MAX {
             let tokens = self.list(after, PAGE).await?;
-            for token in tokens.iter().filter(|token| token.is_of(user)) {
+            for token in tokens.iter().filter(|token| ends(token)) {
                 self.revoke(&token.id).await?;
             }
             match tokens.last() {

@@ -1,19 +1,26 @@
 //! Users: a name, a role, and the hash of a password. Sessions and tokens belong to the id of a user, not to
-//! the name: who gets the name of somebody who was removed inherits nothing.
+//! the name: who gets the name of somebody who was removed inherits nothing. That an admin always remains is in
+//! `last_admin.rs`.
+
+mod last_admin;
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use punctual::documents::{Documents, Seen};
+use punctual::documents::{DocumentStore, ExpectedVersion};
 use punctual::{Clock, Result};
 use serde::{Deserialize, Serialize};
-use tokio::sync::{Mutex, OwnedMutexGuard};
 
+use self::last_admin::Departures;
+pub(crate) use self::last_admin::KIND as LAST_ADMIN_KIND;
 use super::changes::Changes;
 use crate::caller::Role;
 use crate::problem::{Answer, Problem};
 use crate::secret::random;
 use crate::shelf::Shelf;
+
+/// The kind of the documents.
+pub(crate) const KIND: &str = "user";
 
 /// The most characters of a name.
 const NAME_MAX: usize = 100;
@@ -31,6 +38,9 @@ pub(crate) struct User {
     pub(crate) hash: String,
     /// Grows with every change after which older sessions must not go on.
     pub(crate) generation: u64,
+    /// Grows with every change after which older tokens must not go on, also when the user may log in again.
+    #[serde(default)]
+    pub(crate) tokens_generation: u64,
     pub(crate) disabled: bool,
     pub(crate) created_at: Timestamp,
     pub(crate) last_login_at: Option<Timestamp>,
@@ -48,11 +58,17 @@ impl User {
             role,
             hash,
             generation: 1,
+            tokens_generation: 0,
             disabled: false,
             created_at: now,
             last_login_at: None,
             subject: None,
         }
+    }
+
+    /// Returns whether the user may manage users.
+    pub(crate) fn is_admin(&self) -> bool {
+        self.role == Role::Admin && !self.disabled
     }
 }
 
@@ -60,23 +76,20 @@ impl User {
 #[derive(Clone)]
 pub(crate) struct Users {
     shelf: Shelf<User>,
+    departures: Shelf<Departures>,
     changes: Changes,
-    turns: Arc<Mutex<()>>,
+    clock: Arc<dyn Clock>,
 }
 
 impl Users {
     pub(super) fn new(
-        documents: &Arc<dyn Documents>,
+        documents: &Arc<dyn DocumentStore>,
         clock: &Arc<dyn Clock>,
         changes: &Changes,
     ) -> Self {
-        let shelf = Shelf::new("user", documents.clone(), clock.clone());
-        Self { shelf, changes: changes.clone(), turns: Arc::default() }
-    }
-
-    /// Waits until nobody else on this node decides who remains an admin.
-    pub(crate) async fn turn(&self) -> OwnedMutexGuard<()> {
-        self.turns.clone().lock_owned().await
+        let shelf = Shelf::new(KIND, documents.clone(), clock.clone());
+        let departures = Shelf::new(LAST_ADMIN_KIND, documents.clone(), clock.clone());
+        Self { shelf, departures, changes: changes.clone(), clock: clock.clone() }
     }
 
     /// A user by name; a name that nobody can have is nobody's.
@@ -98,37 +111,41 @@ impl Users {
 
     pub(crate) async fn create(&self, user: &User) -> Answer<()> {
         check_name(&user.name)?;
-        if self.shelf.put(&user.name, user, Seen::New, None).await? {
+        if user.name.contains("(token ") {
+            let sentence = format!(
+                "{:?} cannot be the name of a user: the audit trail would show it as a token of somebody",
+                user.name
+            );
+            return Err(Problem::refused(sentence).field("name", "looks like the name of a token"));
+        }
+        if self.shelf.put(&user.name, user, ExpectedVersion::New, None).await? {
             return Ok(());
         }
         Err(Problem::conflict(format!("there is a user {:?} already", user.name)))
     }
 
-    /// Changes a user, again when somebody else was faster; before and after.
+    /// Changes a user, again when somebody else was faster; before and after. The last admin is not looked after.
     pub(crate) async fn change(
         &self,
         name: &str,
         change: impl Fn(&mut User),
     ) -> Answer<(User, User)> {
         for _ in 0..TRIES_MAX {
-            let found = if check_name(name).is_ok() { self.shelf.get(name).await? } else { None };
-            let (before, version) = found.ok_or_else(|| unknown(name))?;
+            let (before, version) = self.stored(name).await?;
             let mut after = before.clone();
             change(&mut after);
-            if self.shelf.put(name, &after, Seen::Version(version), None).await? {
+            if self.shelf.put(name, &after, ExpectedVersion::Version(version), None).await? {
                 self.changes.note();
                 return Ok((before, after));
             }
         }
-        Err(Problem::conflict(format!("the user {name:?} kept changing; try again")))
+        Err(kept_changing(name))
     }
 
-    pub(crate) async fn remove(&self, name: &str) -> Answer<()> {
-        if check_name(name).is_ok() && self.shelf.remove(name).await? {
-            self.changes.note();
-            return Ok(());
-        }
-        Err(unknown(name))
+    /// Returns a user and the version of their document.
+    async fn stored(&self, name: &str) -> Answer<(User, u64)> {
+        let found = if check_name(name).is_ok() { self.shelf.get(name).await? } else { None };
+        found.ok_or_else(|| unknown(name))
     }
 }
 
@@ -143,6 +160,10 @@ pub(super) fn check_name(name: &str) -> Answer<()> {
         "{name:?} cannot be the name of a user; use 1 to {NAME_MAX} characters, without a colon, and no blank at its ends"
     );
     Err(Problem::refused(sentence).field("name", "cannot be the name of a user"))
+}
+
+fn kept_changing(name: &str) -> Problem {
+    Problem::conflict(format!("the user {name:?} kept changing; try again")).retry_after(1)
 }
 
 fn unknown(name: &str) -> Problem {

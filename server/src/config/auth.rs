@@ -34,7 +34,7 @@ pub struct AuthConfig {
     /// How callers are known.
     pub mode: AuthMode,
     /// How long a session lasts.
-    pub session_length: Length,
+    pub session_ttl: Length,
     /// The header with the user's name, in the mode `proxy`.
     pub proxy_header: String,
     /// The header with the role, in the mode `proxy`.
@@ -63,7 +63,7 @@ impl Default for AuthConfig {
     fn default() -> Self {
         Self {
             mode: AuthMode::None,
-            session_length: Length::hours(12),
+            session_ttl: Length::hours(12),
             proxy_header: "X-Forwarded-User".to_owned(),
             proxy_role_header: None,
             proxy_trusted: Networks::default(),

@@ -1,15 +1,17 @@
 //! What makes sense together. Every key by itself has been read before.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use punctual::model::{Queue, TransportName};
 
+use super::log_level;
 use super::problem::Problem;
 use super::tree::Tree;
 use super::{AuthMode, Config, ServerRole};
 use crate::caller::Role;
 use crate::redact::Redaction;
-use crate::spec::{FieldError, JobSpec};
+use crate::spec::{FieldError, JobSpec, SCHEDULE_KEYS, TARGET_KEYS, schedule_count, target_count};
 use crate::targets::allowed;
 
 /// Collects what is wrong.
@@ -21,23 +23,30 @@ struct Found<'a> {
 impl Found<'_> {
     fn add(&mut self, key: &[&str], problem: impl Into<String>) {
         let path: Vec<String> = key.iter().map(|part| (*part).to_owned()).collect();
-        self.problems.push(self.tree.problem(&path, problem));
+        self.problems.push(self.tree.places.problem(&path, problem));
+    }
+
+    /// Adds that something is missing, unless what was said of it is wrong and has been noted.
+    fn add_missing(&mut self, key: &[&str], problem: impl Into<String>) {
+        if self.tree.is_intact(key) {
+            self.add(key, problem);
+        }
     }
 }
 
 impl Config {
-    /// Everything that is wrong; `whole` when nothing was taken out before, so that what is missing is
-    /// missing indeed.
-    pub(super) fn check(&self, tree: &Tree, whole: bool) -> Vec<Problem> {
+    /// Returns everything that is wrong. What was taken out of the tree because it is wrong is not missing.
+    pub(super) fn check(&self, tree: &Tree) -> Vec<Problem> {
         let mut found = Found { tree, problems: Vec::new() };
         self.check_server(&mut found);
-        if whole {
-            self.check_auth(&mut found);
-        }
+        self.check_auth(&mut found);
         self.check_places(&mut found);
         self.check_redact(&mut found);
         self.check_secrets(&mut found);
         self.check_programs(&mut found);
+        if let Some(problem) = log_level::problem(&self.log.level) {
+            found.add(&["log", "level"], problem);
+        }
         if let Some(problem) = self.telemetry.problem() {
             found.add(&["telemetry", "otlp"], problem);
         }
@@ -45,7 +54,10 @@ impl Config {
             found.add(&["outgoing", "proxy"], problem);
         }
         for (name, spec) in &self.jobs {
-            self.check_job(name, spec, whole, &mut found);
+            self.check_job(name, spec, &mut found);
+        }
+        for (key, problem) in self.conflicts() {
+            found.problems.push(tree.places.problem(&key, problem));
         }
         found.problems
     }
@@ -82,7 +94,9 @@ impl Config {
             found.add(&["server", "trusted_forwarders"], problem);
         }
         let is_open = !server.listen.ip().is_loopback() && server.roles.contains(&ServerRole::Api);
-        if is_open && self.auth.mode == AuthMode::None {
+        let is_known =
+            [["auth", "mode"], ["server", "roles"]].iter().all(|key| found.tree.is_intact(key));
+        if is_open && self.auth.mode == AuthMode::None && is_known {
             found.add(
                 &["server", "listen"],
                 format!(
@@ -96,7 +110,7 @@ impl Config {
     fn check_auth(&self, found: &mut Found<'_>) {
         let auth = &self.auth;
         if auth.mode == AuthMode::Proxy && auth.proxy_trusted.is_empty() {
-            found.add(
+            found.add_missing(
                 &["auth", "proxy_trusted"],
                 "without the address of the proxy anybody could send its header; list it, such as [\"10.0.0.1\"]",
             );
@@ -116,7 +130,7 @@ impl Config {
             (["server", "public_url"], self.server.public_url.as_deref()),
         ] {
             if given.is_none_or(str::is_empty) {
-                found.add(&key, "the mode oidc needs it");
+                found.add_missing(&key, "the mode oidc needs it");
             }
         }
         if let Some(issuer) = &auth.oidc_issuer
@@ -128,11 +142,12 @@ impl Config {
         if !auth.oidc_roles.is_empty() && auth.oidc_role_claim.is_none() {
             let problem =
                 "auth.oidc_roles is about the values of a claim; say which, such as \"groups\"";
-            found.add(&["auth", "oidc_role_claim"], problem);
+            found.add_missing(&["auth", "oidc_role_claim"], problem);
         }
-        if auth.oidc_roles.is_empty() && auth.oidc_role_default.is_none() {
+        let is_intact = found.tree.is_intact(&["auth", "oidc_role_default"]);
+        if auth.oidc_roles.is_empty() && auth.oidc_role_default.is_none() && is_intact {
             let problem = "nobody would get in; give oidc_role_claim and oidc_roles, or oidc_role_default = \"viewer\"";
-            found.add(&["auth", "oidc_roles"], problem);
+            found.add_missing(&["auth", "oidc_roles"], problem);
         }
         let named = auth.oidc_roles.iter().map(|(name, role)| (vec!["oidc_roles", name], *role));
         let default = auth.oidc_role_default.map(|role| (vec!["oidc_role_default"], role));
@@ -181,11 +196,11 @@ impl Config {
     fn check_secrets(&self, found: &mut Found<'_>) {
         for (name, secret) in &self.secrets {
             if secret.secret().is_none() {
-                found.add(&["secrets", name], "give one of env and file");
+                found.add_missing(&["secrets", name], "give one of env and file");
             }
             if secret.jobs.is_empty() && secret.hosts.is_empty() {
                 let problem = "every job made over HTTP could use it; write [secrets.NAME] with env or file, and with the jobs that may use it or the hosts it may be sent to";
-                found.add(&["secrets", name], problem);
+                found.add_missing(&["secrets", name], problem);
             }
         }
     }
@@ -199,22 +214,25 @@ impl Config {
         }
     }
 
-    fn check_job(&self, name: &str, spec: &JobSpec, whole: bool, found: &mut Found<'_>) {
-        for FieldError { field, problem } in spec.check(name) {
-            // What was taken out because it is wrong is not missing.
-            if !whole && matches!(field.as_str(), "schedule" | "target") {
-                continue;
-            }
-            let key: Vec<&str> = ["jobs", name].into_iter().chain(field.split('.')).collect();
-            found.add(&key, problem);
+    fn check_job(&self, name: &str, spec: &JobSpec, found: &mut Found<'_>) {
+        let of_job = |field: &str| -> Vec<String> {
+            ["jobs", name].into_iter().chain(field.split('.')).map(str::to_owned).collect()
+        };
+        let errors = completed(name, spec, found.tree).check(name).into_iter();
+        // How many there are is counted below, with those that were taken out.
+        let errors = errors.filter(|one| !matches!(one.field.as_str(), "schedule" | "target"));
+        for FieldError { field, problem } in errors.chain(miscounted(name, found.tree)) {
+            found.problems.push(found.tree.places.problem(&of_job(&field), problem));
         }
         if let Some(command) = &spec.command
+            && found.tree.is_intact(&["command"])
             && let Err(error) = allowed(&self.command, command)
         {
             found.add(&["jobs", name, "command"], error.to_string());
         }
         if let Some(transport) = spec.publish.as_ref().and_then(|one| one.transport.as_ref())
             && !self.transports.contains_key(transport)
+            && found.tree.is_intact(&["transports", transport])
         {
             found.add(
                 &["jobs", name, "publish", "transport"],
@@ -222,6 +240,29 @@ impl Config {
             );
         }
     }
+}
+
+/// A job with something right in place of a schedule that was taken out, so that a zone and an anchor have what they
+/// belong to.
+fn completed<'a>(name: &str, spec: &'a JobSpec, tree: &Tree) -> Cow<'a, JobSpec> {
+    let mut spec = Cow::Borrowed(spec);
+    if tree.was_removed(&["jobs", name, "cron"]) {
+        spec.to_mut().cron = Some("@daily".to_owned());
+    }
+    if tree.was_removed(&["jobs", name, "every"]) {
+        spec.to_mut().every = Some("1d".to_owned());
+    }
+    spec
+}
+
+/// Says that a job has none or several of what it must have one of. What is wrong counts as well.
+fn miscounted(name: &str, tree: &Tree) -> Vec<FieldError> {
+    let count =
+        |keys: &[&str]| keys.iter().filter(|key| tree.was_given(&["jobs", name, key])).count();
+    let counts = [count(&SCHEDULE_KEYS), count(&TARGET_KEYS)];
+    // In a file that is not TOML it may stand in the part that could not be read.
+    let counts = counts.map(|count| if tree.is_whole { count } else { count.max(1) });
+    schedule_count(counts[0]).into_iter().chain(target_count(counts[1])).collect()
 }
 
 /// Whether nobody on the way can read what is sent there.

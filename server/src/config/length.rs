@@ -41,7 +41,20 @@ impl Serialize for Length {
 
 impl<'de> Deserialize<'de> for Length {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(from)?;
-        parse_duration(&text).map(Self).map_err(serde::de::Error::custom)
+        from.deserialize_str(Reader)
+    }
+}
+
+struct Reader;
+
+impl serde::de::Visitor<'_> for Reader {
+    type Value = Length;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a duration")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Length, E> {
+        parse_duration(text).map(Length).map_err(E::custom)
     }
 }

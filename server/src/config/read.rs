@@ -1,16 +1,19 @@
 //! Reads a configuration: the file, the variables over it, the flags over both. Nothing is used before all
 //! of it is right, and everything that is wrong is said at once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use punctual::schedule::near_words;
-use serde_path_to_error::Segment;
+use serde::Deserialize as _;
+use serde_path_to_error::{Segment, Track};
 
 use super::Config;
+use super::places::{Place, Places};
 use super::problem::{Problem, Problems};
-use super::tree::{Place, Tree};
+use super::tree::Tree;
+use crate::extract::strict::Strict;
+use crate::wording::{Syntax, reworded, unknown_key};
 
 /// The file that is read when none is named and it is there.
 pub const FILE_DEFAULT: &str = "punctual.toml";
@@ -32,13 +35,15 @@ pub struct Sources {
     pub flags: Vec<(&'static str, &'static str, String)>,
 }
 
-/// A configuration that was read, and the file it came from.
-#[derive(Clone, Debug)]
+/// A configuration that was read, and where it came from.
+#[derive(Clone, Debug, Default)]
 pub struct Loaded {
     /// What it says.
     pub config: Config,
     /// The file, when there was one.
     pub file: Option<PathBuf>,
+    /// Where each key was said.
+    pub places: Places,
 }
 
 impl Sources {
@@ -58,13 +63,18 @@ impl Sources {
         };
         let text = file.as_deref().map(text_of).transpose().map_err(|one| Problems(vec![one]))?;
         let name = file.as_ref().map_or(FILE_DEFAULT.to_owned(), |file| file.display().to_string());
-        let config = self.read(&name, text.as_deref().unwrap_or_default())?;
-        Ok(Loaded { config, file })
+        let loaded = self.load_text(&name, text.as_deref().unwrap_or_default())?;
+        Ok(Loaded { file, ..loaded })
     }
 
-    /// The same with the text of the file at hand.
+    /// Reads the text of a file instead of the file, and returns what it says.
     pub fn read(&self, name: &str, text: &str) -> Result<Config, Problems> {
-        let mut tree = Tree::of_file(name, text).map_err(|problem| Problems(vec![problem]))?;
+        self.load_text(name, text).map(|loaded| loaded.config)
+    }
+
+    /// Reads the text of a file instead of the file.
+    pub fn load_text(&self, name: &str, text: &str) -> Result<Loaded, Problems> {
+        let (mut tree, mut problems) = Tree::of_file(name, text);
         #[cfg(feature = "otlp")]
         self.usual_telemetry(&mut tree);
         for (variable, value) in &self.variables {
@@ -76,10 +86,16 @@ impl Sources {
             let path: Vec<String> = key.split('.').map(str::to_owned).collect();
             tree.set(&path, value, Place::Flag(flag));
         }
-        let (config, mut problems) = fit(&mut tree);
-        let fitting = problems.is_empty();
-        problems.extend(config.check(&tree, fitting));
-        if problems.is_empty() { Ok(config) } else { Err(Problems(problems)) }
+        let (config, misfits) = fit(&mut tree);
+        // A line that is not TOML says nothing else.
+        let broken: BTreeSet<String> = problems.iter().map(|one| one.place.clone()).collect();
+        let found = misfits.into_iter().chain(config.check(&tree));
+        problems.extend(found.filter(|one| !broken.contains(&one.place)));
+        if problems.is_empty() {
+            Ok(Loaded { config, file: None, places: tree.places })
+        } else {
+            Err(Problems(problems))
+        }
     }
 
     /// What every program with OpenTelemetry is told by. Our own variables win.
@@ -129,29 +145,31 @@ fn fit(tree: &mut Tree) -> (Config, Vec<Problem>) {
     let mut problems: Vec<Problem> = Vec::new();
     let mut earlier: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
     for _ in 0..PROBLEMS_MAX * 4 {
-        let error = match serde_path_to_error::deserialize::<_, Config>(&tree.value) {
+        let mut track = Track::new();
+        let from = serde_path_to_error::Deserializer::new(&tree.value, &mut track);
+        let error = match Config::deserialize(Strict(from)) {
             Ok(config) => return (config, problems),
             Err(error) => error,
         };
-        let mut path: Vec<String> = error.path().iter().filter_map(part).collect();
+        let mut path: Vec<String> = track.path().iter().filter_map(part).collect();
         let mut texts = earlier.remove(&path).unwrap_or_default();
-        texts.push(error.inner().to_string());
+        texts.push(error.to_string());
         if tree.reread(&path) {
             earlier.insert(path, texts);
             continue;
         }
         let text = likeliest(texts);
-        let mut problem = text.clone();
-        if let Some((name, way_out)) = unknown(&text) {
-            if path.last() != Some(&name) {
-                path.push(name);
-            }
-            problem = way_out;
+        let names: Vec<&str> = path.iter().map(String::as_str).collect();
+        let problem = reworded(&text, &names, Syntax::Toml);
+        if let Some((name, _)) = unknown_key(&text)
+            && path.last() != Some(&name)
+        {
+            path.push(name);
         }
         // What is wrong because something inside was wrong has been said.
         let inside = format!("{}.", path.join("."));
         if !problems.iter().any(|known| known.key.starts_with(&inside)) {
-            problems.push(tree.problem(&path, problem));
+            problems.push(tree.places.problem(&path, problem));
         }
         if problems.len() == PROBLEMS_MAX || !tree.remove(&path) {
             break;
@@ -173,19 +191,6 @@ fn part(segment: &Segment) -> Option<String> {
         Segment::Map { key } => Some(key.clone()),
         Segment::Enum { .. } | Segment::Unknown => None,
     }
-}
-
-/// The name of an unknown key, and what it may have been meant to be.
-fn unknown(text: &str) -> Option<(String, String)> {
-    let rest = text.strip_prefix("unknown field `")?;
-    let (name, rest) = rest.split_once('`')?;
-    let known: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
-    let near = near_words(name, known.iter().copied());
-    let way_out = match near.as_slice() {
-        [] => format!("there is no such key; known are {}", known.join(", ")),
-        near => format!("there is no such key; did you mean {}?", near.join(" or ")),
-    };
-    Some((name.to_owned(), way_out))
 }
 
 #[cfg(test)]

@@ -1,65 +1,65 @@
 //! The configuration as one tree of values with the place each was said at. Files come first, variables
 //! and flags over them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::places::{Place, Places};
 use super::problem::Problem;
 
 /// How deep a file may nest.
 const DEPTH_MAX: usize = 32;
 
-/// Where a value was said.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    /// A line of the file, from 1.
-    Line(usize),
-    /// A variable of the environment.
-    Variable(String),
-    /// A flag of the command line.
-    Flag(&'static str),
-}
+/// The most errors of syntax that are said.
+const SYNTAX_ERRORS_MAX: usize = 20;
 
 /// Values and their places.
 #[derive(Debug)]
 pub(super) struct Tree {
-    file: String,
     pub(super) value: Value,
-    places: BTreeMap<Vec<String>, Place>,
+    pub(super) places: Places,
+    /// What was taken out because it is wrong.
+    removed: BTreeSet<Vec<String>>,
+    /// Whether the file is TOML, so that a key that is not here was not said.
+    pub(super) is_whole: bool,
     /// The text of variables, which have no types of their own.
     raw: BTreeMap<Vec<String>, Vec<Value>>,
 }
 
 impl Tree {
-    pub(super) fn empty() -> Self {
-        Self {
-            file: "the configuration".to_owned(),
-            value: Value::Object(Map::new()),
-            places: BTreeMap::new(),
+    /// Reads the text of a file, as far as it is TOML, and returns where it is not.
+    pub(super) fn of_file(file: &str, text: &str) -> (Self, Vec<Problem>) {
+        let (table, errors) = DeTable::parse_recoverable(text);
+        let lines = Lines::of(text);
+        let mut tree = Self {
+            value: Value::Null,
+            places: Places::of_file(file),
+            removed: BTreeSet::new(),
+            is_whole: errors.is_empty(),
             raw: BTreeMap::new(),
+        };
+        tree.value = tree.table(table.get_ref(), &lines, &mut Vec::new());
+        let mut problems: Vec<Problem> = Vec::new();
+        for error in errors.iter().take(SYNTAX_ERRORS_MAX) {
+            let line = error.span().map_or(1, |span| lines.at(span.start));
+            let place = tree.places.line(line);
+            // One mistake often leads to several errors on its line.
+            if problems.iter().all(|known| known.place != place) {
+                let problem = format!("{}; the file must be TOML", error.message());
+                problems.push(Problem { place, key: String::new(), problem });
+            }
         }
-    }
-
-    /// Reads the text of a file.
-    pub(super) fn of_file(file: &str, text: &str) -> Result<Self, Problem> {
-        let table = DeTable::parse(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| Lines::of(text).at(span.start));
-            let problem = format!("{}; the file must be TOML", error.message());
-            Problem { place: format!("{file}:{line}"), key: String::new(), problem }
-        })?;
-        let mut tree = Self { file: file.to_owned(), ..Self::empty() };
-        tree.value = tree.table(table.get_ref(), &Lines::of(text), &mut Vec::new());
-        Ok(tree)
+        (tree, problems)
     }
 
     fn table(&mut self, table: &DeTable<'_>, lines: &Lines, path: &mut Vec<String>) -> Value {
         let mut members = Map::new();
         for (key, value) in table {
             path.push(key.get_ref().to_string());
-            self.places.insert(path.clone(), Place::Line(lines.at(key.span().start)));
+            self.places.insert(path, Place::Line(lines.at(key.span().start)));
             let value = self.read(value, lines, path);
             members.insert(key.get_ref().to_string(), value);
             path.pop();
@@ -79,7 +79,7 @@ impl Tree {
                 let mut read = Vec::new();
                 for (index, item) in items.iter().enumerate() {
                     path.push(index.to_string());
-                    self.places.insert(path.clone(), Place::Line(lines.at(item.span().start)));
+                    self.places.insert(path, Place::Line(lines.at(item.span().start)));
                     read.push(self.read(item, lines, path));
                     path.pop();
                 }
@@ -100,12 +100,12 @@ impl Tree {
             let Value::Object(members) = node else { return };
             let key = existing(members, part);
             real.push(key.clone());
-            self.places.entry(real.clone()).or_insert_with(|| place.clone());
+            self.places.insert_new(&real, &place);
             node = members.entry(key).or_insert(Value::Null);
             if depth + 1 == path.len() {
                 let mut readings = readings(text);
                 *node = readings.pop().unwrap_or_default();
-                self.places.insert(real.clone(), place.clone());
+                self.places.insert(&real, place.clone());
                 self.raw.insert(real.clone(), readings);
             }
         }
@@ -130,31 +130,38 @@ impl Tree {
     /// Takes a value out; whether it was there.
     pub(super) fn remove(&mut self, path: &[String]) -> bool {
         let Some((last, parents)) = path.split_last() else { return false };
-        match self.node(parents) {
+        let is_there = match self.node(parents) {
             Some(Value::Object(members)) => members.remove(last).is_some(),
             // A list with a hole in it would be another list.
-            Some(Value::Array(_)) => self.remove(parents),
+            Some(Value::Array(_)) => return self.remove(parents),
             _ => false,
+        };
+        if is_there {
+            self.removed.insert(path.to_vec());
         }
+        is_there
     }
 
-    /// Where a key was said; the nearest table around it when it was not said itself.
-    pub(super) fn place(&self, path: &[String]) -> String {
-        for end in (1..=path.len()).rev() {
-            match self.places.get(&path[..end]) {
-                Some(Place::Line(line)) => return format!("{}:{line}", self.file),
-                Some(Place::Variable(name)) => return format!("the variable {name}"),
-                Some(Place::Flag(name)) => return format!("the flag {name}"),
-                None => {}
-            }
-        }
-        self.file.clone()
+    /// Returns whether a key was said, right or wrong.
+    pub(super) fn was_given(&self, path: &[&str]) -> bool {
+        let found = path.iter().try_fold(&self.value, |node, part| node.get(*part));
+        found.is_some() || self.was_removed(path)
     }
 
-    /// Something wrong with a key.
-    pub(super) fn problem(&self, path: &[String], problem: impl Into<String>) -> Problem {
-        Problem { place: self.place(path), key: path.join("."), problem: problem.into() }
+    /// Returns whether a key, or a table around it, was taken out because it is wrong.
+    pub(super) fn was_removed(&self, path: &[&str]) -> bool {
+        self.removed.iter().any(|removed| path.len() >= removed.len() && agree(removed, path))
     }
+
+    /// Returns whether nothing of a key was wrong, so that what it lacks was not said.
+    pub(super) fn is_intact(&self, path: &[&str]) -> bool {
+        self.is_whole && !self.removed.iter().any(|removed| agree(removed, path))
+    }
+}
+
+/// Whether one of two paths begins with the other.
+fn agree(one: &[String], other: &[&str]) -> bool {
+    one.iter().zip(other).all(|(one, other)| one == other)
 }
 
 /// The key that a part of a variable's name means: the same, or the same apart from case and from

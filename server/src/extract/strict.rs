@@ -9,7 +9,7 @@ use serde::de::{
 };
 
 /// Anything of a deserializer, with this one rule on top, however deep.
-pub(super) struct Strict<T>(pub(super) T);
+pub(crate) struct Strict<T>(pub(crate) T);
 
 macro_rules! forward {
     ($($name:ident)*) => {$(

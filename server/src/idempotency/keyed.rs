@@ -3,33 +3,41 @@
 //! Everything is derived from what the record of the key holds, so that a repeat on another server, or after
 //! a crash, finds what the first one has made.
 
+mod changed;
+pub(super) mod removed;
+
 use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use jiff::Timestamp;
-use punctual::client::Publish;
-use punctual::model::{MessageId, MessageRecord, Source, State};
-use punctual::storage::Commanded;
+use punctual::client::{Publish, PublishResult};
+use punctual::model::{MessageId, MessageRecord, MessageState, Source};
+use punctual::storage::CommandResult;
 use sha2::{Digest, Sha256};
-use uuid::Uuid;
 
+use super::claim::Claim;
+use super::record::Made;
 use crate::app::App;
-use crate::problem::{Answer, Problem};
+use crate::problem::Answer;
 
 /// How many positions fit into the twelve bits between version and variant of an id.
 const POSITIONS: u64 = 1 << 12;
 
 /// What an endpoint has to know of the key of its request; nothing without one.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Keyed(Option<Seen>);
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Seen {
     /// Differs for every caller, key, request and first instant.
     seed: [u8; 32],
     first_at: Timestamp,
     is_repeat: bool,
+    /// What an earlier run has made, when it got so far as to say so.
+    made: Option<Vec<Made>>,
+    /// Where this run says what it has made.
+    claim: Option<Claim>,
 }
 
 impl Keyed {
@@ -41,7 +49,18 @@ impl Keyed {
             hash.update(part);
         }
         hash.update(first_at.as_microsecond().to_le_bytes());
-        Self(Some(Seen { seed: hash.finalize().into(), first_at, is_repeat: runs > 1 }))
+        let (seed, is_repeat) = (hash.finalize().into(), runs > 1);
+        Self(Some(Seen { seed, first_at, is_repeat, made: None, claim: None }))
+    }
+
+    /// With what an earlier run has said that it made.
+    pub(super) fn with_made(self, made: Option<Vec<Made>>) -> Self {
+        Self(self.0.map(|seen| Seen { made, ..seen }))
+    }
+
+    /// With the right under which the request runs.
+    pub(super) fn of(self, claim: Claim) -> Self {
+        Self(self.0.map(|seen| Seen { claim: Some(claim), ..seen }))
     }
 
     /// Whether the request was begun before and may have had its effect.
@@ -69,7 +88,7 @@ impl Keyed {
         let millisecond = u64::try_from(seen.first_at.as_millisecond()).unwrap_or(0);
         let millisecond = millisecond.saturating_add(position / POSITIONS);
         let high = (millisecond << 16) | 0x7000 | (position % POSITIONS);
-        Some(MessageId::from_uuid(Uuid::from_u64_pair(high, (bits >> 2) | (0b10 << 62))))
+        Some(MessageId::from_uuid(removed::signed(high, (bits >> 2) | (0b10 << 62))))
     }
 
     /// Gives a message the identity and the instant of its request. One for a transport is stored first, since
@@ -81,11 +100,49 @@ impl Keyed {
         }
     }
 
-    /// Returns the message that an earlier run of this request has made at a position, also one that has
-    /// ended since.
-    pub(crate) async fn made(&self, app: &App, position: usize) -> Answer<Option<MessageId>> {
-        let Some(id) = self.id(position).filter(|_| self.is_repeat()) else { return Ok(None) };
-        Ok(app.inspect.message(id).await?.map(|record| record.message.id))
+    /// Returns what an earlier run of this request has made, position by position, also what has ended or was
+    /// deleted over this API since; nothing for what is still to be made.
+    pub(crate) async fn made(&self, app: &App, count: usize) -> Answer<Vec<Option<PublishResult>>> {
+        let Some(seen) = self.0.as_ref().filter(|seen| seen.is_repeat) else {
+            return Ok(vec![None; count]);
+        };
+        if let Some(made) = &seen.made {
+            let published =
+                |made: &Made| PublishResult { id: made.id, duplicate_of: made.duplicate_of };
+            return Ok((0..count).map(|position| made.get(position).map(published)).collect());
+        }
+        let ids: Vec<MessageId> = (0..count).filter_map(|position| self.id(position)).collect();
+        let mut last = removed::last_of(app, &ids).await?;
+        for (position, id) in ids.iter().enumerate().rev() {
+            if last.is_some_and(|last| last >= position) {
+                break;
+            }
+            if app.inspect.message(*id).await?.is_some() {
+                last = Some(position);
+            }
+        }
+        // They are stored all together or in their order: what comes before one that was made was made.
+        let made = |(position, id): (usize, &MessageId)| {
+            last.filter(|last| *last >= position)
+                .map(|_| PublishResult { id: *id, duplicate_of: None })
+        };
+        Ok(ids.iter().enumerate().map(made).collect())
+    }
+
+    /// Keeps in the record of the key what was made.
+    pub(crate) async fn confirm(&self, published: &[PublishResult]) {
+        let Some(claim) = self.0.as_ref().and_then(|seen| seen.claim.as_ref()) else { return };
+        let made = |one: &PublishResult| Made { id: one.id, duplicate_of: one.duplicate_of };
+        claim.confirm(published.iter().map(made).collect()).await;
+    }
+
+    /// Whether a repeat may replace the message that its own is a duplicate of: one that came later has replaced
+    /// what the first run made, or came after it. Without a repeat there is nothing to replace any more.
+    pub(crate) async fn replaces(&self, app: &App, published: &PublishResult) -> Answer<bool> {
+        let seen = self.0.as_ref().filter(|seen| seen.is_repeat);
+        let (Some(seen), Some(other)) = (seen, published.duplicate_of) else { return Ok(false) };
+        let other = app.inspect.message(other).await?;
+        Ok(other.is_some_and(|other| other.message.created_at <= seen.first_at))
     }
 
     /// Whether a repeated command for many is still for a message: only for one that was there, and as it was,
@@ -106,24 +163,17 @@ impl Keyed {
     }
 
     /// Reads what a command came to: of a repeat that finds what it wants, that it was applied.
-    pub(crate) fn commanded(&self, answer: Commanded, wanted: Option<State>) -> Commanded {
+    pub(crate) fn commanded(
+        &self,
+        answer: CommandResult,
+        wanted: Option<MessageState>,
+    ) -> CommandResult {
         let is_done = match answer {
-            Commanded::Unknown => wanted.is_none(),
-            Commanded::Refused(state) => wanted == Some(state),
+            CommandResult::Unknown => wanted.is_none(),
+            CommandResult::Refused(state) => wanted == Some(state),
             _ => false,
         };
-        if is_done && self.is_repeat() { Commanded::Applied(1) } else { answer }
-    }
-
-    /// Refuses a repeat whose effect cannot be told from a later change by someone else.
-    pub(crate) fn refuse_if_changed(&self, what: &str, changed_at: Timestamp) -> Answer<()> {
-        match self.0.as_ref().filter(|seen| seen.is_repeat) {
-            Some(seen) if changed_at > seen.first_at => Err(Problem::conflict(format!(
-                "{what} was changed after this request was first made, at {}, perhaps by this request; look at it, and use a new Idempotency-Key for another change",
-                seen.first_at
-            ))),
-            _ => Ok(()),
-        }
+        if is_done && self.is_repeat() { CommandResult::Applied(1) } else { answer }
     }
 }
 

@@ -12,18 +12,19 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use bytes::Bytes;
 use jiff::Timestamp;
 use punctual::clock::add;
-use punctual::documents::{BODY_LENGTH_MAX, Document, Draft};
+use punctual::documents::{BODY_BYTES_MAX, Document, NewDocument};
+use punctual::model::MessageId;
 use punctual::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use super::owner::Owner;
 
 /// The kind of the documents.
-pub(super) const KIND: &str = "idempotency";
+pub(crate) const KIND: &str = "idempotency";
 /// The header of an answer that was given before.
 pub(super) const REPLAY: HeaderName = HeaderName::from_static("idempotent-replay");
 /// How long a key is kept, from its first request on.
-const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+pub(super) const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a request belongs to its process without a word from it. After that a retry takes it over.
 pub(super) const LEASE: Duration = Duration::from_secs(10);
 /// The headers of an answer that are kept with it.
@@ -46,8 +47,19 @@ pub(super) struct Record {
     /// When it may be taken over.
     #[serde(default)]
     pub(super) until: Timestamp,
+    /// What it has made, in the order of the positions; none until that is stored, and with the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) made: Option<Vec<Made>>,
     /// The answer; none while there is none.
     pub(super) answer: Option<KeptAnswer>,
+}
+
+/// A message that a request has made, or the living one that its own is a duplicate of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Made {
+    pub(super) id: MessageId,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) duplicate_of: Option<MessageId>,
 }
 
 /// An answer.
@@ -63,7 +75,13 @@ impl Record {
     /// Returns the record of a request that begins now.
     pub(super) fn new(fingerprint: String, owner: Owner, now: Timestamp) -> Self {
         let first_at = Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now);
-        Self { fingerprint, first_at, runs: 1, owner, until: add(now, LEASE), answer: None }
+        let until = add(now, LEASE);
+        Self { fingerprint, first_at, runs: 1, owner, until, made: None, answer: None }
+    }
+
+    /// Returns the record with its answer, which says what was made.
+    pub(super) fn answered(self, answer: KeptAnswer) -> Self {
+        Self { made: None, answer: Some(answer), ..self }
     }
 
     /// Returns the record of the same request, begun once more by another owner.
@@ -85,11 +103,11 @@ impl Record {
     }
 
     /// Returns the document that is written.
-    pub(super) fn draft(&self, place: &str) -> Result<Draft> {
+    pub(super) fn draft(&self, place: &str) -> Result<NewDocument> {
         let body = serde_json::to_value(self).map_err(|error| {
             Error::internal("the record of an Idempotency-Key cannot be written").caused_by(error)
         })?;
-        Ok(Draft::new(KIND, place, body).expires_at(add(self.first_at, KEPT)))
+        Ok(NewDocument::new(KIND, place, body).expires_at(add(self.first_at, KEPT)))
     }
 }
 
@@ -102,7 +120,7 @@ impl KeptAnswer {
         });
         let body = bytes.map(|bytes| BASE64.encode(bytes));
         // Beside the body there are a few short texts.
-        let body = body.filter(|body| body.len() < BODY_LENGTH_MAX - 4_096);
+        let body = body.filter(|body| body.len() < BODY_BYTES_MAX - 4_096);
         Self { status: status.as_u16(), headers: shown.collect(), body }
     }
 

@@ -219,7 +219,7 @@ impl Drop for Place {
 }
 
 /// Returns the address that a connection is counted under: of IPv6 the network of one subscriber (/64).
-fn counted(from: IpAddr) -> IpAddr {
+pub(crate) fn counted(from: IpAddr) -> IpAddr {
     match from.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),

@@ -28,7 +28,7 @@ pub(crate) enum Count {
 const COUNTED: [&[&str]; COUNTS] = [
     &["message.enqueued"],
     &["attempt.succeeded"],
-    &["attempt.failed", "attempt.timed_out"],
+    &["attempt.failed", "attempt.timed_out", "attempt.lost"],
     &["message.dead"],
     &["message.relayed"],
 ];

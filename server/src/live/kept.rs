@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual::clock::add;
-use punctual::documents::{Draft, KeyRange};
+use punctual::documents::{KeyRange, NewDocument};
 use punctual::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -56,7 +56,7 @@ pub(super) async fn write(app: &App) -> Result<()> {
     app.documents.put_all(drafts, now).await
 }
 
-fn draft(app: &App, kept: &Kept, start: i64, process: &str) -> Result<Option<Draft>> {
+fn draft(app: &App, kept: &Kept, start: i64, process: &str) -> Result<Option<NewDocument>> {
     let figures = app.node().live.within(kept.step, start, start + kept.block);
     if figures.is_empty() {
         return Ok(None);
@@ -66,7 +66,7 @@ fn draft(app: &App, kept: &Kept, start: i64, process: &str) -> Result<Option<Dra
     let body = serde_json::to_value(page)
         .map_err(|error| Error::internal("figures cannot be written").caused_by(error))?;
     let end = Timestamp::from_second(start + kept.block).unwrap_or(Timestamp::MAX);
-    let draft = Draft::new(KIND, key(kept.step, start, process), body);
+    let draft = NewDocument::new(KIND, key(kept.step, start, process), body);
     Ok(Some(draft.expires_at(add(end, kept.length))))
 }
 

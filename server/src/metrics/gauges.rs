@@ -8,9 +8,9 @@ use punctual::Result;
 use punctual::clock::between;
 use punctual::health::Condition;
 use punctual::measure::JOBS_MAX;
-use punctual::model::Queue;
+use punctual::model::{Ending, Queue};
 use punctual::status::JobStatus;
-use punctual::storage::Line;
+use punctual::storage::WakeSource;
 
 use super::text::{Text, labels};
 use crate::alerts::{Alerts, FailingJob};
@@ -41,7 +41,8 @@ pub(super) async fn write(app: &App, text: &mut Text) -> Result<()> {
     text.line("punctual_health", "", condition);
     text.begin("punctual_jobs_late", "gauge", "Jobs whose next occurrence is overdue.");
     text.line("punctual_jobs_late", "", health.late_schedules);
-    text.begin("punctual_messages_stale", "gauge", "Messages whose lease has run out.");
+    let stale = "Messages whose lease has run out or whose process is gone.";
+    text.begin("punctual_messages_stale", "gauge", stale);
     text.line("punctual_messages_stale", "", health.stale);
     // Without its storage a process still says how it is.
     if health.storage_latency.is_none() {
@@ -51,32 +52,38 @@ pub(super) async fn write(app: &App, text: &mut Text) -> Result<()> {
     of_jobs(app, &node.alerts, text).await
 }
 
+/// What a gauge of a job is read from.
+struct JobFacts<'a> {
+    status: &'a JobStatus,
+    /// How many of its newest runs failed, when that is known.
+    failures: Option<u64>,
+    /// When it last succeeded, as far as known.
+    succeeded_at: Option<Timestamp>,
+}
+
 /// A gauge of jobs: its name, its meaning, and its value where a job has one.
-type JobGauge = (&'static str, &'static str, fn(&JobStatus, Option<&FailingJob>) -> Option<i64>);
+type JobGauge = (&'static str, &'static str, fn(&JobFacts<'_>) -> Option<i64>);
 
 const JOB_GAUGES: [JobGauge; 4] = [
     (
         "punctual_job_last_end_timestamp_seconds",
         "When the last attempt of a job ended, since the epoch.",
-        |job, _| job.last.as_ref().map(|last| last.ended_at.as_second()),
+        |job| job.status.last.as_ref().map(|last| last.ended_at.as_second()),
     ),
     (
         "punctual_job_last_success_timestamp_seconds",
         "When a job last succeeded, since the epoch; nothing when it never did, or when that is not known.",
-        |job, failing| match failing {
-            Some(failing) => failing.succeeded_at.map(Timestamp::as_second),
-            None => job.last.as_ref().map(|last| last.ended_at.as_second()),
-        },
+        |job| job.succeeded_at.map(Timestamp::as_second),
     ),
     (
         "punctual_job_consecutive_failures",
-        "How many of the newest runs of a job failed, one after another; at most 30 are counted.",
-        |_, failing| Some(failing.map_or(0, |failing| failing.failures.cast_signed())),
+        "How many of the newest runs of a job failed, one after another; at most 30 are counted. Nothing when that is not known.",
+        |job| job.failures.map(u64::cast_signed),
     ),
     (
         "punctual_job_next_run_timestamp_seconds",
         "When a job runs next, since the epoch; nothing while it does not.",
-        |job, _| job.next_at.map(Timestamp::as_second),
+        |job| job.status.next_at.map(Timestamp::as_second),
     ),
 ];
 
@@ -84,17 +91,53 @@ async fn of_jobs(app: &App, alerts: &Alerts, text: &mut Text) -> Result<()> {
     let status = statuses(app).await?;
     let failing: BTreeMap<&str, &FailingJob> =
         alerts.failing.iter().map(|job| (job.name.as_str(), job)).collect();
-    let active = status.jobs.iter().filter(|job| job.retired.is_none());
-    let jobs: Vec<&JobStatus> = active.take(JOBS_MAX).collect();
+    let active: Vec<&JobStatus> = status.jobs.iter().filter(|job| job.retired.is_none()).collect();
+    let name = "punctual_jobs_omitted";
+    let meaning =
+        "Jobs that the gauges of single jobs leave out, because there are more than 500 jobs.";
+    text.begin(name, "gauge", meaning);
+    text.line(name, "", active.len().saturating_sub(JOBS_MAX));
+    let jobs: Vec<JobFacts<'_>> = active
+        .into_iter()
+        .take(JOBS_MAX)
+        .map(|status| JobFacts {
+            status,
+            failures: failures(status, alerts, &failing),
+            succeeded_at: succeeded_at(status, alerts),
+        })
+        .collect();
     for (name, meaning, value) in JOB_GAUGES {
         text.begin(name, "gauge", meaning);
         for job in &jobs {
-            if let Some(value) = value(job, failing.get(job.name.as_str()).copied()) {
-                text.line(name, &labels(&[("job", job.name.as_str())]), value);
+            if let Some(value) = value(job) {
+                text.line(name, &labels(&[("job_name", job.status.name.as_str())]), value);
             }
         }
     }
     Ok(())
+}
+
+/// Returns how many of the newest runs of a job failed; nothing when the job was not looked at.
+fn failures(
+    job: &JobStatus,
+    alerts: &Alerts,
+    failing: &BTreeMap<&str, &FailingJob>,
+) -> Option<u64> {
+    let failures = failing.get(job.name.as_str()).map(|job| job.failures);
+    // Where there are more than were looked at, a job that is not among the failing ones may fail nevertheless.
+    let is_known = !alerts.more_failing || succeeded(job).is_some();
+    failures.or_else(|| is_known.then_some(0))
+}
+
+/// Returns when a job last succeeded: its last run if that succeeded, otherwise what was found with the alerts.
+fn succeeded_at(job: &JobStatus, alerts: &Alerts) -> Option<Timestamp> {
+    succeeded(job).or_else(|| alerts.successes.get(job.name.as_str()).copied())
+}
+
+/// Returns when the last run of a job ended, if it succeeded.
+fn succeeded(job: &JobStatus) -> Option<Timestamp> {
+    let last = job.last.as_ref().filter(|last| last.ending == Ending::Succeeded);
+    last.map(|last| last.ended_at)
 }
 
 async fn of_queues(app: &App, text: &mut Text) -> Result<()> {
@@ -109,8 +152,9 @@ async fn of_queues(app: &App, text: &mut Text) -> Result<()> {
             text.line("punctual_messages", &labels, *count);
         }
     }
-    let lines: Vec<Line> = queues.iter().map(|queue| Line::Queue((*queue).clone())).collect();
-    let (dues, now) = (app.storage.look(&lines).await?, app.clock.now());
+    let lines: Vec<WakeSource> =
+        queues.iter().map(|queue| WakeSource::Queue((*queue).clone())).collect();
+    let (dues, now) = (app.storage.next_due_all(&lines).await?, app.clock.now());
     let meaning = "How long the oldest due message of a queue has waited.";
     text.begin("punctual_queue_oldest_age_seconds", "gauge", meaning);
     for (queue, due) in queues.iter().zip(dues) {
@@ -132,6 +176,10 @@ fn of_connections(app: &App, text: &mut Text) {
     {
         text.line(name, &labels(&[("reason", reason)]), count.load(Relaxed));
     }
+    let name = "punctual_http_requests_refused_total";
+    let meaning = "Requests that were refused because too many of their caller were under way.";
+    text.begin(name, "counter", meaning);
+    text.line(name, "", app.requests().refused());
     let name = "punctual_http_connections_closed_total";
     text.begin(name, "counter", "Connections that the server closed, by reason.");
     for (reason, count) in [

@@ -2,15 +2,16 @@
 
 use std::fmt;
 
-use punctual::model::{JobName, Priority, Queue, Topic};
+use punctual::model::{Body, JobName, PAYLOAD_MAX_DEFAULT, Priority, Queue, Topic};
 use punctual::schedule::{Cron, Schedule, Zone};
 use serde::Serialize;
 
 use super::{
-    Anchor, CommandTarget, HttpTarget, JobSpec, PublishTarget, Secret, Target, length, reach,
+    Anchor, CommandTarget, HttpTarget, JobSpec, PublishTarget, Secret, Target, Work, length, reach,
     starts,
 };
 use crate::template::{Template, check_json};
+use crate::wording::for_api;
 
 /// The most redirects a job may ask for.
 const REDIRECTS_MAX: u8 = 10;
@@ -31,9 +32,14 @@ const HEADERS_OWN: [&str; 11] = [
     "Proxy-Connection",
 ];
 /// The most characters of a tag.
-const TAG_LENGTH_MAX: usize = 100;
+const TAG_LEN_MAX: usize = 100;
 /// The most tags.
 const TAGS_MAX: usize = 50;
+
+/// The keys that say when a job runs.
+pub(crate) const SCHEDULE_KEYS: [&str; 3] = ["cron", "every", "at"];
+/// The keys that say what a job does.
+pub(crate) const TARGET_KEYS: [&str; 4] = ["http", "command", "publish", "topic"];
 
 /// What is wrong with one field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -78,20 +84,31 @@ impl JobSpec {
         }
         self.check_schedule(name, &mut found);
         self.check_policies(&mut found);
-        match self.target() {
-            Ok(target) => found.0.extend(target.check()),
-            Err(error) => found.add("target", error),
-        }
+        let targets = self.targets();
+        found.0.extend(targets.iter().flat_map(Target::check));
+        found.0.extend(target_count(targets.len()));
+        self.check_size(targets, &mut found);
         found.0
+    }
+
+    /// Checks that what the messages of the job carry is not too large.
+    fn check_size(&self, mut targets: Vec<Target>, found: &mut Found) {
+        let (Some(target), true) = (targets.pop(), targets.is_empty()) else { return };
+        let (key, body) = match (target, self.payload.as_ref()) {
+            (Target::Code(_), None) => return,
+            (Target::Code(_), Some(payload)) => ("payload", Body::json(payload)),
+            (target, payload) => {
+                let key = if payload.is_some() { "payload" } else { target.key() };
+                (key, Body::json(&Work { target, payload: payload.cloned() }))
+            }
+        };
+        let checked = body.and_then(|body| body.check(PAYLOAD_MAX_DEFAULT));
+        found.try_one(key, checked.map_err(|error| for_api(&error.to_string())));
     }
 
     fn check_schedule(&self, name: &str, found: &mut Found) {
         let given = [self.cron.is_some(), self.every.is_some(), self.at.is_some()];
-        match given.iter().filter(|given| **given).count() {
-            1 => {}
-            0 => found.add("schedule", "it has none; say one of cron, every and at"),
-            _ => found.add("schedule", "there are several; say only one of cron, every and at"),
-        }
+        found.0.extend(schedule_count(given.iter().filter(|given| **given).count()));
         if let Some(cron) = &self.cron
             && let Err(error) = Cron::parse_seeded(cron, name)
         {
@@ -155,14 +172,24 @@ impl JobSpec {
             found.add("tags", format!("{} are too many; at most {TAGS_MAX}", self.tags.len()));
         }
         for tag in &self.tags {
-            if tag.trim().is_empty() || tag.chars().count() > TAG_LENGTH_MAX {
-                found.add("tags", format!("a tag has 1 to {TAG_LENGTH_MAX} characters"));
+            if tag.trim().is_empty() || tag.chars().count() > TAG_LEN_MAX {
+                found.add("tags", format!("a tag has 1 to {TAG_LEN_MAX} characters"));
             }
         }
     }
 }
 
 impl Target {
+    /// The key of a job that says it.
+    fn key(&self) -> &'static str {
+        match self {
+            Self::Http(_) => "http",
+            Self::Command(_) => "command",
+            Self::Publish(_) => "publish",
+            Self::Code(_) => "topic",
+        }
+    }
+
     /// Everything that is wrong with it; empty when nothing is.
     pub fn check(&self) -> Vec<FieldError> {
         let mut found = Found::default();
@@ -174,6 +201,26 @@ impl Target {
         }
         found.0
     }
+}
+
+/// Returns what is wrong with so many schedules of one job.
+pub(crate) fn schedule_count(count: usize) -> Option<FieldError> {
+    let problem = match count {
+        0 => "it has none; say one of cron, every and at",
+        1 => return None,
+        _ => "there are several; say only one of cron, every and at",
+    };
+    Some(FieldError { field: "schedule".to_owned(), problem: problem.to_owned() })
+}
+
+/// Returns what is wrong with so many targets of one job.
+pub(crate) fn target_count(count: usize) -> Option<FieldError> {
+    let problem = match count {
+        0 => "it does nothing; say one of http, command, publish and topic",
+        1 => return None,
+        _ => "it does several things; say only one of http, command, publish and topic",
+    };
+    Some(FieldError { field: "target".to_owned(), problem: problem.to_owned() })
 }
 
 /// Checks texts that may be templates.

@@ -84,9 +84,8 @@ enum Written {
 impl<'de> Deserialize<'de> for Statuses {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let written = Vec::<Written>::deserialize(from).map_err(|_| {
-            serde::de::Error::custom(
-                "statuses are a list of numbers and texts such as [200, \"300-399\", \"4xx\"]",
-            )
+            let found = serde::de::Unexpected::Other("value");
+            serde::de::Error::invalid_type(found, &"statuses")
         })?;
         let texts: Vec<String> = written
             .into_iter()

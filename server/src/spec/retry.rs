@@ -5,15 +5,16 @@ use std::fmt;
 
 use punctual::policy::{Backoff, MisfirePolicy};
 use punctual::{Error, Misfire, Result, Retry};
-use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use super::length;
 
-/// How often a failed run is tried again. A bare number stands for `retries`. Either `waits`, or the
+/// How often a failed run is tried again. A bare number stands for `retries`, a
+/// bare list for `waits`. Either `waits`, or the
 /// growing waits of `first`, `factor`, `cap` and `jitter`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -97,6 +98,8 @@ impl RetrySpec {
 pub(crate) enum RetryText {
     /// So many retries.
     Retries(u32),
+    /// After each of these waits, such as `["10s", "1m"]`.
+    Waits(Vec<String>),
     /// The table.
     Table(RetrySpec),
 }
@@ -145,7 +148,7 @@ impl<'de> Visitor<'de> for RetryReader {
     type Value = RetrySpec;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a number of retries, or a table such as { retries = 3, first = \"10s\" }")
+        f.write_str("a retry policy")
     }
 
     fn visit_u64<E: serde::de::Error>(self, retries: u64) -> Result<RetrySpec, E> {
@@ -158,6 +161,11 @@ impl<'de> Visitor<'de> for RetryReader {
         let retries = u64::try_from(retries)
             .map_err(|_| E::custom(format!("{retries} retries are fewer than none")))?;
         self.visit_u64(retries)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, items: A) -> Result<RetrySpec, A::Error> {
+        let waits = Vec::deserialize(SeqAccessDeserializer::new(items))?;
+        Ok(RetrySpec { waits: Some(waits), ..RetrySpec::default() })
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RetrySpec, A::Error> {
@@ -176,7 +184,7 @@ impl<'de> Visitor<'de> for MisfireReader {
     type Value = Option<Misfire>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a policy such as \"fire_now\", or a table such as { policy = \"fire_all\" }")
+        f.write_str("a misfire policy")
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Option<Misfire>, E> {

@@ -81,7 +81,7 @@ impl<'de> serde::de::Visitor<'de> for Reader {
     type Value = Secret;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text, { env = \"NAME\" } or { file = \"path\" }")
+        f.write_str("a secret")
     }
 
     fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Secret, E> {

@@ -22,7 +22,7 @@ const ENV_DEFAULT: [&str; 6] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER"];
 /// How long a program that was asked to end may take.
 const GRACE: Duration = Duration::from_secs(3);
 /// How long output may come after the program ended, from something it left behind.
-const OUTPUT_PATIENCE: Duration = Duration::from_secs(1);
+const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Runs programs.
 pub(super) struct CommandRunner(pub(super) Tools);
@@ -79,6 +79,7 @@ impl CommandRunner {
         command.envs(allowed.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
         command.env("PUNCTUAL_MESSAGE", context.message_id().to_string());
         command.env("PUNCTUAL_ATTEMPT", context.attempt().to_string());
+        command.env("PUNCTUAL_CRASHES", context.crashes().to_string());
         command.envs(context.job().map(|job| ("PUNCTUAL_JOB", job.to_string())));
         command.envs(context.nominal().map(|at| ("PUNCTUAL_NOMINAL", at.to_string())));
         for (name, secret) in &target.env {
@@ -119,7 +120,7 @@ impl CommandRunner {
                 status = child.wait() => {
                     let status = status.map_err(HandlerError::from)?;
                     if talking {
-                        let _ = within(clock, add(clock.now(), OUTPUT_PATIENCE), &mut talk).await;
+                        let _ = within(clock, add(clock.now(), OUTPUT_TIMEOUT), &mut talk).await;
                     }
                     group.let_go();
                     return Ok(status);

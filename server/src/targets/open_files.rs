@@ -75,8 +75,8 @@ mod tests {
     use std::sync::Arc;
 
     use punctual::clock::{Clock, add, within};
-    use punctual::inspect::{ExecutionFilter, Inspect, Page};
-    use punctual::model::{Ending, State, Terms};
+    use punctual::inspect::{ExecutionFilter, Inspect, PageRequest};
+    use punctual::model::{Ending, HandlerOptions, MessageState};
     use punctual::{MemoryStorage, Punctual, Retry, SystemClock};
     use reqwest::dns::{Name, Resolve, Resolving};
     use serde_json::json;
@@ -134,13 +134,19 @@ mod tests {
             let work = Work { target, payload: None };
             let topic = work.target.topic().unwrap();
             // Without retries: an attempt that counts would be the last one.
-            let terms = Terms { retry: Some(Retry::none()), ..Terms::default() };
-            let published = punctual.publisher().publish(topic, &work).terms(terms).await.unwrap();
+            let handler_options =
+                HandlerOptions { retry: Some(Retry::none()), ..HandlerOptions::default() };
+            let published = punctual
+                .publisher()
+                .publish(topic, &work)
+                .handler_options(handler_options)
+                .await
+                .unwrap();
             let filter =
                 || ExecutionFilter { message: Some(published.id), ..ExecutionFilter::default() };
             let tried = async {
                 loop {
-                    let found = storage.executions(filter(), Page::first(1)).await.unwrap();
+                    let found = storage.executions(filter(), PageRequest::first(1)).await.unwrap();
                     if let Some(execution) = found.rows.into_iter().next() {
                         return execution;
                     }
@@ -151,7 +157,7 @@ mod tests {
             let execution = within(&*clock, until, tried).await.unwrap();
             assert_eq!(execution.ending, Ending::Snoozed, "{execution:?}");
             let message = storage.message(published.id).await.unwrap().unwrap();
-            assert_eq!((message.state, message.attempt), (State::Pending, 0), "{message:?}");
+            assert_eq!((message.state, message.attempt), (MessageState::Pending, 0), "{message:?}");
         }
         punctual.shutdown().await;
     }

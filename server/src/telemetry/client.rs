@@ -10,7 +10,7 @@ use opentelemetry_http::{HttpClient, HttpError, Request, Response};
 use punctual::{Error, Result};
 use tokio::runtime::Handle;
 
-use super::PATIENCE;
+use super::TIMEOUT;
 use crate::outgoing::Outgoing;
 
 /// The most bytes of an answer that are read; it says little.
@@ -28,7 +28,7 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(address: &str, outgoing: &Outgoing) -> Result<Self> {
-        let http = outgoing.client(|builder| builder.timeout(PATIENCE))?;
+        let http = outgoing.client(|builder| builder.timeout(TIMEOUT))?;
         let runtime = Handle::try_current()
             .map_err(|error| Error::internal("telemetry needs a runtime").caused_by(error))?;
         Ok(Self { http, runtime, address: address.into(), failing: Arc::default() })

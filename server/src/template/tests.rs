@@ -3,12 +3,17 @@
 use super::*;
 
 fn facts() -> Facts {
-    Facts::from_json(json!({
+    facts_in("UTC")
+}
+
+fn facts_in(zone: &str) -> Facts {
+    let root = json!({
         "nominal": "2026-03-01T02:00:00Z",
         "window": {"start": "2026-02-28T02:00:00Z", "end": "2026-03-01T02:00:00Z"},
         "attempt": 2, "key": null, "job": "nightly", "message": "m1",
         "payload": {"name": "a \"b\"\n", "n": 7, "list": [1, {"x": true}], "at": "2026-01-02T00:00:00Z"},
-    }))
+    });
+    Facts::from_json(root, zone)
 }
 
 fn rendered(text: &str, escape: Escape) -> String {
@@ -31,6 +36,23 @@ fn names_become_values() {
         ("a } b { c", "a } b { c"),
     ] {
         assert_eq!(rendered(text, Escape::None), expected, "{text}");
+    }
+}
+
+// A job at 00:30 in Warsaw used to write the date of the day before.
+#[test]
+fn dates_are_those_of_the_zone_of_the_job_unless_another_is_named() {
+    let mut facts = facts_in("Europe/Warsaw");
+    facts.root["nominal"] = json!("2026-03-01T23:30:00Z");
+    for (text, expected) in [
+        ("{{ nominal | date:\"%Y-%m-%d %H:%M\" }}", "2026-03-02 00:30"),
+        ("{{ nominal | date:\"%Y-%m-%d %H:%M\",\"UTC\" }}", "2026-03-01 23:30"),
+        ("{{ nominal | date: \"%H:%M %Z\" , \"Asia/Tokyo\" }}", "08:30 JST"),
+        ("{{ payload.at | date:\"%H:%M\" }}", "01:00"),
+        ("{{ nominal }}", "2026-03-01T23:30:00Z"),
+    ] {
+        let rendered = Template::parse(text).unwrap().render(&facts, Escape::None);
+        assert_eq!(rendered.unwrap(), expected, "{text}");
     }
 }
 
@@ -58,6 +80,8 @@ fn what_cannot_be_meant_is_refused_when_it_is_checked() {
         ("{{ nominal | upper }}", "known are json"),
         ("{{ nominal | date }}", "date:\"%Y-%m-%d\""),
         ("{{ nominal | date:\"%\" }}", "cannot be used"),
+        ("{{ nominal | date:\"%d\",\"Europe/Warsav\" }}", "Europe/Warsaw"),
+        ("{{ nominal | date:\"%d\" or \"%m\" }}", "only a zone may stand"),
         ("{{ attempt | date:\"%Y\" }}", "is no time"),
         ("{{ }}", "knows no"),
     ] {
@@ -72,5 +96,5 @@ fn what_cannot_be_meant_is_refused_when_it_is_checked() {
 fn what_comes_of_one_is_bounded() {
     let root = json!({"payload": "x".repeat(RENDERED_BYTES_MAX / 2)});
     let template = Template::parse("{{ payload }}{{ payload }}{{ payload }}").unwrap();
-    assert!(template.render(&Facts::from_json(root), Escape::None).is_err());
+    assert!(template.render(&Facts::from_json(root, "UTC"), Escape::None).is_err());
 }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::documents::Documents;
+use punctual::documents::DocumentStore;
 use punctual::model::Topic;
 use punctual::{Builder, Clock, Context, Handler, HandlerError, HandlerResult, Outcome};
 use serde_json::json;
@@ -19,7 +19,7 @@ const SIGNATURE: &str = "X-Punctual-Signature";
 /// How many deliveries a process sends at once.
 const CONCURRENCY: usize = 10;
 /// The most characters of a failure that are remembered.
-const ERROR_LENGTH_MAX: usize = 500;
+const ERROR_LEN_MAX: usize = 500;
 /// The status by which a receiver says that it wants no more.
 const GONE: u16 = 410;
 
@@ -27,7 +27,7 @@ const GONE: u16 = 410;
 #[derive(Clone)]
 pub struct Webhooks {
     tools: Tools,
-    documents: Arc<dyn Documents>,
+    documents: Arc<dyn DocumentStore>,
     clock: Arc<dyn Clock>,
     timeout: Duration,
     failures_max: u32,
@@ -37,7 +37,7 @@ impl Webhooks {
     /// Sends with these tools what these documents say.
     pub fn new(
         tools: Tools,
-        documents: Arc<dyn Documents>,
+        documents: Arc<dyn DocumentStore>,
         clock: Arc<dyn Clock>,
         config: &WebhooksConfig,
     ) -> Self {
@@ -58,12 +58,12 @@ impl Webhooks {
             webhook.last_status = status;
             webhook.failures =
                 if failure.is_some() { webhook.failures.saturating_add(1) } else { 0 };
-            webhook.last_error = failure.map(|text| text.chars().take(ERROR_LENGTH_MAX).collect());
+            webhook.last_error = failure.map(|text| text.chars().take(ERROR_LEN_MAX).collect());
             if let Some(failure) = failure.filter(|_| webhook.enabled) {
                 let reason = match status {
                     Some(GONE) => Some("the receiver answered that it is gone".to_owned()),
                     _ if webhook.failures >= failures_max => Some(format!(
-                        "{} deliveries in a row failed; the last one: {failure}",
+                        "{} attempts in a row failed; the last one: {failure}",
                         webhook.failures
                     )),
                     _ => None,

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual::clock::between;
-use punctual::model::{MessageId, Terms, Topic};
+use punctual::model::{HandlerOptions, MessageId, Topic};
 use punctual::{Event, Result, Retry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -16,7 +16,6 @@ use tokio::sync::broadcast::error::RecvError;
 use super::{Filter, WEBHOOK_QUEUE, WEBHOOK_TOPIC, Webhook};
 use crate::api::means;
 use crate::app::App;
-use crate::redact::HIDDEN;
 
 /// How long a process may take to hear of a webhook that was made on another.
 const AGE: Duration = Duration::from_secs(1);
@@ -99,7 +98,8 @@ async fn tell(app: &App, known: &mut Known, event: &Arc<Event>) -> Result<()> {
     if facts["topic"] == WEBHOOK_TOPIC {
         return Ok(());
     }
-    let event = redacted(app, facts.clone());
+    let mut event = facts.clone();
+    app.redaction().hide_event(&mut event);
     let filtered = known.webhooks.iter().filter(wants).any(|one| one.filter != Filter::default());
     if filtered {
         complete(app, &mut facts).await?;
@@ -111,15 +111,6 @@ async fn tell(app: &App, known: &mut Known, event: &Arc<Event>) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// The event without what its handler said, where bodies of its topic are hidden: what it says may quote them.
-fn redacted(app: &App, mut event: Value) -> Value {
-    let is_hidden = event["topic"].as_str().is_some_and(|topic| app.redaction().hides_topic(topic));
-    if let Some(output) = event.get_mut("output").filter(|output| is_hidden && !output.is_null()) {
-        *output = HIDDEN.into();
-    }
-    event
 }
 
 /// Adds what a filter may ask for and the event does not say, from the message it is about.
@@ -157,8 +148,9 @@ async fn send(app: &App, notice: Notice) -> Result<MessageId> {
         if notice.test { Retry::none() } else { Retry::exponential().attempts(ATTEMPTS_MAX) };
     let publish =
         app.punctual.publisher().publish(Topic::system(WEBHOOK_TOPIC), &notice).via_storage();
-    let terms = Terms::new().retry(retry);
-    let published = publish.queue(WEBHOOK_QUEUE).key(&notice.webhook).terms(terms).await?;
+    let handler_options = HandlerOptions::new().retry(retry);
+    let published =
+        publish.queue(WEBHOOK_QUEUE).key(&notice.webhook).handler_options(handler_options).await?;
     Ok(published.id)
 }
 

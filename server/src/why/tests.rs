@@ -6,8 +6,8 @@ use std::time::Duration;
 use punctual::Job;
 use punctual::Schedule;
 use punctual::model::{
-    BatchId, Body, DeadReason, Headers, Key, Lease, Message, MessageId, Origin, Overrides,
-    Priority, ProcessId, Progress, Queue, Rate, Ties, Topic, Trail,
+    BatchId, Body, Correlation, DeadReason, Headers, Key, Lease, Message, MessageId, Origin,
+    Overrides, Priority, ProcessId, Progress, Queue, Rate, Relations, Topic,
 };
 use punctual::uuid::Uuid;
 
@@ -31,10 +31,10 @@ fn message() -> Message {
         exclusive: false,
         body: Body::empty(),
         headers: Headers::new(),
-        trail: Trail::default(),
+        correlation: Correlation::default(),
         occurrence: None,
-        terms: None,
-        ties: None,
+        handler_options: None,
+        relations: None,
     }
 }
 
@@ -42,13 +42,13 @@ fn record(message: Message) -> MessageRecord {
     MessageRecord::new(Arc::new(message))
 }
 
-fn tied(ties: Ties) -> Message {
-    Message { ties: Some(Arc::new(ties)), ..message() }
+fn tied(relations: Relations) -> Message {
+    Message { relations: Some(Arc::new(relations)), ..message() }
 }
 
 fn limited(name: &str, running_max: Option<u32>, rate: Option<Rate>) -> Message {
     let limit = Limit { name: Key::written(name), running_max, rate };
-    tied(Ties { limit: Some(limit), ..Ties::default() })
+    tied(Relations { limit: Some(limit), ..Relations::default() })
 }
 
 fn lease(until: i64) -> Lease {
@@ -110,20 +110,20 @@ fn says(facts: &Facts<'_>, word: &str, part: &str) {
 #[test]
 fn finished_messages_say_how_they_ended() {
     let ended = MessageRecord { ended_at: Some(at(150)), ..record(message()) };
-    for (state, word) in [(State::Done, "done"), (State::Cancelled, "cancelled")] {
+    for (state, word) in [(MessageState::Done, "done"), (MessageState::Cancelled, "cancelled")] {
         let record = MessageRecord { state, ..ended.clone() };
         says(&facts(&record, &[]), word, "1970-01-01T00:02:30Z");
     }
     let error: Option<Arc<str>> = Some("no such order".into());
     let dead = Some(DeadReason::AttemptsSpent);
-    let record = MessageRecord { state: State::Dead, dead, error, ..ended };
+    let record = MessageRecord { state: MessageState::Dead, dead, error, ..ended };
     says(&facts(&record, &[]), "dead", "(attempts spent): no such order");
 }
 
 #[test]
 fn a_running_message_names_its_process_and_a_stale_one_says_so() {
     let running = MessageRecord {
-        state: State::Running,
+        state: MessageState::Running,
         attempt: 2,
         lease: Some(lease(200)),
         ..record(message())
@@ -157,10 +157,19 @@ fn what_is_not_due_says_until_when() {
 #[test]
 fn what_waits_for_a_batch_says_which() {
     let batch = BatchId::from_uuid(Uuid::nil());
-    let ties = Ties { waits_for: Some(batch), ..Ties::default() };
-    let waiting = MessageRecord { due_at: END_OF_TIME, ..record(tied(ties)) };
+    let relations = Relations { waits_for: Some(batch), ..Relations::default() };
+    let waiting = MessageRecord { due_at: END_OF_TIME, ..record(tied(relations)) };
     let known = Facts { batch_alive: 7, ..facts(&waiting, &[]) };
     says(&known, "waits_for_batch", "of which 7 are left");
+    let pause = punctual::model::Pause {
+        by: "ada".to_owned(),
+        reason: "outage".to_owned(),
+        at: at(150),
+        until: None,
+    };
+    let held = punctual::model::MessagePause { pause, due_at: at(300) };
+    let held = MessageRecord { due_at: END_OF_TIME, paused: Some(held), ..record(message()) };
+    says(&facts(&held, &[]), "job_paused", "is paused by ada");
     let due = MessageRecord { due_at: at(100), ..waiting };
     says(&facts(&due, &serving()), "ready", "due since");
 }

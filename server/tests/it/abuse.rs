@@ -4,6 +4,9 @@
 use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
 use axum::http::{Request, StatusCode};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http_body_util::BodyExt as _;
 use punctual::documents::KeyRange;
 use punctual_server::{AuthSettings, Caller, Mode, Role};
 use serde_json::{Value, json};
@@ -48,6 +51,46 @@ async fn one_listener_leaves_room_for_others() {
     assert_eq!(listen("greedy").await.status(), StatusCode::OK, "one was ended");
 }
 
+// Finding F17: a viewer makes as many tokens as they like.
+// spec: C-8
+#[tokio::test]
+async fn tokens_of_one_owner_listen_no_more_often_than_their_owner() {
+    let site = closed();
+    let mut proofs = Vec::new();
+    for name in ["greedy", "ada"] {
+        add(&site, name, "viewer").await;
+        let basic = STANDARD.encode(format!("{name}:correct horse battery"));
+        proofs.push(format!("Basic {basic}"));
+    }
+    let send = async |request: axum::http::request::Builder, proof: &str, body: Value| {
+        let request = request.header(CONTENT_TYPE, "application/json");
+        let request = request.header(AUTHORIZATION, proof);
+        site.raw(request.body(Body::from(body.to_string())).unwrap()).await
+    };
+    let mut bearers = Vec::new();
+    for _ in 0..3 {
+        let wanted = json!({ "name": "ci", "scopes": ["read"] });
+        let made = send(Request::post("/api/v1/tokens"), &proofs[0], wanted).await;
+        assert_eq!(made.status(), StatusCode::CREATED);
+        let bytes = made.into_body().collect().await.unwrap().to_bytes();
+        let made: Value = serde_json::from_slice(&bytes).unwrap();
+        bearers.push(format!("Bearer {}", made["secret"].as_str().unwrap()));
+    }
+    let listen = async |proof: &str| send(Request::get("/api/v1/events"), proof, Value::Null).await;
+    let mut streams = Vec::new();
+    for number in 0..50 {
+        let stream = listen(&bearers[number % 3]).await;
+        assert_eq!(stream.status(), StatusCode::OK, "{number}");
+        streams.push(stream);
+    }
+    for proof in bearers.iter().chain([&proofs[0]]) {
+        assert_eq!(listen(proof).await.status(), StatusCode::SERVICE_UNAVAILABLE);
+    }
+    assert_eq!(listen(&proofs[1]).await.status(), StatusCode::OK, "there is room for others");
+    streams.pop();
+    assert_eq!(listen(&bearers[2]).await.status(), StatusCode::OK, "one was ended");
+}
+
 // Finding F18.
 // spec: C-6
 #[tokio::test]
@@ -62,6 +105,38 @@ async fn a_worker_cannot_speak_for_a_server() {
         assert_eq!(refused.status, StatusCode::CONFLICT, "{path}: {}", refused.text);
         assert!(refused.text.contains("is a server"), "{}", refused.text);
     }
+    // Nor with what another worker was given: `extend` would keep the server alive that is not.
+    crate::living::start(&site).await;
+    crate::work::publish(&site, &json!({ "topic": "t", "queue": "mine" })).await;
+    let claim = json!({ "worker": "mine", "queue": "mine" });
+    let claimed = site.post("/api/v1/work/claim", &claim).await;
+    let item = &claimed.json["items"][0];
+    let (message, token) = (&item["message"]["id"], &item["lease"]["token"]);
+    let other = site.another();
+    crate::living::start(&other).await;
+    for server in [&server, &other.app.punctual.process_id().to_string()] {
+        for (path, body) in [
+            (
+                "/api/v1/work/extend",
+                json!({ "worker": server, "leases": [{ "message": message, "token": token }] }),
+            ),
+            (
+                "/api/v1/work/progress",
+                json!({ "worker": server, "message": message, "token": token, "percent": 1 }),
+            ),
+            (
+                "/api/v1/work/settle",
+                json!({ "worker": server, "message": message, "token": token, "outcome": "done" }),
+            ),
+        ] {
+            let refused = site.post(path, &body).await;
+            assert_eq!(refused.status, StatusCode::CONFLICT, "{path}: {}", refused.text);
+            assert!(refused.text.contains("is a server"), "{}", refused.text);
+        }
+    }
+    let done = json!({ "worker": "mine", "message": message, "token": token, "outcome": "done" });
+    let settled = site.post("/api/v1/work/settle", &done).await;
+    assert_eq!(settled.json["state"], "applied", "{}", settled.text);
     let bye = site.post("/api/v1/work/bye", &json!({ "worker": "mine" })).await;
     assert_eq!(bye.status, StatusCode::NO_CONTENT, "{}", bye.text);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use punctual::{Context, Event, HandlerError, Job, Retry};
+use punctual::{Builder, Context, Event, HandlerError, Job, Overlap, Retry};
 use serde_json::{Value, json};
 
 use crate::living::{settle, start, until};
@@ -66,15 +66,17 @@ async fn a_failing_job_is_in_health_and_on_the_overview_until_it_succeeds() {
     assert_eq!(site.get("/health/ready").await.status, 200, "degraded is still ready");
     let overview = site.get("/api/v1/overview").await.json;
     assert_eq!(overview["failing"][0]["name"], "ledger", "{overview}");
+    let failures = "punctual_job_consecutive_failures{job_name=\"ledger\"} ";
+    let success = "punctual_job_last_success_timestamp_seconds{job_name=";
     let metrics = site.get("/metrics").await.text;
-    assert!(metrics.contains("punctual_job_consecutive_failures{job=\"ledger\"} "), "{metrics}");
-    assert!(!metrics.contains("punctual_job_last_success_timestamp_seconds{job="), "{metrics}");
+    assert!(metrics.contains(failures), "{metrics}");
+    assert!(!metrics.contains(success), "{metrics}");
     fails.store(false, Ordering::Relaxed);
     let well = |health: &Value| alert(health, "job_failing").is_none();
     until(&site, "/api/v1/health", well).await;
     let metrics = site.get("/metrics").await.text;
-    assert!(metrics.contains("punctual_job_consecutive_failures{job=\"ledger\"} 0"), "{metrics}");
-    assert!(metrics.contains("punctual_job_last_success_timestamp_seconds{job=\"ledger\"} 17"));
+    assert!(metrics.contains(&format!("{failures}0")), "{metrics}");
+    assert!(metrics.contains(&format!("{success}\"ledger\"}} 17")), "{metrics}");
     for _ in 0..10 {
         site.clock.advance(Duration::from_secs(1));
         settle().await;
@@ -92,6 +94,54 @@ async fn a_failing_job_is_in_health_and_on_the_overview_until_it_succeeds() {
         }
     }
     assert_eq!(told, ["raised Some(\"ledger\")", "cleared Some(\"ledger\")"], "once each");
+}
+
+// The first 200 jobs whose last run did not succeed were looked at, paused ones included, and nothing said that there were
+// more.
+#[tokio::test]
+async fn more_failing_jobs_than_are_looked_at_are_said_to_be_more() {
+    let name = |number: usize| format!("job-{number:03}");
+    let site = Site::with(|builder| {
+        let fails = async |_: Context| Err::<(), _>(HandlerError::new("no"));
+        let declare = |builder: Builder, number| {
+            let job = Job::cron(name(number), "* * * * *").topic("t");
+            builder.declare(job.retry(Retry::none()).overlap(Overlap::Allow { parallel_max: None }))
+        };
+        (0..212).fold(builder.queue("default", 300).handler("t", fails), declare)
+    });
+    start(&site).await;
+    let more = |health: &Value| health["failing_more"] == true;
+    let health = until(&site, "/api/v1/health", more).await;
+    // Those that are first by name are paused, and take no place away from the others.
+    let reason = json!({ "reason": "maintenance" });
+    let pause = async |number| {
+        let path = format!("/api/v1/jobs/{}/pause", name(number));
+        assert_eq!(site.post(&path, &reason).await.status, 200);
+    };
+    for number in 0..11 {
+        pause(number).await;
+    }
+    let is_so = |health: &Value| {
+        health["failing_count"] == 200 && !health["failing_jobs"].to_string().contains("job-010")
+    };
+    let health_paused = until(&site, "/api/v1/health", is_so).await;
+    for health in [&health, &health_paused] {
+        assert_eq!(health["failing_more"], true, "201 jobs fail");
+        let alert = alert(health, "job_failing").unwrap();
+        assert_eq!((&alert["count"], &alert["more"]), (&json!(200), &json!(true)));
+        let text = alert["text"].as_str().unwrap();
+        assert!(text.starts_with("200 or more jobs fail: "), "{text}");
+        assert_eq!(health["components"]["failing_jobs"]["more"], true);
+    }
+    let overview = site.get("/api/v1/overview").await.json;
+    assert_eq!(overview["health"]["failing_count"], 200);
+    assert_eq!(overview["health"]["failing_more"], true);
+    pause(11).await;
+    let all = |health: &Value| health["failing_count"] == 200 && health["failing_more"] == false;
+    let health = until(&site, "/api/v1/health", all).await;
+    assert!(
+        alert(&health, "job_failing").unwrap()["text"].as_str().unwrap().starts_with("200 jobs")
+    );
 }
 
 // Finding P2 of the newcomer's review: an alert that does not say which job failed.

@@ -5,19 +5,18 @@ use std::time::Duration;
 
 use punctual::SystemClock;
 use punctual::clock::{Clock, add, within};
-use punctual_server::config::{Loaded, Sources};
+use punctual_server::config::Sources;
 use punctual_server::{Assembly, Running};
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn start(file: Option<PathBuf>, flags: &[(&'static str, &'static str, &str)]) -> Running {
     let mut sources = Sources { file, ..Sources::default() };
     sources.flags.push(("--listen", "server.listen", "127.0.0.1:0".to_owned()));
     sources.flags.push(("--storage", "storage.address", "memory:".to_owned()));
     sources.flags.extend(flags.iter().map(|(flag, key, value)| (*flag, *key, (*value).to_owned())));
-    let Loaded { config, file } = sources.load().unwrap();
-    let loaded = Loaded { config, file };
+    let loaded = sources.load().unwrap();
     Assembly { loaded, sources, demo: false }.start().await.unwrap()
 }
 
@@ -45,7 +44,46 @@ async fn a_changed_file_changes_the_jobs() {
             SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(50))).await;
         }
     };
-    within(&SystemClock, add(SystemClock.now(), PATIENCE), changed).await.unwrap();
+    within(&SystemClock, add(SystemClock.now(), TIMEOUT), changed).await.unwrap();
+    assert!(running.shutdown().await.is_clean());
+}
+
+// A job that a reload brought waited in its queue until the server started anew.
+#[tokio::test]
+async fn a_reload_works_on_the_queues_of_new_jobs() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("punctual.toml");
+    let job =
+        |name: &str| format!("[jobs.{name}]\nevery = \"1h\"\ntopic = \"t\"\nqueue = \"{name}\"\n");
+    std::fs::write(&file, job("one")).unwrap();
+    let running = start(Some(file.clone()), &[]).await;
+    let served = async || {
+        let all = running.app().punctual.queues().list().into_iter();
+        let names = all.filter(|one| one.concurrency > 0).map(|one| one.queue.to_string());
+        names.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(served().await, "default one punctual.webhook");
+    std::fs::write(&file, job("one") + &job("two")).unwrap();
+    changed(served, |said| said == "default one punctual.webhook two").await;
+    assert!(running.shutdown().await.is_clean());
+}
+
+// The jobs in the file of a server without the role `scheduler` were ignored without a word.
+#[tokio::test]
+async fn a_server_that_fires_no_jobs_declares_those_of_its_file_and_retires_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("punctual.toml");
+    let job = |name: &str| format!("[jobs.{name}]\nevery = \"1h\"\ntopic = \"t\"\n");
+    std::fs::write(&file, job("one")).unwrap();
+    let running = start(Some(file.clone()), &[("--roles", "server.roles", "worker,api")]).await;
+    assert_eq!(names(&running).await, ["one"]);
+    std::fs::write(&file, job("three") + &job("two")).unwrap();
+    let changed = async {
+        while names(&running).await != ["one", "three", "two"] {
+            SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(50))).await;
+        }
+    };
+    within(&SystemClock, add(SystemClock.now(), TIMEOUT), changed).await.unwrap();
     assert!(running.shutdown().await.is_clean());
 }
 
@@ -71,6 +109,31 @@ async fn a_file_that_is_wrong_keeps_the_jobs_and_is_in_health_until_it_is_mended
     running.shutdown().await;
 }
 
+// Finding P9 of the newcomer's review: no key said how long a stopping server waits.
+// spec: U-28
+#[cfg(unix)]
+#[tokio::test]
+async fn a_stopping_server_waits_for_work_as_long_as_it_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("punctual.toml");
+    let job = "[command]\nenabled = true\n[jobs.long]\nevery = \"24h\"\n\
+               command = { program = \"exec sleep 60\", shell = true }\n";
+    std::fs::write(&file, job).unwrap();
+    let running = start(Some(file), &[("--drain", "server.drain", "1ms")]).await;
+    let punctual = running.app().punctual.clone();
+    punctual.admin().trigger("long", false).await.unwrap();
+    let begun = async {
+        while punctual.is_resting() {
+            SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(10))).await;
+        }
+    };
+    within(&SystemClock, add(SystemClock.now(), TIMEOUT), begun).await.unwrap();
+    // Less than the 30 seconds of the default, and more than it takes.
+    let until = add(SystemClock.now(), Duration::from_secs(25));
+    let stopped = within(&SystemClock, until, running.shutdown()).await;
+    assert_eq!(stopped.expect("it waits no longer than that").interrupted, 1);
+}
+
 /// The condition of a server and its alerts, as the API says it.
 async fn health(running: &Running) -> String {
     use http_body_util::BodyExt as _;
@@ -85,7 +148,7 @@ async fn health(running: &Running) -> String {
 
 /// Asks again until the answer is as it should be.
 async fn changed(ask: impl AsyncFn() -> String, is_so: impl Fn(&str) -> bool) -> String {
-    let until = add(SystemClock.now(), PATIENCE);
+    let until = add(SystemClock.now(), TIMEOUT);
     loop {
         let said = ask().await;
         if is_so(&said) {

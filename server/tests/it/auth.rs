@@ -235,7 +235,7 @@ async fn a_name_and_a_password_in_the_header_will_do_for_programs() {
 }
 
 #[tokio::test]
-async fn every_change_is_in_the_trail_with_before_and_after() {
+async fn a_change_of_a_user_is_in_the_trail_with_before_and_after() {
     let site = site().await;
     let admin = site.as_role(Role::Admin);
     admin.call("PATCH", "/api/v1/users/bob", &json!({ "role": "operator" })).await;
@@ -281,4 +281,27 @@ async fn users_are_checked_before_they_are_made() {
     }
     assert_eq!(admin.get("/api/v1/users/nobody").await.status, StatusCode::NOT_FOUND);
     assert_eq!(admin.get("/api/v1/users").await.json["items"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn behind_a_proxy_that_ends_tls_cookies_are_secure_and_answers_insist_on_it() {
+    let site = site().await;
+    for (proto, is_secure) in [(Some("https"), true), (Some("http"), false), (None, false)] {
+        let request = Request::post("/api/v1/session").header(CONTENT_TYPE, "application/json");
+        let request = match proto {
+            Some(proto) => request.header("x-forwarded-proto", proto),
+            None => request,
+        };
+        let login = json!({ "name": "ada", "password": PASSWORD }).to_string();
+        let answered = site.send(request.body(Body::from(login)).unwrap()).await;
+        assert_eq!(answered.status, StatusCode::OK, "{}", answered.text);
+        let cookies: Vec<&str> =
+            answered.headers.get_all(SET_COOKIE).iter().map(|one| one.to_str().unwrap()).collect();
+        assert_eq!(cookies.len(), 2, "{cookies:?}");
+        for cookie in cookies {
+            assert_eq!(cookie.contains("; Secure"), is_secure, "{proto:?}: {cookie}");
+        }
+        let insists = answered.headers.contains_key("strict-transport-security");
+        assert_eq!(insists, is_secure, "{proto:?}");
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use punctual::client::PauseRequest;
-use punctual::clock::{Clock, add, between};
+use punctual::clock::{Clock, between};
 use punctual::{Job, Occurrence, SystemClock};
 use serde_json::Value;
 
@@ -15,10 +15,12 @@ use crate::living::Living;
 /// How long an answer may take. The best of a few tries counts, because other programs run on this machine.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(1);
 const TRIES: usize = 3;
+/// Far more than last two seconds on any machine.
+const ROUNDS_MAX: usize = 1_000;
 
 /// Endpoints that never end, and those that change something although they are read.
 const LEFT_OUT: [&str; 3] =
-    ["/api/v1/events", "/api/v1/session/oidc", "/api/v1/session/oidc/return"];
+    ["/api/v1/events", "/api/v1/session/oidc", "/api/v1/session/oidc/callback"];
 
 /// A server with a job of every second, and a thousand others of the kinds that were once walked without end.
 async fn crowded() -> (Living, Arc<AtomicU64>) {
@@ -60,6 +62,9 @@ async fn paths(living: &Living) -> Vec<String> {
     let published =
         living.call("POST", "/api/v1/messages", &serde_json::json!({ "topic": "t" })).await;
     let message = published.1["id"].as_str().unwrap().to_owned();
+    for path in LEFT_OUT {
+        assert!(document["paths"][path]["get"].is_object(), "{path} does not exist");
+    }
     let mut found = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         if item["get"].is_null() || LEFT_OUT.contains(&path.as_str()) {
@@ -107,17 +112,23 @@ async fn every_answer_is_bounded_and_the_process_goes_on_working() {
     let began = SystemClock.now();
     let paths = paths(&living).await;
     assert!(paths.len() > 40, "{paths:?}");
-    for path in &paths {
-        let took = quickest(&living, path).await;
-        assert!(took < ANSWERED_WITHIN, "{path} took {took:?}");
-    }
-    // All of this on one thread, on which the job of every second ran as well.
     let before = runs.load(Ordering::Relaxed);
-    let (passed, patience) = (between(began, SystemClock.now()), Duration::from_secs(30));
-    while runs.load(Ordering::Relaxed) < before + 2 {
-        assert!(between(began, SystemClock.now()) < passed + patience, "the job stopped running");
-        SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(50))).await;
+    let mut ran = 0;
+    for _ in 0..ROUNDS_MAX {
+        for path in &paths {
+            let took = quickest(&living, path).await;
+            assert!(took < ANSWERED_WITHIN, "{path} took {took:?}");
+            // As between requests that come over a socket.
+            tokio::task::yield_now().await;
+        }
+        // Before anything else waits: all of this is on one thread, on which the job of every second runs as well.
+        ran = runs.load(Ordering::Relaxed) - before;
+        if ran >= 2 {
+            break;
+        }
     }
+    let took = between(began, SystemClock.now());
+    assert!(ran >= 2, "the job ran {ran} times in the {took:?} of the walk");
 }
 
 // spec: C-7

@@ -15,14 +15,13 @@ use crate::living::settle;
 use crate::work::idle;
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 async fn start(text: &str) -> Running {
     let mut sources = Sources::default();
     sources.flags.push(("--listen", "server.listen", "127.0.0.1:0".to_owned()));
     sources.flags.push(("--storage", "storage.address", "memory:".to_owned()));
-    let config = sources.read("punctual.toml", text).unwrap();
-    let loaded = punctual_server::config::Loaded { config, file: None };
+    let loaded = sources.load_text("punctual.toml", text).unwrap();
     Assembly { loaded, sources, demo: false }.start().await.unwrap()
 }
 
@@ -30,7 +29,7 @@ async fn start(text: &str) -> Running {
 async fn connect(to: SocketAddr, from: u8) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, from)), 0)).unwrap();
-    within(&SystemClock, add(SystemClock.now(), PATIENCE), socket.connect(to))
+    within(&SystemClock, add(SystemClock.now(), TIMEOUT), socket.connect(to))
         .await
         .unwrap()
         .unwrap()
@@ -40,7 +39,7 @@ async fn connect(to: SocketAddr, from: u8) -> TcpStream {
 async fn end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let reading = stream.read_to_end(&mut bytes);
-    let _ = within(&SystemClock, add(SystemClock.now(), PATIENCE), reading).await.expect("it ends");
+    let _ = within(&SystemClock, add(SystemClock.now(), TIMEOUT), reading).await.expect("it ends");
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
@@ -60,7 +59,7 @@ async fn ask(stream: &mut TcpStream, path: &str) -> String {
             }
         }
     };
-    within(&SystemClock, add(SystemClock.now(), PATIENCE), answered).await.expect("an answer");
+    within(&SystemClock, add(SystemClock.now(), TIMEOUT), answered).await.expect("an answer");
     answer
 }
 
@@ -86,9 +85,9 @@ async fn slow_clients_are_closed_within_their_timeouts() {
             SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(100))).await;
         }
     };
-    within(&SystemClock, add(SystemClock.now(), PATIENCE), dripping).await.expect("it ends");
+    within(&SystemClock, add(SystemClock.now(), TIMEOUT), dripping).await.expect("it ends");
     assert_eq!((end(&mut silent).await, end(&mut half).await), (String::new(), String::new()));
-    assert!(between(began, SystemClock.now()) < PATIENCE / 2, "all of them at about the same time");
+    assert!(between(began, SystemClock.now()) < TIMEOUT / 2, "all of them at about the same time");
     // One that was used is kept longer, and ends as well; half of a second header ends sooner.
     let asked_at = SystemClock.now();
     let mut kept = Vec::new();
@@ -141,7 +140,7 @@ async fn half_a_body_ends_with_the_bound_of_its_request() {
             };
             String::from_utf8_lossy(&bytes[..count]).into_owned()
         };
-        let answer = within(&SystemClock, add(SystemClock.now(), PATIENCE), answered).await;
+        let answer = within(&SystemClock, add(SystemClock.now(), TIMEOUT), answered).await;
         let answer = answer.expect("it ends");
         assert!(
             answer.starts_with("HTTP/1.1 503") || answer.starts_with("HTTP/1.1 408"),
@@ -183,7 +182,7 @@ async fn a_flood_from_one_address_leaves_room_for_others_and_for_jobs() {
             SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(100))).await;
         }
     };
-    within(&SystemClock, add(SystemClock.now(), PATIENCE), jobs).await.expect("jobs run");
+    within(&SystemClock, add(SystemClock.now(), TIMEOUT), jobs).await.expect("jobs run");
     assert!(running.shutdown().await.is_clean());
 }
 
@@ -199,7 +198,7 @@ async fn a_flood_from_many_addresses_makes_room_for_those_who_ask() {
         let head = b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
         stream.write_all(head).await.unwrap();
         let mut bytes = [0; 1_024];
-        let read = within(&SystemClock, add(SystemClock.now(), PATIENCE), stream.read(&mut bytes));
+        let read = within(&SystemClock, add(SystemClock.now(), TIMEOUT), stream.read(&mut bytes));
         assert!(read.await.unwrap().unwrap() > 0);
     }
     let mut flood = Vec::new();
@@ -239,7 +238,7 @@ async fn a_stream_outlives_the_timeouts_and_the_stop_ends_it() {
         assert!(read.is_none_or(|read| read.unwrap() > 0), "it was closed");
     }
     let mut silent = connect(address, 1).await;
-    let stopped = within(&SystemClock, add(SystemClock.now(), PATIENCE), running.shutdown()).await;
+    let stopped = within(&SystemClock, add(SystemClock.now(), TIMEOUT), running.shutdown()).await;
     assert!(stopped.expect("it stops").is_clean());
     end(&mut silent).await;
     end(&mut stream).await;

@@ -13,13 +13,13 @@ use crate::site::Site;
 use crate::work::publish_to;
 
 /// One who listens.
-struct Ear {
+pub(crate) struct Ear {
     body: Body,
     text: String,
 }
 
 impl Ear {
-    async fn open(site: &Site, query: &str) -> Self {
+    pub(crate) async fn open(site: &Site, query: &str) -> Self {
         let request = Request::get(format!("/api/v1/events{query}")).body(Body::empty()).unwrap();
         let response = site.raw(request).await;
         assert_eq!(response.status(), StatusCode::OK);
@@ -29,7 +29,7 @@ impl Ear {
     }
 
     /// Takes in what is there.
-    async fn hear(&mut self) {
+    pub(crate) async fn hear(&mut self) {
         for _ in 0..200 {
             tokio::select! {
                 biased;
@@ -46,7 +46,7 @@ impl Ear {
     }
 
     /// What was heard: kind and data, in order.
-    fn heard(&self) -> Vec<(String, Value)> {
+    pub(crate) fn heard(&self) -> Vec<(String, Value)> {
         let blocks = self.text.split("\n\n").filter(|block| block.contains("data: "));
         let field = |block: &str, name: &str| {
             block.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned()

@@ -5,6 +5,7 @@ use punctual::{Builder, Job, Occurrence};
 use punctual_server::Role;
 use serde_json::json;
 
+use crate::living::{start, until};
 use crate::site::Site;
 
 async fn nothing(_: Occurrence) {}
@@ -200,4 +201,19 @@ async fn who_may_only_look_changes_nothing() {
     assert_eq!(dry.status, StatusCode::OK, "looking is not acting: {}", dry.text);
     assert_eq!(viewer.get("/api/v1/jobs/hourly").await.json["version"], 1);
     assert_eq!(site.app.audit().list(None, 10).await.unwrap().len(), 0);
+}
+
+// Decision 3.31: a page of the history has 20 rows unless another number is asked for.
+#[tokio::test]
+async fn a_page_of_executions_has_twenty_rows_when_no_limit_is_given() {
+    let job = Job::every("often", std::time::Duration::from_secs(1));
+    let site = Site::with(|builder| builder.job(job, nothing));
+    start(&site).await;
+    let count = |list: &serde_json::Value| list["items"].as_array().map_or(0, Vec::len);
+    until(&site, "/api/v1/executions?limit=100", |list| count(list) > 20).await;
+    for path in ["/api/v1/executions", "/api/v1/jobs/often/executions"] {
+        let list = site.get(path).await.json;
+        assert_eq!((count(&list), list["next"].is_string()), (20, true), "{path}");
+        assert_eq!(count(&site.get(&format!("{path}?limit=21")).await.json), 21, "{path}");
+    }
 }

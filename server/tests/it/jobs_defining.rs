@@ -4,6 +4,7 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, ETAG, IF_MATCH};
 use axum::http::{Request, StatusCode};
 use punctual::{Builder, Job, Occurrence};
+use punctual_server::config::CommandConfig;
 use serde_json::{Value, json};
 
 use crate::site::{Answered, Site};
@@ -84,7 +85,7 @@ async fn a_wrong_definition_is_refused_field_by_field() {
             "no time zone",
         ),
         (json!({"name": "a", "every": 5, "topic": "t"}), "every", "string"),
-        (json!({"name": "a", "every": "5m", "topic": "t", "colour": 1}), "colour", "unknown field"),
+        (json!({"name": "a", "every": "5m", "topic": "t", "colour": 1}), "colour", "no such key"),
         (json!({"name": " ", "every": "5m", "topic": "t"}), "name", "name"),
         (json!({"name": "a", "every": "5m"}), "target", "http, command, publish and topic"),
     ] {
@@ -128,7 +129,7 @@ async fn what_the_code_or_a_file_declares_is_theirs() {
     assert_eq!(site.get("/api/v1/jobs/filed").await.json["source"], "file");
     let spec = json!({"every": "5m", "topic": "mail"});
     for (name, words) in
-        [("coded", "PATCH /api/v1/jobs/coded"), ("filed", "punctual.toml declares it")]
+        [("coded", "PATCH /api/v1/jobs/coded"), ("filed", "the configuration file declares it")]
     {
         for method in ["PUT", "DELETE"] {
             let answered = site.call(method, &format!("/api/v1/jobs/{name}"), &spec).await;
@@ -210,4 +211,25 @@ async fn secrets_are_shown_to_nobody_and_survive_a_replacement_by_who_never_saw_
     let lost = site.call("PUT", "/api/v1/jobs/call", &json!({"every": "2h", "http": shown})).await;
     assert_eq!(lost.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", lost.text);
     assert_eq!(lost.json["errors"][0]["field"], "http.headers.X-New");
+}
+
+// Finding P16 of the newcomer's review: a job with a program was created while programs were off, and its runs died.
+// spec: C-7
+#[tokio::test]
+async fn a_job_with_a_program_is_refused_while_programs_are_off() {
+    let site = |enabled| async move {
+        let config = CommandConfig { enabled, ..CommandConfig::default() };
+        Site::started(base).await.changed(|app| app.running_programs(config))
+    };
+    let job = json!({"name": "a", "every": "5m", "command": {"program": "ls"}});
+    let off = site(false).await;
+    let refused = off.post("/api/v1/jobs", &job).await;
+    assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", refused.text);
+    assert_eq!(refused.json["errors"][0]["field"], "command", "{}", refused.text);
+    assert!(refused.text.contains("set command.enabled = true"), "{}", refused.text);
+    assert_eq!(off.post("/api/v1/jobs", &mail("a")).await.status, StatusCode::CREATED);
+    let replaced = off.call("PUT", "/api/v1/jobs/a", &job).await;
+    assert_eq!(replaced.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", replaced.text);
+    let created = site(true).await.post("/api/v1/jobs", &job).await;
+    assert_eq!(created.status, StatusCode::CREATED, "{}", created.text);
 }

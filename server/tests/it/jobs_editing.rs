@@ -70,7 +70,7 @@ async fn a_wrong_edit_is_refused_field_by_field_and_changes_nothing() {
         (json!({"timeout": "soon"}), "timeout", "cannot be read"),
         (json!({"retry": {"waits": ["x"]}}), "retry", "cannot be read"),
         (json!({"misfire": "sometimes"}), "misfire", "there is no misfire policy"),
-        (json!({"priority": 3}), "priority", "unknown field"),
+        (json!({"priority": 3}), "priority", "no such key"),
     ] {
         let answered = site.call("PATCH", PATH, &body).await;
         assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{body} {}", answered.text);

@@ -18,7 +18,7 @@ use tower::ServiceExt;
 use crate::site::Site;
 
 /// Longer than anything here takes on a busy machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How long it is waited for an event before the answer is asked for again.
 const MOMENT: Duration = Duration::from_millis(50);
@@ -98,7 +98,7 @@ impl Living {
     /// told before what it tells of is written down.
     pub(crate) async fn until(&self, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let mut events = self.app.punctual.events().listen();
-        let until = add(SystemClock.now(), PATIENCE);
+        let until = add(SystemClock.now(), TIMEOUT);
         loop {
             let answer = self.get(path).await;
             if is_so(&answer) {

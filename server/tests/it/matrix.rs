@@ -12,9 +12,10 @@ use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Request, StatusCode};
 use punctual::{Job, Occurrence};
+use punctual_server::config::Networks;
 use punctual_server::{
     Access, AuthSettings, COMMAND_TOPIC, Caller, EVERY_QUEUE, HTTP_TOPIC, Mode, PUBLISH_TOPIC,
-    Role, TEST_TOPIC, WEBHOOK_TOPIC,
+    Proxy, Role, TEST_TOPIC, WEBHOOK_TOPIC,
 };
 use serde_json::{Value, json};
 
@@ -147,8 +148,57 @@ async fn a_mounted_router_has_the_same_rules_by_what_the_application_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Routes that the description does not have, with what a caller of each kind may do there. `extract.rs` has routes in
-/// its tests only; those of `builder.route` and `punctual.route` are routes of messages.
+// spec: C-6
+#[tokio::test]
+async fn behind_a_proxy_the_rules_are_the_same_by_the_role_it_says() {
+    let proxy = Proxy {
+        header: "x-user".to_owned(),
+        role_header: Some("x-role".to_owned()),
+        trusted: Networks::read(vec!["127.0.0.1".to_owned()]).unwrap(),
+    };
+    let settings = AuthSettings { mode: Mode::Proxy(proxy), ..AuthSettings::default() };
+    let site = Site::with(|builder| builder).changed(|app| app.authenticating(settings));
+    let mut wrong = Vec::new();
+    for (operation, rule) in RULES {
+        for (role, peer) in [
+            ("viewer", [127, 0, 0, 1]),
+            ("operator", [127, 0, 0, 1]),
+            ("admin", [127, 0, 0, 1]),
+            ("", [127, 0, 0, 1]),
+            ("admin", [127, 0, 0, 2]),
+        ] {
+            let mut headers = vec![("x-role", role.to_owned())];
+            headers.extend((!role.is_empty()).then(|| ("x-user", "ann".to_owned())));
+            let mut request = request(operation, &headers, "");
+            let peer = std::net::SocketAddr::from((peer, 4_711));
+            request.extensions_mut().insert(axum::extract::ConnectInfo(peer));
+            let is_known = !role.is_empty() && peer.ip().to_string() == "127.0.0.1";
+            let (status, is_let) = ask(&site, request).await;
+            let is_as_expected = match Role::parse(role).filter(|_| is_known) {
+                None if rule == Rule::Anybody => is_let,
+                None => status == StatusCode::UNAUTHORIZED,
+                Some(role) => is_let == is_for(rule, role),
+            };
+            if !is_as_expected {
+                wrong.push(format!("{operation} by {role:?} from {peer}: {status}"));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Whether a rule lets a person of a role in.
+fn is_for(rule: Rule, role: Role) -> bool {
+    match rule {
+        Rule::Probe | Rule::Anybody => true,
+        Rule::Viewer => role >= Role::Viewer,
+        Rule::Operator | Rule::Publisher => role >= Role::Operator,
+        Rule::Admin => role >= Role::Admin,
+        Rule::Worker => false,
+    }
+}
+
+/// Routes that the description does not have, with what a caller of each kind may do there.
 const OTHERS: [(&str, &str, Rule); 9] = [
     ("\"/\"", "/", Rule::Anybody),
     ("\"/api/docs\"", "/api/docs", Rule::Anybody),
@@ -159,6 +209,17 @@ const OTHERS: [(&str, &str, Rule); 9] = [
     ("\"/health\"", "/health", Rule::Probe),
     ("\"/health/live\"", "/health/live", Rule::Probe),
     ("\"/health/ready\"", "/health/ready", Rule::Probe),
+];
+
+/// What routes of messages begin with, which are none of HTTP.
+const OF_MESSAGES: [&str; 2] = ["topics", "&topic"];
+/// Other ways to answer a request, by the file that uses them. The API is all in the description, the whole router is
+/// put below a prefix twice, and what has no route is answered with 404.
+const NO_ROUTES: [(&str, &str); 4] = [
+    ("api.rs", ".nest("),
+    ("assembly.rs", ".nest_service("),
+    ("mount.rs", ".nest_service("),
+    ("surround.rs", ".fallback("),
 ];
 
 /// Calls `found` with the text of every source file of the server and its path.
@@ -180,17 +241,26 @@ fn source_folder() -> std::path::PathBuf {
 // spec: C-6
 #[tokio::test]
 async fn every_other_route_has_a_rule_too() {
-    let mut routes = BTreeSet::new();
+    let (mut routes, mut others) = (BTreeSet::new(), BTreeSet::new());
     sources(&source_folder(), &mut |path, text| {
+        let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
         let parts = text.split(".route(").skip(1);
-        let first = parts.filter_map(|rest| rest.split(',').next()).map(str::trim);
-        let first = first.filter(|one| one.starts_with('"') || one.chars().all(char::is_uppercase));
-        if !path.ends_with("extract.rs") {
-            routes.extend(first.map(str::to_owned));
+        let first = parts.filter_map(|rest| rest.split([',', ')']).next()).map(str::trim);
+        routes.extend(first.filter(|one| !OF_MESSAGES.contains(one)).map(str::to_owned));
+        // Other ways to answer: what they answer is known by its file, and by what is said of it here.
+        for way in
+            [".route_service(", ".nest(", ".nest_service(", ".fallback(", ".fallback_service("]
+        {
+            if text.contains(way) {
+                let file = path.rsplit("/src/").next().unwrap();
+                others.insert((file.to_owned(), way.to_owned()));
+            }
         }
     });
     let listed = OTHERS.iter().map(|(route, ..)| (*route).to_owned()).collect();
     assert_eq!(routes, listed, "a route that is not in the description needs a rule here");
+    let ways = NO_ROUTES.iter().map(|(file, way)| ((*file).to_owned(), (*way).to_owned()));
+    assert_eq!(others, ways.collect(), "what is answered here needs a rule, or a reason");
     let site = site();
     let callers = callers(&site).await;
     let mut wrong = Vec::new();
@@ -211,19 +281,21 @@ async fn every_other_route_has_a_rule_too() {
 const TOPICS: [&str; 4] = [HTTP_TOPIC, COMMAND_TOPIC, PUBLISH_TOPIC, WEBHOOK_TOPIC];
 
 /// Every way to send to a topic: what it is called, its path and its body.
-fn ways(topic: &str, clone: &str) -> [(&'static str, String, Value); 5] {
+fn ways(topic: &str, clone: &str) -> [(&'static str, &'static str, String, Value); 6] {
     let name = format!("job-{topic}").replace('.', "-");
     let publish = json!({ "topic": topic });
     let job = json!({ "name": name, "every": "1h", "topic": topic });
     let publishing =
         json!({ "name": format!("{name}-publish"), "every": "1h", "publish": publish });
     let jobs = "/api/v1/jobs".to_owned();
+    let replacing = json!({ "name": "replaced", "every": "1h", "topic": topic });
     [
-        ("publish", "/api/v1/messages".to_owned(), publish.clone()),
-        ("batch", "/api/v1/messages/batch".to_owned(), json!({ "items": [publish] })),
-        ("clone", clone.to_owned(), publish),
-        ("job", jobs.clone(), job),
-        ("publishing job", jobs, publishing),
+        ("publish", "POST", "/api/v1/messages".to_owned(), publish.clone()),
+        ("batch", "POST", "/api/v1/messages/batch".to_owned(), json!({ "items": [publish] })),
+        ("clone", "POST", clone.to_owned(), publish),
+        ("job", "POST", jobs.clone(), job),
+        ("publishing job", "POST", jobs.clone(), publishing),
+        ("replaced job", "PUT", format!("{jobs}/replaced"), replacing),
     ]
 }
 
@@ -241,6 +313,9 @@ async fn every_topic_takes_messages_by_the_scopes_that_its_rule_names() {
     let callers = callers(&site).await;
     let message =
         site.as_role(Role::Admin).post("/api/v1/messages", &json!({ "topic": "a" })).await;
+    let job = json!({ "name": "replaced", "every": "2h", "topic": "a" });
+    let made = site.as_role(Role::Admin).post("/api/v1/jobs", &job).await;
+    assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
     let clone = format!("/api/v1/messages/{}/clone", message.json["id"].as_str().unwrap());
     for topic in
         TOPICS.into_iter().chain(["punctual.", "punctual.new", "mail", "punctualx", TEST_TOPIC])
@@ -249,9 +324,10 @@ async fn every_topic_takes_messages_by_the_scopes_that_its_rule_names() {
         for (kind, headers) in callers.iter().filter(|(kind, _)| SCOPES.contains(kind)) {
             let sends = matches!(kind, Kind::TokenPublish | Kind::TokenOperate | Kind::TokenAdmin);
             let defines = matches!(kind, Kind::TokenAdmin);
-            for (way, path, body) in ways(topic, &clone) {
-                let may = if path == "/api/v1/jobs" { defines } else { sends };
-                let mut request = Request::post(&path).header(CONTENT_TYPE, "application/json");
+            for (way, method, path, body) in ways(topic, &clone) {
+                let may = if path.starts_with("/api/v1/jobs") { defines } else { sends };
+                let request = Request::builder().method(method).uri(&path);
+                let mut request = request.header(CONTENT_TYPE, "application/json");
                 for (name, value) in headers {
                     request = request.header(*name, value);
                 }
@@ -259,6 +335,7 @@ async fn every_topic_takes_messages_by_the_scopes_that_its_rule_names() {
                 let expected = match (may, is_own) {
                     (false, _) => StatusCode::FORBIDDEN,
                     (true, true) => StatusCode::UNPROCESSABLE_ENTITY,
+                    (true, false) if method == "PUT" => StatusCode::OK,
                     (true, false) => StatusCode::CREATED,
                 };
                 let text = &answered.text;

@@ -119,7 +119,7 @@ async fn actions_that_make_no_sense_are_refused() {
         (json!({"action": "cancel", "filter": {"colour": "red"}}), "filter.colour"),
         (json!({"action": "cancel", "filter": {"queue": "a\u{0}"}}), "the queue holds a NUL"),
         (json!({"action": "cancel", "filter": {"key": "a\u{0}"}}), "the key holds a NUL"),
-        (json!({"action": "cancel", "filter": []}), "sequence"),
+        (json!({"action": "cancel", "filter": []}), "this is a list; write an object"),
         (json!({"action": "reschedule"}), "due_at"),
         (json!({"action": "reschedule", "delay": "soon"}), "soon"),
         (json!({"action": "reschedule", "delay": "1m", "filter": {"state": "dead"}}), "dead"),

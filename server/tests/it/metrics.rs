@@ -1,8 +1,9 @@
 //! Metrics as a scraper sees them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use punctual::Context;
+use punctual::measure::METERS;
+use punctual::{Context, Job};
 use punctual_server::{Identity, Meters};
 
 use crate::living::{start, until};
@@ -71,4 +72,76 @@ async fn every_name_is_documented_and_every_line_is_well_formed() {
         }
     }
     assert!(names.len() >= 14, "{names:?}");
+}
+
+/// The labels of every metric: those of the meters, and those that stand in a text.
+fn labels_of(text: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let mut labels: BTreeMap<String, BTreeSet<String>> = METERS
+        .iter()
+        .map(|meter| {
+            let labels = meter.labels.iter().map(ToString::to_string);
+            (meter.flat_name.to_owned(), labels.collect())
+        })
+        .collect();
+    for line in text.lines().filter(|line| !line.starts_with('#')) {
+        let (name, _) = line.rsplit_once(' ').unwrap();
+        let (name, of_line) = name.split_once('{').unwrap_or((name, ""));
+        let of_line =
+            of_line.split(',').filter_map(|label| Some(label.split_once('=')?.0.to_owned()));
+        labels.entry(name.to_owned()).or_default().extend(of_line);
+    }
+    labels
+}
+
+/// The words of a text that stand behind a beginning, up to what cannot be part of a name.
+fn words<'t>(text: &'t str, beginning: &'t str) -> impl Iterator<Item = &'t str> {
+    let is_other = |c: char| !c.is_ascii_alphanumeric() && c != '_';
+    text.split(beginning).skip(1).map(move |rest| rest.split(is_other).next().unwrap_or_default())
+}
+
+// Prometheus sets `job` and `instance` of a target itself: what is scraped under these names becomes
+// `exported_job`, and `max by (job)` would make one number of all jobs.
+#[tokio::test]
+async fn the_rules_of_the_guide_use_labels_and_metrics_that_exist() {
+    let job = Job::cron("nightly-report", "* * * * *");
+    let meters = Meters::default();
+    let hook = meters.hook();
+    let site = Site::with(|builder| builder.on_event(hook).job(job, async |_: Context| {}));
+    let site = site.changed(|app| app.on_node(Identity::default(), meters, None));
+    start(&site).await;
+    publish_to(&site, "mail").await;
+    let ran = |list: &serde_json::Value| list["items"][0]["ending"] == "succeeded";
+    until(&site, "/api/v1/executions", ran).await;
+    let text = site.get("/metrics").await.text;
+    let labels = labels_of(&text);
+    for (name, of_metric) in &labels {
+        for reserved in ["job", "instance"] {
+            assert!(!of_metric.contains(reserved), "{name} has the label {reserved}");
+        }
+    }
+    for gauge in ["last_end_timestamp_seconds", "last_success_timestamp_seconds"] {
+        assert!(labels[&format!("punctual_job_{gauge}")].contains("job_name"), "{text}");
+    }
+    let (_, rules) = GUIDE.split_once("### Six rules for Prometheus").unwrap();
+    let (rules, _) = rules.split_once("\n```\n").unwrap();
+    let rules: Vec<&str> = rules.split("- alert: ").skip(1).collect();
+    assert_eq!(rules.len(), 6);
+    for rule in rules {
+        let metrics: Vec<String> =
+            words(rule, "punctual_").map(|rest| format!("punctual_{rest}")).collect();
+        assert!(!metrics.is_empty(), "{rule}");
+        // The label of `up` is that of Prometheus.
+        let rule = rule.replace("up{job=", "up");
+        let used: Vec<&str> = ["by (", "$labels.", "{"]
+            .into_iter()
+            .flat_map(|beginning| words(&rule, beginning))
+            .filter(|label| !label.is_empty() && *label != "instance")
+            .collect();
+        for metric in &metrics {
+            let known = labels.get(metric).unwrap_or_else(|| panic!("no metric {metric}: {rule}"));
+            for label in &used {
+                assert!(known.contains(*label), "{metric} has no label {label}: {rule}");
+            }
+        }
+    }
 }

@@ -18,9 +18,9 @@ impl Site {
             // Nothing happens here that nobody rings for.
             let builder = builder.options(|options| {
                 options.poll_interval = HOUR;
-                options.beat_interval = HOUR;
+                options.heartbeat_interval = HOUR;
                 options.rescue_interval = HOUR;
-                options.lease_length = 3 * HOUR;
+                options.lease_duration = 3 * HOUR;
             });
             change(builder)
         });

@@ -17,7 +17,7 @@ use crate::site::{Answered, Site};
 
 const LEAVE: &str = "/api/v1/session/oidc";
 
-fn settings(issuer: &str) -> Oidc {
+pub(crate) fn settings(issuer: &str) -> Oidc {
     Oidc {
         issuer: issuer.to_owned(),
         client_id: CLIENT.to_owned(),
@@ -35,7 +35,7 @@ fn settings(issuer: &str) -> Oidc {
     }
 }
 
-fn site_of(oidc: Oidc) -> Site {
+pub(crate) fn site_of(oidc: Oidc) -> Site {
     let nightly = |_: Occurrence| async {};
     let site = Site::with(|builder| builder.job(Job::cron("nightly", "0 2 * * *"), nightly));
     let settings = AuthSettings { mode: Mode::Oidc(oidc), ..AuthSettings::default() };

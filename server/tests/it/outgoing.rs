@@ -2,6 +2,7 @@
 //! on this machine.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,17 +10,20 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::routing::any;
 use punctual::clock::{Clock, add, within};
-use punctual::inspect::{ExecutionFilter, Inspect, Page};
-use punctual::model::{Ending, Execution, Terms};
+use punctual::inspect::{ExecutionFilter, Inspect, PageRequest};
+use punctual::model::{Ending, Execution, HandlerOptions};
 use punctual::{MemoryStorage, Punctual, Retry, SystemClock};
 use punctual_server::config::{Config, Networks};
-use punctual_server::{Secret, Target, Tools, Work};
+#[cfg(feature = "oidc")]
+use punctual_server::{Oidc, Outgoing};
+use punctual_server::{Secret, Target, Tools, Webhooks, Work};
 use serde_json::json;
 use tokio_rustls::TlsAcceptor;
 
+use crate::living::Living;
 use crate::tls::Authority;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn networks(list: &[&str]) -> Networks {
     Networks::read(list.iter().map(|text| (*text).to_owned()).collect()).unwrap()
@@ -35,20 +39,23 @@ async fn call(config: &Config, url: &str) -> Execution {
     punctual.start().await.unwrap();
     let target: Target = serde_json::from_value(json!({ "http": { "url": url } })).unwrap();
     let work = Work { target, payload: None };
-    let terms = Terms { retry: Some(Retry::none()), ..Terms::default() };
+    let handler_options =
+        HandlerOptions { retry: Some(Retry::none()), ..HandlerOptions::default() };
     let topic = work.target.topic().unwrap();
-    let published = punctual.publisher().publish(topic, &work).terms(terms).await.unwrap();
+    let published =
+        punctual.publisher().publish(topic, &work).handler_options(handler_options).await.unwrap();
     let ended = async {
         loop {
             let filter = ExecutionFilter { message: Some(published.id), ..<_>::default() };
-            let found = Inspect::executions(&*storage, filter, Page::first(1)).await.unwrap();
+            let found =
+                Inspect::executions(&*storage, filter, PageRequest::first(1)).await.unwrap();
             if let Some(execution) = found.rows.into_iter().next() {
                 return Execution::clone(&execution);
             }
             clock.sleep_until(add(clock.now(), Duration::from_millis(20))).await;
         }
     };
-    let ended = within(&*clock, add(clock.now(), PATIENCE), ended).await.unwrap();
+    let ended = within(&*clock, add(clock.now(), TIMEOUT), ended).await.unwrap();
     punctual.shutdown().await;
     ended
 }
@@ -94,6 +101,74 @@ async fn calls_go_through_the_proxy_unless_the_host_is_listed() {
     config.http.allow = networks(&["127.0.0.1"]);
     assert_eq!(call(&config, &url).await.ending, Ending::Succeeded);
     assert_eq!(seen.lock().unwrap()[1].0, "/direct", "not as a proxy");
+}
+
+#[tokio::test]
+async fn webhooks_are_delivered_through_the_proxy_too() {
+    let (address, seen) = proxy().await;
+    let mut config = Config::default();
+    config.outgoing.proxy = Some(Secret::from(&*format!("http://{address}")));
+    let server = Living::start(|builder, storage| {
+        let clock = Arc::new(SystemClock);
+        let tools = Tools::new(&config, clock.clone()).unwrap();
+        Webhooks::new(tools, storage.clone(), clock, &config.webhooks).register(builder)
+    })
+    .await;
+    let webhook = json!({ "url": "http://192.88.99.1/hook", "events": ["message.dead"] });
+    let (status, made) = server.call("POST", "/api/v1/webhooks", &webhook).await;
+    assert_eq!(status, 201, "{made}");
+    let test = format!("/api/v1/webhooks/{}/test", made["id"].as_str().unwrap());
+    let (status, tested) = server.call("POST", &test, &json!({})).await;
+    assert_eq!((status, &tested["ending"]), (200, &json!("succeeded")), "{tested}");
+    assert_eq!(seen.lock().unwrap()[0].0, "http://192.88.99.1/hook");
+}
+
+#[cfg(feature = "oidc")]
+#[tokio::test]
+async fn the_provider_is_asked_through_the_proxy_too() {
+    let (address, seen) = proxy().await;
+    let mut config = Config::default();
+    config.outgoing.proxy = Some(Secret::from(&*format!("http://{address}")));
+    let outgoing = Outgoing::load(&config.outgoing).unwrap();
+    let settings = crate::oidc::settings("http://192.88.99.1");
+    let site = crate::oidc::site_of(Oidc { outgoing, ..settings });
+    let answered = site.get("/api/v1/session/oidc").await;
+    assert_eq!(answered.status, 502, "the proxy is no provider: {}", answered.text);
+    let asked = seen.lock().unwrap()[0].0.clone();
+    assert_eq!(asked, "http://192.88.99.1/.well-known/openid-configuration");
+}
+
+/// Every file of the server that is not a test, with its text.
+fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let text = text.split("#[cfg(test)]\nmod tests").next().unwrap().to_owned();
+            found.push((path.to_string_lossy().into_owned(), text));
+        }
+    }
+}
+
+// What is added to the server and calls others without the proxy and the authorities of the configuration fails here.
+#[test]
+fn every_client_is_made_in_one_place() {
+    let mut all = Vec::new();
+    sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
+    let words = [
+        "Client::builder",
+        "reqwest::Client::new",
+        "reqwest::get",
+        "reqwest::blocking",
+        "TcpStream::connect",
+    ];
+    let makes = |text: &str| words.iter().any(|word| text.contains(word));
+    let homes: Vec<String> =
+        all.into_iter().filter(|(_, text)| makes(text)).map(|(path, _)| path).collect();
+    assert_eq!(homes.len(), 1, "{homes:?}");
+    assert!(homes[0].ends_with("outgoing.rs"), "{homes:?}");
 }
 
 #[tokio::test]

@@ -1,8 +1,11 @@
 //! The overview and measurements over time.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::{Context, HandlerError, Job, Occurrence};
+use punctual::{Context, HandlerError, Job, Occurrence, SystemClock};
+use punctual_server::Tools;
+use punctual_server::config::Config;
 use serde_json::{Value, json};
 
 use crate::living::{settle, start, until};
@@ -128,4 +131,16 @@ async fn bad_spans_are_refused_by_name() {
     }
     assert_eq!(site.get("/api/v1/series?name=mood").await.status, 422);
     assert_eq!(site.get("/api/v1/series").await.status, 422);
+}
+
+// A dashboard that is mounted in an application must not offer a command that nothing handles.
+#[tokio::test]
+async fn the_test_message_is_offered_where_it_is_handled() {
+    let mounted = site();
+    assert_eq!(mounted.get("/api/v1/overview").await.json["handles_test"], false);
+    let server = Site::with(|builder| {
+        let tools = Tools::new(&Config::default(), Arc::new(SystemClock)).unwrap();
+        tools.register(builder)
+    });
+    assert_eq!(server.get("/api/v1/overview").await.json["handles_test"], true);
 }

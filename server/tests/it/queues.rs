@@ -53,6 +53,7 @@ async fn a_queue_shows_how_it_stands() {
         ("pending", json!(2)),
         ("ready", json!(1)),
         ("scheduled", json!(1)),
+        ("is_exact", json!(true)),
         ("running", json!(2)),
         ("dead", json!(1)),
         ("oldest_due_at", json!("2026-03-01T12:00:30Z")),
@@ -72,6 +73,22 @@ async fn a_queue_shows_how_it_stands() {
         list["items"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["default", "slow"], "also one in which nothing waits");
     assert_eq!(site.get("/api/v1/queues/none").await.status, StatusCode::NOT_FOUND);
+}
+
+// Of 5,001 that wait only the newest 5,000 are looked at; the rest was called due.
+#[tokio::test]
+async fn a_queue_with_more_than_is_looked_at_says_that_its_numbers_are_bounds() {
+    let site = working();
+    let publisher = site.app.punctual.publisher();
+    let hour = Duration::from_secs(3_600);
+    for number in 0..51_u32 {
+        let count = if number == 0 { 1 } else { 100 };
+        let some = (0..count).map(|_| publisher.publish("mail", &()).after(hour)).collect();
+        publisher.publish_all(some).await.unwrap();
+    }
+    let shown = queue(&site, "default").await;
+    assert_eq!((&shown["pending"], &shown["is_exact"]), (&json!(5_001), &json!(false)));
+    assert_eq!((&shown["ready"], &shown["scheduled"]), (&json!(1), &json!(5_000)), "{shown}");
 }
 
 #[tokio::test]

@@ -1,15 +1,21 @@
 //! What nobody gets to see, and what comes back when a view is sent back.
 
 use axum::http::StatusCode;
+use punctual::{Context, HandlerError};
 use punctual_server::{HIDDEN, Redaction, Role};
 use serde_json::{Value, json};
 
+use crate::events::Ear;
+use crate::living::{settle, start};
 use crate::site::Site;
-use crate::work::{idle, publish};
+use crate::work::{idle, publish, publish_to};
+
+fn rules() -> Redaction {
+    Redaction::new(&["pin"]).unwrap().of_topics(&["salaries", "health.*"]).unwrap()
+}
 
 fn site() -> Site {
-    let rules = Redaction::new(&["pin"]).unwrap().of_topics(&["salaries", "health.*"]).unwrap();
-    idle().changed(|app| app.redacting(rules))
+    idle().changed(|app| app.redacting(rules()))
 }
 
 /// What is stored in a job, secrets included.
@@ -112,5 +118,33 @@ async fn what_is_hidden_can_neither_be_guessed_by_a_filter_nor_cloned_into_the_o
     {
         let found = viewer.get(&format!("/api/v1/messages?payload={guess}")).await;
         assert_eq!(found.json["items"].as_array().unwrap().len(), count, "{guess}");
+    }
+}
+
+// Finding F7: what a handler said may quote the body.
+// spec: C-6, C-8
+#[tokio::test]
+async fn the_stream_of_events_hides_what_handlers_of_hidden_topics_said() {
+    let fail = async |context: Context| {
+        context.log("paid 4711");
+        Err::<(), _>(HandlerError::new("no account").permanent())
+    };
+    let site = Site::with(|builder| builder.handler("salaries", fail).handler("mail", fail));
+    let site = site.changed(|app| app.redacting(rules()));
+    start(&site).await;
+    for (query, topic, output) in [
+        ("", "salaries", HIDDEN),
+        ("?kinds=message.dead&topic=salaries", "salaries", HIDDEN),
+        ("?kinds=message.dead", "mail", "paid 4711"),
+    ] {
+        let mut ear = Ear::open(&site, query).await;
+        publish_to(&site, topic).await;
+        settle().await;
+        ear.hear().await;
+        let heard = ear.heard();
+        let (_, dead) = heard.iter().find(|(kind, _)| kind == "message.dead").unwrap();
+        assert_eq!((&dead["topic"], &dead["output"]), (&json!(topic), &json!(output)), "{query}");
+        let shows = heard.iter().any(|(_, data)| data.to_string().contains("4711"));
+        assert_eq!(shows, output != HIDDEN, "{query}: {heard:?}");
     }
 }

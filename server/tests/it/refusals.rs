@@ -21,8 +21,9 @@ const HUGE: usize = (16 << 20) + 2;
 const FREE: [&str; 3] = ["/api/v1/session", "/api/v1/schedule/preview", "/api/v1/views"];
 /// Where everybody may change what is theirs; of others' they do not even learn that it is there.
 const OWN: [&str; 1] = ["/api/v1/tokens"];
-/// What takes any name, because a queue is there as soon as somebody speaks of it.
-const ANY_NAME: [&str; 2] = ["/api/v1/queues/", "/api/v1/views/"];
+/// What takes any name, because a queue is there as soon as somebody speaks of it, and one-time jobs are planned by
+/// any name.
+const ANY_NAME: [&str; 3] = ["/api/v1/queues/", "/api/v1/views/", "/api/v1/jobs/{name}/planned"];
 
 /// One operation of the description.
 struct Operation {

@@ -269,8 +269,13 @@ async fn a_server_leaves_what_it_has_no_handler_for_to_workers_over_http() {
     assert_eq!(shown["why"]["word"], "no_handler");
     let health = site.get("/health").await.json;
     assert_eq!(health["condition"], "degraded", "{health}");
+    let reasons = health["reasons"].as_array().unwrap().iter();
+    let named = reasons.filter(|reason| reason.as_str().unwrap().contains("holds a message"));
+    assert_eq!(named.count(), 1, "it is said once: {health}");
     let reason = health["reasons"][0].as_str().unwrap();
-    assert!(reason.contains("\"default\"") && reason.contains("no known process"), "{reason}");
+    for part in ["\"default\"", "\"greet\"", "no known process"] {
+        assert!(reason.contains(part), "{part}: {reason}");
+    }
     let request = json!({ "queue": "default", "worker": WORKER });
     let claimed = site.post("/api/v1/work/claim", &request).await.json;
     let item = &claimed["items"][0];

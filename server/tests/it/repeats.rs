@@ -9,7 +9,9 @@ use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Request, StatusCode};
 use punctual::builtin::memory_transport;
-use punctual::documents::{Document, Documents, Draft, KeyRange, Put, Removed, Seen};
+use punctual::documents::{
+    Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult, RemoveResult,
+};
 use punctual::jiff::Timestamp;
 use punctual::model::ProcessId;
 use punctual::uuid::Uuid;
@@ -53,7 +55,7 @@ async fn crash_of(site: &Site, owner: impl FnOnce(&mut Value)) {
     body["answer"] = Value::Null;
     body["until"] = json!(site.clock.now() + Duration::from_secs(10));
     owner(&mut body["owner"]);
-    let draft = Draft::new(KIND, kept.key, body).expires_at(kept.expires_at.unwrap());
+    let draft = NewDocument::new(KIND, kept.key, body).expires_at(kept.expires_at.unwrap());
     site.app.documents.put_all(vec![draft], site.clock.now()).await.unwrap();
 }
 
@@ -164,7 +166,7 @@ async fn a_message_for_a_transport_is_stored_once_and_leaves_once() {
     assert!(claim_line(&site).await.is_empty(), "it does not leave a second time");
 }
 
-async fn claim_line(site: &Site) -> Vec<punctual::storage::Claimed> {
+async fn claim_line(site: &Site) -> Vec<punctual::storage::ClaimedMessage> {
     use punctual::model::{Queue, TransportName};
     use punctual::storage::Claim;
     let now = site.clock.now();
@@ -176,7 +178,7 @@ async fn claim_line(site: &Site) -> Vec<punctual::storage::Claimed> {
 
 /// Documents that fail when they are told to.
 struct Failing {
-    inner: Arc<dyn Documents>,
+    inner: Arc<dyn DocumentStore>,
     /// What is written whatever is there, which is the audit trail.
     notes: AtomicBool,
     /// What replaces something, which is the answer of a request.
@@ -188,15 +190,20 @@ fn away() -> Error {
 }
 
 #[async_trait]
-impl Documents for Failing {
-    async fn put(&self, draft: Draft, seen: Seen, now: Timestamp) -> punctual::Result<Put> {
-        if matches!(seen, Seen::Version(_)) && self.answers.load(Ordering::Relaxed) {
+impl DocumentStore for Failing {
+    async fn put(
+        &self,
+        draft: NewDocument,
+        seen: ExpectedVersion,
+        now: Timestamp,
+    ) -> punctual::Result<PutResult> {
+        if matches!(seen, ExpectedVersion::Version(_)) && self.answers.load(Ordering::Relaxed) {
             return Err(away());
         }
         self.inner.put(draft, seen, now).await
     }
 
-    async fn put_all(&self, drafts: Vec<Draft>, now: Timestamp) -> punctual::Result<()> {
+    async fn put_all(&self, drafts: Vec<NewDocument>, now: Timestamp) -> punctual::Result<()> {
         if self.notes.load(Ordering::Relaxed) {
             return Err(away());
         }
@@ -221,7 +228,12 @@ impl Documents for Failing {
         self.inner.list(kind, range, now).await
     }
 
-    async fn remove(&self, kind: &str, key: &str, seen: Seen) -> punctual::Result<Removed> {
+    async fn remove(
+        &self,
+        kind: &str,
+        key: &str,
+        seen: ExpectedVersion,
+    ) -> punctual::Result<RemoveResult> {
         self.inner.remove(kind, key, seen).await
     }
 
@@ -251,9 +263,14 @@ async fn an_error_after_the_effect_keeps_the_key() {
     let other = post(&site, MESSAGES, &json!({"topic": "mail"})).await;
     assert_eq!(other.status, StatusCode::UNPROCESSABLE_ENTITY, "the key is taken");
     documents.notes.store(false, Ordering::Relaxed);
+    // What was made is in the record by then, whatever becomes of it: here it goes without the API.
+    for item in record(&site).await.body["made"].as_array().unwrap() {
+        let id = item["id"].as_str().unwrap().parse().unwrap();
+        site.app.punctual.admin().delete(id).await.unwrap();
+    }
     let again = post(&site, BATCH, &body).await;
     assert_eq!(again.status, StatusCode::CREATED, "at once: {}", again.text);
-    assert_eq!(count(&site).await, 2);
+    assert_eq!(count(&site).await, 0, "nothing is made a second time");
     let replayed = post(&site, BATCH, &body).await;
     assert_eq!(replayed.text, again.text);
 }
@@ -282,7 +299,8 @@ async fn a_refused_repeat_does_not_free_its_key() {
     assert_eq!(first.status, StatusCode::CREATED);
     let made = first.json["id"].as_str().unwrap().to_owned();
     for id in [&made, &source] {
-        site.call("DELETE", &format!("/api/v1/messages/{id}"), &json!({})).await;
+        // Not over the API, which keeps in mind what it deletes.
+        site.app.punctual.admin().delete(id.parse().unwrap()).await.unwrap();
     }
     crash(&site).await;
     let refused = post(&site, &path, &json!({})).await;

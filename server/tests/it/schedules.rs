@@ -67,7 +67,7 @@ async fn what_is_no_schedule_is_refused_with_field_and_place() {
         (json!({}), "cron", "say one of"),
         (json!({"cron": "* * * * *", "every": "5m"}), "cron", "only one of"),
         (json!({"cron": "* * * * *", "count": 0}), "count", "between 1 and 1000"),
-        (json!({"croon": "* * * * *"}), "croon", "unknown field"),
+        (json!({"croon": "* * * * *"}), "croon", "no such key"),
     ] {
         let answered = site.post("/api/v1/schedule/preview", &body).await;
         assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{body} {}", answered.text);

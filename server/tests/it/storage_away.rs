@@ -6,14 +6,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use axum::body::Body;
+use axum::http::Request;
+use axum::http::header::{AUTHORIZATION, COOKIE, SET_COOKIE};
 use jiff::Timestamp;
-use punctual::documents::{Document, Documents, Draft, KeyRange, Put, Removed, Seen};
-use punctual::inspect::{Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
+use punctual::documents::{
+    Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult, RemoveResult,
+};
+use punctual::inspect::{
+    Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, PageRequest, PageResult,
+};
 use punctual::model::{
-    BatchId, Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord, State,
+    BatchId, Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord, MessageState,
 };
 use punctual::{Error, Inspect, Job, ManualClock, MemoryStorage, Punctual, Result};
-use punctual_server::{App, Parts, router};
+use punctual_server::{App, AuthSettings, Mode, Parts, Role, router};
 use serde_json::json;
 
 use crate::living::{settle, start};
@@ -23,10 +30,14 @@ use crate::site::Site;
 struct Door {
     inner: Arc<MemoryStorage>,
     shut: AtomicBool,
+    hangs: AtomicBool,
 }
 
 impl Door {
-    fn inner(&self) -> Result<&MemoryStorage> {
+    async fn inner(&self) -> Result<&MemoryStorage> {
+        if self.hangs.load(Ordering::Relaxed) {
+            std::future::pending::<()>().await;
+        }
         if self.shut.load(Ordering::Relaxed) {
             return Err(Error::unavailable("the storage is out of reach"));
         }
@@ -39,75 +50,84 @@ impl Inspect for Door {
     async fn messages(
         &self,
         filter: MessageFilter,
-        page: Page<MessageId>,
-    ) -> Result<Paged<MessageRecord, MessageId>> {
-        self.inner()?.messages(filter, page).await
+        page: PageRequest<MessageId>,
+    ) -> Result<PageResult<MessageRecord, MessageId>> {
+        self.inner().await?.messages(filter, page).await
     }
 
     async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>> {
-        self.inner()?.message(id).await
+        self.inner().await?.message(id).await
     }
 
     async fn executions(
         &self,
         filter: ExecutionFilter,
-        page: Page<ExecutionId>,
-    ) -> Result<Paged<Execution, ExecutionId>> {
-        self.inner()?.executions(filter, page).await
+        page: PageRequest<ExecutionId>,
+    ) -> Result<PageResult<Execution, ExecutionId>> {
+        self.inner().await?.executions(filter, page).await
     }
 
     async fn jobs(&self, filter: JobFilter) -> Result<Vec<JobRecord>> {
-        self.inner()?.jobs(filter).await
+        self.inner().await?.jobs(filter).await
     }
 
     async fn job(&self, name: &JobName) -> Result<Option<JobRecord>> {
-        self.inner()?.job(name).await
+        self.inner().await?.job(name).await
     }
 
     async fn counts(&self, now: Timestamp) -> Result<Counts> {
-        self.inner()?.counts(now).await
+        self.inner().await?.counts(now).await
     }
 
-    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
-        self.inner()?.batch(batch).await
+    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<MessageState, u64>> {
+        self.inner().await?.batch(batch).await
     }
 
     async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>> {
-        self.inner()?.throughput(since, bucket).await
+        self.inner().await?.throughput(since, bucket).await
     }
 }
 
 #[async_trait]
-impl Documents for Door {
-    async fn put(&self, draft: Draft, seen: Seen, now: Timestamp) -> Result<Put> {
-        self.inner()?.put(draft, seen, now).await
+impl DocumentStore for Door {
+    async fn put(
+        &self,
+        draft: NewDocument,
+        seen: ExpectedVersion,
+        now: Timestamp,
+    ) -> Result<PutResult> {
+        self.inner().await?.put(draft, seen, now).await
     }
 
-    async fn put_all(&self, drafts: Vec<Draft>, now: Timestamp) -> Result<()> {
-        self.inner()?.put_all(drafts, now).await
+    async fn put_all(&self, drafts: Vec<NewDocument>, now: Timestamp) -> Result<()> {
+        self.inner().await?.put_all(drafts, now).await
     }
 
     async fn get(&self, kind: &str, key: &str, now: Timestamp) -> Result<Option<Document>> {
-        self.inner()?.get(kind, key, now).await
+        self.inner().await?.get(kind, key, now).await
     }
 
     async fn list(&self, kind: &str, range: KeyRange, now: Timestamp) -> Result<Vec<Document>> {
-        self.inner()?.list(kind, range, now).await
+        self.inner().await?.list(kind, range, now).await
     }
 
-    async fn remove(&self, kind: &str, key: &str, seen: Seen) -> Result<Removed> {
-        self.inner()?.remove(kind, key, seen).await
+    async fn remove(&self, kind: &str, key: &str, seen: ExpectedVersion) -> Result<RemoveResult> {
+        self.inner().await?.remove(kind, key, seen).await
     }
 
     async fn expire(&self, limit: usize, now: Timestamp) -> Result<u64> {
-        self.inner()?.expire(limit, now).await
+        self.inner().await?.expire(limit, now).await
     }
 }
 
 fn site() -> (Site, Arc<Door>) {
     let clock = Arc::new(ManualClock::new("2026-03-01T12:00:00Z".parse().unwrap()));
     let storage = Arc::new(MemoryStorage::new(clock.clone()));
-    let door = Arc::new(Door { inner: storage.clone(), shut: AtomicBool::new(false) });
+    let door = Arc::new(Door {
+        inner: storage.clone(),
+        shut: AtomicBool::new(false),
+        hangs: AtomicBool::new(false),
+    });
     let builder = Punctual::builder().stores(storage.clone(), door.clone()).clock(clock.clone());
     // Another process declares the job, so that this one knows nothing of it by itself.
     let punctual = Arc::new(builder.build().unwrap());
@@ -189,4 +209,54 @@ async fn no_list_looks_complete_while_the_storage_is_away() {
     assert_eq!(site.get("/api/v1/jobs").await.json["items"][0]["name"], "nightly");
     let health = site.get("/api/v1/health").await;
     assert_ne!(health.json["condition"], "unhealthy", "{}", health.text);
+}
+
+/// What the API says of health within four seconds, which is less than the page waits.
+async fn soon(site: &Site, proof: &(&str, String)) -> crate::site::Answered {
+    let request = Request::get("/api/v1/health").header(proof.0, &proof.1);
+    let four_seconds = async {
+        for _ in 0..4 {
+            settle().await;
+            site.clock.advance(Duration::from_secs(1));
+        }
+        settle().await;
+    };
+    tokio::select! {
+        biased;
+        answered = site.send(request.body(Body::empty()).unwrap()) => answered,
+        () = four_seconds => panic!("health is not answered within four seconds: {proof:?}"),
+    }
+}
+
+// A page without an answer is grey; it is red for `unhealthy` and for 503.
+// spec: H-49
+#[tokio::test]
+async fn a_storage_that_hangs_shows_in_the_banner_before_the_page_gives_up() {
+    let (site, door) = site();
+    let open = soon(&site, &("accept", "application/json".to_owned())).await;
+    assert_eq!(open.status, 200, "{}", open.text);
+    door.hangs.store(true, Ordering::Relaxed);
+    site.clock.advance(Duration::from_secs(2));
+    let open = soon(&site, &("accept", "application/json".to_owned())).await;
+    assert_eq!((open.status.as_u16(), &open.json["condition"]), (200, &json!("unhealthy")));
+    door.hangs.store(false, Ordering::Relaxed);
+
+    let settings = AuthSettings { mode: Mode::Password, ..AuthSettings::default() };
+    let site = site.changed(|app| app.authenticating(settings));
+    let (name, password) = ("ada", "correct horse battery");
+    let user = json!({ "name": name, "role": "admin", "password": password });
+    let made = site.as_role(Role::Admin).post("/api/v1/users", &user).await;
+    assert_eq!(made.status, 201, "{}", made.text);
+    let login = json!({ "name": name, "password": password });
+    let login = site.post("/api/v1/session", &login).await;
+    let cookie = login.headers[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let token = json!({ "name": "ci", "scopes": ["read"] });
+    let token = site.as_role(Role::Admin).post("/api/v1/tokens", &token).await;
+    let bearer = format!("Bearer {}", token.json["secret"].as_str().unwrap());
+    for proof in [(COOKIE.as_str(), cookie), (AUTHORIZATION.as_str(), bearer)] {
+        assert_eq!(soon(&site, &proof).await.status, 200);
+        door.hangs.store(true, Ordering::Relaxed);
+        assert_eq!(soon(&site, &proof).await.status, 503);
+        door.hangs.store(false, Ordering::Relaxed);
+    }
 }

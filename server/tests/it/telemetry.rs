@@ -23,7 +23,7 @@ use serde_json::json;
 use crate::site::Site;
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "b7ad6b7169203331";
 
@@ -45,9 +45,13 @@ async fn collector() -> (String, Received) {
 }
 
 async fn start(otlp: &str) -> (Running, Site) {
+    start_with(otlp, "").await
+}
+
+async fn start_with(otlp: &str, more: &str) -> (Running, Site) {
     let text = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\n[storage]\naddress = \"memory:\"\n\
-         [http]\nallow = [\"127.0.0.1\"]\n\
+         [http]\nallow = [\"127.0.0.1\"]\n{more}\
          [telemetry]\notlp = \"{otlp}\"\nservice_name = \"shop\"\nheaders = {{ Authorization = \"Bearer s3cret\" }}\n"
     );
     let folder = tempfile::tempdir().unwrap();
@@ -88,9 +92,7 @@ async fn succeeded(site: &Site, id: &str) {
             SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(20))).await;
         }
     };
-    within(&SystemClock, add(SystemClock.now(), PATIENCE), done)
-        .await
-        .expect("not handled in time");
+    within(&SystemClock, add(SystemClock.now(), TIMEOUT), done).await.expect("not handled in time");
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -161,7 +163,20 @@ async fn a_collector_that_is_away_stops_nothing() {
     let (running, site) = start(&nobody).await;
     let id = call(&running, &format!("{address}/hook")).await;
     succeeded(&site, &id).await;
-    let stopped = within(&SystemClock, add(SystemClock.now(), PATIENCE), running.shutdown()).await;
+    let stopped = within(&SystemClock, add(SystemClock.now(), TIMEOUT), running.shutdown()).await;
     assert!(stopped.expect("it did not stop").is_clean());
     assert_eq!(received.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn the_collector_is_reached_through_the_proxy_too() {
+    let (proxy, received) = collector().await;
+    let more = format!("[outgoing]\nproxy = \"{proxy}\"\n");
+    // A public address: nothing answers there but the proxy.
+    let (running, site) = start_with("http://192.88.99.1:4318", &more).await;
+    publish(&site).await;
+    assert!(running.shutdown().await.is_clean());
+    let received = received.lock().unwrap();
+    let traces = received.iter().find(|(path, ..)| path == "/v1/traces").unwrap();
+    assert_eq!(traces.1["host"], "192.88.99.1:4318");
 }

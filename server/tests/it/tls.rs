@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use punctual::SystemClock;
 use punctual::clock::{Clock, add, within};
-use punctual_server::config::{Loaded, Sources};
+use punctual_server::config::Sources;
 use punctual_server::{Assembly, Running};
 use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
 
 /// Longer than anything here takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A certificate authority of its own, and the certificates that it makes.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
@@ -53,8 +53,8 @@ fn assembly(folder: &Path, more: &str) -> Assembly {
     let text = format!(
         "[server.tls]\ncertificate = \"{folder}/cert.pem\"\nkey = \"{folder}/key.pem\"\n{more}"
     );
-    let config = sources.read("punctual.toml", &text).unwrap();
-    Assembly { loaded: Loaded { config, file: None }, sources, demo: false }
+    let loaded = sources.load_text("punctual.toml", &text).unwrap();
+    Assembly { loaded, sources, demo: false }
 }
 
 async fn start(folder: &Path, more: &str) -> (Running, SocketAddr) {
@@ -144,7 +144,7 @@ async fn a_renewed_certificate_is_taken_over_and_a_broken_one_is_not() {
             SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(100))).await;
         }
     };
-    within(&SystemClock, add(SystemClock.now(), PATIENCE), renewed).await.expect("it is renewed");
+    within(&SystemClock, add(SystemClock.now(), TIMEOUT), renewed).await.expect("it is renewed");
     // A new client: the other one resumes its session, which needs no certificate.
     assert!(client(&old).get(&url).send().await.is_err());
     running.shutdown().await;

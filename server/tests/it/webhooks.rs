@@ -119,6 +119,14 @@ async fn a_receiver_that_keeps_failing_is_switched_off_with_the_reason() {
     let off = server.until(&path, |webhook| webhook["enabled"] == false).await;
     let reason = off["disabled_reason"].as_str().unwrap();
     assert!(reason.contains("in a row") && reason.contains("500"), "{reason}");
+    let alert = |health: &Value| {
+        let alerts = health["alerts"].as_array().unwrap();
+        alerts.iter().find(|one| one["kind"] == "webhook_failing").cloned()
+    };
+    let health = server.until("/api/v1/health", |health| alert(health).is_some()).await;
+    let said = alert(&health).unwrap();
+    let said = said["text"].as_str().unwrap();
+    assert!(said.contains("the webhook to 127.0.0.1 was switched off"), "{said}");
     // By hand it is on again, with nothing held against it; and it works.
     *receiver.answers.lock().unwrap() = StatusCode::OK;
     let (status, on) = server.call("PATCH", &path, &json!({ "enabled": true })).await;

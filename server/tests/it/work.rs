@@ -6,8 +6,8 @@ use punctual::clock::add;
 use punctual::model::{
     DeadReason, Ending, Execution, ExecutionId, Message, MessageId, ProcessId, Queue,
 };
-use punctual::policy::{Verdict, Why};
-use punctual::storage::{Claim, Claimed, Settlement};
+use punctual::policy::{AgainReason, Verdict};
+use punctual::storage::{Claim, ClaimedMessage, Settlement};
 use punctual::uuid::Uuid;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -32,7 +32,7 @@ pub(crate) async fn publish_to(site: &Site, topic: &str) -> String {
 }
 
 /// Takes whatever is due in a queue.
-pub(crate) async fn claim(site: &Site, queue: &str) -> Vec<Claimed> {
+pub(crate) async fn claim(site: &Site, queue: &str) -> Vec<ClaimedMessage> {
     let now = site.clock.now();
     let (owner, until) =
         (ProcessId::from_uuid(Uuid::from_u128(7)), add(now, Duration::from_secs(60)));
@@ -40,7 +40,12 @@ pub(crate) async fn claim(site: &Site, queue: &str) -> Vec<Claimed> {
     site.app.storage.claim(claim, now).await.unwrap()
 }
 
-fn execution(claimed: &Claimed, ending: Ending, note: Option<&str>, site: &Site) -> Arc<Execution> {
+fn execution(
+    claimed: &ClaimedMessage,
+    ending: Ending,
+    note: Option<&str>,
+    site: &Site,
+) -> Arc<Execution> {
     let now = site.clock.now();
     let message: &Message = &claimed.message;
     // Attempts of one message follow each other.
@@ -66,19 +71,24 @@ fn execution(claimed: &Claimed, ending: Ending, note: Option<&str>, site: &Site)
     })
 }
 
-async fn settle(site: &Site, claimed: &Claimed, verdict: Verdict, execution: Arc<Execution>) {
+async fn settle(
+    site: &Site,
+    claimed: &ClaimedMessage,
+    verdict: Verdict,
+    execution: Arc<Execution>,
+) {
     let settlement = Settlement::new(claimed.lease_ref(), verdict, Some(execution));
     site.app.storage.settle(vec![settlement], site.clock.now()).await.unwrap();
 }
 
 /// Handles one.
-pub(crate) async fn finish(site: &Site, claimed: &Claimed) {
+pub(crate) async fn finish(site: &Site, claimed: &ClaimedMessage) {
     let execution = execution(claimed, Ending::Succeeded, None, site);
     settle(site, claimed, Verdict::Done, execution).await;
 }
 
 /// Lets one fail, to be tried again later.
-pub(crate) async fn fail(site: &Site, claimed: &Claimed, error: &str, wait: Duration) {
+pub(crate) async fn fail(site: &Site, claimed: &ClaimedMessage, error: &str, wait: Duration) {
     let execution = execution(claimed, Ending::Failed, Some(error), site);
     let verdict = Verdict::Again {
         due_at: add(site.clock.now(), wait),
@@ -86,13 +96,13 @@ pub(crate) async fn fail(site: &Site, claimed: &Claimed, error: &str, wait: Dura
         crashes: 0,
         snoozes: 0,
         error: Some(Arc::from(error)),
-        why: Why::Retry,
+        why: AgainReason::Retry,
     };
     settle(site, claimed, verdict, execution).await;
 }
 
 /// Gives one up.
-pub(crate) async fn bury(site: &Site, claimed: &Claimed, error: &str) {
+pub(crate) async fn bury(site: &Site, claimed: &ClaimedMessage, error: &str) {
     let execution = execution(claimed, Ending::Failed, Some(error), site);
     let error = Some(Arc::from(error));
     settle(site, claimed, Verdict::Dead { reason: DeadReason::AttemptsSpent, error }, execution)

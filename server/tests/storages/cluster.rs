@@ -8,7 +8,7 @@ use axum::body::Body;
 use axum::http::Request;
 use http_body_util::BodyExt;
 use punctual::clock::{Clock, add};
-use punctual::model::{MessageId, MessageRecord, State};
+use punctual::model::{MessageId, MessageRecord, MessageState};
 use punctual::{Builder, Context, Job, Occurrence, SystemClock};
 use punctual_connect::Opened;
 use punctual_server::config::Sources;
@@ -44,8 +44,8 @@ impl Node {
         let opened = place.open().await;
         let app = app(&opened, Arc::new(SystemClock), |builder| {
             let builder = builder.options(|options| {
-                options.lease_length = LEASE;
-                options.beat_interval = LEASE / 4;
+                options.lease_duration = LEASE;
+                options.heartbeat_interval = LEASE / 4;
                 options.rescue_interval = LEASE / 4;
             });
             change(builder)
@@ -201,7 +201,7 @@ pub(crate) async fn taken_over(place: &Place) {
 async fn done(app: &App, id: MessageId) -> MessageRecord {
     loop {
         let record = app.inspect.message(id).await.unwrap().unwrap();
-        if record.state == State::Done {
+        if record.state == MessageState::Done {
             return record;
         }
         moment().await;

@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
 
+mod clocked;
 mod cluster;
 mod jobs;
 mod messages;
@@ -24,7 +25,7 @@ use place::{Kind, Place};
 use talk::Talk;
 
 /// The most a case may take, on a busy machine.
-const LENGTH_MAX: Duration = Duration::from_secs(180);
+const LEN_MAX: Duration = Duration::from_secs(180);
 
 type Ran<'a> = Pin<Box<dyn Future<Output = ()> + 'a>>;
 /// A conversation: requests whose answers must be the same everywhere.
@@ -84,7 +85,7 @@ enum Case {
 impl Case {
     fn run(self, kind: Kind) -> Result<(), Failed> {
         let runtime = tokio::runtime::Runtime::new()?;
-        let until = add(SystemClock.now(), LENGTH_MAX);
+        let until = add(SystemClock.now(), LEN_MAX);
         let ran = runtime.block_on(within(&SystemClock, until, async {
             match self {
                 Self::Flow(flow) => compared(kind, flow).await,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::clock::add;
-use punctual::documents::Draft;
+use punctual::documents::NewDocument;
 use punctual::{Clock, ManualClock, SystemClock};
 use punctual_server::attend;
 use serde_json::{Value, json};
@@ -58,9 +58,10 @@ pub(crate) async fn expired(place: &Place) {
     let change = || punctual_server::Change::new("job.pause", "nightly");
     longer.audit().note(&caller, change()).await.unwrap();
     let ends = add(clock.now(), Duration::from_secs(60));
-    let drafts = (0..EXPIRING)
-        .map(|number| Draft::new("short", format!("{number:05}"), Value::Null).expires_at(ends));
-    let drafts: Vec<Draft> = drafts.collect();
+    let drafts = (0..EXPIRING).map(|number| {
+        NewDocument::new("short", format!("{number:05}"), Value::Null).expires_at(ends)
+    });
+    let drafts: Vec<NewDocument> = drafts.collect();
     for drafts in drafts.chunks(1_000) {
         app.documents.put_all(drafts.to_vec(), clock.now()).await.unwrap();
     }

@@ -16,10 +16,11 @@ use punctual_server::{App, router};
 use serde_json::Value;
 use tower::ServiceExt;
 
+use crate::clocked::Clocked;
 use crate::place::{Place, app};
 
 /// How many characters an id has, with dashes and without.
-const ID_LENGTHS: [usize; 2] = [36, 32];
+const ID_LENS: [usize; 2] = [36, 32];
 
 /// A server, and what was said.
 pub(crate) struct Talk {
@@ -40,7 +41,8 @@ pub(crate) struct Answered {
 impl Talk {
     pub(crate) async fn on(place: &Place) -> Self {
         let clock = Arc::new(ManualClock::new("2026-03-01T12:00:00Z".parse().unwrap()));
-        let opened = place.open().await;
+        let mut opened = place.open().await;
+        opened.storage = Arc::new(Clocked { storage: opened.storage, clock: clock.clone() });
         let app =
             app(&opened, clock.clone(), |builder| builder.queue("slow", 4).only_named_queues());
         let router = router(app.clone());
@@ -98,7 +100,7 @@ impl Talk {
         let mut named = String::new();
         let mut rest = text;
         while let Some(first) = rest.chars().next() {
-            let mut parts = ID_LENGTHS.iter().filter_map(|length| rest.get(..*length));
+            let mut parts = ID_LENS.iter().filter_map(|length| rest.get(..*length));
             let id = parts.find(|part| uuid::Uuid::parse_str(part).is_ok());
             if let Some(id) = id {
                 let next = self.known.len() + 1;

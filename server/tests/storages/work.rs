@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use punctual::clock::add;
 use punctual::model::{DeadReason, Ending, Execution, ExecutionId, ProcessId, Queue};
-use punctual::policy::{Verdict, Why};
-use punctual::storage::{Claim, Claimed, Settlement};
+use punctual::policy::{AgainReason, Verdict};
+use punctual::storage::{Claim, ClaimedMessage, Settlement};
 use punctual::uuid::Uuid;
 
 use crate::talk::Talk;
 
 /// Takes at most so many that are due.
-pub(crate) async fn claim(talk: &Talk, queue: &str, limit: usize) -> Vec<Claimed> {
+pub(crate) async fn claim(talk: &Talk, queue: &str, limit: usize) -> Vec<ClaimedMessage> {
     let now = talk.clock.now();
     let until = add(now, Duration::from_secs(60));
     let owner = ProcessId::from_uuid(Uuid::from_u128(7));
@@ -21,31 +21,31 @@ pub(crate) async fn claim(talk: &Talk, queue: &str, limit: usize) -> Vec<Claimed
 }
 
 /// Handles one.
-pub(crate) async fn finish(talk: &Talk, claimed: &Claimed) {
+pub(crate) async fn finish(talk: &Talk, claimed: &ClaimedMessage) {
     settle(talk, claimed, Verdict::Done, None).await;
 }
 
 /// Lets one fail, to be tried again a minute later.
-pub(crate) async fn fail(talk: &Talk, claimed: &Claimed, error: &str) {
+pub(crate) async fn fail(talk: &Talk, claimed: &ClaimedMessage, error: &str) {
     let verdict = Verdict::Again {
         due_at: add(talk.clock.now(), Duration::from_secs(60)),
         attempt: claimed.attempt,
         crashes: 0,
         snoozes: 0,
         error: Some(Arc::from(error)),
-        why: Why::Retry,
+        why: AgainReason::Retry,
     };
     settle(talk, claimed, verdict, Some(error)).await;
 }
 
 /// Gives one up.
-pub(crate) async fn bury(talk: &Talk, claimed: &Claimed, error: &str) {
+pub(crate) async fn bury(talk: &Talk, claimed: &ClaimedMessage, error: &str) {
     let reason = DeadReason::AttemptsSpent;
     settle(talk, claimed, Verdict::Dead { reason, error: Some(Arc::from(error)) }, Some(error))
         .await;
 }
 
-async fn settle(talk: &Talk, claimed: &Claimed, verdict: Verdict, error: Option<&str>) {
+async fn settle(talk: &Talk, claimed: &ClaimedMessage, verdict: Verdict, error: Option<&str>) {
     let (message, now) = (&claimed.message, talk.clock.now());
     let occurrence = message.occurrence.as_ref();
     // Attempts of one message follow each other.

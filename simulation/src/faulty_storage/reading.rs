@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use punctual::inspect::{Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, Page, Paged};
+use punctual::inspect::{
+    Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, PageRequest, PageResult,
+};
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    BatchId, Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord, State,
+    BatchId, Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord, MessageState,
 };
 use punctual::{Inspect, Result};
 
@@ -18,8 +20,8 @@ impl Inspect for FaultyStorage {
     async fn messages(
         &self,
         filter: MessageFilter,
-        page: Page<MessageId>,
-    ) -> Result<Paged<MessageRecord, MessageId>> {
+        page: PageRequest<MessageId>,
+    ) -> Result<PageResult<MessageRecord, MessageId>> {
         self.there("messages").await?;
         let rows = self.inner.messages(filter, page).await?;
         self.back("messages").await?;
@@ -36,8 +38,8 @@ impl Inspect for FaultyStorage {
     async fn executions(
         &self,
         filter: ExecutionFilter,
-        page: Page<ExecutionId>,
-    ) -> Result<Paged<Execution, ExecutionId>> {
+        page: PageRequest<ExecutionId>,
+    ) -> Result<PageResult<Execution, ExecutionId>> {
         self.there("executions").await?;
         let rows = self.inner.executions(filter, page).await?;
         self.back("executions").await?;
@@ -65,7 +67,7 @@ impl Inspect for FaultyStorage {
         Ok(counts)
     }
 
-    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
+    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<MessageState, u64>> {
         self.there("batch").await?;
         let counts = self.inner.batch(batch).await?;
         self.back("batch").await?;

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use punctual::jiff::Timestamp;
-use punctual::model::{Lease, LeaseRef, MessageId, MessageRecord, Queue, Source, State};
-use punctual::storage::{Claim, Claimed, Extended};
+use punctual::model::{Lease, LeaseRef, MessageId, MessageRecord, MessageState, Queue, Source};
+use punctual::storage::{Claim, ClaimedMessage, ExtendResult};
 
 use super::Ledger;
 use crate::machine::Machine;
@@ -15,10 +15,10 @@ impl Ledger {
         machine: &Machine,
         claim: &Claim,
         now: Timestamp,
-        claimed: &[Claimed],
+        claimed: &[ClaimedMessage],
     ) {
         self.must(claimed.len() <= claim.limit, "claim keeps its limit", || format!("{claim:?}"));
-        let order = |one: &Claimed| {
+        let order = |one: &ClaimedMessage| {
             let priority = one.message.priority;
             (claim.first != Some(priority), Reverse(priority), one.due_at, one.message.id)
         };
@@ -40,7 +40,13 @@ impl Ledger {
         });
     }
 
-    fn claimed_one(&mut self, machine: &Machine, claim: &Claim, now: Timestamp, one: &Claimed) {
+    fn claimed_one(
+        &mut self,
+        machine: &Machine,
+        claim: &Claim,
+        now: Timestamp,
+        one: &ClaimedMessage,
+    ) {
         let id = one.message.id;
         let Some(record) = self.messages.get(&id).cloned() else {
             return self.broken("claim hands out what is stored", format!("{id} is unknown"));
@@ -62,7 +68,7 @@ impl Ledger {
         });
         let claims = self.claims.entry((id, claim.owner)).or_default();
         claims.push(attempt);
-        let (state, lease) = (State::Running, Some(one.lease));
+        let (state, lease) = (MessageState::Running, Some(one.lease));
         let running = MessageRecord { state, attempt, lease, ..record };
         self.messages.insert(id, running);
     }
@@ -70,7 +76,7 @@ impl Ledger {
     /// Nobody else has it, and nobody of its job comes first.
     fn free(&mut self, record: &MessageRecord, claim: &Claim) {
         let id = record.message.id;
-        let expected = (State::Pending, &claim.queue);
+        let expected = (MessageState::Pending, &claim.queue);
         let free = (record.state, &record.message.queue) == expected;
         self.must(free, "never two current leases on one message", || {
             let state = record.state.as_str();
@@ -103,7 +109,7 @@ impl Ledger {
         };
         let beside = |other: &MessageRecord| {
             let job = other.message.occurrence.as_ref().map(|other| &other.job);
-            other.state == State::Running && job == Some(&occurrence.job)
+            other.state == MessageState::Running && job == Some(&occurrence.job)
         };
         let paused = || self.jobs.get(&occurrence.job).is_some_and(|job| job.paused.is_some());
         (message.source == Source::Scheduled && paused())
@@ -114,13 +120,13 @@ impl Ledger {
     /// Whether as many of its limit run as may.
     fn is_limited(&self, record: &MessageRecord) -> bool {
         let limit_of = |record: &MessageRecord| {
-            record.message.ties.as_ref().and_then(|ties| ties.limit.clone())
+            record.message.relations.as_ref().and_then(|relations| relations.limit.clone())
         };
         let Some(limit) = limit_of(record) else {
             return false;
         };
         let same = |other: &&MessageRecord| {
-            other.state == State::Running
+            other.state == MessageState::Running
                 && limit_of(other).is_some_and(|other| other.name == limit.name)
         };
         let running = u32::try_from(self.messages.values().filter(same).count());
@@ -136,15 +142,24 @@ impl Ledger {
         self.last_token = lease.token;
     }
 
-    pub(crate) fn extended(&mut self, leases: &[LeaseRef], until: Timestamp, answers: &[Extended]) {
+    pub(crate) fn extended(
+        &mut self,
+        leases: &[LeaseRef],
+        until: Timestamp,
+        answers: &[ExtendResult],
+    ) {
         for (lease, answer) in leases.iter().zip(answers) {
             let current = self.is_current(*lease);
             let expected = match self.messages.get_mut(&lease.message) {
                 Some(record) if current => {
                     record.lease = record.lease.map(|lease| Lease { until, ..lease });
-                    if record.cancel_requested { Extended::CancelRequested } else { Extended::Held }
+                    if record.cancel_requested {
+                        ExtendResult::CancelRequested
+                    } else {
+                        ExtendResult::Held
+                    }
                 }
-                _ => Extended::Lost,
+                _ => ExtendResult::Lost,
             };
             self.must(*answer == expected, "only a current lease is extended", || {
                 format!("{lease:?} was answered {answer:?}, expected {expected:?}")
@@ -155,11 +170,11 @@ impl Ledger {
     pub(super) fn is_current(&self, lease: LeaseRef) -> bool {
         let record = self.messages.get(&lease.message);
         record.is_some_and(|record| {
-            record.state == State::Running && record.lease_ref() == Some(lease)
+            record.state == MessageState::Running && record.lease_ref() == Some(lease)
         })
     }
 }
 
 fn is_due(record: &MessageRecord, queue: &Queue, now: Timestamp) -> bool {
-    record.state == State::Pending && record.message.queue == *queue && record.due_at <= now
+    record.state == MessageState::Pending && record.message.queue == *queue && record.due_at <= now
 }

@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use punctual::jiff::Timestamp;
-use punctual::model::{Message, MessageId, MessageRecord, Source, State};
-use punctual::storage::{Command, Commanded};
+use punctual::model::{DueTime, Message, MessageId, MessageRecord, MessageState, Source};
+use punctual::storage::{Command, CommandResult};
 
 use super::Ledger;
 
 impl Ledger {
-    pub(crate) fn commanded(&mut self, command: &Command, now: Timestamp, answer: Commanded) {
+    pub(crate) fn commanded(&mut self, command: &Command, now: Timestamp, answer: CommandResult) {
         self.tally.commands += 1;
         let expected = match command {
             Command::Cancel(id) => self.cancel(*id, now),
             Command::CancelKey { topic, key } => {
                 let about = |record: &&MessageRecord| {
                     let message = &record.message;
-                    record.state == State::Pending
+                    record.state == MessageState::Pending
                         && message.topic == *topic
                         && message.key.as_ref() == Some(key)
                         && message.occurrence.is_some()
@@ -26,11 +26,13 @@ impl Ledger {
                 for id in &ids {
                     self.cancel(*id, now);
                 }
-                Commanded::Applied(ids.len() as u64)
+                CommandResult::Applied(ids.len() as u64)
             }
             Command::Redrive { id, due_at } => self.redrive(*id, *due_at),
+            Command::Pause { id, pause } => self.edit_due(*id, |due| due.paused_by(pause.clone())),
+            Command::Resume { id, due_at } => self.edit_due(*id, |due| due.resumed(*due_at, now)),
             Command::Reschedule { id, due_at } => {
-                self.edit_pending(*id, |record| record.due_at = *due_at)
+                self.edit_due(*id, |due| Some(due.rescheduled(*due_at)))
             }
             Command::Reassign { id, to } => self.edit_pending(*id, |record| {
                 let message = Arc::make_mut(&mut record.message);
@@ -38,19 +40,19 @@ impl Ledger {
                 message.priority = to.priority.unwrap_or(message.priority);
             }),
             Command::Discard(id)
-                if self.state_of(*id).is_some_and(|state| state != State::Dead) =>
+                if self.state_of(*id).is_some_and(|state| state != MessageState::Dead) =>
             {
-                self.state_of(*id).map_or(Commanded::Unknown, Commanded::Refused)
+                self.state_of(*id).map_or(CommandResult::Unknown, CommandResult::Refused)
             }
             Command::Delete(id) | Command::Discard(id) => match self.state_of(*id) {
-                None => Commanded::Unknown,
-                Some(State::Running) => Commanded::Refused(State::Running),
+                None => CommandResult::Unknown,
+                Some(MessageState::Running) => CommandResult::Refused(MessageState::Running),
                 Some(_) => {
                     self.release_key(&Arc::clone(&self.messages[id].message));
                     self.messages.remove(id);
                     self.gone.insert(*id);
                     self.done.remove(id);
-                    Commanded::Applied(1)
+                    CommandResult::Applied(1)
                 }
             },
         };
@@ -59,45 +61,64 @@ impl Ledger {
         });
     }
 
-    fn edit_pending(&mut self, id: MessageId, edit: impl Fn(&mut MessageRecord)) -> Commanded {
-        match self.messages.get_mut(&id) {
-            None => Commanded::Unknown,
-            Some(record) if record.state == State::Pending => {
-                edit(record);
-                Commanded::Applied(1)
+    fn edit_due(
+        &mut self,
+        id: MessageId,
+        change: impl FnOnce(DueTime) -> Option<DueTime>,
+    ) -> CommandResult {
+        match self.messages.get(&id) {
+            Some(record) if record.state == MessageState::Pending => {
+                match change(record.due_time()) {
+                    None => CommandResult::Applied(0),
+                    Some(DueTime { due_at, paused }) => self.edit_pending(id, |record| {
+                        record.due_at = due_at;
+                        record.paused.clone_from(&paused);
+                    }),
+                }
             }
-            Some(record) => Commanded::Refused(record.state),
+            _ => self.edit_pending(id, |_| {}),
         }
     }
 
-    pub(super) fn cancel(&mut self, id: MessageId, now: Timestamp) -> Commanded {
+    fn edit_pending(&mut self, id: MessageId, edit: impl Fn(&mut MessageRecord)) -> CommandResult {
+        match self.messages.get_mut(&id) {
+            None => CommandResult::Unknown,
+            Some(record) if record.state == MessageState::Pending => {
+                edit(record);
+                CommandResult::Applied(1)
+            }
+            Some(record) => CommandResult::Refused(record.state),
+        }
+    }
+
+    pub(super) fn cancel(&mut self, id: MessageId, now: Timestamp) -> CommandResult {
         let Some(record) = self.messages.get_mut(&id) else {
-            return Commanded::Unknown;
+            return CommandResult::Unknown;
         };
         match record.state {
-            State::Running => {
+            MessageState::Running => {
                 record.cancel_requested = true;
-                Commanded::Requested
+                CommandResult::Requested
             }
-            State::Pending => {
-                record.state = State::Cancelled;
+            MessageState::Pending => {
+                record.state = MessageState::Cancelled;
                 record.ended_at = Some(now);
                 let message = record.message.clone();
                 self.release_key(&message);
-                Commanded::Applied(1)
+                CommandResult::Applied(1)
             }
-            state => Commanded::Refused(state),
+            state => CommandResult::Refused(state),
         }
     }
 
-    fn redrive(&mut self, id: MessageId, due_at: Timestamp) -> Commanded {
+    fn redrive(&mut self, id: MessageId, due_at: Timestamp) -> CommandResult {
         let Some(record) = self.messages.get(&id) else {
-            return Commanded::Unknown;
+            return CommandResult::Unknown;
         };
         let (state, message) = (record.state, record.message.clone());
         let twin = message.dedupe.as_ref().and_then(|key| self.alive_keys.get(key));
         if state.is_alive() || twin.is_some() {
-            return Commanded::Refused(state);
+            return CommandResult::Refused(state);
         }
         let again = Message { source: Source::Redriven, ..(*message).clone() };
         self.redriven.insert(id);
@@ -105,6 +126,6 @@ impl Ledger {
         if let Some(record) = self.messages.get_mut(&id) {
             record.due_at = due_at;
         }
-        Commanded::Applied(1)
+        CommandResult::Applied(1)
     }
 }

@@ -1,9 +1,9 @@
 //! Declarations and an operator's changes: what each may change in a job, and what not.
 
 use punctual::jiff::Timestamp;
-use punctual::model::{JobName, JobRecord, Retirement, Steer};
+use punctual::model::{JobCommand, JobName, JobRecord, Retirement};
 use punctual::policy::effective;
-use punctual::storage::{Declared, Steered};
+use punctual::storage::{DeclareResult, JobCommandResult};
 
 use super::Ledger;
 use crate::reference::after_all;
@@ -15,13 +15,15 @@ impl Ledger {
         record: &JobRecord,
         seen: Option<u64>,
         now: Timestamp,
-        answer: Declared,
+        answer: DeclareResult,
     ) {
         let name = record.job.name.clone();
         let Some(before) = self.jobs.get(&name).cloned() else {
-            self.must(answer == Declared::Created, "a declaration answers by its contract", || {
-                format!("{name}: {answer:?}")
-            });
+            self.must(
+                answer == DeclareResult::Created,
+                "a declaration answers by its contract",
+                || format!("{name}: {answer:?}"),
+            );
             let cursor = record.job.schedule.next(now);
             self.must(record.cursor == cursor, "a new job starts at its next occurrence", || {
                 format!("{name}: {:?}", record.cursor)
@@ -37,16 +39,16 @@ impl Ledger {
             ..record.clone()
         };
         let expected = if after == before {
-            Declared::Unchanged
+            DeclareResult::Unchanged
         } else if seen != Some(before.version) {
-            Declared::Raced
+            DeclareResult::Raced
         } else {
-            Declared::Changed
+            DeclareResult::Changed
         };
         self.must(answer == expected, "a declaration answers by its contract", || {
             format!("{name}: {answer:?}, expected {expected:?}")
         });
-        if expected == Declared::Changed {
+        if expected == DeclareResult::Changed {
             self.redeclared(&before, &after, now);
             self.jobs
                 .insert(name, JobRecord { version: before.version + 1, updated_at: now, ..after });
@@ -89,14 +91,20 @@ impl Ledger {
     }
 
     /// An operator changed a job, or did not.
-    pub(crate) fn steered(&mut self, name: &JobName, steer: &Steer, seen: u64, answer: &Steered) {
+    pub(crate) fn steered(
+        &mut self,
+        name: &JobName,
+        steer: &JobCommand,
+        seen: u64,
+        answer: &JobCommandResult,
+    ) {
         let before = self.jobs.get(name).cloned();
         match (answer, before) {
-            (Steered::Unknown, None) => {}
-            (Steered::Raced, Some(before)) if before.version != seen => {}
-            (Steered::Applied(record), Some(before)) if before.version == seen => {
+            (JobCommandResult::Unknown, None) => {}
+            (JobCommandResult::Raced, Some(before)) if before.version != seen => {}
+            (JobCommandResult::Applied(record), Some(before)) if before.version == seen => {
                 self.tally.commands += 1;
-                if let Steer::Resume { cursor: Some(cursor) } = steer {
+                if let JobCommand::Resume { cursor: Some(cursor) } = steer {
                     let decided = before.last_nominal.is_some_and(|last| *cursor <= last);
                     self.must(!decided, "a resume never goes back to what was decided", || {
                         format!("{name}: {cursor}")

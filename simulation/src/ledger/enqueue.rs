@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use punctual::model::{Message, MessageId, State};
-use punctual::storage::{Enqueued, Entry};
+use punctual::model::{Message, MessageId, MessageState};
+use punctual::storage::{EnqueueResult, Entry};
 
 use super::Ledger;
 
 impl Ledger {
-    pub(crate) fn enqueued(&mut self, entries: &[Entry], answers: &[Enqueued]) {
+    pub(crate) fn enqueued(&mut self, entries: &[Entry], answers: &[EnqueueResult]) {
         for (entry, answer) in entries.iter().zip(answers) {
             let expected = self.enqueue(entry);
             self.must(*answer == expected, "enqueue answers by its contract", || {
@@ -17,20 +17,20 @@ impl Ledger {
         }
     }
 
-    fn enqueue(&mut self, entry: &Entry) -> Enqueued {
+    fn enqueue(&mut self, entry: &Entry) -> EnqueueResult {
         let id = entry.message.id;
         if let Some(known) = self.messages.get(&id) {
             // Only what a relay sent on may come back to its line; sending again is no new message.
-            let finished = matches!(known.state, State::Done | State::Cancelled);
+            let finished = matches!(known.state, MessageState::Done | MessageState::Cancelled);
             let relayed = entry.message.queue.is_relay();
             let sent = Message { source: known.message.source, ..(*entry.message).clone() };
             if !(finished && relayed && *known.message != sent) {
-                return Enqueued::Duplicate(id);
+                return EnqueueResult::Duplicate(id);
             }
         }
         let twin = entry.message.dedupe.as_ref().and_then(|key| self.alive_keys.get(key)).copied();
         let answer = match twin {
-            Some(twin) if entry.replace && self.state_of(twin) == Some(State::Pending) => {
+            Some(twin) if entry.replace && self.state_of(twin) == Some(MessageState::Pending) => {
                 let retry = self.carried.contains_key(&id);
                 self.must(!retry, "a retry that is held replaces no other message", || {
                     format!("{id} replaces {twin}")
@@ -38,16 +38,16 @@ impl Ledger {
                 self.release_key(&Arc::clone(&self.messages[&twin].message));
                 self.messages.remove(&twin);
                 self.gone.insert(twin);
-                Enqueued::Replaced(twin)
+                EnqueueResult::Replaced(twin)
             }
-            Some(twin) => return Enqueued::Duplicate(twin),
-            None => Enqueued::Stored,
+            Some(twin) => return EnqueueResult::Duplicate(twin),
+            None => EnqueueResult::Stored,
         };
         self.insert(entry.message.clone());
         answer
     }
 
-    pub(crate) fn state_of(&self, id: MessageId) -> Option<State> {
+    pub(crate) fn state_of(&self, id: MessageId) -> Option<MessageState> {
         self.messages.get(&id).map(|record| record.state)
     }
 }

@@ -12,7 +12,7 @@ use punctual::model::{
 };
 use punctual::policy::MisfirePolicy;
 use punctual::schedule::Spread;
-use punctual::storage::{DueJob, Fired, Firing};
+use punctual::storage::{DueJob, FireResult, Firing};
 
 use super::Ledger;
 use crate::reference::{Fate, FiredOne, Known, SkippedOne, decide};
@@ -21,7 +21,7 @@ use crate::reference::{Fate, FiredOne, Known, SkippedOne, decide};
 pub(crate) struct FiredJob<'a> {
     pub(crate) process: ProcessId,
     pub(crate) firing: &'a Firing,
-    pub(crate) answer: Fired,
+    pub(crate) answer: FireResult,
     pub(crate) now: Timestamp,
     pub(crate) threshold_default: Duration,
 }
@@ -51,17 +51,17 @@ impl Ledger {
         };
         let alive = u32::try_from(self.alive_of(name, fired.now).len()).unwrap_or(u32::MAX);
         let expected = if before.version != fired.firing.seen {
-            Fired::AlreadyMoved
+            FireResult::AlreadyMoved
         } else if fired.firing.alive_max.is_some_and(|most| alive > most) {
             self.seen_alive.insert((fired.process, name.clone()), alive);
-            Fired::Overlapping(alive)
+            FireResult::Overlapping(alive)
         } else {
-            Fired::Fired
+            FireResult::Fired
         };
         self.must(fired.answer == expected, "a firing stands on the version it has seen", || {
             format!("{name}: answered {:?}, expected {expected:?}", fired.answer)
         });
-        if expected != Fired::Fired {
+        if expected != FireResult::Fired {
             return;
         }
         let manual =
@@ -195,7 +195,8 @@ impl Ledger {
         let all = before.job.misfire.policy_in_force() == MisfirePolicy::FireAll;
         let apart = messages.len() < 2
             || messages.iter().all(|message| {
-                let limit = message.ties.as_ref().and_then(|ties| ties.limit.as_ref());
+                let limit =
+                    message.relations.as_ref().and_then(|relations| relations.limit.as_ref());
                 message.exclusive || limit.is_some_and(|limit| limit.running_max == Some(1))
             });
         self.must(all || apart, "late runs do not start together", || {
@@ -222,8 +223,10 @@ impl Ledger {
             let delay_ms = u64::try_from(between(nominal, now).as_millis()).unwrap_or(u64::MAX);
             (facts.misfired_from, facts.detected_at, facts.delay_ms) == (nominal, now, delay_ms)
         });
-        let fits =
-            message.due_at == due_at && named && told && message.terms.as_ref() == Some(&job.terms);
+        let fits = message.due_at == due_at
+            && named
+            && told
+            && message.handler_options.as_ref() == Some(&job.handler_options);
         self.must(fits, "a run is due when its occurrence is, or at once", || {
             format!("{message:?}")
         });

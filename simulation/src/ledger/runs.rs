@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use punctual::Context;
 use punctual::jiff::Timestamp;
-use punctual::model::{ExecutionId, MessageId, MessageRecord, State};
+use punctual::model::{ExecutionId, MessageId, MessageRecord, MessageState};
 use punctual::storage::Settlement;
 
 use super::Ledger;
@@ -77,9 +77,9 @@ impl Ledger {
         );
         // As many snoozes as allowed cost nothing; one more is an attempt like any other.
         let free = self
-            .terms
+            .handler_options
             .get(context.topic().as_str())
-            .and_then(|terms| terms.snoozes_max)
+            .and_then(|handler_options| handler_options.snoozes_max)
             .unwrap_or(0);
         let runs = || self.runs.values().filter(|run| run.message == id);
         let snoozes = runs().filter(|run| run.said == Some(Said::Snooze)).count();
@@ -112,6 +112,11 @@ impl Ledger {
 
     pub(super) fn said(&self, execution: ExecutionId) -> Option<Said> {
         self.runs.get(&execution).and_then(|run| run.said)
+    }
+
+    /// Whether the handler behind a settlement was called; unknown, and so no, where no execution is kept.
+    pub(super) fn began(&self, settlement: &Settlement) -> bool {
+        settlement.execution.as_ref().is_some_and(|execution| self.runs.contains_key(&execution.id))
     }
 
     /// Whether the attempt behind a settlement said this; unknown where no execution is kept.
@@ -147,7 +152,7 @@ impl Ledger {
 
     /// Whether a carried message is in the storage and has not been handed on, or went on purpose.
     pub(crate) fn is_kept(&self, id: MessageId) -> bool {
-        let waits = |record: &MessageRecord| record.state != State::Done;
+        let waits = |record: &MessageRecord| record.state != MessageState::Done;
         self.gone.contains(&id)
             || self.messages.get(&id).is_some_and(waits)
             || self.messages.values().any(|record| waits(record) && stands_for(record) == Some(id))

@@ -1,13 +1,18 @@
 //! Reclaim, beat and prune, as the contract says them.
 
 use punctual::jiff::Timestamp;
-use punctual::model::{Ending, MessageRecord, ProcessId, State};
-use punctual::storage::{BrokerRecord, Claimed, Prune, Pruned, Reclaim};
+use punctual::model::{Ending, MessageRecord, MessageState, ProcessId};
+use punctual::storage::{BrokerRecord, ClaimedMessage, Prune, PruneResult, Reclaim};
 
 use super::{Ledger, Said};
 
 impl Ledger {
-    pub(crate) fn reclaimed(&mut self, reclaim: &Reclaim, now: Timestamp, claimed: &[Claimed]) {
+    pub(crate) fn reclaimed(
+        &mut self,
+        reclaim: &Reclaim,
+        now: Timestamp,
+        claimed: &[ClaimedMessage],
+    ) {
         let true_now = self.clock.now();
         self.must(now <= true_now, "leases are judged by the storage's time", || {
             format!("{now} after {true_now}")
@@ -23,7 +28,7 @@ impl Ledger {
                 silent || lease.until < now
             });
             self.must(
-                record.state == State::Running && lapsed,
+                record.state == MessageState::Running && lapsed,
                 "only a lapsed lease is taken over",
                 || format!("{id} is {} under {:?} at {now}", record.state.as_str(), record.lease),
             );
@@ -51,12 +56,12 @@ impl Ledger {
         self.beats.insert(process, if until > now { until.max(before) } else { until });
     }
 
-    pub(crate) fn pruned(&mut self, prune: Prune, pruned: Pruned) {
+    pub(crate) fn pruned(&mut self, prune: Prune, pruned: PruneResult) {
         let old = |record: &MessageRecord| {
             let final_state = match record.state {
-                State::Done | State::Cancelled => true,
-                State::Dead => prune.dead,
-                State::Pending | State::Running => false,
+                MessageState::Done | MessageState::Cancelled => true,
+                MessageState::Dead => prune.dead,
+                MessageState::Pending | MessageState::Running => false,
             };
             final_state && record.ended_at.is_some_and(|ended_at| ended_at < prune.before)
         };
@@ -95,7 +100,10 @@ impl Ledger {
             let id = letter.message.id;
             // A letter may be kept under another identity; its execution names what was delivered.
             self.finish_carried(execution.message.unwrap_or(id));
-            if self.state_of(id).is_some_and(|state| state.is_alive() || state == State::Dead) {
+            if self
+                .state_of(id)
+                .is_some_and(|state| state.is_alive() || state == MessageState::Dead)
+            {
                 continue;
             }
             let ended_at = letter.ended_at.or(Some(now));

@@ -1,9 +1,9 @@
 //! Settle, as the contract says it; and whether what was decided follows from what happened.
 
 use punctual::jiff::Timestamp;
-use punctual::model::{DeadReason, Ending, MessageRecord, Rescue, State};
-use punctual::policy::{EffectiveTerms, Verdict, Why};
-use punctual::storage::{Settled, Settlement};
+use punctual::model::{DeadReason, Ending, MessageRecord, MessageState, Rescue, WhenInterrupted};
+use punctual::policy::{AgainReason, EffectiveHandlerOptions, Verdict};
+use punctual::storage::{SettleResult, Settlement};
 
 use super::{Ledger, Said};
 
@@ -12,7 +12,7 @@ impl Ledger {
         &mut self,
         settlements: &[Settlement],
         now: Timestamp,
-        answers: &[Settled],
+        answers: &[SettleResult],
     ) {
         for (settlement, answer) in settlements.iter().zip(answers) {
             let expected = self.settle(settlement, now);
@@ -22,31 +22,31 @@ impl Ledger {
         }
     }
 
-    fn settle(&mut self, settlement: &Settlement, now: Timestamp) -> Settled {
+    fn settle(&mut self, settlement: &Settlement, now: Timestamp) -> SettleResult {
         if !self.is_current(settlement.lease) {
             self.tally.stale_settlements += 1;
             let calm = self.calm;
             self.must(!calm, "without faults no lease is lost", || format!("{settlement:?}"));
-            return Settled::Lost;
+            return SettleResult::Lost;
         }
         let mut record = self.messages[&settlement.lease.message].clone();
         if record.cancel_requested && matches!(settlement.verdict, Verdict::Again { .. }) {
-            return Settled::CancelRequested;
+            return SettleResult::CancelRequested;
         }
         self.judge(&record, settlement);
         record.lease = None;
         record.cancel_requested = false;
         match &settlement.verdict {
             Verdict::Again { due_at, attempt, crashes, snoozes, .. } => {
-                record.state = State::Pending;
+                record.state = MessageState::Pending;
                 (record.due_at, record.attempt) = (*due_at, *attempt);
                 (record.crashes, record.snoozes) = (*crashes, *snoozes);
             }
             ended => {
                 record.state = match ended {
-                    Verdict::Done => State::Done,
-                    Verdict::Dead { .. } => State::Dead,
-                    _ => State::Cancelled,
+                    Verdict::Done => MessageState::Done,
+                    Verdict::Dead { .. } => MessageState::Dead,
+                    _ => MessageState::Cancelled,
                 };
                 record.ended_at = Some(now);
                 if *ended == Verdict::Done && settlement.execution.is_some() {
@@ -56,27 +56,33 @@ impl Ledger {
             }
         }
         self.messages.insert(record.message.id, record);
-        Settled::Applied
+        SettleResult::Applied
     }
 
     /// Whether a verdict that was stored follows from what happened.
     fn judge(&mut self, record: &MessageRecord, settlement: &Settlement) {
         let rescued = self.reclaimed_tokens.contains(&settlement.lease.token);
-        let terms = self.terms_of(&record.message);
+        let handler_options = self.terms_of(&record.message);
         let relayed = record.message.queue.is_relay();
-        let most = terms.retry.attempts_max;
+        let most = handler_options.retry.attempts_max;
         let exhausted = most.is_some_and(|most| record.attempt >= most);
-        let crash_loop =
-            rescued && record.crashes >= terms.crashes_max && terms.rescue == Rescue::AtOnce;
+        let crash_loop = rescued
+            && record.crashes >= handler_options.crashes_max
+            && handler_options.rescue == Rescue::AtOnce;
+        let not_again = !relayed && handler_options.when_interrupted == WhenInterrupted::Lost;
         let fits = match &settlement.verdict {
             Verdict::Again { why, .. } => {
                 let left = relayed || !exhausted;
-                rescued == (*why == Why::Rescue)
-                    && again(record, &terms, left).contains(&counts(&settlement.verdict))
+                let cut_off = *why == AgainReason::Rescue
+                    || *why == AgainReason::Release && self.began(settlement);
+                !(not_again && cut_off)
+                    && rescued == (*why == AgainReason::Rescue)
+                    && again(record, &handler_options, left).contains(&counts(&settlement.verdict))
             }
             Verdict::Dead { reason, .. } => match reason {
                 DeadReason::AttemptsSpent => exhausted,
                 DeadReason::CrashLoop => exhausted && crash_loop,
+                DeadReason::Interrupted => not_again,
                 _ => true,
             },
             Verdict::Done => relayed || self.was_said(settlement, Said::Done),
@@ -103,7 +109,7 @@ impl Ledger {
 }
 
 /// Why it is due again, and the attempts, crashes and snoozes counted from then on.
-type Counts = (Why, u32, u32, u32);
+type Counts = (AgainReason, u32, u32, u32);
 
 fn counts(verdict: &Verdict) -> Option<Counts> {
     match verdict {
@@ -117,18 +123,28 @@ fn counts(verdict: &Verdict) -> Option<Counts> {
 /// Every way in which a message may be due again.
 fn again(
     record: &MessageRecord,
-    terms: &EffectiveTerms,
+    handler_options: &EffectiveHandlerOptions,
     attempts_left: bool,
 ) -> [Option<Counts>; 4] {
     let (spent, given_back) = (record.attempt, record.attempt.saturating_sub(1));
     let (crashes, snoozes) = (record.crashes, record.snoozes);
-    let forgiven =
-        terms.rescue == Rescue::AtOnce && (terms.crashes_max == 0 || crashes < terms.crashes_max);
+    let forgiven = handler_options.rescue == Rescue::AtOnce
+        && (handler_options.crashes_max == 0 || crashes < handler_options.crashes_max);
     let after_crash = if forgiven { given_back } else { spent };
     [
-        attempts_left.then_some((Why::Retry, spent, crashes, snoozes)),
-        (snoozes < terms.snoozes_max).then_some((Why::Snooze, given_back, crashes, snoozes + 1)),
-        Some((Why::Release, given_back, crashes, snoozes)),
-        (forgiven || attempts_left).then_some((Why::Rescue, after_crash, crashes + 1, snoozes)),
+        attempts_left.then_some((AgainReason::Retry, spent, crashes, snoozes)),
+        (snoozes < handler_options.snoozes_max).then_some((
+            AgainReason::Snooze,
+            given_back,
+            crashes,
+            snoozes + 1,
+        )),
+        Some((AgainReason::Release, given_back, crashes, snoozes)),
+        (forgiven || attempts_left).then_some((
+            AgainReason::Rescue,
+            after_crash,
+            crashes + 1,
+            snoozes,
+        )),
     ]
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use punctual::Inspect;
 use punctual::client::PauseRequest;
-use punctual::inspect::{ExecutionFilter, JobFilter, Page};
-use punctual::model::{Ending, JobPhase, MessageId, State};
+use punctual::inspect::{ExecutionFilter, JobFilter, PageRequest};
+use punctual::model::{Ending, JobPhase, MessageId, MessageState};
 
 use super::disrupt::{SHUTDOWN_MAX, leave};
 use super::{Happening, JobPlan, World};
@@ -98,9 +98,9 @@ impl World {
         let now = self.shared.now();
         let mut ledger = self.shared.ledger();
         let unfinished = |record: &&punctual::model::MessageRecord| {
-            let late = record.state == State::Pending && record.due_at <= now;
+            let late = record.state == MessageState::Pending && record.due_at <= now;
             let waits = ledger.must_wait(record) || self.may_lack_a_handler(record);
-            record.state == State::Running || (late && !waits)
+            record.state == MessageState::Running || (late && !waits)
         };
         let left: Vec<_> = ledger
             .messages
@@ -128,7 +128,7 @@ impl World {
     /// Everything that was done is in the history, once for each time.
     async fn check_history(&self) {
         let mut succeeded: BTreeMap<MessageId, u64> = BTreeMap::new();
-        let mut page = Page::first(1_000);
+        let mut page = PageRequest::first(1_000);
         let filter = ExecutionFilter { endings: vec!["succeeded"], ..ExecutionFilter::default() };
         loop {
             let rows =
@@ -141,7 +141,7 @@ impl World {
                 }
             }
             let Some(next) = rows.next else { break };
-            page = Page::after(next, 1_000);
+            page = PageRequest::after(next, 1_000);
         }
         let mut ledger = self.shared.ledger();
         for (id, done) in ledger.done() {

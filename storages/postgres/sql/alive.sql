@@ -1,5 +1,5 @@
--- The alive messages with these ids or deduplication keys, locked in the order of their ids. Found first
--- and sorted then: asked for in one, a plan made while the table was empty walks all of it in order.
+-- Returns the alive messages with these ids or deduplication keys, locked in the order of their ids. They are
+-- found first and sorted then: in one step, a plan made while the table was empty scans all of it in order.
 SELECT m.id, CASE WHEN m.released IS NOT TRUE THEN m.dedupe END, m.state FROM {schema}.message m
 WHERE m.id = ANY(ARRAY(
     SELECT a.id FROM {schema}.message a WHERE a.id = ANY($1::uuid[])

@@ -1,4 +1,4 @@
--- Executions without a message that ended with them. One that is there already stays.
+-- Appends executions whose message did not end with them. One that is stored already stays.
 INSERT INTO {schema}.history (id, message, process, due_at, started_at, ended_at, nominal, attempt,
     attempts_max, source, ending, topic, queue, key, job, note, log)
 SELECT e.* FROM unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::timestamptz[], $5::timestamptz[],

@@ -1,5 +1,5 @@
--- Which of these batches have a message that is alive. One of each is kept from ending until we commit:
--- whoever ends it then sees what we stored to wait for it.
+-- Returns which of these batches have an alive message. One message of each is kept from ending until we
+-- commit: a transaction that ends it then sees the waiting messages that we stored.
 SELECT b.batch
 FROM unnest($1::uuid[]) AS b(batch)
 CROSS JOIN LATERAL (

@@ -1,4 +1,4 @@
--- Those of them whose batch has no message alive any more are due as they were planned.
+-- Makes those messages due at their planned time whose batch has no alive message any more.
 UPDATE {schema}.message m
 SET due_at = m.planned_at
 WHERE m.id = ANY($1::uuid[]) AND m.state + 0 = 0 AND m.due_at = $2

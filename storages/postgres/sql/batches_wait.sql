@@ -1,6 +1,6 @@
--- Who waits for these batches, locked in the order of their ids: of two who end the last messages of a
--- batch at once, the second begins its next statement when the first has committed. Found first and
--- sorted then, like `alive`.
+-- Returns the messages that wait for these batches, locked in the order of their ids: of two transactions that
+-- end the last messages of a batch at once, the second begins its next statement when the first has committed.
+-- They are found first and sorted then, as in `alive`.
 SELECT m.id FROM {schema}.message m
 WHERE m.id = ANY(ARRAY(
     SELECT w.id FROM {schema}.message w

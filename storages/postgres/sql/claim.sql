@@ -1,8 +1,9 @@
--- One walk of the pending index for each priority, in the order given, each from its low-water mark on
--- and never past what is due. Rows another claim has locked are passed over. A message that waits for its
--- turn is passed over too; the subqueries run for messages of jobs only. A row that is locked stays
--- where it is, so it is found again by its place. Messages that share a limit are claimed elsewhere; the
--- last column says whether there are any. Only topics in $9 are taken, or all; not Punctual's own with $10.
+-- One scan of the pending index for each priority, in the order given, each from its claim cursor on and never
+-- past what is due. Rows that another claim has locked are skipped, and so are messages that are blocked by
+-- others of their job; those subqueries run for messages of jobs only. A locked row does not move, so it is
+-- updated by its ctid. Messages that share a limit are claimed by another statement; the last column returns
+-- whether there are any. Only topics in $9 are accepted, or all when it is NULL; $10 excludes the topics of
+-- Punctual itself.
 WITH picked AS MATERIALIZED (
     SELECT due.place, nextval('{schema}.token') AS token
     FROM unnest($5::int2[], $6::timestamptz[], $7::uuid[]) AS mark(priority, due_at, id)
@@ -11,7 +12,7 @@ WITH picked AS MATERIALIZED (
         FROM {schema}.message m
         WHERE m.state = 0 AND m.lane IS NULL AND m.queue = $1 AND m.priority = mark.priority
           AND m.due_at <= $2 AND (m.due_at, m.id) > (mark.due_at, mark.id)
-          AND {fits} AND {turn} AND {first}
+          AND {topic_fits} AND {not_blocked} AND {first_exclusive}
         ORDER BY m.due_at, m.id
         LIMIT $3
         FOR UPDATE OF m SKIP LOCKED

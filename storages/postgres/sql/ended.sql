@@ -1,4 +1,4 @@
--- What has ended with these ids, whole, in the columns of a record.
+-- Returns the ended messages with these ids, with all columns of a record.
 SELECT f.message AS id, f.queue, f.topic, f.priority, f.source, f.exclusive, f.due_at, f.planned_at,
     f.created_at, f.key, f.dedupe, f.body, f.extra, f.state, f.attempt, f.crashes, f.snoozes,
     NULL::uuid AS owner, NULL::int8 AS token, NULL::timestamptz AS lease_until,

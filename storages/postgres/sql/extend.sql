@@ -1,4 +1,4 @@
--- Ids and tokens are sorted, each for itself; a token is given out once, so both together name a lease.
+-- Ids and tokens are sorted separately; a token is issued once, so both together identify a lease.
 UPDATE {schema}.message m
 SET lease_until = $3
 WHERE m.id = ANY($1::uuid[]) AND m.state + 0 = 1

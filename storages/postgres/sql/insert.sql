@@ -1,4 +1,4 @@
--- Stores what was found to be new; whoever was faster makes the count smaller.
+-- Inserts messages that were found to be new; a concurrent insert makes the count smaller.
 INSERT INTO {schema}.message (id, queue, topic, priority, source, exclusive, due_at, planned_at,
     created_at, key, dedupe, job, body, extra, attempt, crashes, snoozes, error,
     progress, checkpoint, lane, lane_max, batch, waits_for, released)

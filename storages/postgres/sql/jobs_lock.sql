@@ -1,4 +1,4 @@
--- The jobs that are to fire, locked in the order of their names.
+-- Locks the jobs that are to fire, in the order of their names.
 SELECT j.name, j.version, j.paused FROM {schema}.job j
 WHERE j.name = ANY($1::text[])
 ORDER BY j.name

@@ -1,8 +1,8 @@
--- The earliest message of each queue that need not wait for its turn: one short walk per priority, and
--- the same for messages that share limits, passing over those whose limit is reached. Where the first
--- hundred of a priority are a crowd over its limit, each limit is looked at for itself. With a topic filter
--- ($3: not Punctual's own; $4: the keys of an object) no more than $5 messages of a priority are walked
--- over; behind them the instant of the last one is returned.
+-- Returns the earliest due time of each queue among messages that are not blocked: one short scan per priority,
+-- and the same for messages that share limits, skipping those whose limit is reached. Where the first hundred
+-- of a priority exceed their limits, each limit is read separately. With a topic filter ($3: without the topics
+-- of Punctual itself; $4: the keys of an object) at most $5 messages of a priority are scanned; behind them the
+-- due time of the last one is returned.
 SELECT l.n, least((
     SELECT min(first.due_at)
     FROM generate_series(0, 9) AS level(priority)
@@ -10,7 +10,7 @@ SELECT l.n, least((
         SELECT coalesce((
             SELECT near.due_at
             FROM (
-                SELECT m.due_at, m.id, ({among} AND {turn}) AS fits
+                SELECT m.due_at, m.id, ({in_topics} AND {not_blocked}) AS fits
                 FROM {schema}.message m
                 WHERE m.state = 0 AND m.lane IS NULL AND m.queue = l.queue AND m.priority = level.priority
                 ORDER BY m.due_at, m.id
@@ -46,7 +46,7 @@ SELECT l.n, least((
         SELECT m.due_at, m.lane_max
         FROM {schema}.message m
         WHERE m.lane = f.lane AND m.state = $2 AND m.queue = l.queue AND m.priority = level.priority
-          AND {among} AND {turn}
+          AND {in_topics} AND {not_blocked}
         ORDER BY m.due_at, m.id
         LIMIT 100
     ) AS m
@@ -68,7 +68,7 @@ CROSS JOIN LATERAL (
                     < m.lane_max AS is_free
             FROM {schema}.message m
             WHERE m.state = 0 AND m.lane IS NOT NULL AND m.queue = l.queue
-              AND m.priority = level.priority AND {among} AND {turn}
+              AND m.priority = level.priority AND {in_topics} AND {not_blocked}
             ORDER BY m.due_at, m.id
             LIMIT 100
         ) AS near

@@ -1,5 +1,5 @@
--- How many of a queue run, up to as many as may. Every running message has an owner; saying so has the
--- index of what runs walked, and nothing else.
+-- Counts the running messages of a queue, up to their maximum. Every running message has an owner; the
+-- condition makes the planner use the index of running messages only.
 SELECT count(*) FROM (
     SELECT 1 FROM {schema}.message m
     WHERE m.state = 1 AND m.owner IS NOT NULL AND m.queue = $1

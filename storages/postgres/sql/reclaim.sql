@@ -1,5 +1,5 @@
--- Leases that have ended, and all of an owner whose last beat has run out, oldest end first. An owner
--- that never beat is judged by its leases alone.
+-- Reclaims messages whose lease has ended, and all of an owner whose last heartbeat has expired, earliest end
+-- first. An owner that never sent a heartbeat is judged by its leases alone.
 WITH lapsed AS MATERIALIZED (
     SELECT late.place, nextval('{schema}.token') AS token
     FROM (

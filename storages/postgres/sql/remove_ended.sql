@@ -1,5 +1,5 @@
--- Messages that are to be alive again or dead: out of what has ended. Their attempts stay.
-WITH letters AS (
+-- Removes ended messages that become alive again or dead. Their attempts stay.
+WITH dead_letters AS (
     DELETE FROM {schema}.dead WHERE id = ANY($1::uuid[])
 ), alone AS (
     DELETE FROM {schema}.history h

@@ -1,10 +1,10 @@
--- Due again. One whose cancel was asked for meanwhile is only looked at.
--- A message is found by its id among the sorted ids of the batch, never by a join: a plan made while
--- the table was empty would walk all running messages for each of the batch. `state + 0` keeps the
--- partial indexes out for the same reason. What the message knows of its attempt is not sent; an array
--- in which nothing is set is empty and reads as NULL.
--- What is locked is updated by its id and not by its place: a lease that is extended while this waits for
--- the lock moves the row to a place this statement cannot see, and nothing would be written there.
+-- Makes messages due again. A message whose cancellation was requested meanwhile is only returned. A message is
+-- found by its id among the sorted ids of the batch, never by a join: a plan made while the table was empty
+-- would scan all running messages for each of the batch. `state + 0` excludes the partial indexes for the same
+-- reason. Fields of the attempt that the message contains are not sent; an array without values is empty and
+-- reads as NULL. A locked row is updated by its id and not by its ctid: a lease that is extended while this
+-- statement waits for the lock moves the row to a ctid that this statement cannot see, and no row would be
+-- updated.
 WITH current AS MATERIALIZED (
     SELECT width_bucket(m.id, $1::uuid[]) AS n, m.cancel_requested, m.id, m.due_at,
         m.attempt, m.source, m.topic, m.queue, m.key, m.job, m.lane
@@ -22,7 +22,7 @@ WITH current AS MATERIALIZED (
         error = coalesce(($16::text[])[width_bucket(m.id, $1::uuid[])], m.error),
         owner = NULL, token = NULL, lease_until = NULL
     WHERE m.id = ANY(ARRAY(SELECT c.id FROM current c WHERE NOT c.cancel_requested))
-), told AS (
+), appended AS (
     INSERT INTO {schema}.history (id, message, process, due_at, started_at, ended_at, nominal, attempt,
         attempts_max, source, ending, topic, queue, key, job, note, log)
     SELECT e.execution, id, ($4::uuid[])[n], due_at, ($5::timestamptz[])[n], ($6::timestamptz[])[n],

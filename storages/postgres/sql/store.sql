@@ -1,6 +1,6 @@
--- The usual enqueue: nothing is stored when anything of the batch may have been here before; the
--- careful way finds out then. Ids are made in the order of time, so one look at the range of the
--- batch says that none of it is finished or dead. An id that is alive is refused by its index.
+-- Fast path of enqueue: stores nothing when any message of the batch may be known; the careful path then finds
+-- out. Ids are made in the order of time, so one query of the range of the batch shows that none of it is
+-- finished or dead. An alive id is refused by its unique index.
 WITH known AS MATERIALIZED (
     (SELECT 1 FROM {schema}.history f
      WHERE f.message BETWEEN $15 AND $16 AND f.state IS NOT NULL AND f.ended_at >= $17 LIMIT 1)

@@ -1,5 +1,5 @@
--- The queues in which messages may be waiting for their turn: exclusive ones of these jobs when a run
--- has ended, all of them when a pause has; and those that share these limits.
+-- Returns the queues in which messages may be waiting: exclusive ones of these jobs when a run has ended, all
+-- messages of the jobs when a pause has; and messages that share these limits.
 SELECT queue FROM {schema}.message
 WHERE job = ANY($1::text[]) AND state + 0 = 0 AND (exclusive OR $2)
 UNION

@@ -1,5 +1,5 @@
-//! Where the database is: the usual connection string, with the parameters of TLS that the driver
-//! does not know taken out first. Nothing here is ever shown with its password.
+//! Address of the database: the usual connection string. The TLS parameters that the driver does not know are
+//! taken out first. No output of this module contains the password.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -11,25 +11,25 @@ use tokio_postgres::config::{Host, SslMode};
 
 use crate::tls::Trust;
 
-/// How long one attempt to connect may take.
+/// Time limit of one connection attempt.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the driver lets a connection be idle before it asks, unless told otherwise.
+/// Keep-alive idle time of the driver unless set in the address.
 const DRIVERS_IDLE: Duration = Duration::from_hours(2);
 
-/// A connection string that was understood.
+/// Parsed connection string.
 #[derive(Clone)]
 pub(crate) struct Address {
     pub(crate) config: Config,
     pub(crate) trust: Trust,
-    /// Whether the address says nothing of TLS, and leads to another machine.
+    /// Whether the address has no `sslmode` and leads to another machine.
     pub(crate) is_unprotected: bool,
 }
 
 impl Address {
-    /// Understands `postgres://user:password@host:port/database?sslmode=require` and the form with
-    /// `host=... user=...`.
+    /// Parses `postgres://user:password@host:port/database?sslmode=require` and the form with `host=...
+    /// user=...`.
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        let (rest, taken) = take_parameters(text.trim());
+        let (rest, taken) = split_parameters(text.trim());
         let (mode, trust) = tls_of(&taken)?;
         let mut config: Config = rest.parse().map_err(|error: tokio_postgres::Error| {
             let why = std::error::Error::source(&error).map(ToString::to_string);
@@ -47,23 +47,23 @@ impl Address {
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT_TIMEOUT);
         }
-        notice_silence(&mut config);
-        let says_nothing = !taken.iter().any(|(name, _)| name == "sslmode");
-        let is_unprotected = says_nothing && !config.get_hosts().iter().all(is_local);
+        set_keepalives(&mut config);
+        let has_no_sslmode = !taken.iter().any(|(name, _)| name == "sslmode");
+        let is_unprotected = has_no_sslmode && !config.get_hosts().iter().all(is_local);
         Ok(Self { config, trust, is_unprotected })
     }
 
-    /// Returns what is wrong with an address that leads to another machine and says nothing of TLS.
+    /// Returns a warning for an address that leads to another machine and has no `sslmode`.
     pub(crate) fn warning(&self) -> Option<String> {
         self.is_unprotected.then(|| {
             format!(
-                "the address of PostgreSQL at {} does not say sslmode: whoever is on the way can read everything, or take the place of the server; add sslmode=verify-full (with sslrootcert=FILE for an authority of your own), or sslmode=disable where the network is trusted",
+                "the address of PostgreSQL at {} has no sslmode: an attacker on the network path can read all data or impersonate the server; add sslmode=verify-full (with sslrootcert=FILE for an authority of your own), or sslmode=disable where the network is trusted",
                 self.place()
             )
         })
     }
 
-    /// Host, port and database, for people.
+    /// Formats host, port and database for logs and errors.
     pub(crate) fn place(&self) -> String {
         let host = match self.config.get_hosts().first() {
             Some(Host::Tcp(name)) => name.clone(),
@@ -94,9 +94,9 @@ fn is_local(host: &Host) -> bool {
     }
 }
 
-/// A server that is gone without a word is noticed within a minute, not after the driver's two hours:
-/// the connection that listens would wait for ever and hear nothing.
-fn notice_silence(config: &mut Config) {
+/// Sets TCP keep-alive so that a server that is gone without closing the connection is noticed within a minute,
+/// not after the driver's two hours: otherwise the listener would wait for ever.
+fn set_keepalives(config: &mut Config) {
     if config.get_keepalives_idle() == DRIVERS_IDLE {
         config.keepalives_idle(Duration::from_secs(30));
     }
@@ -108,8 +108,8 @@ fn notice_silence(config: &mut Config) {
     }
 }
 
-/// The parameters that are ours to understand, and the text without them.
-fn take_parameters(text: &str) -> (String, Vec<(String, String)>) {
+/// Splits off the parameters that are parsed here; returns the text without them, and the parameters.
+fn split_parameters(text: &str) -> (String, Vec<(String, String)>) {
     let is_ours = |name: &str| matches!(name, "sslmode" | "sslrootcert");
     let mut taken = Vec::new();
     let mut keep = |part: &str, parts: &mut Vec<String>| match part.split_once('=') {
@@ -145,11 +145,11 @@ fn tls_of(taken: &[(String, String)]) -> Result<(SslMode, Trust)> {
     let file = value("sslrootcert").filter(|value| *value != "system");
     let roots = file.map_or(Trust::WebRoots, |path| Trust::File(PathBuf::from(path)));
     match value("sslmode").unwrap_or("prefer") {
-        "disable" => Ok((SslMode::Disable, Trust::Anyone)),
-        "allow" | "prefer" => Ok((SslMode::Prefer, Trust::Anyone)),
-        // With a file of authorities it verifies, as the C library does.
+        "disable" => Ok((SslMode::Disable, Trust::AnyCertificate)),
+        "allow" | "prefer" => Ok((SslMode::Prefer, Trust::AnyCertificate)),
+        // `require` with a file of authorities verifies the certificate, as libpq does.
         "require" if file.is_some() => Ok((SslMode::Require, roots)),
-        "require" => Ok((SslMode::Require, Trust::Anyone)),
+        "require" => Ok((SslMode::Require, Trust::AnyCertificate)),
         "verify-ca" | "verify-full" => Ok((SslMode::Require, roots)),
         other => Err(Error::invalid(format!(
             "sslmode {other:?} is unknown; use disable, prefer, require or verify-full"
@@ -173,12 +173,12 @@ mod tests {
             assert_eq!(address.place(), "db.example:6432/work");
             assert!(!format!("{address:?}").contains("secret"));
         }
-        assert_eq!(Address::parse("postgres://h/d").unwrap().trust, Trust::Anyone);
+        assert_eq!(Address::parse("postgres://h/d").unwrap().trust, Trust::AnyCertificate);
     }
 
     // Finding F29 of the security review.
     #[test]
-    fn another_machine_without_a_word_about_tls_is_warned_about() {
+    fn an_address_of_another_machine_without_sslmode_is_warned_about() {
         for (text, warns) in [
             ("postgres://ada:secret@db.example/work", true),
             ("host=10.0.0.5 user=ada password=secret", true),

@@ -1,4 +1,4 @@
-//! Records as columns: arrays for statements that take many rows at once, and rows read back.
+//! Columns: records as arrays for statements that take many rows at once, and rows decoded to records.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -7,24 +7,27 @@ use punctual::bytes::Bytes;
 use punctual::model::{
     Execution, JobName, Key, Message, MessageId, MessageRecord, ProcessId, Queue,
 };
-use punctual::storage::Claimed;
-use punctual_rows::code::Code;
-use punctual_rows::execution::Ended;
-use punctual_rows::instant::{instant, micros, micros_up};
-use punctual_rows::message::{Names, Sent, Standing, column, count, extra, kept, lease, read_kept};
-use punctual_rows::without_nul;
+use punctual::storage::ClaimedMessage;
+use punctual_columns::code::Code;
+use punctual_columns::execution::ExecutionColumns;
+use punctual_columns::instant::{instant, micros, micros_up};
+use punctual_columns::message::{
+    MessageColumns, NameCache, StateColumns, count_from_column, count_to_column, extra, extra_of,
+    lease, progress_from_json, progress_to_json,
+};
+use punctual_columns::without_nul;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::driver::Cells;
-use crate::failure::Failure;
-use crate::ties::Ties;
+use crate::error::StorageError;
+use crate::relations::RelationColumns;
 use crate::value::{Micros, Param};
 
-/// Messages, one array for each column of what was sent.
+/// Messages, one array for each column that is written at publishing.
 #[derive(Default)]
-pub(crate) struct Messages<'a> {
+pub(crate) struct MessageArrays<'a> {
     pub(crate) ids: Vec<Uuid>,
     queues: Vec<&'a str>,
     topics: Vec<&'a str>,
@@ -39,10 +42,10 @@ pub(crate) struct Messages<'a> {
     jobs: Vec<Option<&'a str>>,
     bodies: Vec<&'a [u8]>,
     extras: Vec<Option<String>>,
-    ties: Ties<'a>,
+    relations: RelationColumns<'a>,
 }
 
-impl<'a> Messages<'a> {
+impl<'a> MessageArrays<'a> {
     pub(crate) fn of(messages: impl IntoIterator<Item = &'a Message>) -> punctual::Result<Self> {
         let mut columns = Self::default();
         for message in messages {
@@ -51,7 +54,7 @@ impl<'a> Messages<'a> {
         Ok(columns)
     }
 
-    /// Adds a message that is due at an instant of its own.
+    /// Adds a message with its own due time.
     pub(crate) fn push(&mut self, message: &'a Message, due_at: i64) -> punctual::Result<()> {
         self.ids.push(message.id.as_uuid());
         self.queues.push(message.queue.as_str());
@@ -67,11 +70,20 @@ impl<'a> Messages<'a> {
         self.jobs.push(job_of(message));
         self.bodies.push(&message.body.bytes);
         self.extras.push(extra(message)?);
-        self.ties.push(message);
+        self.relations.push(message);
         Ok(())
     }
 
-    /// The fourteen parameters, in the order of the statements.
+    /// Adds a message in its current state, with its pause.
+    pub(crate) fn push_record(&mut self, record: &'a MessageRecord) -> punctual::Result<()> {
+        self.push(&record.message, micros_up(record.due_at))?;
+        if let (Some(_), Some(extra)) = (&record.paused, self.extras.last_mut()) {
+            *extra = extra_of(record)?;
+        }
+        Ok(())
+    }
+
+    /// Returns the fourteen parameters, in the order of the statements.
     pub(crate) fn params(&self) -> Vec<Param<'_>> {
         vec![
             (&self.ids, Type::UUID_ARRAY),
@@ -91,54 +103,54 @@ impl<'a> Messages<'a> {
         ]
     }
 
-    /// The five parameters of what ties them to others; empty when none is tied.
-    pub(crate) fn ties(&self) -> [Param<'_>; 5] {
-        self.ties.params()
+    /// Returns the five parameters of the relations; empty arrays when no message has any.
+    pub(crate) fn relations(&self) -> [Param<'_>; 5] {
+        self.relations.params()
     }
 
-    /// The batches alone.
+    /// Returns the batches alone.
     pub(crate) fn batches(&self) -> Param<'_> {
-        (&self.ties.batches, Type::UUID_ARRAY)
+        (&self.relations.batches, Type::UUID_ARRAY)
     }
 }
 
-/// The job a message is a run of.
+/// Returns the job of which a message is an occurrence.
 pub(crate) fn job_of(message: &Message) -> Option<&str> {
     message.occurrence.as_ref().map(|occurrence| occurrence.job.as_str())
 }
 
-/// Where messages stand, one array for each column.
+/// States of messages, one array for each column.
 #[derive(Default)]
-pub(crate) struct Standings<'a> {
+pub(crate) struct StateArrays<'a> {
     attempts: Vec<i32>,
     crashes: Vec<i32>,
     snoozes: Vec<i32>,
     errors: Vec<Option<Cow<'a, str>>>,
     progress: Vec<Option<String>>,
     checkpoints: Vec<Option<String>>,
-    /// The reason of a dead letter or the state of a finished message.
+    /// Reason of a dead letter or state of a finished message.
     pub(crate) codes: Vec<Option<i16>>,
     pub(crate) ended: Vec<Micros>,
 }
 
-impl<'a> Standings<'a> {
-    /// Messages nobody has tried yet.
+impl<'a> StateArrays<'a> {
+    /// Creates the states of messages that were never attempted.
     pub(crate) fn new(count: usize) -> Self {
         let zeros = vec![0; count];
         Self { attempts: zeros.clone(), crashes: zeros.clone(), snoozes: zeros, ..Self::default() }
     }
 
     pub(crate) fn push(&mut self, record: &'a MessageRecord) -> punctual::Result<()> {
-        self.attempts.push(column(record.attempt));
-        self.crashes.push(column(record.crashes));
-        self.snoozes.push(column(record.snoozes));
+        self.attempts.push(count_to_column(record.attempt));
+        self.crashes.push(count_to_column(record.crashes));
+        self.snoozes.push(count_to_column(record.snoozes));
         self.errors.push(record.error.as_deref().map(without_nul));
-        self.progress.push(record.progress.as_ref().map(kept).transpose()?);
-        self.checkpoints.push(record.checkpoint.as_ref().map(kept).transpose()?);
+        self.progress.push(record.progress.as_ref().map(progress_to_json).transpose()?);
+        self.checkpoints.push(record.checkpoint.as_ref().map(progress_to_json).transpose()?);
         Ok(())
     }
 
-    /// Attempts, crashes, snoozes, errors, and what handlers said.
+    /// Returns attempts, crashes, snoozes, errors, progress and checkpoints.
     pub(crate) fn params(&self) -> Vec<Param<'_>> {
         vec![
             (&self.attempts, Type::INT4_ARRAY),
@@ -153,7 +165,7 @@ impl<'a> Standings<'a> {
 
 /// Executions, one array for each column.
 #[derive(Default)]
-pub(crate) struct Executions<'a> {
+pub(crate) struct ExecutionArrays<'a> {
     ids: Vec<Uuid>,
     messages: Vec<Option<Uuid>>,
     processes: Vec<Option<Uuid>>,
@@ -173,7 +185,7 @@ pub(crate) struct Executions<'a> {
     logs: Vec<Option<Cow<'a, str>>>,
 }
 
-impl<'a> Executions<'a> {
+impl<'a> ExecutionArrays<'a> {
     pub(crate) fn push(&mut self, execution: &'a Execution) {
         self.ids.push(execution.id.as_uuid());
         self.messages.push(execution.message.map(MessageId::as_uuid));
@@ -182,8 +194,8 @@ impl<'a> Executions<'a> {
         self.started.push(Micros(micros(execution.started_at)));
         self.ended.push(Micros(micros(execution.ended_at)));
         self.nominal.push(execution.nominal.map(|at| Micros(micros(at))));
-        self.attempts.push(column(execution.attempt));
-        self.attempts_max.push(execution.attempts_max.map(column));
+        self.attempts.push(count_to_column(execution.attempt));
+        self.attempts_max.push(execution.attempts_max.map(count_to_column));
         self.sources.push(execution.source.code());
         self.endings.push(execution.ending.code());
         self.topics.push(execution.topic.as_str());
@@ -198,7 +210,7 @@ impl<'a> Executions<'a> {
         self.ids.is_empty()
     }
 
-    /// The seventeen parameters, in the order of the statement.
+    /// Returns the seventeen parameters, in the order of the statement.
     pub(crate) fn params(&self) -> Vec<Param<'_>> {
         vec![
             (&self.ids, Type::UUID_ARRAY),
@@ -222,19 +234,19 @@ impl<'a> Executions<'a> {
     }
 }
 
-/// A row of a claim; the queue is known to who asked, or the last column.
-pub(crate) fn claimed(
+/// Decodes a row of a claim; the queue is given by the caller or is the last column.
+pub(crate) fn claimed_message(
     row: &Row,
     queue: Option<&Queue>,
-    names: &mut Names,
+    names: &mut NameCache,
     (owner, until): (Uuid, i64),
-) -> Result<Claimed, Failure> {
+) -> Result<ClaimedMessage, StorageError> {
     let queue = match queue {
         Some(queue) => queue.as_str(),
         None => row.try_get(18)?,
     };
     let body: &[u8] = row.try_get(9)?;
-    let message = Sent {
+    let message = MessageColumns {
         id: row.try_get(0)?,
         topic: row.try_get(1)?,
         queue,
@@ -248,22 +260,22 @@ pub(crate) fn claimed(
         body: Bytes::copy_from_slice(body),
         extra: row.try_get(10)?,
     };
-    Ok(Claimed {
+    Ok(ClaimedMessage {
         message: Arc::new(message.message_with(names)?),
         lease: lease(owner, row.try_get(15)?, until)?,
         due_at: instant(row.try_get::<_, Micros>(11)?.0)?,
-        attempt: count(row.try_get(12)?),
-        crashes: count(row.try_get(13)?),
-        snoozes: count(row.try_get(14)?),
+        attempt: count_from_column(row.try_get(12)?),
+        crashes: count_from_column(row.try_get(13)?),
+        snoozes: count_from_column(row.try_get(14)?),
         cancel_requested: row.try_get(16)?,
-        checkpoint: row.try_get::<_, Option<&str>>(17)?.map(read_kept).transpose()?,
+        checkpoint: row.try_get::<_, Option<&str>>(17)?.map(progress_from_json).transpose()?,
     })
 }
 
-/// The columns of a message with where it stands, as `ended.sql` and the pages have them.
-pub(crate) fn record(row: &impl Cells) -> Result<MessageRecord, Failure> {
+/// Decodes a message with its state, from the columns of `ended.sql` and of the pages.
+pub(crate) fn record(row: &impl Cells) -> Result<MessageRecord, StorageError> {
     let body: &[u8] = row.named("body")?;
-    let message = Sent {
+    let message = MessageColumns {
         id: row.named("id")?,
         topic: row.named("topic")?,
         queue: row.named("queue")?,
@@ -280,9 +292,10 @@ pub(crate) fn record(row: &impl Cells) -> Result<MessageRecord, Failure> {
     let owner: Option<Uuid> = row.named("owner")?;
     let token: Option<i64> = row.named("token")?;
     let until: Option<Micros> = row.named("lease_until")?;
-    let standing = Standing {
+    let standing = StateColumns {
         state: row.named("state")?,
         due_at: row.named::<Micros>("due_at")?.0,
+        extra: row.named("extra")?,
         attempt: row.named("attempt")?,
         crashes: row.named("crashes")?,
         snoozes: row.named("snoozes")?,
@@ -297,10 +310,10 @@ pub(crate) fn record(row: &impl Cells) -> Result<MessageRecord, Failure> {
     Ok(standing.record(message.message()?)?)
 }
 
-/// The columns of an execution, by name.
-pub(crate) fn execution(row: &Row) -> Result<Execution, Failure> {
+/// Decodes an execution; columns are found by name.
+pub(crate) fn execution(row: &Row) -> Result<Execution, StorageError> {
     let at = |name: &str| row.try_get::<_, Micros>(name).map(|at| at.0);
-    let ended = Ended {
+    let ended = ExecutionColumns {
         id: row.try_get("id")?,
         message: row.try_get("message")?,
         topic: row.try_get("topic")?,

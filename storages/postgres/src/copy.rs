@@ -1,31 +1,35 @@
-//! Many messages at once, by binary COPY: the fastest way into a table there is.
+//! COPY: stores many messages at once by binary COPY, the fastest way into a table.
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt as _;
 use punctual::model::Message;
 use punctual::storage::Entry;
-use punctual_rows::code::Code;
-use punctual_rows::instant::{micros, micros_up};
-use punctual_rows::message::extra;
+use punctual_columns::code::Code;
+use punctual_columns::instant::{micros, micros_up};
+use punctual_columns::message::extra;
 use tokio_postgres::Client;
 
 use crate::columns::job_of;
-use crate::failure::Failure;
-use crate::ties::{self, Tied, is_tied};
+use crate::error::StorageError;
+use crate::relations::{self, MessageRelations, has_relations};
 use crate::value::Micros;
 
-/// How a binary COPY begins: signature, flags, no extension.
+/// Header of a binary COPY: signature, flags, no extension.
 const BEGINNING: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
-/// How many bytes are sent at once.
+/// Bytes that are sent at once.
 const PIECE: usize = 128 * 1024;
 const COLUMNS: i16 = 14;
-/// How many more there are where messages are tied to others.
-const COLUMNS_TIED: i16 = 5;
+/// Number of additional columns when messages have relations.
+const RELATION_COLUMNS: i16 = 5;
 
-/// Puts every entry into the hot table, inside the transaction that is open.
-pub(crate) async fn copy(client: &Client, schema: &str, entries: &[Entry]) -> Result<(), Failure> {
-    let are_tied = entries.iter().any(|entry| is_tied(&entry.message));
-    let more = if are_tied { format!(", {}", ties::COLUMNS) } else { String::new() };
+/// Copies every entry into the hot table, inside the open transaction.
+pub(crate) async fn copy(
+    client: &Client,
+    schema: &str,
+    entries: &[Entry],
+) -> Result<(), StorageError> {
+    let have_relations = entries.iter().any(|entry| has_relations(&entry.message));
+    let more = if have_relations { format!(", {}", relations::COLUMNS) } else { String::new() };
     let statement = format!(
         "COPY {schema}.message (id, queue, topic, priority, source, exclusive, due_at, planned_at, \
          created_at, key, dedupe, job, body, extra{more}) FROM STDIN BINARY"
@@ -34,10 +38,10 @@ pub(crate) async fn copy(client: &Client, schema: &str, entries: &[Entry]) -> Re
     let mut piece = BytesMut::with_capacity(PIECE * 2);
     piece.put_slice(BEGINNING);
     for entry in entries {
-        piece.put_i16(if are_tied { COLUMNS + COLUMNS_TIED } else { COLUMNS });
+        piece.put_i16(if have_relations { COLUMNS + RELATION_COLUMNS } else { COLUMNS });
         write(&mut piece, &entry.message)?;
-        if are_tied {
-            write_ties(&mut piece, Tied::of(&entry.message));
+        if have_relations {
+            write_relations(&mut piece, MessageRelations::of(&entry.message));
         }
         if piece.len() >= PIECE {
             sink.feed(piece.split().freeze()).await?;
@@ -67,12 +71,12 @@ fn write(out: &mut BytesMut, message: &Message) -> punctual::Result<()> {
     Ok(())
 }
 
-fn write_ties(out: &mut BytesMut, tied: Tied<'_>) {
-    optional(out, tied.lane.map(|(name, _)| name.as_bytes()));
-    optional(out, tied.lane.map(|(_, most)| most.to_be_bytes()));
-    optional(out, tied.batch.map(uuid::Uuid::into_bytes));
-    optional(out, tied.waits_for.map(uuid::Uuid::into_bytes));
-    optional(out, tied.released.map(|released| [u8::from(released)]));
+fn write_relations(out: &mut BytesMut, relations: MessageRelations<'_>) {
+    optional(out, relations.lane.map(|(name, _)| name.as_bytes()));
+    optional(out, relations.lane.map(|(_, most)| most.to_be_bytes()));
+    optional(out, relations.batch.map(uuid::Uuid::into_bytes));
+    optional(out, relations.waits_for.map(uuid::Uuid::into_bytes));
+    optional(out, relations.released.map(|released| [u8::from(released)]));
 }
 
 fn field(out: &mut BytesMut, bytes: &[u8]) {

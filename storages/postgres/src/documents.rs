@@ -1,16 +1,18 @@
-//! Documents: one table for every kind. What was seen is compared by the statement that writes, so of
-//! many writers one is right; the others look afterwards what is there.
+//! Documents: one table for every kind. The statement that writes compares the expected version, so one of many
+//! concurrent writers succeeds; the others read the stored version afterwards.
 
 use async_trait::async_trait;
-use punctual::documents::{Document, Documents, Draft, KeyRange, Put, Removed, Seen};
+use punctual::documents::{
+    Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult, RemoveResult,
+};
 use punctual::jiff::Timestamp;
 use punctual::{Error, ErrorKind, Result};
-use punctual_rows::instant::{instant, micros, micros_up};
+use punctual_columns::instant::{instant, micros, micros_up};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::PostgresStorage;
-use crate::failure::Failure;
+use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
 use crate::session::Session;
 use crate::value::{Micros, Param};
@@ -18,16 +20,16 @@ use crate::value::{Micros, Param};
 impl Inner {
     async fn put_document(
         &self,
-        held: &Session<'_>,
-        (draft, body): &(Draft, String),
-        seen: Seen,
+        session: &Session<'_>,
+        (draft, body): &(NewDocument, String),
+        seen: ExpectedVersion,
         now: Timestamp,
-    ) -> Result<Put, Failure> {
-        let Draft { kind, key, .. } = draft;
+    ) -> Result<PutResult, StorageError> {
+        let NewDocument { kind, key, .. } = draft;
         let (expires_at, now) = (draft.expires_at.map(expiry), Micros(micros(now)));
         let version = match seen {
-            Seen::Version(version) => written(version),
-            Seen::Any | Seen::New => 0,
+            ExpectedVersion::Version(version) => version_column(version),
+            ExpectedVersion::Any | ExpectedVersion::New => 0,
         };
         let params: [Param<'_>; 6] = [
             (kind, Type::TEXT),
@@ -38,30 +40,32 @@ impl Inner {
             (&version, Type::INT8),
         ];
         let rows = match seen {
-            Seen::Any => {
-                return Ok(Put::Stored(
-                    self.put_documents(held, &[(draft, body)], now).await?.unwrap_or_default(),
+            ExpectedVersion::Any => {
+                return Ok(PutResult::Stored(
+                    self.put_documents(session, &[(draft, body)], now).await?.unwrap_or_default(),
                 ));
             }
-            Seen::New => held.query(&self.sql.document_put_new, &params[..5]).await?,
-            Seen::Version(_) => held.query(&self.sql.document_put_seen, &params).await?,
+            ExpectedVersion::New => session.query(&self.sql.document_put_new, &params[..5]).await?,
+            ExpectedVersion::Version(_) => {
+                session.query(&self.sql.document_put_version, &params).await?
+            }
         };
         if let Some(row) = rows.first() {
-            return Ok(Put::Stored(counted(row)?));
+            return Ok(PutResult::Stored(version_of(row)?));
         }
-        let put = seen.put(self.document_version(held, (kind, key), Some(now)).await?);
-        // What stood in the way is gone by now.
-        if matches!(put, Put::Stored(_)) { Err(Failure::Raced) } else { Ok(put) }
+        let put = seen.put(self.document_version(session, (kind, key), Some(now)).await?);
+        // The document that was in the way has expired by now.
+        if matches!(put, PutResult::Stored(_)) { Err(StorageError::Raced) } else { Ok(put) }
     }
 
-    /// Writes documents in the order of their keys, so that two such calls wait for each other instead
-    /// of both. Answers the version of the first.
+    /// Writes documents in the order of their keys, so that two such calls cannot deadlock. Returns the version
+    /// of the first.
     async fn put_documents(
         &self,
-        held: &Session<'_>,
-        drafts: &[(&Draft, &String)],
+        session: &Session<'_>,
+        drafts: &[(&NewDocument, &String)],
         now: Micros,
-    ) -> Result<Option<u64>, Failure> {
+    ) -> Result<Option<u64>, StorageError> {
         let kinds: Vec<&str> = drafts.iter().map(|(draft, _)| &*draft.kind).collect();
         let keys: Vec<&str> = drafts.iter().map(|(draft, _)| &*draft.key).collect();
         let bodies: Vec<&str> = drafts.iter().map(|(_, body)| body.as_str()).collect();
@@ -74,72 +78,77 @@ impl Inner {
             (&expire, Type::TIMESTAMPTZ_ARRAY),
             (&now, Type::TIMESTAMPTZ),
         ];
-        let rows = held.query(&self.sql.document_put, &params).await?;
-        rows.first().map(counted).transpose()
+        let rows = session.query(&self.sql.document_put, &params).await?;
+        rows.first().map(version_of).transpose()
     }
 
-    /// The version that is there; without a time, also of what has expired.
+    /// Returns the stored version; without a time, also that of an expired document.
     async fn document_version(
         &self,
-        held: &Session<'_>,
+        session: &Session<'_>,
         (kind, key): (&str, &str),
         now: Option<Micros>,
-    ) -> Result<Option<u64>, Failure> {
+    ) -> Result<Option<u64>, StorageError> {
         let params: [Param<'_>; 3] =
             [(&kind, Type::TEXT), (&key, Type::TEXT), (&now, Type::TIMESTAMPTZ)];
-        let rows = held.query(&self.sql.document_version, &params).await?;
-        rows.first().map(counted).transpose()
+        let rows = session.query(&self.sql.document_version, &params).await?;
+        rows.first().map(version_of).transpose()
     }
 
     async fn remove_document(
         &self,
-        held: &Session<'_>,
+        session: &Session<'_>,
         (kind, key): (&str, &str),
-        seen: Seen,
-    ) -> Result<Removed, Failure> {
+        seen: ExpectedVersion,
+    ) -> Result<RemoveResult, StorageError> {
         let version = match seen {
-            Seen::Any => None,
-            Seen::New => Some(0),
-            Seen::Version(version) => Some(written(version)),
+            ExpectedVersion::Any => None,
+            ExpectedVersion::New => Some(0),
+            ExpectedVersion::Version(version) => Some(version_column(version)),
         };
         let params: [Param<'_>; 3] =
             [(&kind, Type::TEXT), (&key, Type::TEXT), (&version, Type::INT8)];
-        if held.execute(&self.sql.document_remove, &params).await? == 1 {
-            return Ok(Removed::Removed);
+        if session.execute(&self.sql.document_remove, &params).await? == 1 {
+            return Ok(RemoveResult::Removed);
         }
-        match seen.remove(self.document_version(held, (kind, key), None).await?) {
-            // It came after we looked.
-            Removed::Removed => Err(Failure::Raced),
+        match seen.remove(self.document_version(session, (kind, key), None).await?) {
+            // The document was written after the statement.
+            RemoveResult::Removed => Err(StorageError::Raced),
             removed => Ok(removed),
         }
     }
 }
 
 #[async_trait]
-impl Documents for PostgresStorage {
-    async fn put(&self, draft: Draft, seen: Seen, now: Timestamp) -> Result<Put> {
+impl DocumentStore for PostgresStorage {
+    async fn put(
+        &self,
+        draft: NewDocument,
+        seen: ExpectedVersion,
+        now: Timestamp,
+    ) -> Result<PutResult> {
         let body = Document::check(&draft)?;
         let checked = (draft, body);
-        attempt!(self.inner, |held| self.inner.put_document(held, &checked, seen, now))
+        attempt!(self.inner, |session| self.inner.put_document(session, &checked, seen, now))
     }
 
-    async fn put_all(&self, drafts: Vec<Draft>, now: Timestamp) -> Result<()> {
-        let checked = Draft::check_all(drafts)?;
+    async fn put_all(&self, drafts: Vec<NewDocument>, now: Timestamp) -> Result<()> {
+        let checked = NewDocument::check_all(drafts)?;
         if checked.is_empty() {
             return Ok(());
         }
         let drafts: Vec<_> = checked.iter().map(|(draft, body)| (draft, body)).collect();
         let now = Micros(micros(now));
-        attempt!(self.inner, |held| self.inner.put_documents(held, &drafts, now)).map(|_| ())
+        attempt!(self.inner, |session| self.inner.put_documents(session, &drafts, now)).map(|_| ())
     }
 
     async fn get(&self, kind: &str, key: &str, now: Timestamp) -> Result<Option<Document>> {
         Document::check_names(kind, key)?;
         let now = Micros(micros(now));
-        attempt!(self.inner, |held| async {
+        attempt!(self.inner, |session| async {
             let params: [Param<'_>; 3] =
                 [(&kind, Type::TEXT), (&key, Type::TEXT), (&now, Type::TIMESTAMPTZ)];
-            let rows = held.query(&self.inner.sql.document_get, &params).await?;
+            let rows = session.query(&self.inner.sql.document_get, &params).await?;
             rows.first().map(read).transpose()
         })
     }
@@ -154,7 +163,7 @@ impl Documents for PostgresStorage {
         let limit = i64::try_from(range.bounded()).unwrap_or(i64::MAX);
         let sql = &self.inner.sql;
         let sql = if range.descending { &sql.document_list_back } else { &sql.document_list };
-        attempt!(self.inner, |held| async {
+        attempt!(self.inner, |session| async {
             let params: [Param<'_>; 5] = [
                 (&kind, Type::TEXT),
                 (&span.start, Type::TEXT),
@@ -162,20 +171,20 @@ impl Documents for PostgresStorage {
                 (&now, Type::TIMESTAMPTZ),
                 (&limit, Type::INT8),
             ];
-            held.query(sql, &params).await?.iter().map(read).collect()
+            session.query(sql, &params).await?.iter().map(read).collect()
         })
     }
 
-    async fn remove(&self, kind: &str, key: &str, seen: Seen) -> Result<Removed> {
+    async fn remove(&self, kind: &str, key: &str, seen: ExpectedVersion) -> Result<RemoveResult> {
         Document::check_names(kind, key)?;
-        attempt!(self.inner, |held| self.inner.remove_document(held, (kind, key), seen))
+        attempt!(self.inner, |session| self.inner.remove_document(session, (kind, key), seen))
     }
 
     async fn expire(&self, limit: usize, now: Timestamp) -> Result<u64> {
         let (now, limit) = (Micros(micros(now)), i64::try_from(limit).unwrap_or(i64::MAX));
-        attempt!(self.inner, |held| async {
+        attempt!(self.inner, |session| async {
             let params: [Param<'_>; 2] = [(&now, Type::TIMESTAMPTZ), (&limit, Type::INT8)];
-            held.execute(&self.inner.sql.document_expire, &params).await
+            session.execute(&self.inner.sql.document_expire, &params).await
         })
     }
 }
@@ -184,33 +193,33 @@ fn expiry(instant: Timestamp) -> Micros {
     Micros(micros_up(instant))
 }
 
-/// A version as the column holds it; one that is too large for it is nobody's.
-fn written(version: u64) -> i64 {
+/// Converts a version for its column; a version that is too large for it matches no document.
+fn version_column(version: u64) -> i64 {
     i64::try_from(version).unwrap_or(0)
 }
 
-fn counted(row: &Row) -> Result<u64, Failure> {
+fn version_of(row: &Row) -> Result<u64, StorageError> {
     version(row.try_get("version")?)
 }
 
-fn version(column: i64) -> Result<u64, Failure> {
+fn version(column: i64) -> Result<u64, StorageError> {
     u64::try_from(column).map_err(|_| {
-        let sentence = format!("a document has the version {column}, which is none");
+        let sentence = format!("the stored version {column} of a document is negative");
         Error::new(ErrorKind::Corrupt, sentence).into()
     })
 }
 
-fn read(row: &Row) -> Result<Document, Failure> {
+fn read(row: &Row) -> Result<Document, StorageError> {
     let (kind, key): (String, String) = (row.try_get(0)?, row.try_get(1)?);
     let body = serde_json::from_str(row.try_get(5)?).map_err(|error| {
-        let sentence = format!("the body of the document {kind:?} {key:?} is no JSON: {error}");
+        let sentence = format!("the body of the document {kind:?} {key:?} is not JSON: {error}");
         Error::new(ErrorKind::Corrupt, sentence)
     })?;
     let expires_at: Option<Micros> = row.try_get(4)?;
     Ok(Document {
         kind,
         key,
-        version: counted(row)?,
+        version: version_of(row)?,
         body,
         updated_at: instant(row.try_get::<_, Micros>(3)?.0)?,
         expires_at: expires_at.map(|at| instant(at.0)).transpose()?,

@@ -1,65 +1,65 @@
-//! What the statements of a transaction need of a driver, so that they are written once: for our own
-//! connections, for those of an application, and for those of sqlx.
+//! Driver: the operations that the statements of a transaction need, so that they are written once for our own
+//! connections, for those of an application with tokio-postgres, and for those of sqlx.
 
 use std::future::Future;
 
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
-use crate::failure::Failure;
+use crate::error::StorageError;
 use crate::session::Session;
 use crate::statements::Sql;
 use crate::value::Param;
 
-/// Something that runs statements.
+/// Connection that runs statements.
 pub(crate) trait Driver: Sync {
-    /// What it answers with.
+    /// Row that a statement returns.
     type Row: Cells + Send + Sync;
 
-    /// Runs one of the statements and answers its rows.
+    /// Runs one of the named statements and returns its rows.
     fn query(
         &self,
         sql: &Sql,
         params: &[Param<'_>],
-    ) -> impl Future<Output = Result<Vec<Self::Row>, Failure>> + Send;
+    ) -> impl Future<Output = Result<Vec<Self::Row>, StorageError>> + Send;
 
-    /// Runs one of the statements and answers how many rows it touched.
+    /// Runs one of the named statements and returns the number of affected rows.
     fn execute(
         &self,
         sql: &Sql,
         params: &[Param<'_>],
-    ) -> impl Future<Output = Result<u64, Failure>> + Send;
+    ) -> impl Future<Output = Result<u64, StorageError>> + Send;
 
-    /// Runs a statement that is put together each time.
-    fn ask(
+    /// Runs a statement with ad hoc text and returns its rows.
+    fn query_text(
         &self,
         text: &str,
         params: &[Param<'_>],
-    ) -> impl Future<Output = Result<Vec<Self::Row>, Failure>> + Send;
+    ) -> impl Future<Output = Result<Vec<Self::Row>, StorageError>> + Send;
 
-    /// Runs a statement that is put together each time; answers how many rows it touched.
-    fn tell(
+    /// Runs a statement with ad hoc text and returns the number of affected rows.
+    fn execute_text(
         &self,
         text: &str,
         params: &[Param<'_>],
-    ) -> impl Future<Output = Result<u64, Failure>> + Send;
+    ) -> impl Future<Output = Result<u64, StorageError>> + Send;
 }
 
-/// A row whose columns can be read.
+/// Row whose columns can be decoded.
 pub(crate) trait Cells {
-    /// The column at a place.
-    fn cell<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T, Failure>;
+    /// Decodes the column at a position.
+    fn cell<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T, StorageError>;
 
-    /// The column with a name.
-    fn named<'a, T: FromSql<'a>>(&'a self, name: &str) -> Result<T, Failure>;
+    /// Decodes the column with a name.
+    fn named<'a, T: FromSql<'a>>(&'a self, name: &str) -> Result<T, StorageError>;
 }
 
 impl Cells for Row {
-    fn cell<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T, Failure> {
+    fn cell<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T, StorageError> {
         Ok(self.try_get(at)?)
     }
 
-    fn named<'a, T: FromSql<'a>>(&'a self, name: &str) -> Result<T, Failure> {
+    fn named<'a, T: FromSql<'a>>(&'a self, name: &str) -> Result<T, StorageError> {
         Ok(self.try_get(name)?)
     }
 }
@@ -67,19 +67,19 @@ impl Cells for Row {
 impl Driver for Session<'_> {
     type Row = Row;
 
-    async fn query(&self, sql: &Sql, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
+    async fn query(&self, sql: &Sql, params: &[Param<'_>]) -> Result<Vec<Row>, StorageError> {
         Session::query(self, sql, params).await
     }
 
-    async fn execute(&self, sql: &Sql, params: &[Param<'_>]) -> Result<u64, Failure> {
+    async fn execute(&self, sql: &Sql, params: &[Param<'_>]) -> Result<u64, StorageError> {
         Session::execute(self, sql, params).await
     }
 
-    async fn ask(&self, text: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
-        Session::ask(self, text, params).await
+    async fn query_text(&self, text: &str, params: &[Param<'_>]) -> Result<Vec<Row>, StorageError> {
+        Session::query_text(self, text, params).await
     }
 
-    async fn tell(&self, text: &str, params: &[Param<'_>]) -> Result<u64, Failure> {
-        Session::tell(self, text, params).await
+    async fn execute_text(&self, text: &str, params: &[Param<'_>]) -> Result<u64, StorageError> {
+        Session::execute_text(self, text, params).await
     }
 }

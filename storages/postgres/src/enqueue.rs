@@ -1,5 +1,5 @@
-//! Enqueue: the quick way for what is new, which is nearly everything, and the careful way when
-//! something of the batch may be known. Both are all or nothing.
+//! Enqueue: a fast path for new messages, which are nearly all, and a careful path when a message of the batch
+//! may be known already. Both store all or nothing.
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -7,99 +7,99 @@ use std::sync::Arc;
 
 use punctual::Result;
 use punctual::jiff::Timestamp;
-use punctual::model::{Key, Message, MessageId, Queue, State};
-use punctual::storage::{Enqueued, Entry, Line};
-use punctual_rows::code::Code;
-use punctual_rows::instant::micros_up;
+use punctual::model::{Key, Message, MessageId, MessageState, Queue};
+use punctual::storage::{EnqueueResult, Entry, WakeSource};
+use punctual_columns::code::Code;
+use punctual_columns::instant::{micros, micros_up};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::batches::Freed;
-use crate::columns::{Messages, Standings, record};
+use crate::batches::DueQueues;
+use crate::columns::{MessageArrays, StateArrays, record};
 use crate::copy;
+use crate::deduplication::{DedupePlan, KnownMessages, is_plain, plan_batch};
 use crate::driver::{Cells as _, Driver};
-use crate::failure::Failure;
+use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
-use crate::judge::{Judged, Known, is_plain, judge};
+use crate::relations::lane_of;
 use crate::session::Session;
-use crate::ties::lane_of;
-use crate::value::Micros;
+use crate::value::{Micros, Param};
 
-/// The most rows of one statement with arrays.
+/// Most rows of one statement with arrays.
 pub(crate) const CHUNK: usize = 1_000;
-/// From this many rows on, COPY is faster than arrays.
+/// From this number of rows on, COPY is faster than arrays.
 const COPY_MIN: usize = 500;
 /// How far the clock that made an id may have been ahead of the storage's when its message ended.
 const ID_AHEAD_MAX: i64 = 24 * 60 * 60 * 1_000_000;
 
-/// What became of a batch.
-pub(crate) struct Stored {
-    pub(crate) answers: Vec<Enqueued>,
-    /// What no longer waits, because something gave way.
-    pub(crate) freed: Freed,
+/// Result of storing a batch.
+pub(crate) struct StoreResult {
+    pub(crate) results: Vec<EnqueueResult>,
+    /// Messages that no longer wait, because a message of their batch was replaced.
+    pub(crate) freed: DueQueues,
 }
 
 impl Inner {
-    /// Stores a batch and tells who waits for it.
+    /// Stores a batch and notifies the subscribers of its queues.
     pub(crate) async fn enqueue(
         self: &Arc<Self>,
         entries: &[Entry],
         now: Timestamp,
-    ) -> Result<Vec<Enqueued>> {
+    ) -> Result<Vec<EnqueueResult>> {
         if entries.is_empty() {
             return Ok(Vec::new());
         }
-        let quick = is_new_in_itself(entries);
-        let Stored { answers, freed } = attempt!(self, |held, tries| async {
-            if quick && tries == 0 && self.store_quickly(held, entries).await? {
-                let answers = vec![Enqueued::Stored; entries.len()];
-                return Ok(Stored { answers, freed: Vec::new() });
+        let is_plain = is_plain_batch(entries) && !may_be_repeated(entries, now);
+        let StoreResult { results, freed } = attempt!(self, |session, tries| async {
+            if is_plain && tries == 0 && self.store_fast(session, entries).await? {
+                let results = vec![EnqueueResult::Stored; entries.len()];
+                return Ok(StoreResult { results, freed: Vec::new() });
             }
-            held.begin().await?;
-            let stored = self.store(held, entries, tries, now).await?;
-            held.commit().await?;
+            session.begin().await?;
+            let stored = self.store(session, entries, tries, now).await?;
+            session.commit().await?;
             Ok(stored)
         })?;
-        let stored = entries.iter().zip(&answers);
-        let stored = stored.filter(|(_, answer)| !matches!(answer, Enqueued::Duplicate(_)));
-        self.tell_due(stored.map(|(entry, _)| &*entry.message));
-        self.tell_all(freed);
-        Ok(answers)
+        let stored = entries.iter().zip(&results);
+        let stored = stored.filter(|(_, result)| !matches!(result, EnqueueResult::Duplicate(_)));
+        self.notify_due(stored.map(|(entry, _)| &*entry.message));
+        self.notify_queues(freed);
+        Ok(results)
     }
 
-    /// Tells each queue once, with the earliest instant.
-    pub(crate) fn tell_due<'a>(self: &Arc<Self>, messages: impl Iterator<Item = &'a Message>) {
+    /// Notifies each queue once, with the earliest due time.
+    pub(crate) fn notify_due<'a>(self: &Arc<Self>, messages: impl Iterator<Item = &'a Message>) {
         let mut first: HashMap<&Queue, i64> = HashMap::new();
         for message in messages {
             if lane_of(message).is_some() {
-                self.marks.has_limited(&message.queue, true);
+                self.cursors.set_limited(&message.queue, true);
             }
             let due_at = micros_up(message.due_at);
             let known = first.entry(&message.queue).or_insert(due_at);
             *known = due_at.min(*known);
         }
         for (queue, due_at) in first {
-            self.tell(Line::Queue(queue.clone()), due_at);
+            self.notify(WakeSource::Queue(queue.clone()), due_at);
         }
     }
 
-    /// Stores all of a batch, or nothing when any of it may be known.
-    async fn store_quickly(
+    /// Stores a whole batch, or nothing when any message of it may be known.
+    async fn store_fast(
         &self,
-        held: &mut Session<'_>,
+        session: &mut Session<'_>,
         entries: &[Entry],
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, StorageError> {
         let range = Range::of(entries);
         let entries = &*in_order(entries);
-        let stored = if entries.len() >= COPY_MIN && !held.is_unnamed() {
-            self.copy(held, entries, &range).await
+        let stored = if entries.len() >= COPY_MIN && !session.is_unnamed() {
+            self.copy(session, entries, &range).await
         } else {
-            self.insert_quickly(held, entries, &range).await
+            self.insert_fast(session, entries, &range).await
         };
         match stored {
-            Err(failure) if failure.is_duplicate() => {
-                if held.is_open() {
-                    held.roll_back().await?;
+            Err(failure) if failure.is_unique_violation() => {
+                if session.is_open() {
+                    session.roll_back().await?;
                 }
                 Ok(false)
             }
@@ -107,168 +107,201 @@ impl Inner {
         }
     }
 
-    async fn insert_quickly(
+    async fn insert_fast(
         &self,
-        held: &mut Session<'_>,
+        session: &mut Session<'_>,
         entries: &[Entry],
         range: &Range,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, StorageError> {
         let several = entries.len() > CHUNK;
         if several {
-            held.begin().await?;
+            session.begin().await?;
         }
         for some in entries.chunks(CHUNK) {
-            let columns = Messages::of(some.iter().map(|entry| &*entry.message))?;
+            let columns = MessageArrays::of(some.iter().map(|entry| &*entry.message))?;
             let dedupes: Vec<&str> = dedupes_of(some).collect();
             let mut params = columns.params();
             params.extend(range.params());
             params.push((&dedupes, Type::TEXT_ARRAY));
-            params.extend(columns.ties());
-            if held.execute(&self.sql.store, &params).await? < some.len() as u64 {
+            params.extend(columns.relations());
+            if session.execute(&self.sql.store, &params).await? < some.len() as u64 {
                 if several {
-                    held.roll_back().await?;
+                    session.roll_back().await?;
                 }
                 return Ok(false);
             }
         }
         if several {
-            held.commit().await?;
+            session.commit().await?;
         }
         Ok(true)
     }
 
     async fn copy(
         &self,
-        held: &mut Session<'_>,
+        session: &mut Session<'_>,
         entries: &[Entry],
         range: &Range,
-    ) -> Result<bool, Failure> {
-        held.begin().await?;
-        copy::copy(held.client(), &self.schema.quoted, entries).await?;
-        if self.is_unknown(held, entries, range).await? && self.is_unheld(held, entries).await? {
-            held.commit().await?;
+    ) -> Result<bool, StorageError> {
+        session.begin().await?;
+        copy::copy(session.client(), &self.schema.quoted, entries).await?;
+        if self.has_none_ended(session, entries, range).await?
+            && self.has_no_reserved_key(session, entries).await?
+        {
+            session.commit().await?;
             Ok(true)
         } else {
-            held.roll_back().await?;
+            session.roll_back().await?;
             Ok(false)
         }
     }
 
-    /// Whether nothing of a batch has ended here before. Others' messages may lie between the ids of a
-    /// large batch, so the range is asked first and each id only when that is not enough.
-    async fn is_unknown(
+    /// Returns whether no message of a batch has ended here before. Other messages may have ids between those
+    /// of a large batch, so the range is queried first and each id only when the range is not empty.
+    async fn has_none_ended(
         &self,
-        held: &Session<'_>,
+        session: &Session<'_>,
         entries: &[Entry],
         range: &Range,
-    ) -> Result<bool, Failure> {
-        if held.query(&self.sql.known, &range.params()).await?.is_empty() {
+    ) -> Result<bool, StorageError> {
+        if session.query(&self.sql.ended_in_range, &range.params()).await?.is_empty() {
             return Ok(true);
         }
         for some in entries.chunks(CHUNK) {
             let ids: Vec<Uuid> = some.iter().map(|entry| entry.message.id.as_uuid()).collect();
-            let params: [crate::value::Param<'_>; 2] =
+            let params: [Param<'_>; 2] =
                 [(&ids, Type::UUID_ARRAY), (&range.since, Type::TIMESTAMPTZ)];
-            if !held.query(&self.sql.known_exactly, &params).await?.is_empty() {
+            if !session.query(&self.sql.ended_ids, &params).await?.is_empty() {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// Whether nobody holds a key of a batch for a time, as far as can be said without a clock.
-    async fn is_unheld(&self, held: &Session<'_>, entries: &[Entry]) -> Result<bool, Failure> {
+    /// Returns whether no key of a batch is reserved for a period; expired reservations count, as no clock is
+    /// read.
+    async fn has_no_reserved_key(
+        &self,
+        session: &Session<'_>,
+        entries: &[Entry],
+    ) -> Result<bool, StorageError> {
         let keys: Vec<&str> = dedupes_of(entries).collect();
         for some in keys.chunks(CHUNK) {
-            if !held.query(&self.sql.held_keys, &[(&some, Type::TEXT_ARRAY)]).await?.is_empty() {
+            if !session
+                .query(&self.sql.reserved_keys, &[(&some, Type::TEXT_ARRAY)])
+                .await?
+                .is_empty()
+            {
                 return Ok(false);
             }
         }
         Ok(true)
     }
 
-    /// The careful way, inside a transaction: looks at what is known, judges, writes.
+    /// Stores a batch on the careful path, inside a transaction: reads what is known, plans, writes.
     pub(crate) async fn store(
         &self,
-        held: &impl Driver,
+        session: &impl Driver,
         entries: &[Entry],
         tries: u32,
         now: Timestamp,
-    ) -> Result<Stored, Failure> {
+    ) -> Result<StoreResult, StorageError> {
         if tries > 1 {
-            // Many want the same key at once; from now on one after the other.
-            let turn = "SELECT pg_advisory_xact_lock(hashtextextended($1, 1))";
-            held.ask(turn, &[(&self.schema.name, Type::TEXT)]).await?;
+            // Several callers want the same key at once; from now on one after the other.
+            let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 1))";
+            session.query_text(lock, &[(&self.schema.name, Type::TEXT)]).await?;
         }
         let messages = || entries.iter().map(|entry| &*entry.message);
-        let mut known = self.known(held, messages()).await?;
-        let holders = self.holders(held, entries, (now, &mut known)).await?;
-        let judged = judge(entries, known);
-        let left = self.make_room(held, &judged).await?;
+        let mut known = self.known(session, messages()).await?;
+        let reservations = self.reservations(session, entries, (now, &mut known)).await?;
+        let plan = plan_batch(entries, known);
+        let left = self.remove_replaced(session, &plan).await?;
         let mut stored: Vec<&Message> =
-            judged.stored.iter().map(|place| &*entries[*place].message).collect();
+            plan.stored.iter().map(|index| &*entries[*index].message).collect();
         stored.sort_unstable_by_key(|message| order(message));
-        let waiting = self.waiting_for(held, &stored).await?;
+        let waiting = self.batches_to_wait_for(session, &stored).await?;
         for some in stored.chunks(CHUNK) {
-            let (mut columns, standings) = (Messages::default(), Standings::new(some.len()));
+            let (mut columns, standings) = (MessageArrays::default(), StateArrays::new(some.len()));
             for message in some {
                 columns.push(message, waiting.due_at(message))?;
             }
             let mut params = columns.params();
             params.extend(standings.params());
-            params.extend(columns.ties());
-            if held.execute(&self.sql.insert, &params).await? < some.len() as u64 {
-                return Err(Failure::Raced);
+            params.extend(columns.relations());
+            if session.execute(&self.sql.insert, &params).await? < some.len() as u64 {
+                return Err(StorageError::Raced);
             }
         }
-        self.hold_keys(held, &stored, holders, now).await?;
-        let freed = self.end_batches(held, &left).await?;
-        Ok(Stored { answers: judged.answers, freed })
+        if may_be_repeated(entries, now) && self.has_ended(session, &stored, entries).await? {
+            return Err(StorageError::Raced);
+        }
+        self.reserve_keys(session, &stored, reservations, now).await?;
+        let freed = self.end_batches(session, &left).await?;
+        Ok(StoreResult { results: plan.results, freed })
     }
 
-    /// Takes out what gives way; answers the batches it was of.
-    async fn make_room(
+    /// Returns whether any message that was just written has ended before: an earlier call stored it, and it was
+    /// settled between the read of known ids and the write. Its row blocked ours until then, so it is visible now.
+    async fn has_ended(
         &self,
-        held: &impl Driver,
-        judged: &Judged,
-    ) -> Result<BTreeSet<Uuid>, Failure> {
+        session: &impl Driver,
+        stored: &[&Message],
+        entries: &[Entry],
+    ) -> Result<bool, StorageError> {
+        let since = Range::of(entries).since;
+        for some in stored.chunks(CHUNK) {
+            let ids: Vec<Uuid> = some.iter().map(|message| message.id.as_uuid()).collect();
+            let params: [Param<'_>; 2] = [(&ids, Type::UUID_ARRAY), (&since, Type::TIMESTAMPTZ)];
+            if !session.query(&self.sql.ended_ids, &params).await?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Deletes replaced messages; returns the batches they belonged to.
+    async fn remove_replaced(
+        &self,
+        session: &impl Driver,
+        plan: &DedupePlan,
+    ) -> Result<BTreeSet<Uuid>, StorageError> {
         let mut left = BTreeSet::new();
         let uuids = |ids: &[MessageId]| ids.iter().map(|id| id.as_uuid()).collect::<Vec<Uuid>>();
-        if !judged.replaced.is_empty() {
-            let ids = uuids(&judged.replaced);
-            let gone = held.query(&self.sql.remove_alive, &[(&ids, Type::UUID_ARRAY)]).await?;
+        if !plan.replaced.is_empty() {
+            let ids = uuids(&plan.replaced);
+            let gone = session.query(&self.sql.remove_alive, &[(&ids, Type::UUID_ARRAY)]).await?;
             if gone.len() < ids.len() {
-                return Err(Failure::Raced);
+                return Err(StorageError::Raced);
             }
             for row in &gone {
                 left.extend(row.cell::<Option<Uuid>>(0)?);
             }
         }
-        if !judged.returned.is_empty() {
-            let ids = uuids(&judged.returned);
-            held.execute(&self.sql.remove_ended, &[(&ids, Type::UUID_ARRAY)]).await?;
+        if !plan.returned.is_empty() {
+            let ids = uuids(&plan.returned);
+            session.execute(&self.sql.remove_ended, &[(&ids, Type::UUID_ARRAY)]).await?;
         }
         Ok(left)
     }
 
-    /// What is known of the ids and keys of messages; what is alive stays locked.
+    /// Reads what is known of the ids and keys of messages; locks the alive ones.
     pub(crate) async fn known<'a>(
         &self,
-        held: &impl Driver,
+        session: &impl Driver,
         messages: impl Iterator<Item = &'a Message>,
-    ) -> Result<Known, Failure> {
-        let mut known = Known::default();
+    ) -> Result<KnownMessages, StorageError> {
+        let mut known = KnownMessages::default();
         let messages: Vec<&Message> = messages.collect();
         for some in messages.chunks(CHUNK) {
             let ids: Vec<Uuid> = some.iter().map(|message| message.id.as_uuid()).collect();
             let dedupes: Vec<&str> =
                 some.iter().filter_map(|message| Some(message.dedupe.as_ref()?.as_str())).collect();
             let params = [(&ids as _, Type::UUID_ARRAY), (&dedupes as _, Type::TEXT_ARRAY)];
-            for row in held.query(&self.sql.alive, &params).await? {
+            for row in session.query(&self.sql.alive, &params).await? {
                 let id = MessageId::from_uuid(row.cell(0)?);
-                known.alive(id, row.cell(1)?, State::from_code(row.cell(2)?)?);
+                known.alive(id, row.cell(1)?, MessageState::from_code(row.cell(2)?)?);
             }
-            for row in held.query(&self.sql.ended, &[(&ids, Type::UUID_ARRAY)]).await? {
+            for row in session.query(&self.sql.ended, &[(&ids, Type::UUID_ARRAY)]).await? {
                 known.ended(record(&row)?);
             }
         }
@@ -276,7 +309,7 @@ impl Inner {
     }
 }
 
-/// Between which ids a batch lies, and since when any of it can have ended.
+/// Range of the ids of a batch, and the earliest instant at which one of them can have ended.
 pub(crate) struct Range {
     first: Uuid,
     last: Uuid,
@@ -287,14 +320,14 @@ impl Range {
     pub(crate) fn of(entries: &[Entry]) -> Self {
         let ids = || entries.iter().map(|entry| entry.message.id.as_uuid());
         let first = ids().min().unwrap_or_default();
-        // Only an id of version 7 says when it was made.
+        // Only an id of version 7 contains its creation time.
         let is_timed = ids().all(|id| id.get_version_num() == 7);
         let made = i64::try_from(first.as_u128() >> 80).unwrap_or_default().saturating_mul(1_000);
         let since = if is_timed { Micros(made.saturating_sub(ID_AHEAD_MAX)) } else { Micros::MIN };
         Self { first, last: ids().max().unwrap_or_default(), since }
     }
 
-    pub(crate) fn params(&self) -> [crate::value::Param<'_>; 3] {
+    pub(crate) fn params(&self) -> [Param<'_>; 3] {
         [(&self.first, Type::UUID), (&self.last, Type::UUID), (&self.since, Type::TIMESTAMPTZ)]
     }
 }
@@ -303,8 +336,8 @@ pub(crate) fn dedupes_of(entries: &[Entry]) -> impl Iterator<Item = &str> {
     entries.iter().filter_map(|entry| Some(entry.message.dedupe.as_ref()?.as_str()))
 }
 
-/// In which order rows are written: the same for everybody, so that of two who bring the same keys and
-/// ids one waits for the other, and never each for the other.
+/// Returns the order in which rows are written: the same for all callers, so that of two that store the same
+/// keys and ids one waits for the other, and they never deadlock.
 fn order(message: &Message) -> (Option<&str>, MessageId) {
     (message.dedupe.as_ref().map(Key::as_str), message.id)
 }
@@ -318,8 +351,14 @@ fn in_order(entries: &[Entry]) -> Cow<'_, [Entry]> {
     Cow::Owned(sorted)
 }
 
-/// Whether no entry asks for more than to be stored, and none repeats another.
-pub(crate) fn is_new_in_itself(entries: &[Entry]) -> bool {
+/// Returns whether an earlier call may have stored any message of a batch: only a message that was made before this
+/// call, with an id of its own, can be a repeat, and it may end while this call stores it.
+fn may_be_repeated(entries: &[Entry], now: Timestamp) -> bool {
+    entries.iter().any(|entry| micros(entry.message.created_at) < micros(now))
+}
+
+/// Returns whether all entries are plain and none repeats the id or key of another.
+pub(crate) fn is_plain_batch(entries: &[Entry]) -> bool {
     let mut ids = HashSet::with_capacity(entries.len());
     let mut dedupes = HashSet::new();
     entries.iter().all(|entry| is_plain(entry) && ids.insert(entry.message.id))

@@ -1,15 +1,15 @@
-//! The inbox: which deliveries a group has dealt with.
+//! Inbox: the deliveries that a group has processed.
 
 use async_trait::async_trait;
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
-use punctual::{Admitted, Inbox, Result};
-use punctual_rows::instant::micros;
+use punctual::{Inbox, InboxResult, Result};
+use punctual_columns::instant::micros;
 use tokio_postgres::types::Type;
 
 use crate::PostgresStorage;
 use crate::driver::Driver;
-use crate::failure::Failure;
+use crate::error::StorageError;
 use crate::inner::attempt;
 use crate::value::{Micros, Param};
 
@@ -21,15 +21,15 @@ impl Inbox for PostgresStorage {
             "SELECT 1 FROM {}.inbox WHERE \"group\" = $1 AND message = $2",
             self.inner.schema.quoted
         );
-        attempt!(self.inner, |held| async {
+        attempt!(self.inner, |session| async {
             let params: [Param<'_>; 2] = [(&group, Type::TEXT), (&id, Type::UUID)];
-            Ok(!held.ask(&sql, &params).await?.is_empty())
+            Ok(!session.query_text(&sql, &params).await?.is_empty())
         })
     }
 
-    async fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<Admitted> {
+    async fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<InboxResult> {
         let schema = &self.inner.schema.quoted;
-        attempt!(self.inner, |held| admit(held, schema, (group, message), now))
+        attempt!(self.inner, |session| admit(session, schema, (group, message), now))
     }
 
     async fn forget(&self, before: Timestamp, limit: usize) -> Result<u64> {
@@ -40,20 +40,20 @@ impl Inbox for PostgresStorage {
             "DELETE FROM {inbox} WHERE (\"group\", message) IN (SELECT \"group\", message \
              FROM {inbox} WHERE seen_at < $1 ORDER BY seen_at LIMIT $2 FOR UPDATE SKIP LOCKED)"
         );
-        attempt!(self.inner, |held| async {
+        attempt!(self.inner, |session| async {
             let params: [Param<'_>; 2] = [(&before, Type::TIMESTAMPTZ), (&limit, Type::INT8)];
-            held.tell(&sql, &params).await
+            session.execute_text(&sql, &params).await
         })
     }
 }
 
-/// Notes a delivery, in whatever transaction the session is in.
+/// Records a delivery in the open transaction of a session, unless it is recorded already.
 pub(crate) async fn admit(
     session: &impl Driver,
     schema: &str,
     (group, message): (&str, MessageId),
     now: Timestamp,
-) -> Result<Admitted, Failure> {
+) -> Result<InboxResult, StorageError> {
     let (id, now) = (message.as_uuid(), Micros(micros(now)));
     let sql = format!(
         "INSERT INTO {schema}.inbox (\"group\", message, seen_at) VALUES ($1, $2, $3) \
@@ -61,6 +61,6 @@ pub(crate) async fn admit(
     );
     let params: [Param<'_>; 3] =
         [(&group, Type::TEXT), (&id, Type::UUID), (&now, Type::TIMESTAMPTZ)];
-    let noted = session.tell(&sql, &params).await?;
-    Ok(if noted == 1 { Admitted::First } else { Admitted::Again })
+    let inserted = session.execute_text(&sql, &params).await?;
+    Ok(if inserted == 1 { InboxResult::First } else { InboxResult::Again })
 }

@@ -1,73 +1,73 @@
-//! What all calls share: the pool, the statements, the news, and the way a call is made: on one
-//! connection, within a time, and again when somebody else was merely faster.
+//! Inner: the state shared by all calls (pool, statements, notifications), and the way a call runs: on one
+//! connection, within a timeout, and again after a serialization failure or a deadlock.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use punctual::clock::{add, within};
-use punctual::storage::Line;
+use punctual::storage::WakeSource;
 use punctual::{Clock, Error, ErrorKind, Result};
 use tokio::sync::Mutex;
 use tokio_postgres::types::Type;
 
-use crate::commits::Commits;
-use crate::failure::Failure;
-use crate::marks::Marks;
+use crate::claim_cursor::ClaimCursors;
+use crate::commit_watch::CommitWatch;
+use crate::error::StorageError;
 use crate::migrate::{self, Schema};
-use crate::news::{self, News};
-use crate::pool::{Held, Pool};
+use crate::notifications::{self, Notifications};
+use crate::pool::{Pool, PooledSession};
 use crate::statements::Statements;
 
-/// The most times a call is made again because of others.
+/// Most times a call is repeated because of concurrent transactions.
 const TRIES_MAX: u32 = 25;
-/// How long others wait for the second of two notifications about one line.
-const NOTICE_INTERVAL: std::time::Duration = std::time::Duration::from_millis(10);
-/// The most notifications in one statement.
-const NOTICES_MAX: usize = 1_000;
+/// How long a second notification about the same source is delayed.
+const NOTIFICATION_INTERVAL: std::time::Duration = std::time::Duration::from_millis(10);
+/// Most notifications in one statement.
+const NOTIFICATIONS_MAX: usize = 1_000;
 
-/// The state behind a storage.
+/// Shared state of a storage.
 pub(crate) struct Inner {
     pub(crate) pool: Arc<Pool>,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) schema: Schema,
     pub(crate) sql: Statements,
-    /// For what may be there already.
+    /// Statements for attempts that may be in the history already.
     pub(crate) careful: Statements,
-    pub(crate) news: News,
-    pub(crate) marks: Marks,
-    pub(crate) commits: Commits,
+    pub(crate) notifications: Notifications,
+    pub(crate) cursors: ClaimCursors,
+    pub(crate) commit_watch: CommitWatch,
     pub(crate) sender: u64,
     pub(crate) channel: String,
-    pub(crate) hears: AtomicBool,
+    pub(crate) is_listening: AtomicBool,
     is_ready: AtomicBool,
-    becoming_ready: Mutex<()>,
+    preparing: Mutex<()>,
 }
 
-/// What one call has behind it.
+/// Number of times that one call has been tried.
 #[derive(Default)]
 pub(crate) struct Tries(pub(crate) u32);
 
-/// Makes a call on a connection, and again when it was merely unlucky. The work may see how often it
-/// was tried before.
+/// Runs a call on a pooled connection; retries on serialization failure, deadlock and lost races. The work may
+/// read how often it was tried before.
 macro_rules! attempt {
-    ($inner:expr, |$held:ident, $tries:ident| $work:expr) => {{
+    ($inner:expr, |$session:ident, $tries:ident| $work:expr) => {{
         let inner = &$inner;
         inner.ready().await?;
         let mut tries = $crate::inner::Tries::default();
         loop {
-            let mut held = inner.connection().await?;
-            let answer = {
-                let $held: &mut $crate::session::Session<'_> = &mut held;
+            let mut session = inner.connection().await?;
+            let result = {
+                let $session: &mut $crate::session::Session<'_> = &mut session;
                 let $tries = tries.0;
-                inner.bounded($work).await
+                inner.with_timeout($work).await
             };
-            if let Some(answer) = inner.ended(held, answer, &mut tries).await {
-                break answer;
+            if let Some(result) = inner.finish_try(session, result, &mut tries).await {
+                break result;
             }
         }
     }};
-    ($inner:expr, |$held:ident| $work:expr) => {
-        attempt!($inner, |$held, _tries| $work)
+    ($inner:expr, |$session:ident| $work:expr) => {
+        attempt!($inner, |$session, _tries| $work)
     };
 }
 pub(crate) use attempt;
@@ -81,17 +81,17 @@ impl Inner {
             careful: Statements::careful(&schema.quoted),
             channel: format!("punctual {}", schema.name),
             schema,
-            news: News::default(),
-            marks: Marks::default(),
-            commits: Commits::default(),
+            notifications: Notifications::default(),
+            cursors: ClaimCursors::default(),
+            commit_watch: CommitWatch::default(),
             sender,
-            hears: AtomicBool::new(false),
+            is_listening: AtomicBool::new(false),
             is_ready: AtomicBool::new(false),
-            becoming_ready: Mutex::default(),
+            preparing: Mutex::default(),
         }
     }
 
-    /// Makes sure that the tables are there; after the first success it costs nothing.
+    /// Creates or migrates the tables on the first call; costs nothing after the first success.
     pub(crate) async fn ready(&self) -> Result<()> {
         if self.is_ready.load(Ordering::Acquire) {
             return Ok(());
@@ -99,23 +99,23 @@ impl Inner {
         Box::pin(self.prepare()).await.map_err(later)
     }
 
-    /// Looks at the tables and makes them. Errors keep their kind.
+    /// Checks the tables and creates or migrates them. Errors keep their kind.
     pub(crate) async fn prepare(&self) -> Result<()> {
-        let _turn = self.becoming_ready.lock().await;
+        let _guard = self.preparing.lock().await;
         if self.is_ready.load(Ordering::Acquire) {
             return Ok(());
         }
         let mut tries = Tries::default();
         loop {
-            let mut held = self.pool.get().await?;
-            let answer = self
-                .bounded(async {
-                    migrate::migrate(&mut held, &self.schema).await?;
-                    self.make_days(&mut held).await
+            let mut session = self.pool.get().await?;
+            let result = self
+                .with_timeout(async {
+                    migrate::migrate(&mut session, &self.schema).await?;
+                    self.create_partitions(&mut session).await
                 })
                 .await;
-            if let Some(answer) = self.ended(held, answer, &mut tries).await {
-                answer?;
+            if let Some(result) = self.finish_try(session, result, &mut tries).await {
+                result?;
                 break;
             }
         }
@@ -123,124 +123,129 @@ impl Inner {
         Ok(())
     }
 
-    /// A connection for a call; one that cannot be had is had later.
-    pub(crate) async fn connection(&self) -> Result<Held> {
+    /// Gets a connection for a call; maps every failure to a temporary error.
+    pub(crate) async fn connection(&self) -> Result<PooledSession> {
         self.pool.get().await.map_err(later)
     }
 
-    /// Waits for a call, but not for ever.
-    pub(crate) async fn bounded<T>(
+    /// Waits for a call until the timeout.
+    pub(crate) async fn with_timeout<T>(
         &self,
-        work: impl Future<Output = Result<T, Failure>>,
-    ) -> Result<T, Failure> {
-        let until = add(self.clock.now(), self.pool.patience());
+        work: impl Future<Output = Result<T, StorageError>>,
+    ) -> Result<T, StorageError> {
+        let until = add(self.clock.now(), self.pool.timeout());
         within(&*self.clock, until, work).await.unwrap_or_else(|| {
-            Err(Failure::Answer(Error::unavailable("PostgreSQL did not answer in time")))
+            Err(StorageError::Mapped(Error::unavailable(
+                "PostgreSQL did not respond within statement_timeout plus five seconds",
+            )))
         })
     }
 
-    /// Gives the connection back and says what the call came to; nothing means: again.
-    pub(crate) async fn ended<T>(
+    /// Returns the connection to the pool and the result of the call; none means that the call is repeated.
+    pub(crate) async fn finish_try<T>(
         &self,
-        mut held: Held,
-        answer: Result<T, Failure>,
+        mut session: PooledSession,
+        result: Result<T, StorageError>,
         tries: &mut Tries,
     ) -> Option<Result<T>> {
-        let failure = match answer {
-            Ok(answer) => {
-                held.give_back();
-                return Some(Ok(answer));
+        let failure = match result {
+            Ok(result) => {
+                session.give_back();
+                return Some(Ok(result));
             }
             Err(failure) => failure,
         };
-        if failure.is_connection() {
-            // Whatever broke this one has most likely broken those that wait as well.
+        if failure.is_connection_lost() {
+            // The failure that broke this connection has most likely broken the idle ones as well.
             self.pool.clear();
-        } else if matches!(&failure, Failure::Database(_) | Failure::Raced)
-            && (!held.is_open() || self.bounded(held.roll_back()).await.is_ok())
+        } else if matches!(&failure, StorageError::Database(_) | StorageError::Raced)
+            && (!session.is_open() || self.with_timeout(session.roll_back()).await.is_ok())
         {
-            held.give_back();
+            session.give_back();
         }
         tries.0 += 1;
-        if failure.is_pooler() && self.pool.is_auto && tries.0 < TRIES_MAX {
+        if failure.indicates_pooler() && self.pool.is_auto && tries.0 < TRIES_MAX {
             if !self.pool.unnamed.swap(true, Ordering::Relaxed) {
                 tracing::info!(
-                    "a pooler gives each transaction another session; statements are not prepared any more"
+                    "a pooler gives each transaction another session; statements are no longer prepared"
                 );
             }
             return None;
         }
-        if failure.is_passing() && tries.0 < TRIES_MAX {
+        if failure.is_retryable() && tries.0 < TRIES_MAX {
             return None;
         }
-        Some(Err(failure.into_error()))
+        Some(Err(failure.error_for_caller()))
     }
 
-    /// Something of a line is due at an instant: rings here, and for others in a moment.
-    pub(crate) fn tell(self: &Arc<Self>, line: Line, due_at: i64) {
-        self.heard(Some(&line), due_at);
-        if self.news.keep(line, due_at) {
+    /// Notifies subscribers of a source in this process, and other processes a moment later.
+    pub(crate) fn notify(self: &Arc<Self>, source: WakeSource, due_at: i64) {
+        self.notify_here(Some(&source), due_at);
+        if self.notifications.queue_outgoing(source, due_at) {
             let inner = Arc::clone(self);
-            tokio::spawn(async move { inner.send_news().await });
+            tokio::spawn(async move { inner.send_notifications().await });
         }
     }
 
-    /// Something of a line is due at an instant, here or elsewhere.
-    pub(crate) fn heard(&self, line: Option<&Line>, due_at: i64) {
-        match line {
-            None => self.heard_nothing(),
-            Some(line) => {
-                if let Line::Queue(queue) = line {
-                    self.marks.forget(queue, due_at);
+    /// Notifies subscribers in this process: a source is due at an instant. Without a source, all of them.
+    pub(crate) fn notify_here(&self, source: Option<&WakeSource>, due_at: i64) {
+        match source {
+            None => self.notify_everything(),
+            Some(source) => {
+                if let WakeSource::Queue(queue) = source {
+                    self.cursors.invalidate(queue, due_at);
                 }
-                self.news.ring(line, due_at);
+                self.notifications.notify(source, due_at);
             }
         }
     }
 
-    /// Nobody knows what was missed: everybody looks.
-    pub(crate) fn heard_nothing(&self) {
-        self.marks.forget_all();
-        self.news.ring_all();
+    /// Notifies every source: notifications may have been missed.
+    pub(crate) fn notify_everything(&self) {
+        self.cursors.invalidate_all();
+        self.notifications.notify_all();
     }
 
-    /// Tells other processes until there is nothing more to tell: the first at once, then at most one
-    /// for each line in a while. What cannot be told is found by those who look.
-    async fn send_news(&self) {
+    /// Notifies other processes until nothing is left to send: the first notification at once, then at most one
+    /// for each source in an interval. Changes that cannot be sent are found by polling.
+    async fn send_notifications(&self) {
         loop {
-            let news = self.news.take();
-            if news.is_empty() {
+            let outgoing = self.notifications.take_outgoing();
+            if outgoing.is_empty() {
                 return;
             }
-            for some in news.chunks(NOTICES_MAX) {
-                let notes: Vec<String> =
-                    some.iter().map(|(line, due)| news::written(self.sender, line, *due)).collect();
-                if let Err(error) = self.notify(&notes).await {
-                    tracing::debug!(%error, "other processes were not told; they will look");
+            for some in outgoing.chunks(NOTIFICATIONS_MAX) {
+                let payloads: Vec<String> = some
+                    .iter()
+                    .map(|(source, due)| notifications::encode(self.sender, source, *due))
+                    .collect();
+                if let Err(error) = self.send_notify(&payloads).await {
+                    tracing::debug!(%error, "other processes were not notified; they find the changes by polling");
                 }
             }
-            self.clock.sleep_until(add(self.clock.now(), NOTICE_INTERVAL)).await;
+            self.clock.sleep_until(add(self.clock.now(), NOTIFICATION_INTERVAL)).await;
         }
     }
 
-    /// Says something only we listen to.
-    pub(crate) async fn call_oneself(&self) -> Result<()> {
-        self.notify(&[news::written(self.sender, &Line::Leases, i64::MAX)]).await
+    /// Sends a NOTIFY that only this process evaluates, to check that LISTEN works.
+    pub(crate) async fn probe_listener(&self) -> Result<()> {
+        self.send_notify(&[notifications::encode(self.sender, &WakeSource::Leases, i64::MAX)]).await
     }
 
-    async fn notify(&self, notes: &[String]) -> Result<()> {
-        // Nothing is lost that matters when the server falls before this is on its disk.
-        let query = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, note) \
-                     FROM unnest($2::text[]) AS note";
-        attempt!(self, |held| async {
+    async fn send_notify(&self, payloads: &[String]) -> Result<()> {
+        // Losing a notification in a crash of the server does no harm, so its commit need not wait for the
+        // disk.
+        let query = "SELECT set_config('synchronous_commit', 'off', true), pg_notify($1, payload) \
+                     FROM unnest($2::text[]) AS payload";
+        attempt!(self, |session| async {
             let params: [crate::value::Param<'_>; 2] =
-                [(&self.channel, Type::TEXT), (&notes, Type::TEXT_ARRAY)];
-            held.ask(query, &params).await.map(|_| ())
+                [(&self.channel, Type::TEXT), (&payloads, Type::TEXT_ARRAY)];
+            session.query_text(query, &params).await.map(|_| ())
         })
     }
 }
 
-/// While the process runs, whatever keeps it from connecting may be mended outside.
+/// Makes an error temporary: while the process runs, its cause may be repaired outside.
 fn later(error: Error) -> Error {
     match error.kind() {
         ErrorKind::Unavailable | ErrorKind::Unsupported => error,

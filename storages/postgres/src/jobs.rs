@@ -1,24 +1,24 @@
-//! Jobs: declared and steered by compare-and-set on their version.
+//! Jobs: declared and commanded by compare-and-set on their version.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use punctual::Result;
 use punctual::jiff::Timestamp;
-use punctual::model::{JobName, JobPhase, JobRecord, State, Steer};
-use punctual::storage::{Declared, DueJob, Line, Steered};
-use punctual_rows::code::Code as _;
-use punctual_rows::instant::{micros, micros_up};
-use punctual_rows::job::{differs, read, written};
+use punctual::model::{JobCommand, JobName, JobPhase, JobRecord, MessageState};
+use punctual::storage::{DeclareResult, DueJob, JobCommandResult, WakeSource};
+use punctual_columns::code::Code as _;
+use punctual_columns::instant::{micros, micros_up};
+use punctual_columns::job::{differs, from_json, to_json};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::batches::Freed;
-use crate::failure::Failure;
+use crate::batches::DueQueues;
+use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
 use crate::session::Session;
-use crate::turns::Turns;
 use crate::value::Micros;
+use crate::waiting_queues::FreedSlots;
 
 impl Inner {
     pub(crate) async fn declare(
@@ -26,116 +26,121 @@ impl Inner {
         record: &JobRecord,
         seen: Option<u64>,
         now: Timestamp,
-    ) -> Result<Declared> {
-        let (answer, waiting) = attempt!(self, |held| async {
-            let known = self.job_record(held, &record.job.name).await?;
+    ) -> Result<DeclareResult> {
+        let (result, waiting) = attempt!(self, |session| async {
+            let known = self.job_record(session, &record.job.name).await?;
             let mut after = record.clone();
             if let Some(known) = &known {
                 if !differs(known, record) {
-                    return Ok((Declared::Unchanged, HashSet::new()));
+                    return Ok((DeclareResult::Unchanged, HashSet::new()));
                 }
                 after.created_at = known.created_at;
             }
             if known.as_ref().map(|known| known.version) != seen {
-                return Ok((Declared::Raced, HashSet::new()));
+                return Ok((DeclareResult::Raced, HashSet::new()));
             }
             after.updated_at = now;
             after.version = seen.unwrap_or(0) + 1;
-            if !self.write_job(held, &after, seen).await? {
-                // Somebody was faster, perhaps with the very same; look again.
-                return Err(Failure::Raced);
+            if !self.write_job(session, &after, seen).await? {
+                // Another process was faster, perhaps with the same declaration; the call is repeated.
+                return Err(StorageError::Raced);
             }
-            let answer = if seen.is_some() { Declared::Changed } else { Declared::Created };
-            Ok((answer, self.resumed(held, known.as_ref(), &after).await?))
+            let result =
+                if seen.is_some() { DeclareResult::Changed } else { DeclareResult::Created };
+            Ok((result, self.resumed(session, known.as_ref(), &after).await?))
         })?;
-        if matches!(answer, Declared::Created | Declared::Changed) {
-            self.tell_job(record);
+        if matches!(result, DeclareResult::Created | DeclareResult::Changed) {
+            self.notify_job(record);
         }
-        self.tell_turns(waiting);
-        Ok(answer)
+        self.notify_waiting_queues(waiting);
+        Ok(result)
     }
 
-    pub(crate) async fn steer(
+    pub(crate) async fn command_job(
         self: &Arc<Self>,
         name: &JobName,
-        steer: &Steer,
+        steer: &JobCommand,
         seen: u64,
         now: Timestamp,
-    ) -> Result<Steered> {
-        let (answer, waiting) = attempt!(self, |held| async {
-            let Some(known) = self.job_record(held, name).await? else {
-                return Ok((Steered::Unknown, HashSet::new()));
+    ) -> Result<JobCommandResult> {
+        let (result, waiting) = attempt!(self, |session| async {
+            let Some(known) = self.job_record(session, name).await? else {
+                return Ok((JobCommandResult::Unknown, HashSet::new()));
             };
             if known.version != seen {
-                return Ok((Steered::Raced, HashSet::new()));
+                return Ok((JobCommandResult::Raced, HashSet::new()));
             }
             let after = known.steered(steer, now)?;
-            if !self.write_job(held, &after, Some(seen)).await? {
-                return Err(Failure::Raced);
+            if !self.write_job(session, &after, Some(seen)).await? {
+                return Err(StorageError::Raced);
             }
-            let waiting = self.resumed(held, Some(&known), &after).await?;
-            Ok((Steered::Applied(Box::new(after)), waiting))
+            let waiting = self.resumed(session, Some(&known), &after).await?;
+            Ok((JobCommandResult::Applied(Box::new(after)), waiting))
         })?;
-        if let Steered::Applied(record) = &answer {
-            self.tell_job(record);
+        if let JobCommandResult::Applied(record) = &result {
+            self.notify_job(record);
         }
-        self.tell_turns(waiting);
-        Ok(answer)
+        self.notify_waiting_queues(waiting);
+        Ok(result)
     }
 
-    pub(crate) async fn remove_job(self: &Arc<Self>, name: &JobName, seen: u64) -> Result<Steered> {
-        let (answer, freed) = attempt!(self, |held| async {
-            held.begin().await?;
-            let answer = self.remove_within(held, name, seen).await?;
-            held.commit().await?;
-            Ok(answer)
+    pub(crate) async fn remove_job(
+        self: &Arc<Self>,
+        name: &JobName,
+        seen: u64,
+    ) -> Result<JobCommandResult> {
+        let (result, freed) = attempt!(self, |session| async {
+            session.begin().await?;
+            let result = self.remove_within(session, name, seen).await?;
+            session.commit().await?;
+            Ok(result)
         })?;
-        self.tell_all(freed);
-        Ok(answer)
+        self.notify_queues(freed);
+        Ok(result)
     }
 
     async fn remove_within(
         &self,
-        held: &Session<'_>,
+        session: &Session<'_>,
         name: &JobName,
         seen: u64,
-    ) -> Result<(Steered, Freed), Failure> {
+    ) -> Result<(JobCommandResult, DueQueues), StorageError> {
         let names = vec![name.as_str()];
-        let locked = held.query(&self.sql.jobs_lock, &[(&names, Type::TEXT_ARRAY)]).await?;
-        // Read under the lock: it is what is removed.
-        let record = self.job_record(held, name).await?;
+        let locked = session.query(&self.sql.jobs_lock, &[(&names, Type::TEXT_ARRAY)]).await?;
+        // Read under the lock: it is the record that is removed.
+        let record = self.job_record(session, name).await?;
         let Some(record) = record.filter(|_| !locked.is_empty()) else {
-            return Ok((Steered::Unknown, Vec::new()));
+            return Ok((JobCommandResult::Unknown, Vec::new()));
         };
         if record.version != seen {
-            return Ok((Steered::Raced, Vec::new()));
+            return Ok((JobCommandResult::Raced, Vec::new()));
         }
         let mut pending: Vec<Uuid> = Vec::new();
-        for row in held.query(&self.sql.jobs_alive, &[(&names, Type::TEXT_ARRAY)]).await? {
-            if row.try_get::<_, i16>(2)? == State::Pending.code() {
+        for row in session.query(&self.sql.jobs_alive, &[(&names, Type::TEXT_ARRAY)]).await? {
+            if row.try_get::<_, i16>(2)? == MessageState::Pending.code() {
                 pending.push(row.try_get(0)?);
             }
         }
-        let freed = self.remove_alive(held, &pending).await?;
+        let freed = self.remove_alive(session, &pending).await?;
         let schema = &self.schema.quoted;
         for text in [
             format!("DELETE FROM {schema}.history WHERE job = $1"),
             format!("DELETE FROM {schema}.dead WHERE job = $1"),
             format!("DELETE FROM {schema}.job WHERE name = $1"),
         ] {
-            held.tell(&text, &[(&name.as_str(), Type::TEXT)]).await?;
+            session.execute_text(&text, &[(&name.as_str(), Type::TEXT)]).await?;
         }
-        Ok((Steered::Applied(Box::new(record)), freed))
+        Ok((JobCommandResult::Applied(Box::new(record)), freed))
     }
 
     pub(crate) async fn due_jobs(&self, limit: usize, now: Timestamp) -> Result<Vec<DueJob>> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        attempt!(self, |held| async {
+        attempt!(self, |session| async {
             let params: [crate::value::Param<'_>; 2] =
                 [(&Micros(micros(now)), Type::TIMESTAMPTZ), (&limit, Type::INT8)];
-            let rows = held.query(&self.sql.due_jobs, &params).await?;
-            let read = |row: &tokio_postgres::Row| -> Result<DueJob, Failure> {
-                let record = read(row.try_get(0)?, row.try_get(1)?)?;
+            let rows = session.query(&self.sql.due_jobs, &params).await?;
+            let read = |row: &tokio_postgres::Row| -> Result<DueJob, StorageError> {
+                let record = from_json(row.try_get(0)?, row.try_get(1)?)?;
                 let alive = u32::try_from(row.try_get::<_, i64>(2)?).unwrap_or(u32::MAX);
                 Ok(DueJob { record, alive })
             };
@@ -143,11 +148,11 @@ impl Inner {
         })
     }
 
-    pub(crate) async fn move_jobs(
+    pub(crate) async fn update_jobs(
         &self,
-        held: &Session<'_>,
+        session: &Session<'_>,
         records: &[JobRecord],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), StorageError> {
         let rows: Vec<JobRow<'_>> = records.iter().map(JobRow::of).collect::<Result<_, _>>()?;
         let names: Vec<&str> = rows.iter().map(|row| row.name).collect();
         let due: Vec<Option<Micros>> = rows.iter().map(|row| row.due_at).collect();
@@ -165,27 +170,27 @@ impl Inner {
             (&phases, Type::INT2_ARRAY),
             (&texts, Type::TEXT_ARRAY),
         ];
-        held.execute(&self.sql.jobs_move, &params).await.map(|_| ())
+        session.execute(&self.sql.update_jobs, &params).await.map(|_| ())
     }
 
     pub(crate) async fn job_record(
         &self,
-        held: &Session<'_>,
+        session: &Session<'_>,
         name: &JobName,
-    ) -> Result<Option<JobRecord>, Failure> {
+    ) -> Result<Option<JobRecord>, StorageError> {
         let names = [name.as_str()];
-        let rows = held.query(&self.sql.job_records, &[(&&names[..], Type::TEXT_ARRAY)]).await?;
+        let rows = session.query(&self.sql.job_records, &[(&&names[..], Type::TEXT_ARRAY)]).await?;
         let Some(row) = rows.first() else { return Ok(None) };
-        Ok(Some(read(row.try_get(0)?, row.try_get(1)?)?))
+        Ok(Some(from_json(row.try_get(0)?, row.try_get(1)?)?))
     }
 
-    /// Writes a record over the version that was seen; answers whether it was still there.
+    /// Writes a record over the expected version; returns whether that version was still stored.
     async fn write_job(
         &self,
-        held: &Session<'_>,
+        session: &Session<'_>,
         record: &JobRecord,
         seen: Option<u64>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<bool, StorageError> {
         let row = JobRow::of(record)?;
         let table = format!("{}.job", self.schema.quoted);
         let text = match seen {
@@ -207,30 +212,30 @@ impl Inner {
             (&row.phase, Type::INT2),
             (&row.record, Type::TEXT),
         ];
-        Ok(held.tell(&text, &params).await? == 1)
+        Ok(session.execute_text(&text, &params).await? == 1)
     }
 
-    /// The queues of what may go on, when a pause has ended.
+    /// Returns the queues whose messages may run again, when a pause has ended.
     async fn resumed(
         &self,
-        held: &Session<'_>,
+        session: &Session<'_>,
         before: Option<&JobRecord>,
         after: &JobRecord,
-    ) -> Result<HashSet<String>, Failure> {
+    ) -> Result<HashSet<String>, StorageError> {
         let ended = before.is_some_and(|before| before.paused.is_some()) && after.paused.is_none();
         let names: HashSet<String> =
             ended.then(|| after.job.name.as_str().to_owned()).into_iter().collect();
-        self.waiting(held, &Turns::of_jobs(names), true).await
+        self.waiting(session, &FreedSlots::of_jobs(names), true).await
     }
 
-    pub(crate) fn tell_job(self: &Arc<Self>, record: &JobRecord) {
+    pub(crate) fn notify_job(self: &Arc<Self>, record: &JobRecord) {
         if let Some(due_at) = record.due_at() {
-            self.tell(Line::Jobs, micros_up(due_at));
+            self.notify(WakeSource::Jobs, micros_up(due_at));
         }
     }
 }
 
-/// A job's record as columns.
+/// Record of a job as columns.
 struct JobRow<'a> {
     name: &'a str,
     due_at: Option<Micros>,
@@ -242,7 +247,7 @@ struct JobRow<'a> {
 }
 
 impl<'a> JobRow<'a> {
-    fn of(record: &'a JobRecord) -> Result<Self, Failure> {
+    fn of(record: &'a JobRecord) -> Result<Self, StorageError> {
         Ok(Self {
             name: record.job.name.as_str(),
             due_at: record.due_at().map(|at| Micros(micros_up(at))),
@@ -250,12 +255,12 @@ impl<'a> JobRow<'a> {
             version: i64::try_from(record.version).unwrap_or(i64::MAX),
             app: &record.app,
             phase: phase_code(record.phase()),
-            record: written(record)?,
+            record: to_json(record)?,
         })
     }
 }
 
-/// The number that stands for a phase.
+/// Returns the number that stands for a phase.
 pub(crate) fn phase_code(phase: JobPhase) -> i16 {
     match phase {
         JobPhase::Active => 0,

@@ -1,17 +1,17 @@
-//! The tables and their version: numbered files, applied in order under a lock, in one transaction, in
-//! a schema of our own. A schema that is up to date is only read, so a role without the right to create
-//! anything can use what somebody else made. A newer one is refused.
+//! Migrations: the tables and their version. Numbered files are applied in order under a lock, in one
+//! transaction, in a schema of our own. A schema that is up to date is only read, so a role without the right
+//! to create tables can use one that another role has created. A newer schema is refused.
 
 use std::fmt::Write as _;
 
 use punctual::{Error, ErrorKind};
 use tokio_postgres::types::Type;
 
-use crate::failure::Failure;
+use crate::error::StorageError;
 use crate::session::Session;
 
 /// Every migration, in order; the number is the version after it.
-const MIGRATIONS: [(i32, &str, &str); 7] = [
+const MIGRATIONS: [(i32, &str, &str); 8] = [
     (1, "tables", include_str!("../migrations/0001_tables.sql")),
     (2, "enqueue", include_str!("../migrations/0002_enqueue.sql")),
     (3, "views", include_str!("../migrations/0003_views.sql")),
@@ -19,12 +19,13 @@ const MIGRATIONS: [(i32, &str, &str); 7] = [
     (5, "lists", include_str!("../migrations/0005_lists.sql")),
     (6, "system topics", include_str!("../migrations/0006_system_topics.sql")),
     (7, "rates", include_str!("../migrations/0007_rates.sql")),
+    (8, "words of jobs", include_str!("../migrations/0008_job_words.sql")),
 ];
 
-/// The version this crate works with.
-pub const SCHEMA_VERSION: i32 = 7;
+/// Version of the tables that this crate needs.
+pub const SCHEMA_VERSION: i32 = 8;
 
-/// A schema's name: what people say, and what statements use.
+/// Name of a schema: plain for errors, quoted for statements.
 #[derive(Clone, Debug)]
 pub(crate) struct Schema {
     pub(crate) name: String,
@@ -32,7 +33,7 @@ pub(crate) struct Schema {
 }
 
 impl Schema {
-    /// Checks a name; any that PostgreSQL could hold is fine, because it is always quoted.
+    /// Checks a name; any name that PostgreSQL accepts is valid, because it is always quoted.
     pub(crate) fn new(name: &str) -> punctual::Result<Self> {
         let refused = |why: &str| {
             Err(Error::invalid(format!(
@@ -59,7 +60,7 @@ impl Schema {
     }
 }
 
-/// The SQL of every migration, for who wants to read or run it by hand.
+/// Returns the SQL of every migration, to read it or to run it by hand.
 pub(crate) fn sql(schema: &Schema) -> String {
     let mut text = format!(
         "BEGIN;\nCREATE SCHEMA IF NOT EXISTS {0};\n{1};\n",
@@ -81,8 +82,11 @@ INSERT INTO {quoted}.migration (version, name) VALUES ({version}, '{name}');"
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS {schema}.migration (\n    version    integer PRIMARY KEY,\n    name       text NOT NULL,\n    applied_at timestamptz NOT NULL DEFAULT now()\n)";
 
-/// Brings the schema up to date, or says why it cannot be used.
-pub(crate) async fn migrate(session: &mut Session<'_>, schema: &Schema) -> Result<(), Failure> {
+/// Migrates the schema to the current version, or returns why it cannot be used.
+pub(crate) async fn migrate(
+    session: &mut Session<'_>,
+    schema: &Schema,
+) -> Result<(), StorageError> {
     let found = version(session, schema).await?;
     if found == Some(SCHEMA_VERSION) {
         return Ok(());
@@ -91,7 +95,7 @@ pub(crate) async fn migrate(session: &mut Session<'_>, schema: &Schema) -> Resul
     session.begin().await?;
     let key = format!("punctual migration of {}", schema.name);
     let lock = "SELECT pg_advisory_xact_lock(hashtextextended($1, 0))";
-    session.ask(lock, &[(&key, Type::TEXT)]).await?;
+    session.query_text(lock, &[(&key, Type::TEXT)]).await?;
     let found = version(session, schema).await?;
     refuse_newer(schema, found)?;
     if !exists(session, schema).await? {
@@ -102,7 +106,11 @@ pub(crate) async fn migrate(session: &mut Session<'_>, schema: &Schema) -> Resul
     session.commit().await
 }
 
-async fn apply(session: &Session<'_>, schema: &Schema, found: Option<i32>) -> Result<(), Failure> {
+async fn apply(
+    session: &Session<'_>,
+    schema: &Schema,
+    found: Option<i32>,
+) -> Result<(), StorageError> {
     let client = session.client();
     let denied = |error| denied(error, schema);
     if found.is_none() {
@@ -113,40 +121,40 @@ async fn apply(session: &Session<'_>, schema: &Schema, found: Option<i32>) -> Re
             continue;
         }
         client.batch_execute(&schema.text(sql)).await.map_err(denied)?;
-        let note =
+        let insert =
             format!("INSERT INTO {}.migration (version, name) VALUES ($1, $2)", schema.quoted);
-        session.tell(&note, &[(&version, Type::INT4), (&name, Type::TEXT)]).await?;
+        session.execute_text(&insert, &[(&version, Type::INT4), (&name, Type::TEXT)]).await?;
     }
     Ok(())
 }
 
-/// The version of the tables that are there.
+/// Returns the version of the stored tables; none when there are none.
 pub(crate) async fn version(
     session: &Session<'_>,
     schema: &Schema,
-) -> Result<Option<i32>, Failure> {
-    // Read from the catalogue itself: to_regclass may answer from a cache that is older than the lock
-    // we waited for.
-    let there = "SELECT 1 FROM pg_catalog.pg_class c \
+) -> Result<Option<i32>, StorageError> {
+    // Read from the catalogue itself: to_regclass may return an entry of a cache that is older than the lock we
+    // waited for.
+    let exists = "SELECT 1 FROM pg_catalog.pg_class c \
                  JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
                  WHERE n.nspname = $1 AND c.relname = 'migration'";
-    if session.ask(there, &[(&schema.name, Type::TEXT)]).await?.is_empty() {
+    if session.query_text(exists, &[(&schema.name, Type::TEXT)]).await?.is_empty() {
         return Ok(None);
     }
     let query = format!("SELECT max(version) FROM {}.migration", schema.quoted);
-    let rows = session.ask(&query, &[]).await?;
+    let rows = session.query_text(&query, &[]).await?;
     Ok(rows.first().map(|row| row.try_get::<_, Option<i32>>(0)).transpose()?.flatten())
 }
 
-async fn exists(session: &Session<'_>, schema: &Schema) -> Result<bool, Failure> {
+async fn exists(session: &Session<'_>, schema: &Schema) -> Result<bool, StorageError> {
     let query = "SELECT 1 FROM pg_catalog.pg_namespace WHERE nspname = $1";
-    Ok(!session.ask(query, &[(&schema.name, Type::TEXT)]).await?.is_empty())
+    Ok(!session.query_text(query, &[(&schema.name, Type::TEXT)]).await?.is_empty())
 }
 
 fn refuse_newer(schema: &Schema, found: Option<i32>) -> punctual::Result<()> {
     match found {
         Some(found) if found > SCHEMA_VERSION => Err(Error::unsupported(format!(
-            "the schema {:?} has version {found} and this program knows version {SCHEMA_VERSION}; \
+            "the schema {:?} has version {found} and this program supports up to version {SCHEMA_VERSION}; \
              deploy the newer program, or give this one a schema of its own",
             schema.name
         ))),
@@ -154,16 +162,16 @@ fn refuse_newer(schema: &Schema, found: Option<i32>) -> punctual::Result<()> {
     }
 }
 
-fn denied(error: tokio_postgres::Error, schema: &Schema) -> Failure {
+fn denied(error: tokio_postgres::Error, schema: &Schema) -> StorageError {
     if error.code() != Some(&tokio_postgres::error::SqlState::INSUFFICIENT_PRIVILEGE) {
-        return Failure::Database(error);
+        return StorageError::Database(error);
     }
-    Failure::Answer(
+    StorageError::Mapped(
         Error::new(
             ErrorKind::Invalid,
             format!(
                 "the role may not create the schema {:?} or its tables; grant it CREATE on the \
-                 database, or have somebody run what migration_sql() says",
+                 database, or have an administrator run the output of migration_sql()",
                 schema.name
             ),
         )
@@ -176,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_could_break_out_or_belong_to_the_server_are_refused() {
+    fn names_that_could_escape_quoting_or_belong_to_the_server_are_refused() {
         for name in ["", "a\"b", "a'b", "{schema}", "pg_temp", "information_schema", "a\nb"] {
             let error = Schema::new(name).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Invalid, "{name}");
@@ -186,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn versions_are_numbered_without_gaps_up_to_the_one_we_know() {
+    fn versions_are_numbered_without_gaps_up_to_the_current_one() {
         let versions: Vec<i32> = MIGRATIONS.iter().map(|(version, ..)| *version).collect();
         assert_eq!(versions, (1..=SCHEMA_VERSION).collect::<Vec<_>>());
     }

@@ -1,21 +1,21 @@
-//! The outbox: messages, settlements and inbox notes inside a transaction the application has opened
-//! on its own connection. They become true with its commit and vanish with its rollback. Nobody is
-//! notified inside it; the storage watches for the commit and rings then.
+//! Outbox: messages, settlements and inbox records inside a transaction that the application has opened on its
+//! own connection. They take effect with its commit and vanish with its rollback. No notification is sent
+//! inside the transaction; the storage watches for the commit and notifies then.
 
 use std::sync::Arc;
 
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
-use punctual::storage::{Enqueued, Entry, Settlement};
-use punctual::{Admitted, Outbox, Result};
+use punctual::storage::{EnqueueResult, Entry, Settlement};
+use punctual::{InboxResult, Outbox, Result};
 use tokio_postgres::{Client, Transaction};
 
 use crate::PostgresStorage;
+use crate::application_transaction::ApplicationTransaction;
 use crate::inner::Inner;
 use crate::session::Session;
-use crate::within::Within;
 
-/// An open transaction of the application, into which messages are put.
+/// Outbox in an open transaction of the application.
 ///
 /// ```no_run
 /// # async fn example(storage: punctual_postgres::PostgresStorage, mut client: tokio_postgres::Client, entries: Vec<punctual::storage::Entry>, now: punctual::jiff::Timestamp) -> Result<(), Box<dyn std::error::Error>> {
@@ -29,11 +29,11 @@ use crate::within::Within;
 /// # }
 /// ```
 pub struct PostgresOutbox<'a> {
-    within: Within<Session<'a>>,
+    transaction: ApplicationTransaction<Session<'a>>,
 }
 
 impl PostgresStorage {
-    /// Puts messages into a transaction of the application, on the same database.
+    /// Returns an outbox in a transaction of the application, on the same database.
     pub fn outbox<'a>(&self, transaction: &'a Transaction<'_>) -> PostgresOutbox<'a> {
         PostgresOutbox::on(&self.inner, transaction.client())
     }
@@ -41,29 +41,29 @@ impl PostgresStorage {
 
 impl<'a> PostgresOutbox<'a> {
     pub(crate) fn on(inner: &Arc<Inner>, client: &'a Client) -> Self {
-        Self { within: Within::new(inner, Session::within(client)) }
+        Self { transaction: ApplicationTransaction::new(inner, Session::within(client)) }
     }
 
-    /// Settles an attempt with the handler's own writes: with the commit the message is done. A lease
-    /// that is no longer the current one is an error, so that the transaction is rolled back.
+    /// Settles an attempt in the transaction of the handler's own writes: the message is done when it commits.
+    /// Fails when the lease is no longer the current one, so that the transaction is rolled back.
     pub async fn settle(&mut self, settlement: Settlement, now: Timestamp) -> Result<()> {
-        self.within.settle(settlement, now).await
+        self.transaction.settle(settlement, now).await
     }
 
-    /// Notes that a group deals with a message, with the handler's own writes.
+    /// Records in the transaction that a group processes a message.
     pub async fn admit(
         &mut self,
         group: &str,
         message: MessageId,
         now: Timestamp,
-    ) -> Result<Admitted> {
-        self.within.admit(group, message, now).await
+    ) -> Result<InboxResult> {
+        self.transaction.admit(group, message, now).await
     }
 }
 
 impl Outbox for PostgresOutbox<'_> {
-    async fn enqueue(&mut self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
-        self.within.enqueue(&entries, now).await
+    async fn enqueue(&mut self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<EnqueueResult>> {
+        self.transaction.enqueue(&entries, now).await
     }
 }
 

@@ -1,5 +1,5 @@
-//! The connections: as many as asked for, opened when needed, given back when a call ended cleanly
-//! and thrown away when it did not. Waiting for one has an end.
+//! Connection pool: connections are opened on demand up to a limit, returned when a call ended cleanly, and
+//! closed when it did not. Waiting for one is bounded.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,94 +13,94 @@ use tokio_postgres::{Client, Connection, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::address::Address;
-use crate::failure::from_connect;
+use crate::error::from_connect;
 use crate::session::Session;
 use crate::tls;
 
-/// The oldest server that has everything the statements use.
+/// Oldest server version that supports every statement.
 const VERSION_MIN: u32 = 13;
 
-/// How connections are made, and those that nobody uses just now.
+/// Settings of new connections, and the idle connections.
 pub(crate) struct Pool {
     pub(crate) address: Address,
     connector: MakeRustlsConnect,
     clock: Arc<dyn Clock>,
     settings: String,
-    /// Whether the server takes settings at the start of a session; a pooler does not.
+    /// Whether the server accepts settings at the start of a session; a pooler does not.
     takes_settings: AtomicBool,
     pub(crate) unnamed: Arc<AtomicBool>,
     pub(crate) is_auto: bool,
     free: Mutex<Vec<Session<'static>>>,
     permits: Arc<Semaphore>,
-    /// For the transactions of handlers, which hold a connection for as long as they run.
-    lent: Arc<Semaphore>,
+    /// Permits for the transactions of handlers, which keep a connection for as long as they run.
+    handler_permits: Arc<Semaphore>,
     size: u32,
-    patience: Duration,
+    timeout: Duration,
 }
 
-/// A connection that is opened: its client, and what has to be driven.
-pub(crate) type Opened = (
+/// Opened connection: its client, and the part that has to be polled.
+pub(crate) type OpenedConnection = (
     Client,
     Connection<Socket, <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<Socket>>::Stream>,
 );
 
-/// What a pool is made of.
-pub(crate) struct Making {
+/// Options of a pool.
+pub(crate) struct PoolOptions {
     pub(crate) address: Address,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) size: usize,
     pub(crate) statement_timeout: Duration,
-    /// Nothing means: find out.
+    /// None to detect it.
     pub(crate) unnamed: Option<bool>,
 }
 
 impl Pool {
-    pub(crate) fn new(making: Making) -> Result<Self> {
-        let timeout = making.statement_timeout;
+    pub(crate) fn new(options: PoolOptions) -> Result<Self> {
+        let statement_timeout = options.statement_timeout;
         Ok(Self {
-            connector: tls::connector(&making.address.trust)?,
-            address: making.address,
-            clock: making.clock,
-            settings: settings(timeout),
-            takes_settings: AtomicBool::new(making.unnamed != Some(true)),
-            unnamed: Arc::new(AtomicBool::new(making.unnamed == Some(true))),
-            is_auto: making.unnamed.is_none(),
+            connector: tls::connector(&options.address.trust)?,
+            address: options.address,
+            clock: options.clock,
+            settings: settings(statement_timeout),
+            takes_settings: AtomicBool::new(options.unnamed != Some(true)),
+            unnamed: Arc::new(AtomicBool::new(options.unnamed == Some(true))),
+            is_auto: options.unnamed.is_none(),
             free: Mutex::default(),
-            permits: Arc::new(Semaphore::new(making.size)),
-            lent: Arc::new(Semaphore::new(making.size)),
-            size: u32::try_from(making.size).unwrap_or(u32::MAX),
-            patience: timeout.saturating_add(Duration::from_secs(5)),
+            permits: Arc::new(Semaphore::new(options.size)),
+            handler_permits: Arc::new(Semaphore::new(options.size)),
+            size: u32::try_from(options.size).unwrap_or(u32::MAX),
+            timeout: statement_timeout.saturating_add(Duration::from_secs(5)),
         })
     }
 
-    /// How long a call may take as seen from here.
-    pub(crate) fn patience(&self) -> Duration {
-        self.patience
+    /// Returns the time limit of a call.
+    pub(crate) fn timeout(&self) -> Duration {
+        self.timeout
     }
 
-    /// A connection that nobody else uses.
-    pub(crate) async fn get(self: &Arc<Self>) -> Result<Held> {
+    /// Gets a connection for exclusive use.
+    pub(crate) async fn get(self: &Arc<Self>) -> Result<PooledSession> {
         self.get_by(&self.permits).await
     }
 
-    /// The same for the transaction of a handler: never at the cost of those who get one for a call.
-    pub(crate) async fn get_for_handler(self: &Arc<Self>) -> Result<Held> {
-        self.get_by(&self.lent).await
+    /// Gets a connection for the transaction of a handler, without taking one from the calls of the engine.
+    pub(crate) async fn get_for_handler(self: &Arc<Self>) -> Result<PooledSession> {
+        self.get_by(&self.handler_permits).await
     }
 
-    async fn get_by(self: &Arc<Self>, permits: &Arc<Semaphore>) -> Result<Held> {
-        let until = add(self.clock.now(), self.patience);
+    async fn get_by(self: &Arc<Self>, permits: &Arc<Semaphore>) -> Result<PooledSession> {
+        let until = add(self.clock.now(), self.timeout);
         let waiting = Arc::clone(permits).acquire_owned();
         let permit = within(&*self.clock, until, waiting).await;
         let permit = permit.ok_or_else(|| {
             Error::unavailable(
-                "every connection is in use; raise pool_size or ask for less at once",
+                "all connections are in use; raise pool_size or lower the concurrency",
             )
         })?;
         let permit = permit.map_err(|_| Error::unavailable("the storage was closed"))?;
         while let Some(session) = self.pop() {
             if !session.client().is_closed() {
-                return Ok(Held {
+                return Ok(PooledSession {
                     session: Some(session),
                     pool: Arc::clone(self),
                     clean: false,
@@ -108,28 +108,33 @@ impl Pool {
                 });
             }
         }
-        // Seldom, and large: not part of every call.
+        // Rare and large: boxed, so that it is not part of every call's future.
         let session = Box::pin(self.open()).await?;
-        Ok(Held { session: Some(session), pool: Arc::clone(self), clean: false, _permit: permit })
+        Ok(PooledSession {
+            session: Some(session),
+            pool: Arc::clone(self),
+            clean: false,
+            _permit: permit,
+        })
     }
 
     fn pop(&self) -> Option<Session<'static>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).pop()
     }
 
-    /// Forgets every connection nobody uses.
+    /// Closes every idle connection.
     pub(crate) fn clear(&self) {
         self.free.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
     /// Waits for the connections in use, then closes all of them.
     pub(crate) async fn close(&self) {
-        let until = add(self.clock.now(), self.patience);
+        let until = add(self.clock.now(), self.timeout);
         let all = self.permits.acquire_many(self.size);
-        // Who is still at it after that long is cut off.
-        let _ended = within(&*self.clock, until, all).await;
+        // A connection that is still in use after that time is closed.
+        let _closed = within(&*self.clock, until, all).await;
         self.permits.close();
-        self.lent.close();
+        self.handler_permits.close();
         self.clear();
     }
 
@@ -144,8 +149,8 @@ impl Pool {
         Ok(Session::new(client, Arc::clone(&self.unnamed)))
     }
 
-    /// Opens a connection; settings are left out where a pooler refuses them.
-    pub(crate) async fn connect(&self, address: &Address, name: &str) -> Result<Opened> {
+    /// Opens a connection, without settings when a pooler refuses them.
+    pub(crate) async fn connect(&self, address: &Address, name: &str) -> Result<OpenedConnection> {
         let mut config = address.config.clone();
         if config.get_application_name().is_none() {
             config.application_name(name);
@@ -154,46 +159,52 @@ impl Pool {
             let plain = config.clone();
             config.options(self.settings.as_str());
             match self.connect_once(&config, &address.place()).await {
-                Err(refused) if is_pooler(&refused) => {
+                Err(refused) if indicates_pooler(&refused) => {
                     self.takes_settings.store(false, Ordering::Relaxed);
                     if self.is_auto {
                         self.unnamed.store(true, Ordering::Relaxed);
                     }
                     return self.connect_once(&plain, &address.place()).await;
                 }
-                answer => return answer,
+                result => return result,
             }
         }
         self.connect_once(&config, &address.place()).await
     }
 
-    async fn connect_once(&self, config: &tokio_postgres::Config, place: &str) -> Result<Opened> {
-        let until = add(self.clock.now(), self.patience);
+    async fn connect_once(
+        &self,
+        config: &tokio_postgres::Config,
+        place: &str,
+    ) -> Result<OpenedConnection> {
+        let until = add(self.clock.now(), self.timeout);
         let connecting = config.connect(self.connector.clone());
-        let answer = within(&*self.clock, until, connecting).await;
-        let answer = answer.ok_or_else(|| {
-            Error::unavailable(format!("PostgreSQL at {place} did not answer in time"))
+        let result = within(&*self.clock, until, connecting).await;
+        let result = result.ok_or_else(|| {
+            Error::unavailable(format!(
+                "PostgreSQL at {place} did not respond within statement_timeout plus five seconds"
+            ))
         })?;
-        answer.map_err(|error| from_connect(error, place))
+        result.map_err(|error| from_connect(error, place))
     }
 }
 
-/// A connection in use. Dropped before it is said to be clean, it is closed.
-pub(crate) struct Held {
+/// Connection in use. It is closed when it is dropped without being returned.
+pub(crate) struct PooledSession {
     session: Option<Session<'static>>,
     pool: Arc<Pool>,
     clean: bool,
     _permit: OwnedSemaphorePermit,
 }
 
-impl Held {
-    /// Whatever was begun has ended; somebody else may have it.
+impl PooledSession {
+    /// Returns the connection to the pool; it has no open transaction.
     pub(crate) fn give_back(mut self) {
         self.clean = true;
     }
 }
 
-impl Drop for Held {
+impl Drop for PooledSession {
     fn drop(&mut self) {
         let Some(session) = self.session.take() else { return };
         if self.clean && !session.is_open() && !session.client().is_closed() {
@@ -202,24 +213,24 @@ impl Drop for Held {
     }
 }
 
-impl Deref for Held {
+impl Deref for PooledSession {
     type Target = Session<'static>;
     #[allow(clippy::expect_used)] // taken in `drop` only
     fn deref(&self) -> &Session<'static> {
-        self.session.as_ref().expect("a connection that is held")
+        self.session.as_ref().expect("a session until it is dropped")
     }
 }
 
-impl DerefMut for Held {
+impl DerefMut for PooledSession {
     #[allow(clippy::expect_used)] // taken in `drop` only
     fn deref_mut(&mut self) -> &mut Session<'static> {
-        self.session.as_mut().expect("a connection that is held")
+        self.session.as_mut().expect("a session until it is dropped")
     }
 }
 
-/// What holds for every session of ours. Plans must not change with the statistics of a table that is
-/// empty one moment and full the next: generic plans, along the indexes and in their order, so that who
-/// locks rows does so in the order of ids, and never compiled.
+/// Returns the settings of every session. Plans must not change with the statistics of a table that is empty
+/// one moment and full the next: generic plans, along the indexes and in their order, so that rows are locked
+/// in the order of ids, and never compiled.
 fn settings(statement_timeout: Duration) -> String {
     format!(
         "-c statement_timeout={} -c idle_in_transaction_session_timeout=60000 \
@@ -230,8 +241,8 @@ fn settings(statement_timeout: Duration) -> String {
     )
 }
 
-/// Whether settings at the start are refused, as poolers do.
-fn is_pooler(error: &Error) -> bool {
+/// Returns whether settings at the start were refused, as poolers do.
+fn indicates_pooler(error: &Error) -> bool {
     let text = error.to_string();
     text.contains("startup parameter")
 }
@@ -241,7 +252,7 @@ fn check_version(version: Option<&str>) -> Result<()> {
     let digits: String = text.chars().take_while(char::is_ascii_digit).collect();
     match digits.parse::<u32>() {
         Ok(major) if major < VERSION_MIN => Err(Error::unsupported(format!(
-            "the server is PostgreSQL {text}; at least version {VERSION_MIN} is needed"
+            "the server is PostgreSQL {text}; use version {VERSION_MIN} or newer"
         ))),
         _ => Ok(()),
     }

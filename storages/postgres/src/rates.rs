@@ -1,45 +1,49 @@
-//! Rates: one row for each name with its latest starts, locked while a permit is decided by the policy.
+//! Rates: one row for each name with its latest starts, locked while the policy decides on a request.
 
 use punctual::Result;
 use punctual::jiff::Timestamp;
-use punctual::policy::{Permitted, Starts, permit};
-use punctual::storage::Permit;
-use punctual_rows::instant::{instant, micros_up};
+use punctual::policy::{RateGrant, RateStarts, permit};
+use punctual::storage::RateRequest;
+use punctual_columns::instant::{instant, micros_up};
 use tokio_postgres::types::Type;
 
-use crate::failure::Failure;
+use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
 use crate::session::Session;
 use crate::value::{Micros, Param};
 
 impl Inner {
-    pub(crate) async fn permit(&self, wanted: &Permit, now: Timestamp) -> Result<Permitted> {
-        attempt!(self, |held| async {
-            held.begin().await?;
-            let permitted = self.permit_within(held, wanted, now).await?;
-            held.commit().await?;
+    pub(crate) async fn acquire_rate(
+        &self,
+        wanted: &RateRequest,
+        now: Timestamp,
+    ) -> Result<RateGrant> {
+        attempt!(self, |session| async {
+            session.begin().await?;
+            let permitted = self.acquire_rate_within(session, wanted, now).await?;
+            session.commit().await?;
             Ok(permitted)
         })
     }
 
-    async fn permit_within(
+    async fn acquire_rate_within(
         &self,
-        held: &Session<'_>,
-        wanted: &Permit,
+        session: &Session<'_>,
+        wanted: &RateRequest,
         now: Timestamp,
-    ) -> Result<Permitted, Failure> {
+    ) -> Result<RateGrant, StorageError> {
         let (table, name) = (format!("{}.rate", self.schema.quoted), wanted.name.as_str());
-        let look = format!("SELECT used_until, starts FROM {table} WHERE name = $1 FOR UPDATE");
-        let rows = held.ask(&look, &[(&name, Type::TEXT)]).await?;
+        let select = format!("SELECT used_until, starts FROM {table} WHERE name = $1 FOR UPDATE");
+        let rows = session.query_text(&select, &[(&name, Type::TEXT)]).await?;
         let known = rows.first();
         let starts = match known {
-            None => Starts::default(),
+            None => RateStarts::default(),
             Some(row) => {
                 if let Some(text) = row.try_get::<_, Option<&str>>(1)? {
-                    Starts::from_text(text)
+                    RateStarts::from_text(text)
                 } else {
                     let used_until = instant(row.try_get::<_, Micros>(0)?.0)?;
-                    Starts::from_used_until(wanted.rate, used_until, now)
+                    RateStarts::from_used_until(wanted.rate, used_until, now)
                 }
             }
         };
@@ -50,7 +54,7 @@ impl Inner {
         let used = Micros(micros_up(starts.used_until(wanted.rate).unwrap_or(now)));
         let text_of_starts = starts.to_text();
         let text = match known {
-            // Somebody else may be the first with this name at the same time.
+            // Another transaction may insert the same name at the same time.
             None => format!(
                 "INSERT INTO {table} (name, used_until, starts) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING"
             ),
@@ -58,6 +62,10 @@ impl Inner {
         };
         let params: [Param<'_>; 3] =
             [(&name, Type::TEXT), (&used, Type::TIMESTAMPTZ), (&text_of_starts, Type::TEXT)];
-        if held.tell(&text, &params).await? == 1 { Ok(permitted) } else { Err(Failure::Raced) }
+        if session.execute_text(&text, &params).await? == 1 {
+            Ok(permitted)
+        } else {
+            Err(StorageError::Raced)
+        }
     }
 }

@@ -1,5 +1,6 @@
-//! One connection: statements prepared once where sessions last, and unnamed ones behind a pooler.
-//! It also knows whether a transaction is open, so that nobody else ever finds it half way.
+//! Session: one connection, with named prepared statements where sessions last and unnamed ones behind a
+//! pooler. It knows whether a transaction is open, so that no other call gets a connection with an unfinished
+//! one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,40 +8,45 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{Client, Row, Statement};
 
-use crate::failure::Failure;
+use crate::error::StorageError;
 use crate::statements::Sql;
 use crate::value::Param;
 
-/// A connection of the pool, or one that somebody else has opened a transaction on.
+/// Connection of the pool, or one on which the application has opened a transaction.
 pub(crate) struct Session<'a> {
-    client: Whose<'a>,
+    client: ClientRef<'a>,
     prepared: Mutex<Vec<Option<Statement>>>,
-    /// Shared by all connections: once a pooler was noticed, no statement is named any more.
+    /// Shared by all connections: once a pooler is detected, no statement is named any more.
     unnamed: Arc<AtomicBool>,
     open: bool,
 }
 
-enum Whose<'a> {
-    Ours(Box<Client>),
-    Theirs(&'a Client),
+enum ClientRef<'a> {
+    Owned(Box<Client>),
+    Borrowed(&'a Client),
 }
 
 impl<'a> Session<'a> {
     pub(crate) fn new(client: Client, unnamed: Arc<AtomicBool>) -> Self {
-        let client = Whose::Ours(Box::new(client));
+        let client = ClientRef::Owned(Box::new(client));
         Self { client, prepared: Mutex::default(), unnamed, open: false }
     }
 
-    /// The connection of an application with a transaction of its own; nothing is left behind on it.
+    /// Wraps the connection of an application with an open transaction; leaves no prepared statement behind.
     pub(crate) fn within(client: &'a Client) -> Self {
         let unnamed = Arc::new(AtomicBool::new(true));
-        Self { client: Whose::Theirs(client), prepared: Mutex::default(), unnamed, open: false }
+        Self {
+            client: ClientRef::Borrowed(client),
+            prepared: Mutex::default(),
+            unnamed,
+            open: false,
+        }
     }
 
     pub(crate) fn client(&self) -> &Client {
         match &self.client {
-            Whose::Ours(client) => client,
-            Whose::Theirs(client) => client,
+            ClientRef::Owned(client) => client,
+            ClientRef::Borrowed(client) => client,
         }
     }
 
@@ -48,36 +54,40 @@ impl<'a> Session<'a> {
         self.unnamed.load(Ordering::Relaxed)
     }
 
-    /// Whether a transaction is open.
+    /// Returns whether a transaction is open.
     pub(crate) fn is_open(&self) -> bool {
         self.open
     }
 
-    pub(crate) async fn begin(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn begin(&mut self) -> Result<(), StorageError> {
         self.open = true;
         Ok(self.client().batch_execute("BEGIN").await?)
     }
 
-    /// Begins a transaction by statements that do so.
-    pub(crate) async fn begin_with(&mut self, text: &str) -> Result<(), Failure> {
+    /// Begins a transaction with a given text.
+    pub(crate) async fn begin_with(&mut self, text: &str) -> Result<(), StorageError> {
         self.open = true;
         Ok(self.client().batch_execute(text).await?)
     }
 
-    pub(crate) async fn commit(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn commit(&mut self) -> Result<(), StorageError> {
         self.client().batch_execute("COMMIT").await?;
         self.open = false;
         Ok(())
     }
 
-    pub(crate) async fn roll_back(&mut self) -> Result<(), Failure> {
+    pub(crate) async fn roll_back(&mut self) -> Result<(), StorageError> {
         self.client().batch_execute("ROLLBACK").await?;
         self.open = false;
         Ok(())
     }
 
-    /// Runs one of the statements and answers its rows.
-    pub(crate) async fn query(&self, sql: &Sql, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
+    /// Runs one of the named statements and returns its rows.
+    pub(crate) async fn query(
+        &self,
+        sql: &Sql,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, StorageError> {
         if self.is_unnamed() {
             return Ok(self.client().query_typed(&sql.text, params).await?);
         }
@@ -85,8 +95,12 @@ impl<'a> Session<'a> {
         Ok(self.client().query(&statement, &values(params)).await?)
     }
 
-    /// Runs one of the statements and answers how many rows it touched.
-    pub(crate) async fn execute(&self, sql: &Sql, params: &[Param<'_>]) -> Result<u64, Failure> {
+    /// Runs one of the named statements and returns the number of affected rows.
+    pub(crate) async fn execute(
+        &self,
+        sql: &Sql,
+        params: &[Param<'_>],
+    ) -> Result<u64, StorageError> {
         if self.is_unnamed() {
             return Ok(self.client().execute_typed(&sql.text, params).await?);
         }
@@ -94,17 +108,25 @@ impl<'a> Session<'a> {
         Ok(self.client().execute(&statement, &values(params)).await?)
     }
 
-    /// Runs a statement that is put together each time.
-    pub(crate) async fn ask(&self, text: &str, params: &[Param<'_>]) -> Result<Vec<Row>, Failure> {
+    /// Runs a statement with ad hoc text and returns its rows.
+    pub(crate) async fn query_text(
+        &self,
+        text: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<Row>, StorageError> {
         Ok(self.client().query_typed(text, params).await?)
     }
 
-    /// Runs a statement that is put together each time; answers how many rows it touched.
-    pub(crate) async fn tell(&self, text: &str, params: &[Param<'_>]) -> Result<u64, Failure> {
+    /// Runs a statement with ad hoc text and returns the number of affected rows.
+    pub(crate) async fn execute_text(
+        &self,
+        text: &str,
+        params: &[Param<'_>],
+    ) -> Result<u64, StorageError> {
         Ok(self.client().execute_typed(text, params).await?)
     }
 
-    async fn statement(&self, sql: &Sql, params: &[Param<'_>]) -> Result<Statement, Failure> {
+    async fn statement(&self, sql: &Sql, params: &[Param<'_>]) -> Result<Statement, StorageError> {
         let known = {
             let prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
             prepared.get(sql.number).cloned().flatten()

@@ -1,36 +1,36 @@
-//! Settle: finished decisions and their executions in one step, each only by the current token.
-//! Decisions of one kind go in one statement; several kinds in one transaction.
+//! Settle: applies decisions and stores their executions in one step, each only with the current token.
+//! Decisions of one kind share one statement; several kinds share a transaction.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use punctual::Result;
 use punctual::jiff::Timestamp;
-use punctual::model::{Queue, State};
+use punctual::model::{MessageState, Queue};
 use punctual::policy::Verdict;
-use punctual::storage::{Enqueued, Entry, Settled, Settlement};
-use punctual_rows::code::Code;
-use punctual_rows::instant::{micros, micros_up};
-use punctual_rows::message::column;
-use punctual_rows::without_nul;
+use punctual::storage::{EnqueueResult, Entry, SettleResult, Settlement};
+use punctual_columns::code::Code;
+use punctual_columns::instant::{micros, micros_up};
+use punctual_columns::message::count_to_column;
+use punctual_columns::without_nul;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::commits::Tidings;
+use crate::commit_watch::PendingNotifications;
 use crate::driver::{Cells, Driver};
 use crate::enqueue::CHUNK;
-use crate::failure::Failure;
+use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
-use crate::settlements::{Attempts, Kind, Placed, is_alike, rounds};
+use crate::settlements::{AttemptArrays, IndexedSettlement, Kind, is_uniform, rounds};
 use crate::statements::Statements;
 use crate::value::Micros;
 
-/// What a batch of decisions has led to so far.
+/// Result of a batch of decisions so far.
 #[derive(Default)]
-struct Progress {
-    answers: Vec<Settled>,
-    tidings: Tidings,
-    /// Batches of which a message is no longer alive; none when messages of batches are left alone.
+struct SettleProgress {
+    results: Vec<SettleResult>,
+    notifications: PendingNotifications,
+    /// Batches of which a message is no longer alive; none on the fast path, which skips messages of batches.
     batches: Option<BTreeSet<Uuid>>,
 }
 
@@ -39,126 +39,132 @@ impl Inner {
         self: &Arc<Self>,
         settlements: &[Settlement],
         now: Timestamp,
-    ) -> Result<Vec<Settled>> {
+    ) -> Result<Vec<SettleResult>> {
         if settlements.is_empty() {
             return Ok(Vec::new());
         }
         let mut rounds = rounds(settlements);
-        let is_one = rounds.len() == 1 && settlements.len() <= CHUNK && is_alike(settlements);
-        let mut progress = Progress::new(settlements.len());
+        let is_one = rounds.len() == 1 && settlements.len() <= CHUNK && is_uniform(settlements);
+        let mut progress = SettleProgress::new(settlements.len());
         if is_one {
-            progress = self.settle_quickly(&rounds[0], now, settlements.len()).await?;
-            // What ended nothing may be of a batch, whose end is seen to with care; or it is lost.
-            let answers = &progress.answers;
+            progress = self.settle_fast(&rounds[0], now, settlements.len()).await?;
+            // Unsettled rows are either members of a batch, which the careful path settles, or lost leases.
+            let results = &progress.results;
             rounds[0].retain(|(place, one)| {
-                answers[*place] == Settled::Lost && Kind::of(&one.verdict) != Kind::Again
+                results[*place] == SettleResult::Lost && Kind::of(&one.verdict) != Kind::Again
             });
             rounds.retain(|round| !round.is_empty());
         }
         if !rounds.is_empty() {
             progress.add(self.settle_carefully(settlements, &rounds, now).await?);
         }
-        self.tell_all(progress.tidings.due);
-        self.tell_turns_of(&progress.tidings.turns).await;
-        Ok(progress.answers)
+        self.notify_queues(progress.notifications.due);
+        self.notify_freed_slots(&progress.notifications.turns).await;
+        Ok(progress.results)
     }
 
-    /// One statement, which is a step of its own. Messages of batches are left alone.
-    async fn settle_quickly(
+    /// Settles with one statement and no transaction. Skips messages of batches.
+    async fn settle_fast(
         &self,
-        round: &[Placed<'_>],
+        round: &[IndexedSettlement<'_>],
         now: Timestamp,
         count: usize,
-    ) -> Result<Progress> {
-        attempt!(self, |held, tries| async {
-            let mut progress = Progress::new(count);
-            self.settle_round((held, self.settling(tries)), round, now, &mut progress)
+    ) -> Result<SettleProgress> {
+        attempt!(self, |session, tries| async {
+            let mut progress = SettleProgress::new(count);
+            self.settle_round((session, self.settling(tries)), round, now, &mut progress)
                 .await
-                .map_err(|failure| again_with_care(failure, tries))?;
+                .map_err(|failure| retry_carefully(failure, tries))?;
             Ok(progress)
         })
     }
 
-    /// A transaction for decisions of several kinds, for what follows, and for messages of batches.
+    /// Settles in a transaction: decisions of several kinds, follow-up messages, and messages of batches.
     async fn settle_carefully(
         &self,
         settlements: &[Settlement],
-        rounds: &[Vec<Placed<'_>>],
+        rounds: &[Vec<IndexedSettlement<'_>>],
         now: Timestamp,
-    ) -> Result<Progress> {
-        attempt!(self, |held, tries| async {
-            let mut progress =
-                Progress { batches: Some(BTreeSet::new()), ..Progress::new(settlements.len()) };
-            held.begin().await?;
+    ) -> Result<SettleProgress> {
+        attempt!(self, |session, tries| async {
+            let mut progress = SettleProgress {
+                batches: Some(BTreeSet::new()),
+                ..SettleProgress::new(settlements.len())
+            };
+            session.begin().await?;
             for round in rounds {
-                self.settle_round((held, self.settling(tries)), round, now, &mut progress)
+                self.settle_round((session, self.settling(tries)), round, now, &mut progress)
                     .await
-                    .map_err(|failure| again_with_care(failure, tries))?;
+                    .map_err(|failure| retry_carefully(failure, tries))?;
             }
-            self.follow(held, settlements, (now, tries), &mut progress).await?;
-            held.commit().await?;
+            self.follow(session, settlements, (now, tries), &mut progress).await?;
+            session.commit().await?;
             Ok(progress)
         })
     }
 
-    /// The statements for a first try, and for one after which the attempt may be in the history.
+    /// Returns the statements for a first try, or those for a repeated one, whose attempt may be in the
+    /// history.
     fn settling(&self, tries: u32) -> &Statements {
         if tries == 0 { &self.sql } else { &self.careful }
     }
 
-    /// Settles one attempt inside a transaction that somebody else has opened; also answers what there is
-    /// to tell once that has committed.
+    /// Settles one attempt inside a transaction of the application; also returns the notifications to send
+    /// after its commit.
     pub(crate) async fn settle_within(
         &self,
-        held: &impl Driver,
+        session: &impl Driver,
         settlements: &[Settlement; 1],
         now: Timestamp,
-    ) -> Result<(Settled, Tidings), Failure> {
-        let mut progress = Progress { batches: Some(BTreeSet::new()), ..Progress::new(1) };
-        let round: Vec<Placed<'_>> = settlements.iter().enumerate().collect();
-        self.settle_round((held, &self.careful), &round, now, &mut progress).await?;
-        self.follow(held, settlements, (now, 0), &mut progress).await?;
-        Ok((progress.answers[0], progress.tidings))
+    ) -> Result<(SettleResult, PendingNotifications), StorageError> {
+        let mut progress =
+            SettleProgress { batches: Some(BTreeSet::new()), ..SettleProgress::new(1) };
+        let round: Vec<IndexedSettlement<'_>> = settlements.iter().enumerate().collect();
+        self.settle_round((session, &self.careful), &round, now, &mut progress).await?;
+        self.follow(session, settlements, (now, 0), &mut progress).await?;
+        Ok((progress.results[0], progress.notifications))
     }
 
-    /// Stores what follows what was settled, and ends the batches that have nobody left.
+    /// Stores the follow-up messages of applied settlements, and ends the batches without alive messages.
     async fn follow(
         &self,
-        held: &impl Driver,
+        session: &impl Driver,
         settlements: &[Settlement],
         (now, tries): (Timestamp, u32),
-        progress: &mut Progress,
-    ) -> Result<(), Failure> {
-        let applied = settlements.iter().zip(&progress.answers);
-        let applied = applied.filter(|(_, answer)| **answer == Settled::Applied);
+        progress: &mut SettleProgress,
+    ) -> Result<(), StorageError> {
+        let applied = settlements.iter().zip(&progress.results);
+        let applied = applied.filter(|(_, result)| **result == SettleResult::Applied);
         let entries: Vec<Entry> = applied
             .flat_map(|(one, _)| &one.then)
             .map(|message| Entry { message: Arc::clone(message), replace: false })
             .collect();
         if !entries.is_empty() {
-            let stored = self.store(held, &entries, tries, now).await?;
-            for (entry, answer) in entries.iter().zip(&stored.answers) {
-                if *answer == Enqueued::Stored {
-                    progress.tidings.is_due(&entry.message.queue, micros_up(entry.message.due_at));
+            let stored = self.store(session, &entries, tries, now).await?;
+            for (entry, result) in entries.iter().zip(&stored.results) {
+                if *result == EnqueueResult::Stored {
+                    progress
+                        .notifications
+                        .add_due(&entry.message.queue, micros_up(entry.message.due_at));
                 }
             }
-            progress.tidings.are_due(stored.freed);
+            progress.notifications.add_due_queues(stored.freed);
         }
         let batches = progress.batches.take().unwrap_or_default();
-        progress.tidings.are_due(self.end_batches(held, &batches).await?);
+        progress.notifications.add_due_queues(self.end_batches(session, &batches).await?);
         Ok(())
     }
 
-    /// One statement for each kind of decision and each thousand.
+    /// Runs one statement for each kind of decision and each thousand settlements.
     async fn settle_round(
         &self,
         on: (&impl Driver, &Statements),
-        round: &[Placed<'_>],
+        round: &[IndexedSettlement<'_>],
         now: Timestamp,
-        progress: &mut Progress,
-    ) -> Result<(), Failure> {
+        progress: &mut SettleProgress,
+    ) -> Result<(), StorageError> {
         for some in round.chunks(CHUNK) {
-            let of = |kind: Kind| -> Vec<Placed<'_>> {
+            let of = |kind: Kind| -> Vec<IndexedSettlement<'_>> {
                 some.iter().copied().filter(|(_, one)| Kind::of(&one.verdict) == kind).collect()
             };
             let (finished, again, dead) = (of(Kind::Finished), of(Kind::Again), of(Kind::Dead));
@@ -176,44 +182,44 @@ impl Inner {
     }
 }
 
-/// The attempt may be in the history already, which is no reason to refuse.
-fn again_with_care(failure: Failure, tries: u32) -> Failure {
-    if tries == 0 && failure.is_duplicate() { Failure::Raced } else { failure }
+/// Makes a duplicate on the first try a retry: the attempt may be in the history already, which is no failure.
+fn retry_carefully(failure: StorageError, tries: u32) -> StorageError {
+    if tries == 0 && failure.is_unique_violation() { StorageError::Raced } else { failure }
 }
 
 async fn settle_finished(
-    (held, sql): (&impl Driver, &Statements),
-    batch: &[Placed<'_>],
+    (session, sql): (&impl Driver, &Statements),
+    batch: &[IndexedSettlement<'_>],
     now: Timestamp,
-    progress: &mut Progress,
-) -> Result<(), Failure> {
-    let attempts = Attempts::of(batch);
+    progress: &mut SettleProgress,
+) -> Result<(), StorageError> {
+    let attempts = AttemptArrays::of(batch);
     let states: Vec<i16> = batch
         .iter()
         .map(|(_, one)| match one.verdict {
-            Verdict::Cancelled => State::Cancelled.code(),
-            _ => State::Done.code(),
+            Verdict::Cancelled => MessageState::Cancelled.code(),
+            _ => MessageState::Done.code(),
         })
         .collect();
     let now = Micros(micros(now));
     let mut params = attempts.params();
     params.push((&states, Type::INT2_ARRAY));
-    let with_batches = progress.batches.is_some();
+    let includes_batches = progress.batches.is_some();
     params.push((&now, Type::TIMESTAMPTZ));
-    params.push((&with_batches, Type::BOOL));
-    for row in held.query(&sql.settle_finished, &params).await? {
+    params.push((&includes_batches, Type::BOOL));
+    for row in session.query(&sql.settle_finished, &params).await? {
         progress.ended(batch, &row)?;
     }
     Ok(())
 }
 
 async fn settle_dead(
-    (held, sql): (&impl Driver, &Statements),
-    batch: &[Placed<'_>],
+    (session, sql): (&impl Driver, &Statements),
+    batch: &[IndexedSettlement<'_>],
     now: Timestamp,
-    progress: &mut Progress,
-) -> Result<(), Failure> {
-    let attempts = Attempts::of(batch);
+    progress: &mut SettleProgress,
+) -> Result<(), StorageError> {
+    let attempts = AttemptArrays::of(batch);
     let (mut reasons, mut errors) = (Vec::new(), Vec::new());
     for (_, one) in batch {
         if let Verdict::Dead { reason, error } = &one.verdict {
@@ -225,30 +231,30 @@ async fn settle_dead(
     let mut params = attempts.params();
     params.push((&reasons, Type::INT2_ARRAY));
     params.push((&errors, Type::TEXT_ARRAY));
-    let with_batches = progress.batches.is_some();
+    let includes_batches = progress.batches.is_some();
     params.push((&now, Type::TIMESTAMPTZ));
-    params.push((&with_batches, Type::BOOL));
-    for row in held.query(&sql.settle_dead, &params).await? {
+    params.push((&includes_batches, Type::BOOL));
+    for row in session.query(&sql.settle_dead, &params).await? {
         progress.ended(batch, &row)?;
     }
     Ok(())
 }
 
 async fn settle_again(
-    (held, sql): (&impl Driver, &Statements),
-    batch: &[Placed<'_>],
-    progress: &mut Progress,
-) -> Result<(), Failure> {
-    let ended = Attempts::of(batch);
+    (session, sql): (&impl Driver, &Statements),
+    batch: &[IndexedSettlement<'_>],
+    progress: &mut SettleProgress,
+) -> Result<(), StorageError> {
+    let ended = AttemptArrays::of(batch);
     let mut due = Vec::new();
     let (mut attempts, mut all_crashes, mut all_snoozes) = (Vec::new(), Vec::new(), Vec::new());
     let mut errors = Vec::new();
     for (_, one) in batch {
         if let Verdict::Again { due_at, attempt, crashes, snoozes, error, .. } = &one.verdict {
             due.push(Micros(micros_up(*due_at)));
-            attempts.push(column(*attempt));
-            all_crashes.push(column(*crashes));
-            all_snoozes.push(column(*snoozes));
+            attempts.push(count_to_column(*attempt));
+            all_crashes.push(count_to_column(*crashes));
+            all_snoozes.push(count_to_column(*snoozes));
             errors.push(error.as_deref().map(without_nul));
         }
     }
@@ -258,54 +264,62 @@ async fn settle_again(
     params.push((&all_crashes, Type::INT4_ARRAY));
     params.push((&all_snoozes, Type::INT4_ARRAY));
     params.push((&errors, Type::TEXT_ARRAY));
-    for row in held.query(&sql.settle_again, &params).await? {
-        let index = Progress::index(&row, batch.len())?;
+    for row in session.query(&sql.settle_again, &params).await? {
+        let index = SettleProgress::index(&row, batch.len())?;
         if row.cell::<bool>(4)? {
-            progress.answers[batch[index].0] = Settled::CancelRequested;
+            progress.results[batch[index].0] = SettleResult::CancelRequested;
             continue;
         }
         progress.applied(batch, &row)?;
-        progress.tidings.is_due(&Queue::from(row.cell::<String>(3)?), due[index].0);
+        progress.notifications.add_due(&Queue::from(row.cell::<String>(3)?), due[index].0);
     }
     Ok(())
 }
 
-impl Progress {
+impl SettleProgress {
     fn new(count: usize) -> Self {
-        Self { answers: vec![Settled::Lost; count], ..Self::default() }
+        Self { results: vec![SettleResult::Lost; count], ..Self::default() }
     }
 
-    /// What those came to that were lost before.
+    /// Adds the results of settlements that the fast path left unsettled.
     fn add(&mut self, other: Self) {
-        for (answer, later) in self.answers.iter_mut().zip(other.answers) {
-            if *answer == Settled::Lost {
-                *answer = later;
+        for (result, later) in self.results.iter_mut().zip(other.results) {
+            if *result == SettleResult::Lost {
+                *result = later;
             }
         }
-        self.tidings.add(other.tidings);
+        self.notifications.add(other.notifications);
     }
 
-    fn index(row: &impl Cells, length: usize) -> Result<usize, Failure> {
+    fn index(row: &impl Cells, count: usize) -> Result<usize, StorageError> {
         let number: i64 = row.cell(0)?;
-        let index = usize::try_from(number - 1).ok().filter(|index| *index < length);
+        let index = usize::try_from(number - 1).ok().filter(|index| *index < count);
         index.ok_or_else(|| {
-            Failure::Answer(punctual::Error::internal(
-                "a settlement was answered that was not asked",
+            StorageError::Mapped(punctual::Error::internal(
+                "the server returned a settlement that was not requested",
             ))
         })
     }
 
-    /// A row came back: its settlement took effect.
-    fn applied(&mut self, batch: &[Placed<'_>], row: &impl Cells) -> Result<(), Failure> {
+    /// Records that the settlement of a returned row took effect.
+    fn applied(
+        &mut self,
+        batch: &[IndexedSettlement<'_>],
+        row: &impl Cells,
+    ) -> Result<(), StorageError> {
         let index = Self::index(row, batch.len())?;
-        self.answers[batch[index].0] = Settled::Applied;
-        self.tidings.turns.jobs.extend(row.cell::<Option<String>>(1)?);
-        self.tidings.turns.lanes.extend(row.cell::<Option<String>>(2)?);
+        self.results[batch[index].0] = SettleResult::Applied;
+        self.notifications.turns.jobs.extend(row.cell::<Option<String>>(1)?);
+        self.notifications.turns.lanes.extend(row.cell::<Option<String>>(2)?);
         Ok(())
     }
 
-    /// The same for one that is no longer alive.
-    fn ended(&mut self, batch: &[Placed<'_>], row: &impl Cells) -> Result<(), Failure> {
+    /// Records the same for a message that is no longer alive.
+    fn ended(
+        &mut self,
+        batch: &[IndexedSettlement<'_>],
+        row: &impl Cells,
+    ) -> Result<(), StorageError> {
         self.applied(batch, row)?;
         if let Some(batches) = &mut self.batches {
             batches.extend(row.cell::<Option<Uuid>>(3)?);

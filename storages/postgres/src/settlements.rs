@@ -1,4 +1,4 @@
-//! Settlements as batches: which statement each goes into, in which order, and as which columns.
+//! Settlements as batches: the statement of each, their order, and their columns.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -6,23 +6,23 @@ use std::collections::HashSet;
 use punctual::model::Execution;
 use punctual::policy::Verdict;
 use punctual::storage::Settlement;
-use punctual_rows::code::Code;
-use punctual_rows::instant::micros;
-use punctual_rows::message::column;
-use punctual_rows::without_nul;
+use punctual_columns::code::Code;
+use punctual_columns::instant::micros;
+use punctual_columns::message::count_to_column;
+use punctual_columns::without_nul;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::claim::token;
 use crate::value::{Micros, Param};
 
-/// A settlement with its place in the batch.
-pub(crate) type Placed<'a> = (usize, &'a Settlement);
+/// Settlement with its index in the batch.
+pub(crate) type IndexedSettlement<'a> = (usize, &'a Settlement);
 
-/// What every statement begins with: the ids and tokens of a batch, and what a message does not know of
-/// the attempt that ended, one array for each column.
+/// First parameters of every settle statement: the ids and tokens of a batch, and the fields of the ended
+/// attempt that its message does not contain, one array for each column.
 #[derive(Default)]
-pub(crate) struct Attempts<'a> {
+pub(crate) struct AttemptArrays<'a> {
     messages: Vec<Uuid>,
     tokens: Vec<i64>,
     ids: Vec<Option<Uuid>>,
@@ -36,23 +36,23 @@ pub(crate) struct Attempts<'a> {
     logs: Vec<Option<Cow<'a, str>>>,
 }
 
-impl<'a> Attempts<'a> {
-    pub(crate) fn of(batch: &[Placed<'a>]) -> Self {
+impl<'a> AttemptArrays<'a> {
+    pub(crate) fn of(batch: &[IndexedSettlement<'a>]) -> Self {
         let mut columns = Self::default();
         for (_, one) in batch {
             columns.messages.push(one.lease.message.as_uuid());
             columns.tokens.push(token(one.lease.token));
             columns.push(one.execution.as_deref());
         }
-        thin(&mut columns.ids);
-        thin(&mut columns.processes);
-        thin(&mut columns.started);
-        thin(&mut columns.ended);
-        thin(&mut columns.nominal);
-        thin(&mut columns.limits);
-        thin(&mut columns.endings);
-        thin(&mut columns.notes);
-        thin(&mut columns.logs);
+        clear_if_empty(&mut columns.ids);
+        clear_if_empty(&mut columns.processes);
+        clear_if_empty(&mut columns.started);
+        clear_if_empty(&mut columns.ended);
+        clear_if_empty(&mut columns.nominal);
+        clear_if_empty(&mut columns.limits);
+        clear_if_empty(&mut columns.endings);
+        clear_if_empty(&mut columns.notes);
+        clear_if_empty(&mut columns.logs);
         columns
     }
 
@@ -63,13 +63,13 @@ impl<'a> Attempts<'a> {
         self.started.push(execution.map(|one| at(one.started_at)));
         self.ended.push(execution.map(|one| at(one.ended_at)));
         self.nominal.push(execution.and_then(|one| one.nominal.map(at)));
-        self.limits.push(execution.and_then(|one| one.attempts_max.map(column)));
+        self.limits.push(execution.and_then(|one| one.attempts_max.map(count_to_column)));
         self.endings.push(execution.map(|one| one.ending.code()));
         self.notes.push(execution.and_then(|one| one.note.as_deref().map(without_nul)));
         self.logs.push(execution.and_then(|one| one.log.as_deref().map(without_nul)));
     }
 
-    /// The first eleven parameters.
+    /// Returns the first eleven parameters.
     pub(crate) fn params(&self) -> Vec<Param<'_>> {
         vec![
             (&self.messages, Type::UUID_ARRAY),
@@ -87,15 +87,15 @@ impl<'a> Attempts<'a> {
     }
 }
 
-/// Sends nothing instead of nothing for each: the server looks a value up much faster in an array
-/// without gaps.
-fn thin<T>(column: &mut Vec<Option<T>>) {
+/// Sends an empty array instead of one NULL for each row: the server looks up a value much faster in an array
+/// without NULLs.
+fn clear_if_empty<T>(column: &mut Vec<Option<T>>) {
     if column.iter().all(Option::is_none) {
         column.clear();
     }
 }
 
-/// Which statement a decision goes into.
+/// Statement for a decision.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Finished,
@@ -113,20 +113,20 @@ impl Kind {
     }
 }
 
-/// Whether one statement does for all of a batch: one kind of decision, and nothing that follows.
-pub(crate) fn is_alike(settlements: &[Settlement]) -> bool {
+/// Returns whether one statement is enough for a batch: one kind of decision, and no follow-up messages.
+pub(crate) fn is_uniform(settlements: &[Settlement]) -> bool {
     let mut kinds = settlements.iter().map(|one| Kind::of(&one.verdict));
     let first = kinds.next();
     kinds.all(|kind| Some(kind) == first) && settlements.iter().all(|one| one.then.is_empty())
 }
 
-/// Batches in which no message is there twice, each sorted by id so that nobody waits for each other
-/// in a ring. Nearly always one.
-pub(crate) fn rounds(settlements: &[Settlement]) -> Vec<Vec<Placed<'_>>> {
-    let mut rounds: Vec<(HashSet<Uuid>, Vec<Placed<'_>>)> = Vec::new();
+/// Splits settlements into batches without repeated messages, each sorted by id to avoid deadlocks. Nearly
+/// always one.
+pub(crate) fn rounds(settlements: &[Settlement]) -> Vec<Vec<IndexedSettlement<'_>>> {
+    let mut rounds: Vec<(HashSet<Uuid>, Vec<IndexedSettlement<'_>>)> = Vec::new();
     for placed in settlements.iter().enumerate() {
         let id = placed.1.lease.message.as_uuid();
-        // Not before one that came earlier: a later round than any that has it.
+        // A later settlement of a message goes into a later batch than the earlier one.
         let after =
             rounds.iter().rposition(|(ids, _)| ids.contains(&id)).map_or(0, |last| last + 1);
         if after == rounds.len() {

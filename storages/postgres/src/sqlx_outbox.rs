@@ -1,11 +1,11 @@
-//! The outbox for transactions of sqlx. The statements are those of every other outbox; here is only
-//! how sqlx carries their parameters and answers.
+//! Outbox for transactions of sqlx. The statements are those of every other outbox; this module only converts
+//! parameters and rows for sqlx.
 
 use bytes::BytesMut;
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
-use punctual::storage::{Enqueued, Entry, Settlement};
-use punctual::{Admitted, Error, ErrorKind, Outbox, Result};
+use punctual::storage::{EnqueueResult, Entry, Settlement};
+use punctual::{Error, ErrorKind, InboxResult, Outbox, Result};
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;
 use sqlx::postgres::types::Oid;
@@ -17,13 +17,13 @@ use tokio::sync::Mutex;
 use tokio_postgres::types::{FromSql, IsNull as Null, Type};
 
 use crate::PostgresStorage;
+use crate::application_transaction::ApplicationTransaction;
 use crate::driver::{Cells, Driver};
-use crate::failure::{self, Failure};
+use crate::error::{self, StorageError};
 use crate::statements::Sql;
 use crate::value::Param;
-use crate::within::Within;
 
-/// A transaction of sqlx, into which messages are put.
+/// Outbox in a transaction of sqlx.
 ///
 /// ```no_run
 /// # async fn example(punctual: punctual::Punctual, storage: punctual_postgres::PostgresStorage, pool: sqlx::PgPool) -> Result<(), Box<dyn std::error::Error>> {
@@ -36,40 +36,43 @@ use crate::within::Within;
 /// # }
 /// ```
 pub struct PostgresSqlxOutbox<'a> {
-    within: Within<SqlxSession<'a>>,
+    transaction: ApplicationTransaction<SqlxSession<'a>>,
 }
 
 impl PostgresStorage {
-    /// Puts messages into a transaction of sqlx on the same database: give it `&mut transaction`, or a
-    /// connection on which one is open.
+    /// Returns an outbox in a transaction of sqlx on the same database: pass `&mut transaction`, or a
+    /// connection with an open transaction.
     pub fn sqlx_outbox<'a>(&self, transaction: &'a mut PgConnection) -> PostgresSqlxOutbox<'a> {
         PostgresSqlxOutbox {
-            within: Within::new(&self.inner, SqlxSession(Mutex::new(transaction))),
+            transaction: ApplicationTransaction::new(
+                &self.inner,
+                SqlxSession(Mutex::new(transaction)),
+            ),
         }
     }
 }
 
 impl PostgresSqlxOutbox<'_> {
-    /// Settles an attempt with the handler's own writes: with the commit the message is done. A lease
-    /// that is no longer the current one is an error, so that the transaction is rolled back.
+    /// Settles an attempt in the transaction of the handler's own writes: the message is done when it commits.
+    /// Fails when the lease is no longer the current one, so that the transaction is rolled back.
     pub async fn settle(&mut self, settlement: Settlement, now: Timestamp) -> Result<()> {
-        self.within.settle(settlement, now).await
+        self.transaction.settle(settlement, now).await
     }
 
-    /// Notes that a group deals with a message, with the handler's own writes.
+    /// Records in the transaction that a group processes a message.
     pub async fn admit(
         &mut self,
         group: &str,
         message: MessageId,
         now: Timestamp,
-    ) -> Result<Admitted> {
-        self.within.admit(group, message, now).await
+    ) -> Result<InboxResult> {
+        self.transaction.admit(group, message, now).await
     }
 }
 
 impl Outbox for PostgresSqlxOutbox<'_> {
-    async fn enqueue(&mut self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
-        self.within.enqueue(&entries, now).await
+    async fn enqueue(&mut self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<EnqueueResult>> {
+        self.transaction.enqueue(&entries, now).await
     }
 }
 
@@ -79,39 +82,43 @@ impl std::fmt::Debug for PostgresSqlxOutbox<'_> {
     }
 }
 
-/// A connection of sqlx. It is never asked by two at once; the lock is there for the shared reference.
+/// Connection of sqlx. Calls never overlap; the lock only provides mutability behind the shared reference.
 struct SqlxSession<'a>(Mutex<&'a mut PgConnection>);
 
 impl Driver for SqlxSession<'_> {
     type Row = PgRow;
 
-    async fn query(&self, sql: &Sql, params: &[Param<'_>]) -> Result<Vec<PgRow>, Failure> {
-        self.ask(&sql.text, params).await
+    async fn query(&self, sql: &Sql, params: &[Param<'_>]) -> Result<Vec<PgRow>, StorageError> {
+        self.query_text(&sql.text, params).await
     }
 
-    async fn execute(&self, sql: &Sql, params: &[Param<'_>]) -> Result<u64, Failure> {
-        self.tell(&sql.text, params).await
+    async fn execute(&self, sql: &Sql, params: &[Param<'_>]) -> Result<u64, StorageError> {
+        self.execute_text(&sql.text, params).await
     }
 
-    async fn ask(&self, text: &str, params: &[Param<'_>]) -> Result<Vec<PgRow>, Failure> {
+    async fn query_text(
+        &self,
+        text: &str,
+        params: &[Param<'_>],
+    ) -> Result<Vec<PgRow>, StorageError> {
         let query = sqlx::query_with(AssertSqlSafe(text), arguments(params)?);
         let mut connection = self.0.lock().await;
         connection.fetch_all(query).await.map_err(from_sqlx)
     }
 
-    async fn tell(&self, text: &str, params: &[Param<'_>]) -> Result<u64, Failure> {
+    async fn execute_text(&self, text: &str, params: &[Param<'_>]) -> Result<u64, StorageError> {
         let query = sqlx::query_with(AssertSqlSafe(text), arguments(params)?);
         let mut connection = self.0.lock().await;
         Ok(connection.execute(query).await.map_err(from_sqlx)?.rows_affected())
     }
 }
 
-/// A parameter as every other connection would write it.
+/// Parameter in the encoding of tokio-postgres.
 struct Bound<'a>(&'a Param<'a>);
 
 impl sqlx::Type<Postgres> for Bound<'_> {
     fn type_info() -> PgTypeInfo {
-        // Every value says its own; see `produces`.
+        // Every value has its own type; see `produces`.
         PgTypeInfo::with_oid(Oid(Type::UNKNOWN.oid()))
     }
 }
@@ -134,46 +141,48 @@ impl Encode<'_, Postgres> for Bound<'_> {
     }
 }
 
-fn arguments(params: &[Param<'_>]) -> Result<PgArguments, Failure> {
+fn arguments(params: &[Param<'_>]) -> Result<PgArguments, StorageError> {
     let mut arguments = PgArguments::default();
     for param in params {
-        arguments.add(Bound(param)).map_err(|error| Failure::Answer(unwritten(error)))?;
+        arguments
+            .add(Bound(param))
+            .map_err(|error| StorageError::Mapped(conversion_error(error)))?;
     }
     Ok(arguments)
 }
 
 impl Cells for PgRow {
-    fn cell<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T, Failure> {
+    fn cell<'a, T: FromSql<'a>>(&'a self, at: usize) -> Result<T, StorageError> {
         read(self.try_get_raw(at).map_err(from_sqlx)?)
     }
 
-    fn named<'a, T: FromSql<'a>>(&'a self, name: &str) -> Result<T, Failure> {
+    fn named<'a, T: FromSql<'a>>(&'a self, name: &str) -> Result<T, StorageError> {
         read(self.try_get_raw(name).map_err(from_sqlx)?)
     }
 }
 
-fn read<'a, T: FromSql<'a>>(value: PgValueRef<'a>) -> Result<T, Failure> {
+fn read<'a, T: FromSql<'a>>(value: PgValueRef<'a>) -> Result<T, StorageError> {
     let of = value.type_info().oid().and_then(|oid| Type::from_oid(oid.0)).unwrap_or(Type::UNKNOWN);
-    let unread = |error: BoxDynError| Failure::Answer(unwritten(error));
+    let convert_error = |error: BoxDynError| StorageError::Mapped(conversion_error(error));
     if !T::accepts(&of) {
-        return Err(unread(format!("a column is of the type {of}").into()));
+        return Err(convert_error(format!("a column is of the type {of}").into()));
     }
     if value.is_null() {
-        return T::from_sql_null(&of).map_err(unread);
+        return T::from_sql_null(&of).map_err(convert_error);
     }
-    T::from_sql(&of, value.as_bytes().map_err(unread)?).map_err(unread)
+    T::from_sql(&of, value.as_bytes().map_err(convert_error)?).map_err(convert_error)
 }
 
-fn unwritten(error: BoxDynError) -> Error {
+fn conversion_error(error: BoxDynError) -> Error {
     Error::internal(format!("a value does not fit its column: {error}"))
 }
 
-fn from_sqlx(error: sqlx::Error) -> Failure {
+fn from_sqlx(error: sqlx::Error) -> StorageError {
     let (kind, sentence) = match error.as_database_error() {
         Some(reason) => {
-            failure::explained(reason.code().as_deref().unwrap_or_default(), reason.message())
+            error::classify(reason.code().as_deref().unwrap_or_default(), reason.message())
         }
         None => (ErrorKind::Unavailable, format!("the connection to PostgreSQL failed: {error}")),
     };
-    Failure::Answer(Error::new(kind, sentence).caused_by(error))
+    StorageError::Mapped(Error::new(kind, sentence).caused_by(error))
 }

@@ -1,6 +1,6 @@
-//! The statements by name, each in a file of its own, with the schema's name put in once.
+//! Statements by name, each in a file of its own, with the schema's name inserted once.
 
-/// A statement: its place in the cache of a connection, and its text.
+/// Statement: its number in the cache of a connection, and its text.
 #[derive(Debug)]
 pub(crate) struct Sql {
     pub(crate) number: usize,
@@ -16,42 +16,43 @@ macro_rules! statements {
         }
 
         impl Statements {
-            /// `id` is how the id of an attempt is found by its place in a batch.
-            fn made(schema: &str, id: &str) -> Self {
+            /// Builds the statements; `id` is the expression for the id of an attempt by its place in a batch.
+            fn build(schema: &str, id: &str) -> Self {
                 let mut numbers = 0..;
                 let mut next = |text: &str| Sql {
                     number: numbers.next().unwrap_or_default(),
                     text: with_parts(text).replace("{id}", id).replace("{schema}", schema),
                 };
-                let mut made = Self {
+                let mut statements = Self {
                     $($name: next(include_str!(concat!("../sql/", stringify!($name), ".sql"))),)*
                 };
-                made.store_one.text.insert_str(0, &made.store.text);
-                made
+                statements.store_one.text.insert_str(0, &statements.store.text);
+                statements
             }
         }
     };
 }
 
-/// Puts in what several statements say of a message `m`.
+/// Inserts the conditions on a message `m` that several statements share.
 fn with_parts(text: &str) -> String {
-    let fits = include_str!("../sql/parts/fits.sql").trim_end();
-    text.replace("{turn}", include_str!("../sql/parts/turn.sql").trim_end())
-        .replace("{first}", include_str!("../sql/parts/first.sql").trim_end())
-        .replace("{alone}", include_str!("../sql/parts/alone.sql").trim_end())
-        .replace("{others}", &fits.replace("m.topic", "e.topic"))
-        .replace("{fits}", fits)
-        .replace("{among}", include_str!("../sql/parts/among.sql").trim_end())
+    let fits = include_str!("../sql/parts/topic_fits.sql").trim_end();
+    text.replace("{not_blocked}", include_str!("../sql/parts/not_blocked.sql").trim_end())
+        .replace("{first_exclusive}", include_str!("../sql/parts/first_exclusive.sql").trim_end())
+        .replace("{exclusive_order}", include_str!("../sql/parts/exclusive_order.sql").trim_end())
+        .replace("{other_topic_fits}", &fits.replace("m.topic", "e.topic"))
+        .replace("{topic_fits}", fits)
+        .replace("{in_topics}", include_str!("../sql/parts/in_topics.sql").trim_end())
 }
 
 impl Statements {
     pub(crate) fn new(schema: &str) -> Self {
-        Self::made(schema, ID)
+        Self::build(schema, ID)
     }
 
-    /// The same for attempts that may be in the history already; what ends with them is not.
+    /// Builds the statements for attempts that may be in the history already; the message of such an attempt is
+    /// not.
     pub(crate) fn careful(schema: &str) -> Self {
-        let mut careful = Self::made(schema, ID_ONCE);
+        let mut careful = Self::build(schema, ID_ONCE);
         for sql in
             [&mut careful.settle_again, &mut careful.settle_dead, &mut careful.settle_finished]
         {
@@ -65,7 +66,7 @@ const ID: &str = "($3::uuid[])[n]";
 const ID_ONCE: &str = "(SELECT ($3::uuid[])[n] WHERE NOT EXISTS (SELECT 1 FROM {schema}.history h \
     WHERE h.id = ($3::uuid[])[n] AND h.ended_at = ($6::timestamptz[])[n]))";
 
-/// Where the careful statements begin in the cache of a connection.
+/// First number of the careful statements in the cache of a connection.
 const CAREFUL: usize = 100;
 
 statements! {
@@ -74,37 +75,38 @@ statements! {
     batches_alive
     batches_end
     batches_wait
-    beat
-    bury
+    heartbeat
+    insert_dead
     cancel_pending
     claim
-    claim_in_turn
+    claim_with_limits
     document_expire
     document_get
     document_list
     document_list_back
     document_put
     document_put_new
-    document_put_seen
+    document_put_version
     document_remove
     document_version
     due_jobs
     ended
     extend
-    held_keys
-    hold_keys
+    reserved_keys
+    reserve_keys
     insert
     job_records
     jobs_alive
-    jobs_in_the_way
+    jobs_blocking
     jobs_lock
-    jobs_move
-    keep
-    keep_finished
-    known
-    known_exactly
-    limited
+    update_jobs
+    save_progress
+    insert_finished
+    ended_in_range
+    ended_ids
+    limited_candidates
     next_due
+    next_expiry
     prune_dead
     prune_history
     prune_keys

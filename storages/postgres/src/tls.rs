@@ -1,5 +1,5 @@
-//! How connections are encrypted. The provider is chosen here and nowhere installed globally, so that
-//! an application with another one is not disturbed.
+//! TLS of connections. The crypto provider is chosen here and never installed globally, so that an application
+//! with another provider is not affected.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-/// Whom the server's certificate is checked against.
+/// Authorities against which the server's certificate is checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Trust {
-    /// Nobody: encrypted against listening only, as `sslmode=require` means in every client.
-    Anyone,
-    /// The authorities that browsers trust.
+    /// None: encrypted against eavesdropping only, as `sslmode=require` means in every client.
+    AnyCertificate,
+    /// Authorities that browsers trust.
     WebRoots,
-    /// The authorities in a file.
+    /// Authorities in a file.
     File(PathBuf),
 }
 
-/// What makes connections encrypted.
+/// Creates the TLS connector.
 pub(crate) fn connector(trust: &Trust) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(ring::default_provider());
     let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_safe_default_protocol_versions()
         .map_err(|error| Error::internal(format!("TLS cannot be set up: {error}")))?;
     let config = match trust {
-        Trust::Anyone => builder
+        Trust::AnyCertificate => builder
             .dangerous()
             .with_custom_certificate_verifier(Arc::new(Unverified(provider)))
             .with_no_client_auth(),
@@ -48,7 +48,7 @@ pub(crate) fn connector(trust: &Trust) -> Result<MakeRustlsConnect> {
 fn read_roots(path: &PathBuf) -> Result<RootCertStore> {
     let refused = |why: String| {
         Error::invalid(format!(
-            "sslrootcert {} holds no certificates that can be read: {why}",
+            "sslrootcert {} contains no valid certificates: {why}",
             path.display()
         ))
     };
@@ -64,7 +64,7 @@ fn read_roots(path: &PathBuf) -> Result<RootCertStore> {
     Ok(store)
 }
 
-/// Accepts every certificate, but only from whoever holds its key.
+/// Accepts every certificate, but only from a server with its private key.
 #[derive(Debug)]
 struct Unverified(Arc<CryptoProvider>);
 

@@ -1,5 +1,5 @@
-//! A transaction for a handler: opened on a connection of the storage, and committed together with the
-//! end of the handler's message. Dropped before that, it never was.
+//! Transactions for handlers: opened on a connection of the storage, and committed together with the settlement
+//! of the handler's message. Dropping one rolls it back.
 
 use std::fmt;
 use std::ops::Deref;
@@ -9,25 +9,28 @@ use punctual::{Context, Result};
 use tokio_postgres::Client;
 
 use crate::PostgresStorage;
-use crate::commits::Tidings;
-use crate::failure::Failure;
+use crate::application_transaction::settle;
+use crate::commit_watch::PendingNotifications;
+use crate::error::StorageError;
 use crate::inner::Inner;
 use crate::outbox::PostgresOutbox;
-use crate::pool::Held;
-use crate::within;
+use crate::pool::PooledSession;
 
-/// Our sessions plan for our own tables; a handler's statements are planned as the server would.
-const THEIRS: &str = "BEGIN; SET LOCAL enable_seqscan = on; SET LOCAL plan_cache_mode = auto";
-const OURS: &str = "SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_generic_plan";
-/// What a handler has set or locked stays behind on no connection; prepared statements do.
-const CLEAN: &str = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *; \
+/// Our sessions have planner settings for our own tables; a handler's statements are planned with the server's
+/// defaults.
+const BEGIN_FOR_HANDLER: &str =
+    "BEGIN; SET LOCAL enable_seqscan = on; SET LOCAL plan_cache_mode = auto";
+const PLAN_FOR_SETTLE: &str =
+    "SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_generic_plan";
+/// Removes settings and locks of a handler from the connection; prepared statements stay.
+const RESET: &str = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *; \
                      SELECT pg_advisory_unlock_all(); DISCARD TEMP";
 
-/// A transaction in which a handler writes, and whose commit settles its message: both happen, or
-/// neither, so the writes happen exactly once.
+/// Transaction in which a handler writes, and whose commit settles its message: both happen, or neither, so the
+/// writes happen exactly once.
 ///
-/// It is a connection of `tokio_postgres` with a transaction open on it. Dropping it rolls back. It is
-/// cut off when the handler leaves it alone for a minute, and by the storage's `statement_timeout`.
+/// It is a `tokio_postgres` client with an open transaction. Dropping it rolls back. The server ends it after a
+/// minute without a statement, and a statement after the storage's `statement_timeout`.
 ///
 /// ```no_run
 /// # use std::sync::Arc;
@@ -50,91 +53,95 @@ const CLEAN: &str = "SET SESSION AUTHORIZATION DEFAULT; RESET ALL; UNLISTEN *; \
 #[must_use = "dropping a transaction rolls it back"]
 pub struct PostgresTransaction {
     inner: Arc<Inner>,
-    held: Held,
+    session: PooledSession,
     context: Context,
 }
 
 impl PostgresStorage {
     /// Begins a transaction for a handler; its commit settles the handler's message.
     ///
-    /// These connections are counted apart: as many handlers as `pool_size` says may have one at a
-    /// time, and more wait, so that they never take what the engine needs for its own work. Refused
-    /// for a message that a broker delivered.
+    /// These connections are counted separately: as many handlers as `pool_size` may have one at a time, and
+    /// more wait, so that they never take the connections that the engine needs. Fails for a message that a
+    /// broker delivered.
     pub async fn begin(&self, context: &Context) -> Result<PostgresTransaction> {
         context.settlement()?;
         self.inner.ready().await?;
-        let held = self.inner.begin_for_handler().await;
-        let held = held.map_err(|error| error.during("begin"))?;
-        Ok(PostgresTransaction { inner: Arc::clone(&self.inner), held, context: context.clone() })
+        let session = self.inner.begin_for_handler().await;
+        let session = session.map_err(|error| error.during("begin"))?;
+        Ok(PostgresTransaction {
+            inner: Arc::clone(&self.inner),
+            session,
+            context: context.clone(),
+        })
     }
 }
 
 impl PostgresTransaction {
-    /// The connection the transaction is open on.
+    /// Returns the connection on which the transaction is open.
     pub fn client(&self) -> &Client {
-        self.held.client()
+        self.session.client()
     }
 
-    /// Puts messages into this transaction.
+    /// Returns an outbox in this transaction.
     pub fn outbox(&self) -> PostgresOutbox<'_> {
         PostgresOutbox::on(&self.inner, self.client())
     }
 
-    /// Settles the message as done and commits. When the message is no longer ours, the writes are
-    /// rolled back and the answer is a conflict.
+    /// Settles the message as done and commits. Rolls the writes back and fails with a conflict when the lease
+    /// of the message is lost.
     pub async fn commit(mut self) -> Result<()> {
-        let tidings = match self.settle().await {
-            Ok(tidings) => tidings,
+        let notifications = match self.settle().await {
+            Ok(notifications) => notifications,
             Err(error) => {
-                // What cannot be rolled back is closed.
+                // A session that cannot be rolled back is closed.
                 let _ = self.roll_back().await;
                 return Err(error.during("commit"));
             }
         };
-        let ended = self.inner.bounded(self.held.commit()).await;
-        ended.map_err(|failure| failure.into_error().during("commit"))?;
-        let inner = self.give_back().await;
-        inner.tell_all(tidings.due);
-        inner.tell_turns_of(&tidings.turns).await;
+        let ended = self.inner.with_timeout(self.session.commit()).await;
+        ended.map_err(|failure| failure.error_for_caller().during("commit"))?;
+        let inner = self.release().await;
+        inner.notify_queues(notifications.due);
+        inner.notify_freed_slots(&notifications.turns).await;
         Ok(())
     }
 
-    /// Undoes the writes; what the handler returns then decides about its message.
+    /// Rolls the writes back; the handler's result then decides about its message.
     pub async fn roll_back(mut self) -> Result<()> {
-        let ended = self.inner.bounded(self.held.roll_back()).await;
-        ended.map_err(|failure| failure.into_error().during("roll back"))?;
-        self.give_back().await;
+        let ended = self.inner.with_timeout(self.session.roll_back()).await;
+        ended.map_err(|failure| failure.error_for_caller().during("roll back"))?;
+        self.release().await;
         Ok(())
     }
 
-    async fn settle(&mut self) -> Result<Tidings> {
+    async fn settle(&mut self) -> Result<PendingNotifications> {
         let settlement = self.context.settlement()?;
-        let planning = async { Ok(self.held.client().batch_execute(OURS).await?) };
-        self.inner.bounded(planning).await.map_err(Failure::into_error)?;
-        within::settle(&self.inner, &*self.held, settlement, self.inner.clock.now()).await
+        let settings = async { Ok(self.session.client().batch_execute(PLAN_FOR_SETTLE).await?) };
+        self.inner.with_timeout(settings).await.map_err(StorageError::error_for_caller)?;
+        settle(&self.inner, &*self.session, settlement, self.inner.clock.now()).await
     }
 
-    /// For the next one, or closed when it cannot be cleaned.
-    async fn give_back(self) -> Arc<Inner> {
-        let cleaning = async { Ok(self.held.client().batch_execute(CLEAN).await?) };
-        if self.inner.bounded(cleaning).await.is_ok() {
-            self.held.give_back();
+    /// Returns the connection to the pool, or closes it when it cannot be reset.
+    async fn release(self) -> Arc<Inner> {
+        let reset = async { Ok(self.session.client().batch_execute(RESET).await?) };
+        if self.inner.with_timeout(reset).await.is_ok() {
+            self.session.give_back();
         }
         self.inner
     }
 }
 
 impl Inner {
-    async fn begin_for_handler(&self) -> Result<Held> {
-        let mut held = self.pool.get_for_handler().await?;
-        match self.bounded(held.begin_with(THEIRS)).await {
-            Ok(()) => Ok(held),
+    async fn begin_for_handler(&self) -> Result<PooledSession> {
+        let mut session = self.pool.get_for_handler().await?;
+        match self.with_timeout(session.begin_with(BEGIN_FOR_HANDLER)).await {
+            Ok(()) => Ok(session),
             Err(failure) => {
-                // One that waited may have been closed by the server meanwhile; the next one is fresh.
-                if failure.is_connection() {
+                // The server may have closed an idle connection meanwhile; the next one is new.
+                if failure.is_connection_lost() {
                     self.pool.clear();
                 }
-                Err(failure.into_error())
+                Err(failure.error_for_caller())
             }
         }
     }

@@ -1,28 +1,28 @@
-//! Values as PostgreSQL reads and writes them: instants in microseconds from its own epoch, and
-//! parameters that carry their type, so that no statement has to be prepared first.
+//! Values in the encoding of PostgreSQL: instants in microseconds from its own epoch, and parameters that carry
+//! their type, so that no statement has to be prepared first.
 
 use std::error::Error as StdError;
 
 use bytes::{BufMut, BytesMut};
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 
-/// A parameter with its type.
+/// Parameter with its type.
 pub(crate) type Param<'a> = (&'a (dyn ToSql + Sync), Type);
 
-/// 2000-01-01, from which PostgreSQL counts, in microseconds since 1970.
+/// Epoch of PostgreSQL, 2000-01-01, in microseconds since 1970.
 const EPOCH: i64 = 946_684_800_000_000;
-/// The first instant PostgreSQL knows, 4714-11-24 before Christ, counted from its epoch.
+/// First instant of PostgreSQL, 4714-11-24 BC, in microseconds from its epoch.
 const FIRST: i64 = -211_813_488_000_000_000;
 
-/// An instant in microseconds since 1970.
+/// Instant in microseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Micros(pub(crate) i64);
 
 impl Micros {
-    /// Before everything.
+    /// Earliest instant of PostgreSQL.
     pub(crate) const MIN: Self = Self(FIRST + EPOCH);
 
-    /// As it goes over the wire.
+    /// Returns the value of the wire format.
     pub(crate) fn wire(self) -> i64 {
         self.0.saturating_sub(EPOCH).max(FIRST)
     }
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instants_go_there_and_back_and_stop_at_the_first() {
+    fn instants_read_back_and_saturate_at_the_first() {
         for micros in [0, 1, -1, EPOCH, 253_402_207_200_000_000] {
             let mut out = BytesMut::new();
             Micros(micros).to_sql(&Type::TIMESTAMPTZ, &mut out).unwrap();

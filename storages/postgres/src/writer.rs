@@ -1,30 +1,30 @@
-//! Group commit for single messages: what waits while one commit is under way goes into the next.
-//! Nobody waits for company, and nobody is answered before their own commit.
+//! Group commit for small batches: batches that arrive while a commit is running share the next one. No batch
+//! waits for others, and no call returns before its own commit.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual::jiff::Timestamp;
-use punctual::storage::{Enqueued, Entry};
+use punctual::storage::{EnqueueResult, Entry};
 use punctual::{Error, Result};
 use tokio::sync::oneshot;
 
 use crate::inner::Inner;
 
-/// The most entries of one commit.
+/// Most entries of one commit.
 const ENTRIES_MAX: usize = 500;
-/// The most commits under way at once.
+/// Most concurrent commits.
 const WRITERS_MAX: usize = 4;
 /// Batches from this size on have a commit of their own.
-pub(crate) const ALONE_MIN: usize = 100;
+pub(crate) const OWN_COMMIT_MIN: usize = 100;
 
-/// What waits to be written.
+/// Batches that wait to be written.
 #[derive(Default)]
 pub(crate) struct Writer {
-    state: Mutex<Waiting>,
+    state: Mutex<WriterState>,
 }
 
 #[derive(Default)]
-struct Waiting {
+struct WriterState {
     batches: Vec<Batch>,
     writers: usize,
 }
@@ -32,26 +32,26 @@ struct Waiting {
 struct Batch {
     entries: Vec<Entry>,
     now: Timestamp,
-    answer: oneshot::Sender<Result<Vec<Enqueued>>>,
+    reply: oneshot::Sender<Result<Vec<EnqueueResult>>>,
 }
 
 impl Writer {
-    /// Stores a small batch together with whatever else waits.
+    /// Stores a small batch together with the others that wait.
     pub(crate) async fn enqueue(
         self: &Arc<Self>,
         inner: &Arc<Inner>,
         entries: Vec<Entry>,
         now: Timestamp,
-    ) -> Result<Vec<Enqueued>> {
-        let (answer, answered) = oneshot::channel();
-        if self.push(Batch { entries, now, answer }) {
+    ) -> Result<Vec<EnqueueResult>> {
+        let (reply, result) = oneshot::channel();
+        if self.push(Batch { entries, now, reply }) {
             let (writer, inner) = (Arc::clone(self), Arc::clone(inner));
             tokio::spawn(async move { writer.write(&inner).await });
         }
-        answered.await.unwrap_or_else(|_| Err(Error::unavailable("the runtime is shutting down")))
+        result.await.unwrap_or_else(|_| Err(Error::unavailable("the runtime is shutting down")))
     }
 
-    /// Keeps a batch; answers whether one more has to write.
+    /// Adds a batch; returns whether the caller has to start a writer task.
     fn push(&self, batch: Batch) -> bool {
         let mut waiting = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         waiting.batches.push(batch);
@@ -60,7 +60,7 @@ impl Writer {
         more
     }
 
-    /// What goes into the next commit; with nothing left the writer is done.
+    /// Takes the batches of the next commit; none ends the writer task.
     fn take(&self) -> Vec<Batch> {
         let mut waiting = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let mut count = 0;
@@ -87,34 +87,35 @@ impl Writer {
     }
 }
 
-/// One commit for all. When it fails for a reason that may lie in one of them, each has its own.
+/// Stores all batches in one commit. When it fails for a reason that may lie in one batch, each gets its own
+/// commit.
 async fn write_together(inner: &Arc<Inner>, batches: Vec<Batch>) {
     let entries: Vec<Entry> =
         batches.iter().flat_map(|batch| batch.entries.iter().cloned()).collect();
-    // A key that is held for a time is not free before anybody's own now.
+    // A reserved key must not be free before the `now` of any caller.
     let now = batches.iter().map(|batch| batch.now).min().unwrap_or_default();
     match inner.enqueue(&entries, now).await {
-        Ok(answers) => {
-            let mut answers = answers.into_iter();
+        Ok(results) => {
+            let mut results = results.into_iter();
             for batch in batches {
-                let own = answers.by_ref().take(batch.entries.len()).collect();
-                // Who no longer waits has given up, not the message.
-                let _ = batch.answer.send(Ok(own));
+                let own = results.by_ref().take(batch.entries.len()).collect();
+                // A caller that no longer waits has given up the call, not the message.
+                let _ = batch.reply.send(Ok(own));
             }
         }
         Err(error) if error.is_temporary() && batches.len() > 1 => {
             for batch in batches {
-                let _ = batch.answer.send(Err(Error::unavailable(error.to_string())));
+                let _ = batch.reply.send(Err(Error::unavailable(error.to_string())));
             }
         }
         Err(error) if batches.len() == 1 => {
             for batch in batches {
-                let _ = batch.answer.send(Err(Error::new(error.kind(), error.to_string())));
+                let _ = batch.reply.send(Err(Error::new(error.kind(), error.to_string())));
             }
         }
         Err(_) => {
             for batch in batches {
-                let _ = batch.answer.send(inner.enqueue(&batch.entries, batch.now).await);
+                let _ = batch.reply.send(inner.enqueue(&batch.entries, batch.now).await);
             }
         }
     }

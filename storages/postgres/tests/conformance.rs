@@ -1,4 +1,4 @@
-//! The suite that every storage runs, each case in a schema of its own.
+//! Conformance suite of all storages, each case in a schema of its own.
 
 use std::process::ExitCode;
 use std::sync::Arc;

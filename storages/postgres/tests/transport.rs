@@ -1,10 +1,11 @@
-//! The suite of all transports, each case in a schema of its own.
+//! Conformance suite of all transports, each case in a schema of its own.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual::{Error, Result, Transport};
+use punctual_conformance::own::{Proxy, Slowness};
 use punctual_conformance::transport::{self, Backend, Need, Place, Stores};
 use punctual_postgres::PostgresStorage;
 
@@ -13,17 +14,19 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 struct Schema {
     address: String,
     name: String,
+    proxy: Proxy,
 }
 
 impl Schema {
     async fn storage(&self) -> Result<Arc<PostgresStorage>> {
-        let sign = if self.address.contains('?') { '&' } else { '?' };
-        let address = format!("{}{sign}application_name={}", self.address, self.name);
+        let address = self.proxy.address();
+        let sign = if address.contains('?') { '&' } else { '?' };
+        let address = format!("{address}{sign}application_name={}", self.name);
         let builder = PostgresStorage::builder(&address).schema(&self.name).pool_size(4);
         Ok(Arc::new(builder.connect().await?))
     }
 
-    /// Does one thing on a connection of its own, with the rights of the test.
+    /// Runs a statement on a separate connection, with the rights of the test.
     async fn administer(&self, statement: &str) -> std::result::Result<(), tokio_postgres::Error> {
         let (client, connection) =
             tokio_postgres::connect(&self.address, tokio_postgres::NoTls).await?;
@@ -45,13 +48,18 @@ impl Place for Schema {
         Ok(Some((storage.clone(), storage)))
     }
 
-    /// Ends the sessions of this case alone, which are known by their application's name.
+    /// Ends the sessions of this case alone, which are found by their application name.
     async fn cut(&self) -> Result<()> {
         let statement = format!(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{}'",
             self.name
         );
         self.administer(&statement).await.map_err(|error| Error::internal(error.to_string()))
+    }
+
+    async fn slow_down(&self, slowness: Slowness) -> Result<()> {
+        self.proxy.slow_down(slowness);
+        Ok(())
     }
 
     async fn remove(&self) -> Result<()> {
@@ -66,10 +74,11 @@ fn main() -> ExitCode {
     let backend = Backend::at("PUNCTUAL_POSTGRES_URL", |address| async move {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("transport_{}_{number}", std::process::id());
-        Ok(Schema { address, name })
+        let proxy = Proxy::to(&address).await;
+        Ok(Schema { address, name, proxy })
     });
     let backend = backend
         .cannot(Need::Put, "nobody but Punctual writes into a storage's lines")
-        .cannot(Need::Restart, "other cases use the same server; chaos/ restarts one of its own");
+        .cannot(Need::Restart, "other cases use the same server; connections are cut instead");
     transport::run("postgres", backend)
 }

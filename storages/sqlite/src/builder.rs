@@ -1,4 +1,4 @@
-//! How a file is opened, with every setting where a reader looks for it.
+//! Builder of a storage: the path of the file and the options.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,29 +7,29 @@ use std::time::Duration;
 use punctual::{Clock, Error, Result, SystemClock};
 
 use crate::settings::{Durability, Settings};
-use crate::sqlite_storage::SqliteStorage;
+use crate::storage::SqliteStorage;
 
-/// How long somebody else may hold the file unless said otherwise.
-pub const BUSY_PATIENCE_DEFAULT: Duration = Duration::from_secs(30);
-/// How many threads read unless said otherwise.
+/// Default time that a call waits for the write lock of another process.
+pub const BUSY_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+/// Default number of threads that read.
 pub const READERS_DEFAULT: usize = 2;
-/// The most threads that read.
+/// Most threads that read.
 const READERS_MAX: usize = 64;
 
-/// Opens an SQLite file with settings of your own.
+/// Options of a [`SqliteStorage`]; created by [`SqliteStorage::builder`].
 #[derive(Clone, Debug)]
 #[must_use]
-pub struct Builder {
+pub struct SqliteBuilder {
     settings: Settings,
 }
 
-impl Builder {
+impl SqliteBuilder {
     pub(crate) fn new(path: impl Into<PathBuf>) -> Self {
         Self {
             settings: Settings {
                 path: path.into(),
                 durability: Durability::default(),
-                patience: BUSY_PATIENCE_DEFAULT,
+                timeout: BUSY_TIMEOUT_DEFAULT,
                 clock: Arc::new(SystemClock),
                 readers: READERS_DEFAULT,
                 pages_max: None,
@@ -37,33 +37,33 @@ impl Builder {
         }
     }
 
-    /// What a commit survives; [`Durability::Full`] unless said otherwise.
+    /// Sets what a commit survives; default [`Durability::Full`].
     pub fn durability(mut self, durability: Durability) -> Self {
         self.settings.durability = durability;
         self
     }
 
-    /// How long a call waits while another process holds the file's write lock, before it is answered
-    /// as unavailable; [`BUSY_PATIENCE_DEFAULT`] unless said otherwise. Zero gives up at once.
-    pub fn busy_patience(mut self, patience: Duration) -> Self {
-        self.settings.patience = patience;
+    /// Sets how long a call waits while another process has the write lock of the file, before it fails as
+    /// unavailable; default [`BUSY_TIMEOUT_DEFAULT`]. Zero fails at once.
+    pub fn busy_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.timeout = timeout;
         self
     }
 
-    /// The clock behind [`Storage::time`](punctual::Storage::time); the system's unless said otherwise.
+    /// Sets the clock of [`Storage::time`](punctual::Storage::time); default is the system's.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.settings.clock = clock;
         self
     }
 
-    /// How many threads read at once; [`READERS_DEFAULT`] unless said otherwise.
+    /// Sets the number of threads that read; default [`READERS_DEFAULT`].
     pub fn readers(mut self, count: usize) -> Self {
         self.settings.readers = count;
         self
     }
 
-    /// The most pages of 4 KiB the file may have; without it the disk is the limit. Calls that need
-    /// more are answered as unavailable.
+    /// Sets the maximum number of pages of 4 KiB of the file; unlimited by default. Calls that need more fail
+    /// as unavailable.
     pub fn pages_max(mut self, count: u32) -> Self {
         self.settings.pages_max = Some(count);
         self
@@ -74,13 +74,13 @@ impl Builder {
         let Settings { path, readers, .. } = &self.settings;
         if path.as_os_str().is_empty() || path.as_os_str() == ":memory:" {
             return Err(Error::invalid(format!(
-                "\"{}\" is no path of a file; for a storage in memory use punctual::MemoryStorage",
+                "\"{}\" is not the path of a file; for a storage in memory use punctual::MemoryStorage",
                 path.display()
             )));
         }
         if !(1..=READERS_MAX).contains(readers) {
             return Err(Error::invalid(format!(
-                "readers is {readers}; give it at least 1 and at most {READERS_MAX}"
+                "readers {readers} is out of range, use 1 to {READERS_MAX}"
             )));
         }
         SqliteStorage::start(self.settings).await

@@ -1,76 +1,77 @@
-//! What a doctor looks at: whether the file is sound, how it stands, and what is odd about it.
+//! Check of the file: its integrity, its size and journal, and oddities.
 
 use std::fs;
 
 use punctual::Result;
 use rusqlite::Connection;
 
-use crate::fault::Tried;
+use crate::error::StorageResult;
 use crate::migrate::{VERSION, version};
-use crate::sqlite_storage::SqliteStorage;
+use crate::storage::SqliteStorage;
 
-/// How many damages are listed at most.
+/// Most damages that are listed.
 const DAMAGES_MAX: u32 = 20;
-/// A journal beyond this many bytes is worth a word.
-const JOURNAL_ODD: u64 = 256 << 20;
-/// Free pages beyond this share of the file are worth a word.
-const FREE_ODD: u64 = 2;
+/// Size of the journal in bytes above which a finding is reported.
+const JOURNAL_BYTES_MAX: u64 = 256 << 20;
+/// Divisor of the number of pages: more free pages than that are reported.
+const FREE_PAGES_DIVISOR: u64 = 2;
 
-/// How a file stands.
+/// State of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What is wrong or odd, in sentences; empty when all is well.
+    /// Problems and oddities as sentences; empty when there are none.
     pub findings: Vec<String>,
-    /// Whether the file itself is sound; none when nobody looked.
+    /// Whether the integrity check found no damage; none when it was not run.
     pub sound: Option<bool>,
-    /// The version of the tables.
+    /// Version of the tables.
     pub schema_version: i64,
-    /// The version this program works with.
+    /// Version of the tables that this program works with.
     pub schema_known: i64,
-    /// The journal mode; `wal` when all is well.
+    /// Journal mode; must be `wal`.
     pub journal_mode: String,
-    /// How many pages the file has.
+    /// Number of pages of the file.
     pub pages: u64,
-    /// How many of them are free to be used again.
+    /// Number of pages that are free to be used again.
     pub pages_free: u64,
-    /// How many bytes a page has.
-    pub page_length: u64,
-    /// How many bytes wait in the journal to be copied into the file.
-    pub journal_length: u64,
-    /// Whether somebody else holds the write lock right now.
+    /// Size of a page in bytes.
+    pub page_bytes: u64,
+    /// Bytes in the journal that are not yet copied into the file.
+    pub journal_bytes: u64,
+    /// Whether another process has the write lock.
     pub is_locked: bool,
 }
 
 impl SqliteStorage {
-    /// Looks at the whole file, which takes as long as reading it. Changes nothing.
+    /// Checks the whole file, which takes as long as reading it. Changes nothing.
     pub async fn check(&self) -> Result<Check> {
-        self.look(true).await
+        self.run_check(true).await
     }
 
-    /// Looks at how the file stands and not at what is in it, which takes a moment however large it is.
-    pub async fn glance(&self) -> Result<Check> {
-        self.look(false).await
+    /// Checks the state of the file without its contents, which takes a moment for any size.
+    pub async fn check_summary(&self) -> Result<Check> {
+        self.run_check(false).await
     }
 
-    async fn look(&self, at_all: bool) -> Result<Check> {
+    async fn run_check(&self, is_full: bool) -> Result<Check> {
         let journal = fs::metadata(self.settings.wal_path()).map_or(0, |journal| journal.len());
         let path = self.settings.path.clone();
-        let found = self.readers.read_together(move |held| look(held, at_all)).await?;
+        let found =
+            self.readers.read_together(move |connection| inspect_file(connection, is_full)).await?;
         let is_locked = self.readers.read(move |_| is_locked(&path)).await?;
-        let mut check = Check { journal_length: journal, is_locked, ..found };
-        judge(&mut check);
+        let mut check = Check { journal_bytes: journal, is_locked, ..found };
+        add_findings(&mut check);
         Ok(check)
     }
 }
 
-fn look(connection: &Connection, at_all: bool) -> Tried<Check> {
+fn inspect_file(connection: &Connection, is_full: bool) -> StorageResult<Check> {
     let (mut sound, mut findings) = (None, Vec::new());
-    if at_all {
+    if is_full {
         findings = damages(connection)?;
         sound = Some(findings.is_empty());
         findings.extend(miscounts(connection)?);
     }
-    let number = |pragma: &str| -> Tried<u64> {
+    let number = |pragma: &str| -> StorageResult<u64> {
         let value: i64 = connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))?;
         Ok(u64::try_from(value).unwrap_or(0))
     };
@@ -82,13 +83,13 @@ fn look(connection: &Connection, at_all: bool) -> Tried<Check> {
         journal_mode: connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?,
         pages: number("page_count")?,
         pages_free: number("freelist_count")?,
-        page_length: number("page_size")?,
-        journal_length: 0,
+        page_bytes: number("page_size")?,
+        journal_bytes: 0,
         is_locked: false,
     })
 }
 
-fn damages(connection: &Connection) -> Tried<Vec<String>> {
+fn damages(connection: &Connection) -> StorageResult<Vec<String>> {
     let sql = format!("PRAGMA integrity_check({DAMAGES_MAX})");
     let mut statement = connection.prepare(&sql)?;
     let lines = statement.query_map([], |row| row.get::<_, String>(0))?;
@@ -97,38 +98,38 @@ fn damages(connection: &Connection) -> Tried<Vec<String>> {
     Ok(damages.map(|line| format!("the file is damaged: {line}")).collect())
 }
 
-/// Queues whose counts are not those of their messages, as after an edit by hand.
-fn miscounts(connection: &Connection) -> Tried<Vec<String>> {
+/// Returns the queues whose stored counts differ from their messages, as after a manual edit.
+fn miscounts(connection: &Connection) -> StorageResult<Vec<String>> {
     let mut statement = connection.prepare(include_str!("check/miscounts.sql"))?;
     let odd = statement.query_map([], |row| {
         let (queue, counted, there): (String, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
         Ok(format!(
-            "the queue {queue:?} is said to have {counted} messages in a state in which it has {there}; \
-             were rows changed by hand?"
+            "the queue {queue:?} has the count {counted} for a state in which it has {there} messages; \
+             rows were probably changed by hand"
         ))
     })?;
     let odd: rusqlite::Result<Vec<String>> = odd.take(DAMAGES_MAX as usize).collect();
     Ok(odd?)
 }
 
-/// Whether a write would have to wait, found out by beginning one that does nothing.
-fn is_locked(path: &std::path::Path) -> Tried<bool> {
+/// Returns whether a write would have to wait, by beginning a transaction that writes nothing.
+fn is_locked(path: &std::path::Path) -> StorageResult<bool> {
     let connection =
         Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     connection.busy_timeout(std::time::Duration::ZERO)?;
     match connection.execute_batch("BEGIN IMMEDIATE; ROLLBACK") {
         Ok(()) => Ok(false),
         Err(error) => {
-            let fault = crate::fault::Fault::from(error);
-            if fault.is_busy() { Ok(true) } else { Err(fault) }
+            let error = crate::error::StorageError::from(error);
+            if error.is_busy() { Ok(true) } else { Err(error) }
         }
     }
 }
 
-fn judge(check: &mut Check) {
+fn add_findings(check: &mut Check) {
     if check.schema_version != check.schema_known {
         check.findings.push(format!(
-            "the tables have version {} and this program knows version {}; update it",
+            "the tables have version {} and this program supports version {}; update it",
             check.schema_version, check.schema_known
         ));
     }
@@ -136,15 +137,15 @@ fn judge(check: &mut Check) {
         let mode = &check.journal_mode;
         check.findings.push(format!("the journal mode is {mode:?} and should be \"wal\""));
     }
-    if check.journal_length > JOURNAL_ODD {
+    if check.journal_bytes > JOURNAL_BYTES_MAX {
         check.findings.push(format!(
-            "{} MiB wait in the journal; somebody reads for so long that they cannot be copied into the file",
-            check.journal_length >> 20
+            "the journal has {} MiB; a long read transaction keeps them from being copied into the file, end it",
+            check.journal_bytes >> 20
         ));
     }
-    if check.pages_free > 1_000 && check.pages_free > check.pages / FREE_ODD {
+    if check.pages_free > 1_000 && check.pages_free > check.pages / FREE_PAGES_DIVISOR {
         check.findings.push(format!(
-            "{} of {} pages are free; VACUUM would give the room back to the disk",
+            "{} of {} pages are free; run VACUUM to give the space back to the disk",
             check.pages_free, check.pages
         ));
     }

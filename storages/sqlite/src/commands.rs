@@ -1,31 +1,33 @@
-//! What an operator asks of messages. Whether a state allows it is asked of the state table alone.
+//! Commands of an operator on messages. The state table alone decides whether a state allows a command.
 
 use std::sync::Arc;
 
 use punctual::Message;
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    Assignment, Key, MessageId, MessageRecord, Priority, Queue, Source, State, StateChange, Topic,
+    Assignment, DueTime, Key, MessageId, MessageRecord, MessageState, Priority, Queue, Source,
+    StateChange, Topic,
 };
-use punctual::storage::{Command, Commanded};
+use punctual::storage::{Command, CommandResult};
 use punctual::uuid::Uuid;
-use punctual_rows::code::Code as _;
-use punctual_rows::instant::micros_up;
+use punctual_columns::code::Code as _;
+use punctual_columns::instant::micros_up;
+use punctual_columns::message::{due_time, with_pause};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::effects::Effects;
-use crate::fault::Tried;
-use crate::reading::message;
+use crate::error::StorageResult;
+use crate::operations::{alive_with_key, cancel_pending, insert_record, remove_finished};
+use crate::queries::message;
 use crate::row::Table;
-use crate::work::{cancel_pending, put, remove_finished, twin};
 
-/// Does what is asked, or says which state does not allow it.
+/// Applies a command, or returns the state that does not allow it.
 pub(crate) fn command(
     transaction: &Connection,
     command: &Command,
     now: Timestamp,
     effects: &mut Effects,
-) -> Tried<Commanded> {
+) -> StorageResult<CommandResult> {
     match command {
         Command::Cancel(id) => cancel(transaction, *id, now, effects),
         Command::CancelKey { topic, key } => {
@@ -33,67 +35,78 @@ pub(crate) fn command(
             for id in &about {
                 cancel(transaction, *id, now, effects)?;
             }
-            Ok(Commanded::Applied(about.len() as u64))
+            Ok(CommandResult::Applied(about.len() as u64))
         }
         Command::Redrive { id, due_at } => redrive(transaction, (*id, *due_at), now, effects),
-        Command::Reschedule { id, due_at } => reschedule(transaction, *id, *due_at, effects),
+        Command::Pause { id, pause } => {
+            edit_due(transaction, *id, effects, |due| due.paused_by(pause.clone()))
+        }
+        Command::Resume { id, due_at } => {
+            edit_due(transaction, *id, effects, |due| due.resumed(*due_at, now))
+        }
+        Command::Reschedule { id, due_at } => {
+            edit_due(transaction, *id, effects, |due| Some(due.rescheduled(*due_at)))
+        }
         Command::Reassign { id, to } => reassign(transaction, *id, to, effects),
         Command::Delete(id) => delete(transaction, *id, effects),
         Command::Discard(id) => match state_of(transaction, *id)? {
-            Some(state) if state != State::Dead => Ok(Commanded::Refused(state)),
+            Some(state) if state != MessageState::Dead => Ok(CommandResult::Refused(state)),
             _ => delete(transaction, *id, effects),
         },
     }
 }
 
-/// The state of a message, wherever it is.
-pub(crate) fn state_of(transaction: &Connection, id: MessageId) -> Tried<Option<State>> {
+/// Returns the state of a message, from any table.
+pub(crate) fn state_of(
+    transaction: &Connection,
+    id: MessageId,
+) -> StorageResult<Option<MessageState>> {
     let sql = "SELECT state FROM punctual_message WHERE id = ?1 \
                UNION ALL SELECT 3 FROM punctual_dead WHERE id = ?1 \
                UNION ALL SELECT state FROM punctual_history WHERE message = ?1 AND state >= 0 LIMIT 1";
     let mut statement = transaction.prepare_cached(sql)?;
     let code: Option<i16> =
         statement.query_row([id.as_uuid().as_bytes()], |row| row.get(0)).optional()?;
-    Ok(code.map(State::from_code).transpose()?)
+    Ok(code.map(MessageState::from_code).transpose()?)
 }
 
-/// Stops a message: a pending one at once, a running one by a flag that its owner will see.
+/// Cancels a message: a pending one at once, a running one by a flag that its owner reads.
 pub(crate) fn cancel(
     transaction: &Connection,
     id: MessageId,
     now: Timestamp,
     effects: &mut Effects,
-) -> Tried<Commanded> {
-    let Some(state) = state_of(transaction, id)? else { return Ok(Commanded::Unknown) };
-    if state == State::Running {
+) -> StorageResult<CommandResult> {
+    let Some(state) = state_of(transaction, id)? else { return Ok(CommandResult::Unknown) };
+    if state == MessageState::Running {
         let sql = "UPDATE punctual_message SET cancel_requested = 1 WHERE id = ?1";
         transaction.prepare_cached(sql)?.execute([id.as_uuid().as_bytes()])?;
         effects.leases_changed();
-        return Ok(Commanded::Requested);
+        return Ok(CommandResult::Requested);
     }
     if state.after(StateChange::Cancel).is_none() {
-        return Ok(Commanded::Refused(state));
+        return Ok(CommandResult::Refused(state));
     }
     cancel_pending(transaction, id, now, effects)?;
-    Ok(Commanded::Applied(1))
+    Ok(CommandResult::Applied(1))
 }
 
-/// Sends a finished message again, under its id, with every count at zero.
+/// Sends an ended message again, with the same id and all counts at zero.
 fn redrive(
     transaction: &Connection,
     (id, due_at): (MessageId, Timestamp),
     now: Timestamp,
     effects: &mut Effects,
-) -> Tried<Commanded> {
-    let Some(state) = state_of(transaction, id)? else { return Ok(Commanded::Unknown) };
+) -> StorageResult<CommandResult> {
+    let Some(state) = state_of(transaction, id)? else { return Ok(CommandResult::Unknown) };
     if state.after(StateChange::Redrive).is_none() {
-        return Ok(Commanded::Refused(state));
+        return Ok(CommandResult::Refused(state));
     }
-    let Some(ended) = message(transaction, id)? else { return Ok(Commanded::Unknown) };
-    if twin(transaction, ended.message.dedupe.as_ref())?.is_some() {
-        return Ok(Commanded::Refused(state));
+    let Some(ended) = message(transaction, id)? else { return Ok(CommandResult::Unknown) };
+    if alive_with_key(transaction, ended.message.dedupe.as_ref())?.is_some() {
+        return Ok(CommandResult::Refused(state));
     }
-    if state == State::Dead {
+    if state == MessageState::Dead {
         let sql = format!("DELETE FROM {}", Table::Dead.row());
         transaction.prepare_cached(&sql)?.execute([id.as_uuid().as_bytes()])?;
         effects.moved(&ended.message.queue, 1, Some(state), None);
@@ -102,30 +115,44 @@ fn redrive(
     }
     let message = Message { source: Source::Redriven, ..(*ended.message).clone() };
     let fresh = MessageRecord { due_at, ..MessageRecord::new(Arc::new(message)) };
-    put(transaction, &fresh, false, now)?;
+    insert_record(transaction, &fresh, false, now)?;
     effects.is_due(&fresh.message.queue, micros_up(due_at));
-    effects.moved(&fresh.message.queue, 1, None, Some(State::Pending));
-    Ok(Commanded::Applied(1))
+    effects.moved(&fresh.message.queue, 1, None, Some(MessageState::Pending));
+    Ok(CommandResult::Applied(1))
 }
 
-fn reschedule(
+/// Changes when a pending message is due; does nothing when `change` returns none.
+fn edit_due(
     transaction: &Connection,
     id: MessageId,
-    due_at: Timestamp,
     effects: &mut Effects,
-) -> Tried<Commanded> {
+    change: impl FnOnce(DueTime) -> Option<DueTime>,
+) -> StorageResult<CommandResult> {
     match state_of(transaction, id)? {
-        None => Ok(Commanded::Unknown),
-        Some(State::Pending) => {
-            let due_at = micros_up(due_at);
-            let sql = "UPDATE punctual_message SET due_at = ?2 WHERE id = ?1";
-            transaction.prepare_cached(sql)?.execute(params![id.as_uuid().as_bytes(), due_at])?;
-            let queue = queue_of(transaction, id)?;
+        None => Ok(CommandResult::Unknown),
+        Some(MessageState::Pending) => {
+            let uuid = id.as_uuid();
+            let sql = "SELECT due_at, extra, queue FROM punctual_message WHERE id = ?1";
+            let (due_at, extra, queue): (i64, Option<String>, String) = transaction
+                .prepare_cached(sql)?
+                .query_row([uuid.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
+            let before = due_time(due_at, extra.as_deref())?;
+            let was_paused = before.paused.is_some();
+            let Some(after) = change(before) else { return Ok(CommandResult::Applied(0)) };
+            let extra = if was_paused || after.paused.is_some() {
+                with_pause(extra.as_deref(), after.paused.as_ref())?
+            } else {
+                extra
+            };
+            let due_at = micros_up(after.due_at);
+            let sql = "UPDATE punctual_message SET due_at = ?2, extra = ?3 WHERE id = ?1";
+            transaction.prepare_cached(sql)?.execute(params![uuid.as_bytes(), due_at, extra])?;
+            let queue = Queue::from(queue);
             effects.was_taken(&queue);
             effects.is_due(&queue, due_at);
-            Ok(Commanded::Applied(1))
+            Ok(CommandResult::Applied(1))
         }
-        Some(state) => Ok(Commanded::Refused(state)),
+        Some(state) => Ok(CommandResult::Refused(state)),
     }
 }
 
@@ -134,10 +161,10 @@ fn reassign(
     id: MessageId,
     to: &Assignment,
     effects: &mut Effects,
-) -> Tried<Commanded> {
+) -> StorageResult<CommandResult> {
     match state_of(transaction, id)? {
-        None => Ok(Commanded::Unknown),
-        Some(State::Pending) => {
+        None => Ok(CommandResult::Unknown),
+        Some(MessageState::Pending) => {
             let before = queue_of(transaction, id)?;
             let queue = to.queue.as_ref().map(Queue::as_str);
             let priority = to.priority.map(Priority::level);
@@ -148,23 +175,27 @@ fn reassign(
                 .query_row(params![id.as_uuid().as_bytes(), queue, priority], |row| row.get(0))?;
             let after = to.queue.as_ref().unwrap_or(&before);
             effects.was_taken(&before);
-            effects.moved(&before, 1, Some(State::Pending), None);
+            effects.moved(&before, 1, Some(MessageState::Pending), None);
             effects.is_due(after, due_at);
-            effects.moved(after, 1, None, Some(State::Pending));
-            Ok(Commanded::Applied(1))
+            effects.moved(after, 1, None, Some(MessageState::Pending));
+            Ok(CommandResult::Applied(1))
         }
-        Some(state) => Ok(Commanded::Refused(state)),
+        Some(state) => Ok(CommandResult::Refused(state)),
     }
 }
 
-/// Removes a message that is not running, and what is known of its attempts.
-fn delete(transaction: &Connection, id: MessageId, effects: &mut Effects) -> Tried<Commanded> {
-    let Some(state) = state_of(transaction, id)? else { return Ok(Commanded::Unknown) };
+/// Deletes a message that is not running, and its attempts.
+fn delete(
+    transaction: &Connection,
+    id: MessageId,
+    effects: &mut Effects,
+) -> StorageResult<CommandResult> {
+    let Some(state) = state_of(transaction, id)? else { return Ok(CommandResult::Unknown) };
     let table = match state {
-        State::Running => return Ok(Commanded::Refused(state)),
-        State::Pending => Table::Message,
-        State::Dead => Table::Dead,
-        State::Done | State::Cancelled => Table::Finished,
+        MessageState::Running => return Ok(CommandResult::Refused(state)),
+        MessageState::Pending => Table::Message,
+        MessageState::Dead => Table::Dead,
+        MessageState::Done | MessageState::Cancelled => Table::Finished,
     };
     let uuid = id.as_uuid();
     let sql = format!("DELETE FROM {} RETURNING queue, batch", table.row());
@@ -172,24 +203,28 @@ fn delete(transaction: &Connection, id: MessageId, effects: &mut Effects) -> Tri
     let (queue, batch): (String, _) =
         statement.query_row([uuid.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))?;
     let queue = Queue::from(queue);
-    if state == State::Pending {
+    if state == MessageState::Pending {
         effects.was_taken(&queue);
         effects.left_batch(batch);
     }
     effects.moved(&queue, 1, Some(state), None);
     let sql = "DELETE FROM punctual_history WHERE message = ?1";
     transaction.prepare_cached(sql)?.execute([uuid.as_bytes()])?;
-    Ok(Commanded::Applied(1))
+    Ok(CommandResult::Applied(1))
 }
 
-fn queue_of(transaction: &Connection, id: MessageId) -> Tried<Queue> {
+fn queue_of(transaction: &Connection, id: MessageId) -> StorageResult<Queue> {
     let sql = "SELECT queue FROM punctual_message WHERE id = ?1";
     let mut statement = transaction.prepare_cached(sql)?;
     let queue: String = statement.query_row([id.as_uuid().as_bytes()], |row| row.get(0))?;
     Ok(Queue::from(queue))
 }
 
-fn pending_about(transaction: &Connection, topic: &Topic, key: &Key) -> Tried<Vec<MessageId>> {
+fn pending_about(
+    transaction: &Connection,
+    topic: &Topic,
+    key: &Key,
+) -> StorageResult<Vec<MessageId>> {
     let sql = "SELECT id FROM punctual_message WHERE topic = ?1 AND key = ?2 AND state = 0 \
                AND job IS NOT NULL ORDER BY id";
     let mut statement = transaction.prepare_cached(sql)?;

@@ -1,16 +1,18 @@
-//! Documents: one table for every kind. Reads go to the threads that read, and whoever writes is
-//! alone, so a write looks first and then does what was seen to be right.
+//! Documents: one table for every kind. Reads run on the reader threads; writes are serialized, so a write
+//! reads the stored version first and then writes.
 
 use async_trait::async_trait;
-use punctual::documents::{Document, Documents, Draft, KeyRange, Put, Removed, Seen};
+use punctual::documents::{
+    Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult, RemoveResult,
+};
 use punctual::jiff::Timestamp;
 use punctual::{Error, ErrorKind, Result, serde_json};
-use punctual_rows::instant::{instant, micros, micros_up};
+use punctual_columns::instant::{instant, micros, micros_up};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::effects::Effects;
-use crate::fault::Tried;
-use crate::sqlite_storage::SqliteStorage;
+use crate::error::StorageResult;
+use crate::storage::SqliteStorage;
 
 const VERSION: &str = "SELECT version FROM punctual_document WHERE kind = ?1 AND key = ?2 \
      AND (expires_at IS NULL OR expires_at > ?3)";
@@ -29,27 +31,27 @@ const REMOVE: &str = "DELETE FROM punctual_document WHERE kind = ?1 AND key = ?2
 pub(crate) const EXPIRE: &str = "DELETE FROM punctual_document WHERE rowid IN \
      (SELECT rowid FROM punctual_document WHERE expires_at <= ?1 ORDER BY expires_at LIMIT ?2)";
 
-/// The version that is there; with `i64::MIN` for the time, also of what has expired.
-fn version(connection: &Connection, kind: &str, key: &str, now: i64) -> Tried<Option<u64>> {
+/// Returns the stored version; with `i64::MIN` for the time, also that of an expired document.
+fn version(connection: &Connection, kind: &str, key: &str, now: i64) -> StorageResult<Option<u64>> {
     let mut statement = connection.prepare_cached(VERSION)?;
     let found: Option<i64> =
         statement.query_row(params![kind, key, now], |row| row.get(0)).optional()?;
-    Ok(found.map(counted))
+    Ok(found.map(version_from_column))
 }
 
-fn counted(version: i64) -> u64 {
+fn version_from_column(version: i64) -> u64 {
     u64::try_from(version).unwrap_or_default()
 }
 
 fn put(
     transaction: &Connection,
-    (draft, body): &(Draft, String),
-    seen: Seen,
+    (draft, body): &(NewDocument, String),
+    seen: ExpectedVersion,
     now: Timestamp,
-) -> Tried<Put> {
-    let Draft { kind, key, expires_at, .. } = draft;
+) -> StorageResult<PutResult> {
+    let NewDocument { kind, key, expires_at, .. } = draft;
     let put = seen.put(version(transaction, kind, key, micros(now))?);
-    if let Put::Stored(version) = put {
+    if let PutResult::Stored(version) = put {
         let version = i64::try_from(version).unwrap_or(i64::MAX);
         let row = params![kind, key, version, micros(now), expires_at.map(micros_up), body];
         transaction.prepare_cached(WRITE)?.execute(row)?;
@@ -57,7 +59,12 @@ fn put(
     Ok(put)
 }
 
-fn get(connection: &Connection, kind: &str, key: &str, now: Timestamp) -> Tried<Option<Document>> {
+fn get(
+    connection: &Connection,
+    kind: &str,
+    key: &str,
+    now: Timestamp,
+) -> StorageResult<Option<Document>> {
     let mut statement = connection.prepare_cached(GET)?;
     let row =
         statement.query_row(params![kind, key, micros(now)], |row| Ok(read(row))).optional()?;
@@ -69,7 +76,7 @@ fn list(
     kind: &str,
     range: &KeyRange,
     now: Timestamp,
-) -> Tried<Vec<Document>> {
+) -> StorageResult<Vec<Document>> {
     let span = range.span()?;
     if span.is_empty() {
         return Ok(Vec::new());
@@ -85,50 +92,60 @@ fn list(
     Ok(documents)
 }
 
-fn read(row: &Row<'_>) -> Tried<Document> {
+fn read(row: &Row<'_>) -> StorageResult<Document> {
     let (kind, key): (String, String) = (row.get(0)?, row.get(1)?);
     let body = serde_json::from_str(row.get_ref(5)?.as_str()?);
     let body = body.map_err(|error| {
-        let sentence = format!("the body of the document {kind:?} {key:?} is no JSON: {error}");
+        let sentence = format!("the body of the document {kind:?} {key:?} is not JSON: {error}");
         Error::new(ErrorKind::Corrupt, sentence)
     })?;
     Ok(Document {
         kind,
         key,
-        version: counted(row.get(2)?),
+        version: version_from_column(row.get(2)?),
         body,
         updated_at: instant(row.get(3)?)?,
         expires_at: row.get::<_, Option<i64>>(4)?.map(instant).transpose()?,
     })
 }
 
-fn remove(transaction: &Connection, kind: &str, key: &str, seen: Seen) -> Tried<Removed> {
+fn remove(
+    transaction: &Connection,
+    kind: &str,
+    key: &str,
+    seen: ExpectedVersion,
+) -> StorageResult<RemoveResult> {
     let removed = seen.remove(version(transaction, kind, key, i64::MIN)?);
-    if removed == Removed::Removed {
+    if removed == RemoveResult::Removed {
         transaction.prepare_cached(REMOVE)?.execute(params![kind, key])?;
     }
     Ok(removed)
 }
 
-fn expire(transaction: &Connection, limit: usize, now: Timestamp) -> Tried<u64> {
+fn expire(transaction: &Connection, limit: usize, now: Timestamp) -> StorageResult<u64> {
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     Ok(transaction.prepare_cached(EXPIRE)?.execute(params![micros(now), limit])? as u64)
 }
 
 #[async_trait]
-impl Documents for SqliteStorage {
-    async fn put(&self, draft: Draft, seen: Seen, now: Timestamp) -> Result<Put> {
+impl DocumentStore for SqliteStorage {
+    async fn put(
+        &self,
+        draft: NewDocument,
+        seen: ExpectedVersion,
+        now: Timestamp,
+    ) -> Result<PutResult> {
         let body = Document::check(&draft)?;
         let checked = (draft, body);
         self.writer.write(1, move |tx, _| put(tx, &checked, seen, now)).await
     }
 
-    async fn put_all(&self, drafts: Vec<Draft>, now: Timestamp) -> Result<()> {
-        let checked = Draft::check_all(drafts)?;
+    async fn put_all(&self, drafts: Vec<NewDocument>, now: Timestamp) -> Result<()> {
+        let checked = NewDocument::check_all(drafts)?;
         let rows = checked.len();
         let write = move |tx: &Connection, _: &mut Effects| {
             for one in &checked {
-                let _ = put(tx, one, Seen::Any, now)?;
+                let _ = put(tx, one, ExpectedVersion::Any, now)?;
             }
             Ok(())
         };
@@ -147,7 +164,7 @@ impl Documents for SqliteStorage {
         self.readers.read(move |connection| list(connection, &kind, &range, now)).await
     }
 
-    async fn remove(&self, kind: &str, key: &str, seen: Seen) -> Result<Removed> {
+    async fn remove(&self, kind: &str, key: &str, seen: ExpectedVersion) -> Result<RemoveResult> {
         Document::check_names(kind, key)?;
         let (kind, key) = (kind.to_owned(), key.to_owned());
         self.writer.write(1, move |tx, _| remove(tx, &kind, &key, seen)).await

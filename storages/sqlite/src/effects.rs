@@ -1,20 +1,20 @@
-//! What a step changes beside its rows: the counts of messages, written before the commit, and the news
-//! for those who sleep, told after it. Collected inside a transaction.
+//! Effects of a step besides its rows: the counts of messages, written before the commit, and the
+//! notifications, sent after it. Collected inside a transaction.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use punctual::model::{Queue, State};
-use punctual_rows::code::Code as _;
+use punctual::model::{MessageState, Queue};
+use punctual_columns::code::Code as _;
 use rusqlite::{Connection, params};
 
-use crate::fault::Tried;
-use crate::work::{end_batch, lane_is_free};
+use crate::error::StorageResult;
+use crate::operations::{end_batch, notify_limit_queues};
 
 /// Changes a count.
 pub(crate) const COUNT: &str = "INSERT INTO punctual_count (queue, state, count) VALUES (?1, ?2, ?3) \
      ON CONFLICT (queue, state) DO UPDATE SET count = count + ?3";
 
-/// Of a step, or of all steps of one transaction.
+/// Effects of a step, or of all steps of one transaction.
 #[derive(Debug, Default)]
 pub(crate) struct Effects {
     pub(crate) due: HashMap<Queue, i64>,
@@ -22,15 +22,15 @@ pub(crate) struct Effects {
     pub(crate) jobs_due: Option<i64>,
     pub(crate) jobs_moved: bool,
     pub(crate) leases: bool,
-    /// Lanes in which somebody has stopped running.
+    /// Limits of which a message stopped running.
     lanes: HashSet<String>,
     /// Batches of which a message has left the hot table.
     batches: HashSet<[u8; 16]>,
-    counts: HashMap<Queue, BTreeMap<State, i64>>,
+    counts: HashMap<Queue, BTreeMap<MessageState, i64>>,
 }
 
 impl Effects {
-    /// A message of a queue is due at an instant.
+    /// Records that a message of a queue is due at an instant.
     pub(crate) fn is_due(&mut self, queue: &Queue, at: i64) {
         match self.due.get_mut(queue) {
             Some(first) => *first = at.min(*first),
@@ -40,20 +40,20 @@ impl Effects {
         }
     }
 
-    /// A message no longer waits in a queue.
+    /// Records that a message is no longer pending in a queue.
     pub(crate) fn was_taken(&mut self, queue: &Queue) {
         if !self.taken.contains(queue) {
             self.taken.insert(queue.clone());
         }
     }
 
-    /// Messages of a queue went from one state to another; none is where they were or are not stored.
+    /// Records that messages of a queue changed their state; none is a state outside of the storage.
     pub(crate) fn moved(
         &mut self,
         queue: &Queue,
         count: usize,
-        before: Option<State>,
-        after: Option<State>,
+        before: Option<MessageState>,
+        after: Option<MessageState>,
     ) {
         let count = i64::try_from(count).unwrap_or(i64::MAX);
         let counts = match self.counts.get_mut(queue) {
@@ -68,7 +68,7 @@ impl Effects {
         }
     }
 
-    /// The scheduler has to look at a job at another instant than before.
+    /// Records that the due time of a job changed.
     pub(crate) fn job_moved(&mut self, before: Option<i64>, after: Option<i64>) {
         match (before, after) {
             (Some(before), Some(after)) if after >= before => self.jobs_moved |= after > before,
@@ -79,27 +79,27 @@ impl Effects {
         }
     }
 
-    /// The owner of a running message has to look at its leases.
+    /// Records that the owner of a running message has to check its leases.
     pub(crate) fn leases_changed(&mut self) {
         self.leases = true;
     }
 
-    /// A message that shares a limit runs no more.
+    /// Records that a message with a limit stopped running.
     pub(crate) fn left_lane(&mut self, lane: Option<String>) {
         self.lanes.extend(lane);
     }
 
-    /// A message of a batch is no longer alive.
+    /// Records that a message of a batch is no longer alive.
     pub(crate) fn left_batch(&mut self, batch: Option<[u8; 16]>) {
         self.batches.extend(batch);
     }
 
-    /// The batches of which messages have left since the last time.
+    /// Takes the batches of which messages have left since the last call.
     pub(crate) fn take_batches(&mut self) -> HashSet<[u8; 16]> {
         std::mem::take(&mut self.batches)
     }
 
-    /// What another step changed, too.
+    /// Adds the effects of another step.
     pub(crate) fn add(&mut self, other: Self) {
         for (queue, at) in &other.due {
             self.is_due(queue, *at);
@@ -120,14 +120,14 @@ impl Effects {
         }
     }
 
-    /// Makes due what waited for something that has ended, and writes the counts; the last thing before a
-    /// commit, so that many messages of one batch or one lane are thought of once.
-    pub(crate) fn write(&mut self, transaction: &Connection) -> Tried<()> {
+    /// Makes messages due that waited for a batch or a limit, and writes the counts; the last step before a
+    /// commit, so that each batch and each limit is handled once per transaction.
+    pub(crate) fn write(&mut self, transaction: &Connection) -> StorageResult<()> {
         for batch in self.take_batches() {
             end_batch(transaction, batch, self)?;
         }
         for lane in std::mem::take(&mut self.lanes) {
-            lane_is_free(transaction, &lane, self)?;
+            notify_limit_queues(transaction, &lane, self)?;
         }
         let mut statement = transaction.prepare_cached(COUNT)?;
         for (queue, state, count) in self.counts() {
@@ -136,7 +136,7 @@ impl Effects {
         Ok(())
     }
 
-    /// By how much the counts change: of which queue, of the state with which code.
+    /// Returns the changes of the counts: queue, code of the state, difference.
     pub(crate) fn counts(&self) -> impl Iterator<Item = (&str, i16, i64)> {
         self.counts.iter().flat_map(|(queue, counts)| {
             let changed = counts.iter().filter(|(_, count)| **count != 0);

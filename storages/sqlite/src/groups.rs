@@ -1,37 +1,37 @@
-//! Groups: who receives which topic.
+//! Groups: the consumer groups that receive a topic.
 
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
 use punctual::storage::{GROUPS_MAX, too_many_groups};
-use punctual_rows::instant::micros;
+use punctual_columns::instant::micros;
 use rusqlite::{Connection, params};
 
-use crate::fault::Tried;
+use crate::error::StorageResult;
 
-const JOIN: &str = "INSERT INTO punctual_group (topic, consumer_group, joined_at) \
+const REGISTER: &str = "INSERT INTO punctual_group (topic, consumer_group, joined_at) \
      SELECT ?1, ?2, ?3 WHERE (SELECT count(*) FROM punctual_group) < ?4 ON CONFLICT DO NOTHING";
 const IS_KNOWN: &str = "SELECT 1 FROM punctual_group WHERE topic = ?1 AND consumer_group = ?2";
 const LIST: &str =
     "SELECT topic, consumer_group FROM punctual_group ORDER BY topic, consumer_group";
 
-/// Notes that a group receives a topic.
-pub(crate) fn join(
+/// Registers a group for a topic.
+pub(crate) fn register(
     transaction: &Connection,
     topic: &Topic,
     group: &str,
     now: Timestamp,
-) -> Tried<()> {
+) -> StorageResult<()> {
     let most = i64::try_from(GROUPS_MAX).unwrap_or(i64::MAX);
     let row = params![topic.as_str(), group, micros(now), most];
-    let joined = transaction.prepare_cached(JOIN)?.execute(row)? == 1;
+    let joined = transaction.prepare_cached(REGISTER)?.execute(row)? == 1;
     if joined || transaction.prepare_cached(IS_KNOWN)?.exists(params![topic.as_str(), group])? {
         return Ok(());
     }
     Err(too_many_groups(topic, group).into())
 }
 
-/// Topics and their groups.
-pub(crate) fn list(connection: &Connection) -> Tried<Vec<(Topic, String)>> {
+/// Returns all topics with their groups.
+pub(crate) fn list(connection: &Connection) -> StorageResult<Vec<(Topic, String)>> {
     let mut statement = connection.prepare_cached(LIST)?;
     let rows = statement.query_map([], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
     let mut groups = Vec::new();

@@ -1,38 +1,38 @@
-//! The inbox: which deliveries a group has dealt with.
+//! Inbox: the deliveries that a group has processed.
 
 use async_trait::async_trait;
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
-use punctual::{Admitted, Inbox, Result};
-use punctual_rows::instant::micros;
+use punctual::{Inbox, InboxResult, Result};
+use punctual_columns::instant::micros;
 use rusqlite::{Connection, params};
 
-use crate::fault::Tried;
-use crate::sqlite_storage::SqliteStorage;
+use crate::error::StorageResult;
+use crate::storage::SqliteStorage;
 
-/// Notes a delivery, unless it was noted before.
+/// Records a delivery, unless it is recorded already.
 pub(crate) const ADMIT: &str = "INSERT INTO punctual_inbox (consumer_group, message, seen_at) \
      VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
 
-/// Notes that a group deals with a message.
+/// Records that a group processes a message.
 pub(crate) fn admit(
     transaction: &Connection,
     group: &str,
     message: MessageId,
     now: Timestamp,
-) -> Tried<Admitted> {
+) -> StorageResult<InboxResult> {
     let row = params![group, message.as_uuid().into_bytes(), micros(now)];
     let is_first = transaction.prepare_cached(ADMIT)?.execute(row)? == 1;
-    Ok(if is_first { Admitted::First } else { Admitted::Again })
+    Ok(if is_first { InboxResult::First } else { InboxResult::Again })
 }
 
-fn has_seen(connection: &Connection, group: &str, message: MessageId) -> Tried<bool> {
+fn has_seen(connection: &Connection, group: &str, message: MessageId) -> StorageResult<bool> {
     let sql = "SELECT 1 FROM punctual_inbox WHERE consumer_group = ?1 AND message = ?2";
     let mut statement = connection.prepare_cached(sql)?;
     Ok(statement.exists(params![group, message.as_uuid().into_bytes()])?)
 }
 
-fn forget(transaction: &Connection, before: Timestamp, limit: usize) -> Tried<u64> {
+fn forget(transaction: &Connection, before: Timestamp, limit: usize) -> StorageResult<u64> {
     let sql = "DELETE FROM punctual_inbox WHERE (consumer_group, message) IN \
                (SELECT consumer_group, message FROM punctual_inbox WHERE seen_at < ?1 \
                ORDER BY seen_at LIMIT ?2)";
@@ -48,7 +48,7 @@ impl Inbox for SqliteStorage {
         self.readers.read(move |connection| has_seen(connection, &group, message)).await
     }
 
-    async fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<Admitted> {
+    async fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<InboxResult> {
         let group = group.to_owned();
         self.writer.write(1, move |tx, _| admit(tx, &group, message, now)).await
     }

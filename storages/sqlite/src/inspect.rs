@@ -1,5 +1,5 @@
-//! Reading for people goes to the threads that read; a list that takes several statements sees one
-//! moment.
+//! Inspection API: runs the queries on the reader threads; a list that needs several statements reads in one
+//! transaction.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,45 +7,45 @@ use std::time::Duration;
 use async_trait::async_trait;
 use punctual::Result;
 use punctual::inspect::{
-    Bucket, Counts, ExecutionFilter, Inspect, JobFilter, MessageFilter, Page, Paged,
+    Bucket, Counts, ExecutionFilter, Inspect, JobFilter, MessageFilter, PageRequest, PageResult,
 };
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    BatchId, Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord, State,
+    BatchId, Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord, MessageState,
 };
 
-use crate::sqlite_storage::SqliteStorage;
-use crate::{jobs, reading};
+use crate::storage::SqliteStorage;
+use crate::{jobs, queries};
 
 #[async_trait]
 impl Inspect for SqliteStorage {
     async fn messages(
         &self,
         filter: MessageFilter,
-        page: Page<MessageId>,
-    ) -> Result<Paged<MessageRecord, MessageId>> {
-        self.readers.read_together(move |tx| reading::messages(tx, &filter, page)).await
+        page: PageRequest<MessageId>,
+    ) -> Result<PageResult<MessageRecord, MessageId>> {
+        self.readers.read_together(move |tx| queries::messages(tx, &filter, page)).await
     }
 
     async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>> {
-        self.readers.read(move |connection| reading::message(connection, id)).await
+        self.readers.read(move |connection| queries::message(connection, id)).await
     }
 
     async fn executions(
         &self,
         filter: ExecutionFilter,
-        page: Page<ExecutionId>,
-    ) -> Result<Paged<Execution, ExecutionId>> {
-        self.readers.read(move |connection| reading::executions(connection, &filter, page)).await
+        page: PageRequest<ExecutionId>,
+    ) -> Result<PageResult<Execution, ExecutionId>> {
+        self.readers.read(move |connection| queries::executions(connection, &filter, page)).await
     }
 
     async fn latest_runs(&self, jobs: &[JobName], each: usize) -> Result<Vec<Execution>> {
         let jobs = jobs.to_vec();
-        self.readers.read(move |connection| reading::latest_runs(connection, &jobs, each)).await
+        self.readers.read(move |connection| queries::latest_runs(connection, &jobs, each)).await
     }
 
     async fn jobs(&self, filter: JobFilter) -> Result<Vec<JobRecord>> {
-        self.readers.read(move |connection| reading::jobs(connection, &filter)).await
+        self.readers.read(move |connection| queries::jobs(connection, &filter)).await
     }
 
     async fn job(&self, name: &JobName) -> Result<Option<JobRecord>> {
@@ -54,14 +54,14 @@ impl Inspect for SqliteStorage {
     }
 
     async fn counts(&self, now: Timestamp) -> Result<Counts> {
-        self.readers.read_together(move |tx| reading::counts(tx, now)).await
+        self.readers.read_together(move |tx| queries::counts(tx, now)).await
     }
 
-    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<State, u64>> {
-        self.readers.read(move |connection| reading::batch(connection, batch)).await
+    async fn batch(&self, batch: BatchId) -> Result<BTreeMap<MessageState, u64>> {
+        self.readers.read(move |connection| queries::batch(connection, batch)).await
     }
 
     async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>> {
-        self.readers.read(move |connection| reading::throughput(connection, since, bucket)).await
+        self.readers.read(move |connection| queries::throughput(connection, since, bucket)).await
     }
 }

@@ -1,53 +1,53 @@
-//! Jobs: a record per name, guarded by its version, and beside it the columns that are asked for. Each
-//! write shows the version it has seen and counts it up by one.
+//! Jobs: a record per name with a version, and columns for the queried fields. Each write compares the version
+//! that the caller expects and increments it.
 
 use punctual::jiff::Timestamp;
-use punctual::model::{JobName, JobPhase, JobRecord, MessageId, Queue, State, Steer};
-use punctual::storage::{Declared, DueJob, Entry, Fired, Firing, Steered};
+use punctual::model::{JobCommand, JobName, JobPhase, JobRecord, MessageId, MessageState, Queue};
+use punctual::storage::{DeclareResult, DueJob, Entry, FireResult, Firing, JobCommandResult};
 use punctual::uuid::Uuid;
-use punctual_rows::code::Code as _;
-use punctual_rows::instant::{micros, micros_up};
-use punctual_rows::job::{differs, read, written};
+use punctual_columns::code::Code as _;
+use punctual_columns::instant::{micros, micros_up};
+use punctual_columns::job::{differs, from_json, to_json};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::commands::cancel;
 use crate::effects::Effects;
-use crate::fault::{Fault, Tried, passed_over};
-use crate::row::Appending;
-use crate::work::{Enqueueing, turn_is_free};
+use crate::error::{StorageError, StorageResult, skip_corrupt};
+use crate::operations::{Enqueuer, notify_job_queues};
+use crate::row::HistoryWriter;
 
 const PUT: &str = "INSERT INTO punctual_job (name, due_at, paused, version, app, phase, record) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (name) DO UPDATE SET due_at = ?2, paused = ?3, \
      version = ?4, app = ?5, phase = ?6, record = ?7";
 
-/// The jobs that are due, with how many of their messages are alive: running, due and waiting, or waiting
-/// after an attempt.
+/// Selects the due jobs, with the number of their alive messages: running, due and pending, or pending after an
+/// attempt. A paused message is due at the end of time and does not count.
 pub(crate) const DUE: &str = "SELECT name, record, \
      (SELECT count(*) FROM punctual_message m WHERE m.job = j.name AND (m.state = 1 OR m.due_at <= ?1 \
-     OR m.attempt > 0 OR m.snoozes > 0 OR m.crashes > 0)) \
+     OR (m.due_at < 253402207200000000 AND (m.attempt > 0 OR m.snoozes > 0 OR m.crashes > 0)))) \
      FROM punctual_job j WHERE due_at <= ?1 ORDER BY due_at, name LIMIT ?2";
 
-/// Removes what there is of a job: what is pending, what is dead, what has ended.
+/// Deletes the messages of a job: pending, dead and ended ones.
 const REMOVE_ALL: [&str; 3] = [
     "DELETE FROM punctual_message WHERE job = ?1 AND state = 0 RETURNING queue, 0, batch",
     "DELETE FROM punctual_dead WHERE job = ?1 RETURNING queue, 3, batch",
     "DELETE FROM punctual_history WHERE job = ?1 RETURNING queue, state, batch",
 ];
 
-/// Creates or replaces a job, if it is still the one seen.
+/// Creates or replaces a job, if its version is the expected one.
 pub(crate) fn declare(
     transaction: &Connection,
     record: &JobRecord,
     seen: Option<u64>,
     now: Timestamp,
     effects: &mut Effects,
-) -> Tried<Declared> {
+) -> StorageResult<DeclareResult> {
     let known = job(transaction, &record.job.name)?;
     if known.as_ref().is_some_and(|known| !differs(known, record)) {
-        return Ok(Declared::Unchanged);
+        return Ok(DeclareResult::Unchanged);
     }
     if known.as_ref().map(|known| known.version) != seen {
-        return Ok(Declared::Raced);
+        return Ok(DeclareResult::Raced);
     }
     let record = JobRecord {
         created_at: known.as_ref().map_or(record.created_at, |known| known.created_at),
@@ -56,55 +56,59 @@ pub(crate) fn declare(
         ..record.clone()
     };
     put(transaction, &record, known.as_ref(), effects)?;
-    Ok(if seen.is_some() { Declared::Changed } else { Declared::Created })
+    Ok(if seen.is_some() { DeclareResult::Changed } else { DeclareResult::Created })
 }
 
-/// Changes a job for an operator, if it is still the one seen.
-pub(crate) fn steer(
+/// Applies a command of an operator, if the version of the job is the expected one.
+pub(crate) fn command(
     transaction: &Connection,
     name: &JobName,
-    (steer, seen): (&Steer, u64),
+    (steer, seen): (&JobCommand, u64),
     now: Timestamp,
     effects: &mut Effects,
-) -> Tried<Steered> {
-    let Some(known) = job(transaction, name)? else { return Ok(Steered::Unknown) };
+) -> StorageResult<JobCommandResult> {
+    let Some(known) = job(transaction, name)? else { return Ok(JobCommandResult::Unknown) };
     if known.version != seen {
-        return Ok(Steered::Raced);
+        return Ok(JobCommandResult::Raced);
     }
     let record = known.steered(steer, now)?;
     put(transaction, &record, Some(&known), effects)?;
-    Ok(Steered::Applied(Box::new(record)))
+    Ok(JobCommandResult::Applied(Box::new(record)))
 }
 
-/// Removes a job, if it is still the one seen, with its history and its messages that are not running.
+/// Removes a job, if its version is the expected one, with its history and its messages that are not running.
 pub(crate) fn remove(
     transaction: &Connection,
     name: &JobName,
     seen: u64,
     effects: &mut Effects,
-) -> Tried<Steered> {
-    let Some(known) = job(transaction, name)? else { return Ok(Steered::Unknown) };
+) -> StorageResult<JobCommandResult> {
+    let Some(known) = job(transaction, name)? else { return Ok(JobCommandResult::Unknown) };
     if known.version != seen {
-        return Ok(Steered::Raced);
+        return Ok(JobCommandResult::Raced);
     }
     transaction
         .prepare_cached("DELETE FROM punctual_job WHERE name = ?1")?
         .execute([name.as_str()])?;
     effects.job_moved(known.due_at().map(micros_up), None);
     remove_messages(transaction, name, effects)?;
-    Ok(Steered::Applied(Box::new(known)))
+    Ok(JobCommandResult::Applied(Box::new(known)))
 }
 
-fn remove_messages(transaction: &Connection, name: &JobName, effects: &mut Effects) -> Tried<()> {
+fn remove_messages(
+    transaction: &Connection,
+    name: &JobName,
+    effects: &mut Effects,
+) -> StorageResult<()> {
     for sql in REMOVE_ALL {
         let mut statement = transaction.prepare_cached(sql)?;
         let mut removed = statement.query([name.as_str()])?;
         while let Some(row) = removed.next()? {
             let queue = Queue::from(row.get::<_, String>(0)?);
-            // An attempt that did not finish its message counts for none.
+            // An attempt that did not end its message is not counted.
             let Some(state) = row.get::<_, Option<i16>>(1)? else { continue };
-            let state = State::from_code(state)?;
-            if state == State::Pending {
+            let state = MessageState::from_code(state)?;
+            if state == MessageState::Pending {
                 effects.was_taken(&queue);
                 effects.left_batch(row.get(2)?);
             }
@@ -114,32 +118,32 @@ fn remove_messages(transaction: &Connection, name: &JobName, effects: &mut Effec
     Ok(())
 }
 
-/// The jobs the scheduler has to look at, oldest first.
+/// Returns the due jobs, oldest first.
 pub(crate) fn due_jobs(
     connection: &Connection,
     limit: usize,
     now: Timestamp,
-) -> Tried<Vec<DueJob>> {
+) -> StorageResult<Vec<DueJob>> {
     let mut statement = connection.prepare_cached(DUE)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut rows = statement.query(params![micros(now), limit])?;
     let mut due = Vec::new();
     while let Some(row) = rows.next()? {
-        let record = read(row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
-        if let Some(record) = passed_over(record.map_err(Fault::from))? {
+        let record = from_json(row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?);
+        if let Some(record) = skip_corrupt(record.map_err(StorageError::from))? {
             due.push(DueJob { record, alive: row.get(2)? });
         }
     }
     Ok(due)
 }
 
-/// Fires occurrences, each firing for itself.
+/// Fires occurrences; each firing is decided separately.
 pub(crate) fn fire(
     transaction: &Connection,
     firings: &[Firing],
     now: Timestamp,
     effects: &mut Effects,
-) -> Tried<Vec<Fired>> {
+) -> StorageResult<Vec<FireResult>> {
     firings.iter().map(|firing| fire_one(transaction, firing, now, effects)).collect()
 }
 
@@ -148,61 +152,66 @@ fn fire_one(
     firing: &Firing,
     now: Timestamp,
     effects: &mut Effects,
-) -> Tried<Fired> {
+) -> StorageResult<FireResult> {
     let known = job(transaction, &firing.job)?.filter(|known| known.version == firing.seen);
-    let Some(known) = known else { return Ok(Fired::AlreadyMoved) };
+    let Some(known) = known else { return Ok(FireResult::AlreadyMoved) };
     let alive = alive(transaction, &firing.job, now)?;
     let count = u32::try_from(alive.len()).unwrap_or(u32::MAX);
     if firing.alive_max.is_some_and(|alive_max| count > alive_max) {
-        return Ok(Fired::Overlapping(count));
+        return Ok(FireResult::Overlapping(count));
     }
     if firing.cancel_alive {
         for id in alive {
             cancel(transaction, id, now, effects)?;
         }
     }
-    let mut enqueueing = Enqueueing::new(transaction, micros(now), effects)?;
+    let mut enqueuer = Enqueuer::new(transaction, micros(now), effects)?;
     for message in &firing.messages {
         // An occurrence that is alive already, after its job was moved back, is a duplicate.
-        enqueueing.enqueue(&Entry { message: message.clone(), replace: false })?;
+        enqueuer.enqueue(&Entry { message: message.clone(), replace: false })?;
     }
-    enqueueing.finish()?;
-    let mut history = Appending::new(transaction)?;
+    enqueuer.finish()?;
+    let mut history = HistoryWriter::new(transaction)?;
     for execution in &firing.skipped {
         history.append(execution)?;
     }
     let after = JobRecord { version: firing.seen + 1, ..(*firing.after).clone() };
     put(transaction, &after, Some(&known), effects)?;
-    Ok(Fired::Fired)
+    Ok(FireResult::Fired)
 }
 
-/// One job.
-pub(crate) fn job(connection: &Connection, name: &JobName) -> Tried<Option<JobRecord>> {
+/// Returns the record of a job.
+pub(crate) fn job(connection: &Connection, name: &JobName) -> StorageResult<Option<JobRecord>> {
     let sql = "SELECT record FROM punctual_job WHERE name = ?1";
     let mut statement = connection.prepare_cached(sql)?;
     let text: Option<String> = statement.query_row([name.as_str()], |row| row.get(0)).optional()?;
-    Ok(text.map(|text| read(name.as_str(), &text)).transpose()?)
+    Ok(text.map(|text| from_json(name.as_str(), &text)).transpose()?)
 }
 
-/// The messages of a job that keep its occurrences from running.
+/// Selects the messages of a job that keep its occurrences from running.
 pub(crate) const ALIVE: &str = "SELECT id FROM punctual_message WHERE job = ?1 AND (state = 1 \
-     OR due_at <= ?2 OR attempt > 0 OR snoozes > 0 OR crashes > 0) ORDER BY id";
+     OR due_at <= ?2 \
+     OR (due_at < 253402207200000000 AND (attempt > 0 OR snoozes > 0 OR crashes > 0))) ORDER BY id";
 
-/// The messages of a job that are alive and not planned for later, oldest id first.
-fn alive(transaction: &Connection, name: &JobName, now: Timestamp) -> Tried<Vec<MessageId>> {
+/// Returns the alive messages of a job that are not planned for later, oldest id first.
+fn alive(
+    transaction: &Connection,
+    name: &JobName,
+    now: Timestamp,
+) -> StorageResult<Vec<MessageId>> {
     let mut statement = transaction.prepare_cached(ALIVE)?;
     let ids = statement.query_map(params![name.as_str(), micros(now)], |row| row.get(0))?;
     let ids: rusqlite::Result<Vec<[u8; 16]>> = ids.collect();
     Ok(ids?.into_iter().map(|id| MessageId::from_uuid(Uuid::from_bytes(id))).collect())
 }
 
-/// Stores a record in place of the one that is known.
+/// Stores a record over the known one.
 fn put(
     transaction: &Connection,
     record: &JobRecord,
     known: Option<&JobRecord>,
     effects: &mut Effects,
-) -> Tried<()> {
+) -> StorageResult<()> {
     let name = record.job.name.as_str();
     let due_at = record.due_at().map(micros_up);
     let version = i64::try_from(record.version).unwrap_or(i64::MAX);
@@ -213,16 +222,16 @@ fn put(
         version,
         record.app,
         phase(record.phase()),
-        written(record)?,
+        to_json(record)?,
     ])?;
     effects.job_moved(known.and_then(JobRecord::due_at).map(micros_up), due_at);
     if known.is_some_and(|known| known.paused.is_some()) && record.paused.is_none() {
-        turn_is_free(transaction, Some(name), effects)?;
+        notify_job_queues(transaction, Some(name), effects)?;
     }
     Ok(())
 }
 
-/// A phase as a word in its column.
+/// Returns the text that stands for a phase.
 pub(crate) fn phase(phase: JobPhase) -> &'static str {
     match phase {
         JobPhase::Active => "active",

@@ -1,53 +1,53 @@
 //! Punctual's embedded storage: one SQLite file, no server.
 //!
-//! [`SqliteStorage`] keeps every promise of [`punctual::Storage`] and [`punctual::Inspect`], across the
-//! end of the process and, unless told otherwise, across a loss of power. Many callers share one commit;
+//! [`SqliteStorage`] implements [`punctual::Storage`] and [`punctual::Inspect`]; stored messages survive the
+//! end of the process and, with the default durability, a loss of power. Concurrent calls share one commit;
 //! several processes may share one file.
 
-mod bells;
 mod builder;
+mod busy_timeout;
 mod check;
+mod claim_cursor;
 mod commands;
 mod connection;
 mod documents;
-mod due;
 mod effects;
-mod fault;
+mod error;
 mod groups;
 mod inbox;
 mod inspect;
 mod jobs;
-mod looked;
-mod marks;
+mod maintenance;
 mod migrate;
+mod next_due;
+mod notifications;
+mod operations;
 mod outbox;
-mod patience;
+mod page_bounds;
+mod queries;
 #[cfg(test)]
-mod plans;
+mod query_plans;
 mod rates;
 mod readers;
-mod reading;
 mod row;
 mod settings;
-mod sqlite_storage;
 #[cfg(feature = "sqlx")]
 mod sqlx_outbox;
+mod storage;
 mod transaction;
-mod upkeep;
 mod watcher;
-mod work;
 mod writer;
 
-pub use builder::{BUSY_PATIENCE_DEFAULT, Builder, READERS_DEFAULT};
+pub use builder::{BUSY_TIMEOUT_DEFAULT, READERS_DEFAULT, SqliteBuilder};
 pub use check::Check;
 pub use outbox::SqliteOutbox;
 pub use settings::Durability;
-pub use sqlite_storage::SqliteStorage;
 #[cfg(feature = "sqlx")]
 pub use sqlx_outbox::SqliteSqlxOutbox;
+pub use storage::SqliteStorage;
 pub use transaction::SqliteTransaction;
 
-/// The driver, for transactions of your own; see [`SqliteOutbox`].
+/// Driver, for transactions of the application; see [`SqliteOutbox`].
 pub use rusqlite;
 
 // The README is compiled with the tests.

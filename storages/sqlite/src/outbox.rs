@@ -1,25 +1,25 @@
-//! The outbox: messages, settlements and inbox notes inside a transaction the application has opened
-//! on its own connection to the same file. They become true with its commit and vanish with its
-//! rollback; the watcher of every storage on the file hears the commit.
+//! Outbox: messages, settlements and inbox records inside a transaction that the application has opened on its
+//! own connection to the same file. They take effect with its commit and vanish with its rollback; the watcher
+//! of every storage on the file notices the commit.
 
 use std::path::Path;
 use std::time::Duration;
 
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
-use punctual::storage::{Enqueued, Entry, Settled, Settlement};
-use punctual::{Admitted, Outbox, Result};
+use punctual::storage::{EnqueueResult, Entry, SettleResult, Settlement};
+use punctual::{InboxResult, Outbox, Result};
 use rusqlite::{Connection, Transaction};
 
 use crate::effects::Effects;
-use crate::fault::{Fault, Tried};
-use crate::{inbox, work};
+use crate::error::{StorageError, StorageResult};
+use crate::{inbox, operations};
 
-/// An open transaction of the application, into which messages are put.
+/// Outbox in an open transaction of the application.
 ///
-/// The connection is the application's: opened by it on the same file, with rusqlite. Begin with
-/// `BEGIN IMMEDIATE` (rusqlite's `TransactionBehavior::Immediate`) and set a busy timeout, so that
-/// waiting for the writer happens where it can; a transaction that has read first cannot wait.
+/// The connection belongs to the application: opened with rusqlite on the same file. Begin with `BEGIN
+/// IMMEDIATE` (rusqlite's `TransactionBehavior::Immediate`) and set a busy timeout, so that the transaction
+/// waits for the write lock at its beginning; one that has read first cannot wait.
 ///
 /// ```
 /// # fn example(mut connection: rusqlite::Connection, entries: Vec<punctual::storage::Entry>, now: punctual::jiff::Timestamp) -> Result<(), Box<dyn std::error::Error>> {
@@ -39,53 +39,53 @@ pub struct SqliteOutbox<'a> {
 }
 
 impl<'a> SqliteOutbox<'a> {
-    /// Puts messages into this transaction. The file must be one a storage has opened before, so that
-    /// its tables are there.
+    /// Creates an outbox in this transaction. A storage must have opened the file before, so that the tables
+    /// exist.
     pub fn new(transaction: &'a Transaction<'_>) -> Self {
         Self { transaction }
     }
 
-    /// Stores a batch like [`Storage::enqueue`](punctual::Storage::enqueue) does, for the time being.
+    /// Stores a batch as [`Storage::enqueue`](punctual::Storage::enqueue) does, as part of the transaction.
     /// After an error the transaction must be rolled back.
-    pub fn enqueue(&self, entries: &[Entry], now: Timestamp) -> Result<Vec<Enqueued>> {
-        self.run("enqueue", |tx, effects| work::enqueue(tx, entries, now, effects))
+    pub fn enqueue(&self, entries: &[Entry], now: Timestamp) -> Result<Vec<EnqueueResult>> {
+        self.run("enqueue", |tx, effects| operations::enqueue(tx, entries, now, effects))
     }
 
-    /// Settles an attempt with the handler's own writes: with the commit the message is done. A lease
-    /// that is no longer the current one is an error, so that the transaction is rolled back.
+    /// Settles an attempt in the transaction of the handler's own writes: the message is done when it commits.
+    /// Fails when the lease is no longer the current one, so that the transaction is rolled back.
     pub fn settle(&self, settlement: Settlement, now: Timestamp) -> Result<()> {
         let message = settlement.lease.message;
         let settled = self.run("settle", |tx, effects| {
-            work::settle(tx, std::slice::from_ref(&settlement), now, effects)
+            operations::settle(tx, std::slice::from_ref(&settlement), now, effects)
         })?;
-        settled.first().unwrap_or(&Settled::Lost).or_roll_back(message)
+        settled.first().unwrap_or(&SettleResult::Lost).or_roll_back(message)
     }
 
-    /// Notes that a group deals with a message, with the handler's own writes.
-    pub fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<Admitted> {
+    /// Records in the transaction that a group processes a message.
+    pub fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<InboxResult> {
         self.run("admit", |tx, _| inbox::admit(tx, group, message, now))
     }
 
     fn run<T>(
         &self,
         operation: &'static str,
-        work: impl FnOnce(&Connection, &mut Effects) -> Tried<T>,
+        work: impl FnOnce(&Connection, &mut Effects) -> StorageResult<T>,
     ) -> Result<T> {
-        // The watchers ring for what is committed; nobody is told before.
+        // The watchers notify after the commit; nothing is notified before.
         let mut effects = Effects::default();
-        let done = work(self.transaction, &mut effects).and_then(|answer| {
+        let done = work(self.transaction, &mut effects).and_then(|result| {
             effects.write(self.transaction)?;
-            Ok(answer)
+            Ok(result)
         });
-        done.map_err(|fault: Fault| {
+        done.map_err(|error: StorageError| {
             let path = self.transaction.path().unwrap_or("the database");
-            fault.told(Path::new(path), Duration::ZERO).during(operation)
+            error.error_for_caller(Path::new(path), Duration::ZERO).during(operation)
         })
     }
 }
 
 impl Outbox for SqliteOutbox<'_> {
-    async fn enqueue(&mut self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
+    async fn enqueue(&mut self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<EnqueueResult>> {
         Self::enqueue(self, &entries, now)
     }
 }

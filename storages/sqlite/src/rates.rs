@@ -1,43 +1,45 @@
-//! Rates: the latest starts of each name. How many may start is decided by the policy alone.
+//! Rates: the latest starts of each name. The policy alone decides how many may start.
 
 use punctual::jiff::Timestamp;
-use punctual::policy::{Permitted, Starts, permit as permitted};
-use punctual::storage::Permit;
-use punctual_rows::instant::{instant, micros, micros_up};
+use punctual::policy::{RateGrant, RateStarts, permit as decide};
+use punctual::storage::RateRequest;
+use punctual_columns::instant::{instant, micros, micros_up};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use crate::fault::Tried;
+use crate::error::StorageResult;
 
 const USED: &str = "SELECT used_until, starts FROM punctual_rate WHERE name = ?1";
 const USE: &str = "INSERT INTO punctual_rate (name, used_until, starts) VALUES (?1, ?2, ?3) \
      ON CONFLICT (name) DO UPDATE SET used_until = excluded.used_until, starts = excluded.starts";
 
-/// Lets as many start as a rate allows now.
-pub(crate) fn permit(
+/// Grants as many starts as a rate allows now.
+pub(crate) fn acquire(
     transaction: &Connection,
-    permit: &Permit,
+    permit: &RateRequest,
     now: Timestamp,
-) -> Tried<Permitted> {
+) -> StorageResult<RateGrant> {
     let name = permit.name.as_str();
     let known: Option<(i64, Option<String>)> = transaction
         .prepare_cached(USED)?
         .query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
     let starts = match known {
-        None => Starts::default(),
-        Some((_, Some(text))) => Starts::from_text(&text),
-        Some((used_until, None)) => Starts::from_used_until(permit.rate, instant(used_until)?, now),
+        None => RateStarts::default(),
+        Some((_, Some(text))) => RateStarts::from_text(&text),
+        Some((used_until, None)) => {
+            RateStarts::from_used_until(permit.rate, instant(used_until)?, now)
+        }
     };
-    let (answer, starts) = permitted(permit.rate, &starts, permit.wanted, now);
-    if answer.granted > 0 {
+    let (grant, starts) = decide(permit.rate, &starts, permit.wanted, now);
+    if grant.granted > 0 {
         let used_until = micros_up(starts.used_until(permit.rate).unwrap_or(now));
         transaction.prepare_cached(USE)?.execute(params![name, used_until, starts.to_text()])?;
     }
-    Ok(answer)
+    Ok(grant)
 }
 
-/// Forgets names whose rate is as good as unused.
-pub(crate) fn forget(transaction: &Connection, limit: i64, now: Timestamp) -> Tried<()> {
+/// Deletes the names whose rate is unused again.
+pub(crate) fn forget(transaction: &Connection, limit: i64, now: Timestamp) -> StorageResult<()> {
     let sql = "DELETE FROM punctual_rate WHERE name IN \
                (SELECT name FROM punctual_rate WHERE used_until <= ?1 LIMIT ?2)";
     transaction.prepare_cached(sql)?.execute(params![micros(now), limit])?;

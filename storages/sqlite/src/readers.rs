@@ -1,5 +1,5 @@
-//! The threads that read: a few, each with a connection that cannot write. In a write-ahead log a
-//! reader never waits for the writer, and sees one moment of the file.
+//! Readers: a few threads, each with a connection that cannot write. In a write-ahead log a reader never waits
+//! for the writer, and reads a consistent snapshot of the file.
 
 use std::convert::Infallible;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,17 +10,17 @@ use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::connection::open_reader;
-use crate::fault::{Fault, Tried};
+use crate::error::{StorageError, StorageResult};
 use crate::settings::Settings;
 use crate::writer::{closed, gone, spawn};
 
-/// How many may wait to read; who comes after waits to be let in.
+/// Most reads that may wait; further callers wait until one is taken.
 const WAITING_MAX: usize = 256;
 
-/// A read that knows whom to answer. It gives the connection back unless it is spoilt.
-type Reading = Box<dyn FnOnce(&Settings, Option<Connection>) -> Option<Connection> + Send>;
+/// Read with its caller. Returns the connection unless it is broken.
+type ReadCall = Box<dyn FnOnce(&Settings, Option<Connection>) -> Option<Connection> + Send>;
 
-/// The way to the threads that read.
+/// Handle of the reader threads.
 #[derive(Debug)]
 pub(crate) struct Readers {
     open: Mutex<Option<Open>>,
@@ -28,8 +28,8 @@ pub(crate) struct Readers {
 
 #[derive(Debug)]
 struct Open {
-    readings: mpsc::Sender<Reading>,
-    /// Ends when the last thread has.
+    readings: mpsc::Sender<ReadCall>,
+    /// Closed when the last thread has ended.
     ended: mpsc::Receiver<Infallible>,
 }
 
@@ -50,14 +50,14 @@ impl Readers {
         Ok(Self { open: Mutex::new(Some(Open { readings, ended })) })
     }
 
-    /// Reads with one statement.
+    /// Runs a read with one statement.
     pub(crate) async fn read<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Tried<T> + Send + 'static,
+        F: FnOnce(&Connection) -> StorageResult<T> + Send + 'static,
     {
-        let (caller, answer) = oneshot::channel();
-        let reading: Reading = Box::new(move |settings, connection| {
+        let (caller, result) = oneshot::channel();
+        let reading: ReadCall = Box::new(move |settings, connection| {
             if caller.is_closed() {
                 return connection;
             }
@@ -67,35 +67,36 @@ impl Readers {
                     let read = work(&connection);
                     (Some(connection), read)
                 }
-                Err(fault) => (None, Err(fault)),
+                Err(error) => (None, Err(error)),
             };
-            let is_spoilt = read.as_ref().is_err_and(Fault::spoils_the_connection);
-            let told = read.map_err(|fault| fault.told(&settings.path, settings.patience));
-            let _ = caller.send(told);
-            connection.filter(|_| !is_spoilt)
+            let is_broken = read.as_ref().is_err_and(StorageError::breaks_connection);
+            let result =
+                read.map_err(|error| error.error_for_caller(&settings.path, settings.timeout));
+            let _ = caller.send(result);
+            connection.filter(|_| !is_broken)
         });
         let readings = self.readings().ok_or_else(closed)?;
         readings.send(reading).await.map_err(|_| closed())?;
         drop(readings);
-        answer.await.map_err(|_| gone())?
+        result.await.map_err(|_| gone())?
     }
 
-    /// Reads with several statements that all see the same moment.
+    /// Runs a read with several statements in one transaction.
     pub(crate) async fn read_together<T, F>(&self, work: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Tried<T> + Send + 'static,
+        F: FnOnce(&Connection) -> StorageResult<T> + Send + 'static,
     {
         self.read(|connection| {
             let transaction = connection.unchecked_transaction()?;
-            let answer = work(&transaction)?;
+            let result = work(&transaction)?;
             transaction.commit()?;
-            Ok(answer)
+            Ok(result)
         })
         .await
     }
 
-    /// Lets no more reads in, and waits for those that were.
+    /// Accepts no more reads, and waits for the accepted ones.
     pub(crate) async fn close(&self) {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Open { readings, mut ended }) = open {
@@ -104,18 +105,18 @@ impl Readers {
         }
     }
 
-    fn readings(&self) -> Option<mpsc::Sender<Reading>> {
+    fn readings(&self) -> Option<mpsc::Sender<ReadCall>> {
         let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.as_ref().map(|open| open.readings.clone())
     }
 }
 
-fn run(waiting: &Mutex<mpsc::Receiver<Reading>>, settings: &Settings) {
+fn run(waiting: &Mutex<mpsc::Receiver<ReadCall>>, settings: &Settings) {
     let mut connection = None;
     loop {
         let next = waiting.lock().unwrap_or_else(PoisonError::into_inner).blocking_recv();
         let Some(reading) = next else { break };
-        // A defect in a read must not end the thread: who asked is told that nobody answers.
+        // A panic in a read must not end the thread; its caller receives an error.
         let before = connection.take();
         connection =
             catch_unwind(AssertUnwindSafe(|| reading(settings, before))).unwrap_or_default();

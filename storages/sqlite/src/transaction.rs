@@ -1,5 +1,5 @@
-//! A transaction for a handler: its own writes and the end of its message in one commit, which is
-//! shared with whoever else writes at that moment.
+//! Transactions for handlers: the handler's writes and the settlement of its message in one commit, which other
+//! callers share.
 
 use std::cell::Cell;
 use std::fmt;
@@ -10,27 +10,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use punctual::jiff::Timestamp;
-use punctual::storage::{Enqueued, Entry, Settled, Settlement};
+use punctual::storage::{EnqueueResult, Entry, SettleResult, Settlement};
 use punctual::{Context, Error, Result};
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Connection, ErrorCode};
 
 use crate::effects::Effects;
-use crate::fault::{Fault, Tried};
-use crate::sqlite_storage::SqliteStorage;
-use crate::work;
+use crate::error::{StorageError, StorageResult};
+use crate::operations;
+use crate::storage::SqliteStorage;
 
 thread_local! {
-    /// Whether a handler's work is being done, on the thread that writes.
-    static IS_LENT: Cell<bool> = const { Cell::new(false) };
+    /// Whether the writer thread is running the work of a handler.
+    static IS_RUNNING_HANDLER: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Why a handler's part of a transaction is not to be committed.
+/// Error with which a handler refuses the commit.
 type Refusal = Box<dyn std::error::Error + Send + Sync>;
 
-/// The transaction a handler writes in; see [`SqliteStorage::settle_with`]. It is a connection of
-/// rusqlite with a transaction open on it, which it can neither end nor begin anew:
-/// others share it.
+/// Transaction in which a handler writes; see [`SqliteStorage::settle_with`]. It is a rusqlite connection with
+/// an open transaction, which the handler can neither end nor begin again, because other calls share it.
 pub struct SqliteTransaction<'a> {
     connection: &'a Connection,
     now: Timestamp,
@@ -38,11 +37,11 @@ pub struct SqliteTransaction<'a> {
 }
 
 impl SqliteTransaction<'_> {
-    /// Stores messages with the handler's own writes. After an error the whole is to be refused.
-    pub fn enqueue(&mut self, entries: &[Entry]) -> Result<Vec<Enqueued>> {
-        work::enqueue(self.connection, entries, self.now, self.effects).map_err(|fault| {
+    /// Stores messages with the handler's own writes. After an error the handler must refuse the commit.
+    pub fn enqueue(&mut self, entries: &[Entry]) -> Result<Vec<EnqueueResult>> {
+        operations::enqueue(self.connection, entries, self.now, self.effects).map_err(|error| {
             let path = self.connection.path().unwrap_or("the database");
-            fault.told(Path::new(path), Duration::ZERO).during("enqueue")
+            error.error_for_caller(Path::new(path), Duration::ZERO).during("enqueue")
         })
     }
 }
@@ -62,14 +61,14 @@ impl fmt::Debug for SqliteTransaction<'_> {
 }
 
 impl SqliteStorage {
-    /// Writes for a handler and settles its message as done, in one commit: both happen, or neither,
-    /// so the writes happen exactly once.
+    /// Runs the writes of a handler and settles its message as done, in one commit: both happen, or neither, so
+    /// the writes happen exactly once.
     ///
-    /// The work is done by the thread that writes, so it should be short and must not wait. It may be
-    /// done again when the transaction it shared was rolled back because of somebody else. An error
-    /// of it rolls back its own writes and nobody else's, and is the source of the error that is
-    /// answered; a panic does the same. When the message is no longer ours the work is not done, and
-    /// the answer is a conflict. Refused for a message that a broker delivered.
+    /// The work runs on the writer thread, so it should be short and must not wait. It is repeated when the
+    /// transaction it shared was rolled back because of another call. An error of the work rolls back its own
+    /// writes only, and is the source of the returned error; a panic does the same. When the lease of the
+    /// message is lost, the work does not run and the call fails with a conflict. Fails for a message that a
+    /// broker delivered.
     ///
     /// ```
     /// # use std::sync::Arc;
@@ -101,18 +100,18 @@ impl SqliteStorage {
         let mut has_panicked = false;
         let step = move |connection: &Connection, effects: &mut Effects| {
             *refused.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            let settled = work::settle(connection, &settlement, now, effects)?;
-            is_ours(&settlement[0], &settled)?;
+            let settled = operations::settle(connection, &settlement, now, effects)?;
+            check_lease(&settlement[0], &settled)?;
             if has_panicked {
-                return Err(Fault::Refused(panicked()));
+                return Err(StorageError::Mapped(panicked()));
             }
             let mut transaction = SqliteTransaction { connection, now, effects };
-            IS_LENT.set(true);
+            IS_RUNNING_HANDLER.set(true);
             let done = catch_unwind(AssertUnwindSafe(|| work(&mut transaction)));
-            IS_LENT.set(false);
+            IS_RUNNING_HANDLER.set(false);
             has_panicked = done.is_err();
             let done = done.map_err(|_| panicked())?;
-            done.map_err(|refusal| because_of(refusal, &refused))
+            done.map_err(|refusal| map_refusal(refusal, &refused))
         };
         let done = self.writer.write(2, step).await;
         done.map_err(|error| {
@@ -126,39 +125,40 @@ impl SqliteStorage {
     }
 }
 
-fn is_ours(settlement: &Settlement, settled: &[Settled]) -> Result<()> {
+fn check_lease(settlement: &Settlement, settled: &[SettleResult]) -> Result<()> {
     let message = settlement.lease.message;
     match settled.first() {
-        Some(Settled::Applied) => Ok(()),
-        Some(Settled::CancelRequested) => Err(Error::conflict(format!(
-            "the message {message} is to be cancelled; nothing was written"
+        Some(SettleResult::Applied) => Ok(()),
+        Some(SettleResult::CancelRequested) => Err(Error::conflict(format!(
+            "cancellation of the message {message} was requested; nothing was written"
         ))),
-        Some(Settled::Lost) | None => Err(Error::conflict(format!(
-            "the lease of the message {message} is no longer ours; nothing was written"
+        Some(SettleResult::Lost) | None => Err(Error::conflict(format!(
+            "the lease of the message {message} was lost; nothing was written"
         ))),
     }
 }
 
-/// What SQLite said concerns the file perhaps; all else concerns this call, whose caller gets it back.
-fn because_of(refusal: Refusal, kept: &Mutex<Option<Refusal>>) -> Fault {
+/// Maps the error of a handler: an error of SQLite may concern the file; every other one concerns this call,
+/// whose caller gets it back.
+fn map_refusal(refusal: Refusal, kept: &Mutex<Option<Refusal>>) -> StorageError {
     let refusal = match refusal.downcast::<rusqlite::Error>() {
-        Ok(error) if is_guarded(&error) => {
-            return Fault::Refused(Error::invalid(
-                "the transaction is not the handler's alone; leave BEGIN, COMMIT and ROLLBACK out",
+        Ok(error) if is_denied(&error) => {
+            return StorageError::Mapped(Error::invalid(
+                "the transaction is shared with other calls; remove BEGIN, COMMIT and ROLLBACK",
             ));
         }
-        Ok(error) => return Fault::Sqlite(*error),
+        Ok(error) => return StorageError::Database(*error),
         Err(refusal) => refusal,
     };
-    let fault = match refusal.downcast_ref::<Error>() {
+    let error = match refusal.downcast_ref::<Error>() {
         Some(error) => Error::new(error.kind(), error.to_string()),
         None => Error::conflict(format!("the handler refused to commit: {refusal}")),
     };
     *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(refusal);
-    Fault::Refused(fault)
+    StorageError::Mapped(error)
 }
 
-fn is_guarded(error: &rusqlite::Error) -> bool {
+fn is_denied(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::AuthorizationForStatementDenied)
 }
 
@@ -166,10 +166,10 @@ fn panicked() -> Error {
     Error::conflict("the handler panicked while it wrote; nothing of it was stored")
 }
 
-/// Keeps a handler from ending the transaction that it shares with others.
-pub(crate) fn guard(connection: &Connection) -> Tried<()> {
-    connection.authorizer(Some(|asked: AuthContext<'_>| match asked.action {
-        AuthAction::Transaction { .. } if IS_LENT.get() => Authorization::Deny,
+/// Prevents a handler from ending the transaction that it shares with other calls.
+pub(crate) fn deny_transaction_control(connection: &Connection) -> StorageResult<()> {
+    connection.authorizer(Some(|context: AuthContext<'_>| match context.action {
+        AuthAction::Transaction { .. } if IS_RUNNING_HANDLER.get() => Authorization::Deny,
         _ => Authorization::Allow,
     }))?;
     Ok(())

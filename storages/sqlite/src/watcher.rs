@@ -1,6 +1,6 @@
-//! Notices that somebody else wrote to the same file. It only looks at the journal's time and length,
-//! which costs no statement; when they changed, the writer finds out whether it was somebody else and
-//! what there is to do now.
+//! Watcher: notices writes of other processes to the file. It only reads time and size of the journal, which
+//! needs no statement; when they change, the writer finds out whether another process wrote, and which sources
+//! are due.
 
 use std::fs;
 use std::path::Path;
@@ -12,15 +12,15 @@ use punctual::Result;
 use crate::settings::Settings;
 use crate::writer::{Writer, spawn};
 
-/// How often it looks.
+/// Interval between two checks.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// How often the writer is asked after a change: a commit is seen a moment after its file changes.
-const ECHOES: u8 = 2;
+/// Number of checks by the writer after a change: a commit becomes visible a moment after its file changes.
+const CHECKS_AFTER_CHANGE: u8 = 2;
 
-/// When the journal was last written, and how long it is.
+/// Modification time and size of the journal.
 type Stamp = (SystemTime, u64);
 
-/// Ends the thread when it is dropped.
+/// Handle that ends the thread when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     _end: Sender<()>,
@@ -30,7 +30,7 @@ impl Watcher {
     pub(crate) fn start(settings: &Settings, writer: Writer) -> Result<Self> {
         let (end, ended) = channel();
         let path = settings.wal_path();
-        // Before the storage is handed out, so that nothing written afterwards is taken for old.
+        // Read before the storage is returned, so that nothing written afterwards counts as old.
         let seen = stamp(&path);
         spawn("punctual-sqlite-watcher", move || watch(&path, seen, &writer, &ended))?;
         Ok(Self { _end: end })
@@ -38,21 +38,21 @@ impl Watcher {
 }
 
 fn watch(path: &Path, mut seen: Option<Stamp>, writer: &Writer, ended: &Receiver<()>) {
-    let mut echoes = 0;
+    let mut checks = 0;
     while ended.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
         let now = stamp(path);
         if seen != now {
             seen = now;
-            echoes = ECHOES;
+            checks = CHECKS_AFTER_CHANGE;
         }
-        if echoes > 0 {
-            echoes -= 1;
-            writer.look();
+        if checks > 0 {
+            checks -= 1;
+            writer.check_for_writes();
         }
     }
 }
 
-/// Nothing while there is no journal.
+/// Returns none while there is no journal.
 fn stamp(path: &Path) -> Option<Stamp> {
     let found = fs::metadata(path).ok()?;
     Some((found.modified().ok()?, found.len()))

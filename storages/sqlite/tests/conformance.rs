@@ -1,4 +1,4 @@
-//! The suite of all storages, on a file in a fresh folder for each case.
+//! Conformance suite of all storages, on a file in a new folder for each case.
 
 #![allow(clippy::unwrap_used)] // a set-up that fails is a test that fails
 
@@ -23,7 +23,7 @@ impl Place for Folder {
         Ok(Node::new(Arc::new(storage.open().await?)))
     }
 
-    /// Whatever the case did, the file is sound and every count is that of its rows.
+    /// Checks that the file is intact and every count matches its rows.
     async fn remove(&self) -> Result<()> {
         let storage = SqliteStorage::open(self.folder.path().join("punctual.db")).await?;
         let findings = storage.check().await?.findings;

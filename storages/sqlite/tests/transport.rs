@@ -34,6 +34,7 @@ fn main() -> ExitCode {
     let backend = Backend::here(|| async { Ok(Folder(tempfile::tempdir().unwrap())) })
         .cannot(Need::Put, "nobody but Punctual writes into a storage's lines")
         .cannot(Need::Restart, "a file has no server to restart")
-        .cannot(Need::Cut, "a file has no connection");
+        .cannot(Need::Cut, "a file has no connection")
+        .cannot(Need::SlowDown, "a file has no network");
     transport::run("sqlite", backend)
 }

@@ -1,23 +1,23 @@
-//! Where the cluster is: `host:port`, several of them with commas between, or the same after `kafka://`
-//! with a user and a password. Nothing here is ever shown with its password.
+//! Addresses of a cluster: `host:port`, several separated by commas, or the same after `kafka://` with a user and a
+//! password. No error text and no `Debug` output contains the password.
 
 use punctual::{Error, Result};
 
-/// How a right one looks, for whoever wrote a wrong one.
-const EXAMPLE: &str = "it looks like kafka://user:password@host:9092,host:9092 or host:9092";
+/// Example shown in the error for an invalid address.
+const EXAMPLE: &str = "use kafka://user:password@host:9092,host:9092 or host:9092";
 const PORT_DEFAULT: &str = "9092";
 
-/// An address that was understood.
+/// A parsed address.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// Hosts and ports with commas between, as the client wants them and as people may see them.
+    /// Hosts and ports separated by commas, as the client library expects them; safe to show.
     pub(crate) servers: String,
     pub(crate) login: Option<Login>,
-    /// Whether the connection is to be encrypted.
+    /// Whether the connection is encrypted (`kafkas://`).
     pub(crate) tls: bool,
 }
 
-/// Who we are.
+/// Credentials for SASL PLAIN.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Login {
     pub(crate) user: String,
@@ -25,7 +25,7 @@ pub(crate) struct Login {
 }
 
 impl Address {
-    /// Understands an address, with `kafkas://` for encryption.
+    /// Parses an address; the scheme `kafkas://` stands for encryption.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let (scheme, rest) = text.trim().split_once("://").unwrap_or(("kafka", text.trim()));
         let tls = match scheme {
@@ -33,11 +33,11 @@ impl Address {
             "kafkas" => true,
             other => {
                 return Err(Error::invalid(format!(
-                    "the address of Kafka begins with {other:?}; {EXAMPLE}"
+                    "the address of Kafka has the unknown scheme {other:?}; {EXAMPLE}"
                 )));
             }
         };
-        // A password may have an '@' in it, a host may not.
+        // A password may contain an '@', a host may not.
         let (login, servers) = match rest.rsplit_once('@') {
             Some((login, servers)) => (Some(Login::parse(login)?), servers),
             None => (None, rest),
@@ -54,8 +54,11 @@ impl Address {
 
 impl Login {
     fn parse(text: &str) -> Result<Self> {
-        let wrong =
-            || Error::invalid(format!("the user or password of Kafka cannot be read; {EXAMPLE}"));
+        let wrong = || {
+            Error::invalid(format!(
+                "the user or password in the address of Kafka cannot be parsed; {EXAMPLE}"
+            ))
+        };
         let (user, password) = text.split_once(':').ok_or_else(wrong)?;
         let (user, password) = (decoded(user), decoded(password));
         match (user, password) {
@@ -65,10 +68,10 @@ impl Login {
     }
 }
 
-/// One host with its port.
+/// Parses one host and adds the default port if it has none.
 fn server(text: &str) -> Result<String> {
     let wrong =
-        || Error::invalid(format!("the address of Kafka cannot be read at {text:?}; {EXAMPLE}"));
+        || Error::invalid(format!("the address of Kafka cannot be parsed at {text:?}; {EXAMPLE}"));
     let (host, port) = match text.rsplit_once(':') {
         Some((host, port)) if !port.contains(']') => (host, port),
         _ => (text, PORT_DEFAULT),
@@ -82,7 +85,7 @@ fn server(text: &str) -> Result<String> {
     Ok(format!("{host}:{port}"))
 }
 
-/// Undoes `%40` and the like.
+/// Decodes percent-encoding such as `%40`.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -106,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_users_and_encryption_are_told_apart() {
+    fn hosts_user_and_encryption_are_parsed() {
         let plain = Address::parse("one:1, two ,[::1]:3,[::1]").unwrap();
         assert_eq!(plain.servers, "one:1,two:9092,[::1]:3,[::1]:9092");
         assert!(plain.login.is_none() && !plain.tls);
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_address_is_refused_without_its_password() {
+    fn an_invalid_address_is_refused_without_its_password() {
         for text in [
             "",
             "kafka://",

@@ -1,4 +1,4 @@
-//! What can be set, with its defaults and its reasons.
+//! Builder of the transport: every option with its default.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,16 +13,16 @@ use crate::address::Address;
 use crate::names::check_prefix;
 use crate::settings::Settings;
 
-/// How long a call waits for the brokers, unless said otherwise.
+/// Default of [`KafkaBuilder::timeout`].
 pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
-/// How long what is in hand may be settled before its partition moves, unless said otherwise.
-pub const REVOKE_PATIENCE_DEFAULT: Duration = Duration::from_secs(5);
-/// How many records of a partition may stand behind one that is not settled, unless said otherwise.
-pub const WINDOW_MAX_DEFAULT: usize = 10_000;
-/// The largest body, unless said otherwise: what a broker takes by default, less room for the headers.
+/// Default of [`KafkaBuilder::revoke_timeout`].
+pub const REVOKE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
+/// Default of [`KafkaBuilder::uncommitted_max`].
+pub const UNCOMMITTED_MAX_DEFAULT: usize = 10_000;
+/// Default of [`KafkaBuilder::payload_max`]: what a broker accepts by default, less room for the headers.
 pub const PAYLOAD_MAX_DEFAULT: usize = 960 * 1_024;
 
-/// Makes a [`KafkaTransport`].
+/// Builds a [`KafkaTransport`].
 #[must_use]
 pub struct KafkaBuilder {
     address: String,
@@ -31,9 +31,9 @@ pub struct KafkaBuilder {
     partitions: Option<i32>,
     replication: Option<i32>,
     timeout: Duration,
-    join_patience: Duration,
-    revoke_patience: Duration,
-    window_max: usize,
+    join_timeout: Duration,
+    revoke_timeout: Duration,
+    uncommitted_max: usize,
     payload_max: usize,
     properties: BTreeMap<String, String>,
     wrapping: Option<Wrapping>,
@@ -49,9 +49,9 @@ impl KafkaBuilder {
             partitions: None,
             replication: None,
             timeout: TIMEOUT_DEFAULT,
-            join_patience: Duration::ZERO,
-            revoke_patience: REVOKE_PATIENCE_DEFAULT,
-            window_max: WINDOW_MAX_DEFAULT,
+            join_timeout: Duration::ZERO,
+            revoke_timeout: REVOKE_TIMEOUT_DEFAULT,
+            uncommitted_max: UNCOMMITTED_MAX_DEFAULT,
             payload_max: PAYLOAD_MAX_DEFAULT,
             properties: BTreeMap::new(),
             wrapping: None,
@@ -59,85 +59,85 @@ impl KafkaBuilder {
         }
     }
 
-    /// What every name on the broker begins with; nothing by default.
+    /// Sets the prefix of every name on the broker; empty by default.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Whether topics that are missing are made. If not, a missing one is refused when it is used first.
+    /// Sets whether missing topics are created. If not, the first use of a missing topic fails.
     pub fn declare(mut self, declare: bool) -> Self {
         self.declare = declare;
         self
     }
 
-    /// How many partitions a topic has: as many consumers of a group can share it. The broker's own default
-    /// if not said. A topic that exists with another number is refused.
+    /// Sets the number of partitions of a topic, and with it how many consumers of a group can share it. By default
+    /// the broker decides. An existing topic with another number is refused.
     pub fn partitions(mut self, count: i32) -> Self {
         self.partitions = Some(count);
         self
     }
 
-    /// On how many brokers a topic that is made is kept; the broker's own default if not said.
+    /// Sets the replication factor of created topics. By default the broker decides.
     pub fn replication(mut self, count: i32) -> Self {
         self.replication = Some(count);
         self
     }
 
-    /// How long a call waits for the brokers: connecting, asking, declaring, and a confirmation.
-    pub fn timeout(mut self, length: Duration) -> Self {
-        self.timeout = length;
+    /// Limits one call to the brokers: connecting, metadata, creating topics, and the confirmation of a batch.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
         self
     }
 
-    /// How long `subscribe` waits until the group has taken the consumer in, which takes a broker three
-    /// seconds for a new group. Zero by default: it does not wait, and deliveries come when they come.
-    pub fn join_patience(mut self, length: Duration) -> Self {
-        self.join_patience = length;
+    /// Limits how long `subscribe` waits until the consumer has joined its group, which takes a broker three seconds
+    /// for a new group. With zero, the default, `subscribe` does not wait and deliveries start later.
+    pub fn join_timeout(mut self, timeout: Duration) -> Self {
+        self.join_timeout = timeout;
         self
     }
 
-    /// How long what is in hand may still be settled when its partition moves to another consumer. What
-    /// takes longer comes again there. The whole group waits for it. Zero does not wait; it must be less than the property
-    /// `max.poll.interval.ms`, which is five minutes.
-    pub fn revoke_patience(mut self, length: Duration) -> Self {
-        self.revoke_patience = length;
+    /// Limits how long deliveries in flight may still be settled when their partition moves to another consumer.
+    /// Those that take longer are delivered again there. The whole group waits meanwhile. With zero it does not wait.
+    /// It must be less than the property `max.poll.interval.ms`, which is five minutes by default.
+    pub fn revoke_timeout(mut self, timeout: Duration) -> Self {
+        self.revoke_timeout = timeout;
         self
     }
 
-    /// How many records of one partition may stand behind one that is not settled. Beyond that the partition
-    /// waits for it; all of them come again after a crash.
-    pub fn window_max(mut self, count: usize) -> Self {
-        self.window_max = count;
+    /// Limits how many records of one partition may follow an unsettled one. At the limit, the partition pauses until
+    /// that record is settled. After a crash all of them are delivered again.
+    pub fn uncommitted_max(mut self, count: usize) -> Self {
+        self.uncommitted_max = count;
         self
     }
 
-    /// The largest body, in bytes. The topic's `max.message.bytes` must be 64 KiB more, for the headers.
+    /// Limits the body of a message, in bytes. The topic's `max.message.bytes` must be 64 KiB more, for the headers.
     pub fn payload_max(mut self, bytes: usize) -> Self {
         self.payload_max = bytes;
         self
     }
 
-    /// A property of the client library, librdkafka, such as `compression.type` or `session.timeout.ms`. Those
-    /// that the guarantees rest on are refused.
+    /// Sets a property of the client library, librdkafka, such as `compression.type` or `session.timeout.ms`.
+    /// Properties that the delivery guarantees depend on are refused.
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.insert(name.into(), value.into());
         self
     }
 
-    /// What messages are published in; see [`Wrapping`].
+    /// Sets the envelope of published messages; see [`Wrapping`].
     pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
         self.wrapping = Some(envelope.into());
         self
     }
 
-    /// The clock by which it waits; the system's by default.
+    /// Sets the clock used for timeouts; the system clock by default.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Connects, and returns when a broker has answered.
+    /// Connects, and returns when a broker has responded.
     pub async fn connect(self) -> Result<KafkaTransport> {
         KafkaTransport::connect(self.settings()?).await
     }
@@ -152,9 +152,9 @@ impl KafkaBuilder {
             partitions: self.partitions,
             replication: self.replication,
             timeout: self.timeout,
-            join_patience: self.join_patience,
-            revoke_patience: self.revoke_patience,
-            window_max: self.window_max,
+            join_timeout: self.join_timeout,
+            revoke_timeout: self.revoke_timeout,
+            uncommitted_max: self.uncommitted_max,
             payload_max: self.payload_max,
             properties: self.properties,
             wrapping,
@@ -167,7 +167,7 @@ impl KafkaBuilder {
 
 impl fmt::Debug for KafkaBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address and the properties may have secrets in them.
+        // The address and the properties may contain secrets.
         f.debug_struct("KafkaBuilder")
             .field("prefix", &self.prefix)
             .field("declare", &self.declare)
@@ -184,21 +184,21 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_work_is_refused_before_anything_is_tried() {
+    fn invalid_settings_are_refused_before_connecting() {
         let builder = || KafkaBuilder::new("localhost:9092");
         assert!(refused(builder().prefix("a b")).contains("' '"));
         assert!(refused(builder().partitions(0)).contains("partitions is 0"));
         assert!(refused(builder().replication(-2)).contains("replication is -2"));
-        assert!(refused(builder().window_max(0)).contains("window_max"));
+        assert!(refused(builder().uncommitted_max(0)).contains("uncommitted_max"));
         let own = refused(builder().property("enable.auto.commit", "true"));
         assert!(own.contains("enable.auto.commit") && own.contains("settled"), "{own}");
         assert!(builder().property("compression.type", "gzip").settings().is_ok());
     }
 
     #[test]
-    fn patience_ends_before_the_broker_puts_the_consumer_out() {
+    fn the_revoke_timeout_ends_before_the_broker_removes_the_consumer() {
         let seconds =
-            |count| KafkaBuilder::new("localhost:9092").revoke_patience(Duration::from_secs(count));
+            |count| KafkaBuilder::new("localhost:9092").revoke_timeout(Duration::from_secs(count));
         let shorter = |count| seconds(count).property("max.poll.interval.ms", "20000");
         for (builder, words) in
             [(seconds(300), ["300s", "max.poll.interval.ms"]), (shorter(20), ["20s", "shorten it"])]
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_shown_has_a_secret_in_it() {
+    fn debug_output_contains_no_secret() {
         let builder =
             KafkaBuilder::new("kafka://ada:secret@h:1").property("sasl.password", "secret");
         assert!(!format!("{builder:?}").contains("secret"));

@@ -1,4 +1,4 @@
-//! Receiving one subscription: takes from the desk what its reader has put there.
+//! Consumer of one subscription: returns the records that its reader has fetched.
 
 use std::sync::Arc;
 use std::thread;
@@ -9,48 +9,49 @@ use punctual::jiff::Timestamp;
 use punctual::transport::{Consumer, Delivery, Receipt};
 use punctual::{Clock, Error, Result};
 
-use crate::desk::{Desk, Taken};
-use crate::lane::Parcel;
+use crate::assignment::FetchedRecord;
+use crate::in_flight::{InFlight, TakeResult};
 use crate::reader::Reader;
-use crate::receipt::{KafkaReceipt, Settling};
+use crate::receipt::{KafkaReceipt, ReceiptContext};
 
 /// Receives deliveries of one topic for one group.
 pub(crate) struct KafkaConsumer {
-    desk: Arc<Desk>,
-    settling: Arc<Settling>,
+    in_flight: Arc<InFlight>,
+    context: Arc<ReceiptContext>,
     clock: Arc<dyn Clock>,
 }
 
 impl KafkaConsumer {
-    /// Joins the group, and starts to read as soon as partitions are given.
-    pub(crate) async fn start(reader: Reader, settling: Settling) -> Result<Self> {
-        let desk = Arc::clone(&reader.desk);
+    /// Joins the group and starts the reader thread.
+    pub(crate) async fn start(reader: Reader, context: ReceiptContext) -> Result<Self> {
+        let in_flight = Arc::clone(&reader.in_flight);
         let clock = Arc::clone(&reader.settings.clock);
-        let patience = reader.settings.join_patience;
+        let join_timeout = reader.settings.join_timeout;
         let client = reader.join()?;
         let name = format!("kafka {}", reader.names.group);
-        // It is owned by the desk: closing that ends it.
+        // The in-flight set owns the thread: closing it ends the thread.
         let thread = thread::Builder::new().name(name).spawn(move || reader.run(client));
         thread.map_err(|error| {
-            Error::unavailable(format!("no thread to read Kafka with: {error}")).during("subscribe")
+            Error::unavailable(format!("the reader thread of Kafka cannot be started: {error}"))
+                .during("subscribe")
         })?;
-        let consumer = Self { desk, settling: Arc::new(settling), clock };
-        if !patience.is_zero() {
-            let until = add(consumer.clock.now(), patience);
-            // It goes on joining when this takes longer.
-            let _ = within(&*consumer.clock, until, consumer.desk.joined()).await;
+        let consumer = Self { in_flight, context: Arc::new(context), clock };
+        if !join_timeout.is_zero() {
+            let until = add(consumer.clock.now(), join_timeout);
+            // After the timeout it continues to join in the background.
+            let _ = within(&*consumer.clock, until, consumer.in_flight.joined()).await;
         }
         Ok(consumer)
     }
 
-    fn delivery(&self, parcel: Parcel) -> Delivery {
+    fn delivery(&self, record: FetchedRecord) -> Delivery {
         Delivery {
-            message: Arc::clone(&parcel.message),
-            attempt: parcel.attempt,
-            poison: parcel.poison.as_deref().map(str::to_owned),
+            message: Arc::clone(&record.message),
+            attempt: record.attempt,
+            poison: record.poison.as_deref().map(str::to_owned),
             receipt: Receipt::Broker(Box::new(KafkaReceipt::new(
-                Arc::clone(&self.settling),
-                parcel,
+                Arc::clone(&self.context),
+                record,
             ))),
         }
     }
@@ -60,29 +61,30 @@ impl KafkaConsumer {
 impl Consumer for KafkaConsumer {
     async fn receive(&mut self, limit: usize) -> Result<Vec<Delivery>> {
         loop {
-            match self.desk.take(limit.max(1)) {
-                Taken::Parcels(parcels) => {
-                    return Ok(parcels.into_iter().map(|parcel| self.delivery(parcel)).collect());
+            match self.in_flight.take(limit.max(1)) {
+                TakeResult::Records(records) => {
+                    return Ok(records.into_iter().map(|record| self.delivery(record)).collect());
                 }
-                Taken::Trouble(error) => return Err(error),
-                Taken::Over => {
+                TakeResult::Failed(error) => return Err(error),
+                TakeResult::Closed => {
                     return Err(Error::conflict("the consumer is closed; subscribe again"));
                 }
-                Taken::Nothing => self.desk.changed().await,
+                TakeResult::Empty => self.in_flight.changed().await,
             }
         }
     }
 
     async fn close(&mut self, until: Timestamp) -> Result<()> {
-        self.desk.close();
+        self.in_flight.close();
         let ended = async {
-            while !self.desk.is_closed() {
-                self.desk.changed().await;
+            while !self.in_flight.is_closed() {
+                self.in_flight.changed().await;
             }
         };
         within(&*self.clock, until, ended).await.ok_or_else(|| {
             Error::unavailable(
-                "the group was not left in time; what is in flight goes to others when its member expires",
+                "the group was not left before the deadline; its deliveries in flight go to other \
+                 consumers when the session of this one expires",
             )
         })
     }
@@ -90,6 +92,6 @@ impl Consumer for KafkaConsumer {
 
 impl Drop for KafkaConsumer {
     fn drop(&mut self) {
-        self.desk.close();
+        self.in_flight.close();
     }
 }

@@ -1,23 +1,23 @@
-//! Carries Punctual's messages over Apache Kafka.
+//! Transport over Apache Kafka.
 //!
 #![doc = include_str!("../README.md")]
 
 mod address;
-mod bell;
+mod assignment;
 mod builder;
+mod commit_window;
 mod consumer;
-mod desk;
-mod fault;
-mod lane;
+mod error;
+mod in_flight;
+mod last_error;
 mod membership;
 mod names;
+mod notifier;
 mod producer;
 mod reader;
 mod receipt;
 mod settings;
 mod topology;
-mod trouble;
-mod window;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -38,23 +38,24 @@ use punctual::{Error, ErrorKind, Result};
 use rdkafka::error::RDKafkaErrorCode;
 
 pub use self::builder::{
-    KafkaBuilder, PAYLOAD_MAX_DEFAULT, REVOKE_PATIENCE_DEFAULT, TIMEOUT_DEFAULT, WINDOW_MAX_DEFAULT,
+    KafkaBuilder, PAYLOAD_MAX_DEFAULT, REVOKE_TIMEOUT_DEFAULT, TIMEOUT_DEFAULT,
+    UNCOMMITTED_MAX_DEFAULT,
 };
 
 use self::consumer::KafkaConsumer;
-use self::desk::Desk;
+use self::in_flight::InFlight;
 use self::names::{group_names, topic_name};
 use self::producer::{Producer, Record};
 use self::reader::Reader;
-use self::receipt::Settling;
+use self::receipt::ReceiptContext;
 use self::settings::Settings;
 use self::topology::Topology;
 use self::wire::ATTRIBUTE_PREFIX;
 
-/// How long to wait for a broker after none was found.
-const ANOTHER_TRY: Duration = Duration::from_secs(1);
+/// How long to wait for another address of a broker after none was reached.
+const RETRY_WAIT: Duration = Duration::from_secs(1);
 
-/// Carries messages over Apache Kafka.
+/// Sends and receives messages over Apache Kafka.
 pub struct KafkaTransport {
     settings: Arc<Settings>,
     producer: Arc<Producer>,
@@ -62,7 +63,7 @@ pub struct KafkaTransport {
 }
 
 impl KafkaTransport {
-    /// A transport on a cluster: `host:9092`, several with commas between, or
+    /// Returns a builder for a cluster: `host:9092`, several separated by commas, or
     /// `kafka://user:password@host:9092`.
     pub fn builder(address: impl Into<String>) -> KafkaBuilder {
         KafkaBuilder::new(address)
@@ -73,44 +74,45 @@ impl KafkaTransport {
         let producer = Arc::new(Producer::new(Arc::clone(&settings))?);
         let topology = Topology::new(Arc::clone(&settings), Arc::clone(&producer))?;
         let transport = Self { settings, producer, topology };
-        transport.reach().await?;
+        transport.check_connection().await?;
         Ok(transport)
     }
 
-    /// Asks the cluster something, to know that it is there and lets us in.
-    async fn reach(&self) -> Result<()> {
+    /// Fetches metadata, to check that the cluster is reachable and accepts the credentials.
+    async fn check_connection(&self) -> Result<()> {
         tokio::select! {
-            answer = self.topology.metadata(None) => answer.map(|_| ()),
-            // The client would go on trying until the time is over.
-            code = self.hopeless() => {
-                let reason = self.producer.trouble().reason(code);
-                Err(fault::from_code(code, "connect", self.settings.at(reason.as_deref())))
+            metadata = self.topology.metadata(None) => metadata.map(|_| ()),
+            // The client would retry until the timeout.
+            code = self.connect_failure() => {
+                let reason = self.producer.last_error().reason(code);
+                Err(error::map_code(code, "connect", self.settings.error_context(reason.as_deref())))
             }
         }
     }
 
-    /// Waits until the client has found no broker, and for one more try: a host can have several
-    /// addresses, of which it takes one at a time.
-    async fn hopeless(&self) -> RDKafkaErrorCode {
-        let code = self.producer.trouble().hopeless().await;
+    /// Waits until the client has found no broker, and for one more attempt: a host can have several addresses, which
+    /// the client tries one at a time.
+    async fn connect_failure(&self) -> RDKafkaErrorCode {
+        let code = self.producer.last_error().connect_failure().await;
         let clock = &*self.settings.clock;
-        clock.sleep_until(add(clock.now(), ANOTHER_TRY)).await;
+        clock.sleep_until(add(clock.now(), RETRY_WAIT)).await;
         code
     }
 
-    /// Refuses what cannot be sent, before anything is.
+    /// Refuses a message that cannot be sent, before any of its batch is.
     fn check(&self, outgoing: &Outgoing) -> Result<()> {
         let Outgoing { message, delay, .. } = outgoing;
         if !delay.is_zero() {
             return Err(Error::unsupported(format!(
-                "Kafka cannot send a message {delay:?} later; give the builder a storage to keep it in"
+                "Kafka cannot delay a message by {delay:?}; give the builder a storage, which keeps \
+                 delayed messages"
             ))
             .with("message", message.id));
         }
         let (size, limit) = (message.body.bytes.len(), self.settings.payload_max);
         if size > limit {
             return Err(Error::invalid(format!(
-                "message {} has a body of {size} bytes, and at most {limit} are sent; send a reference \
+                "message {} has a body of {size} bytes, more than payload_max, {limit}; send a reference \
                  instead, or raise payload_max here and max.message.bytes on the broker",
                 message.id
             )));
@@ -128,7 +130,7 @@ impl Transport for KafkaTransport {
             dead_letter: true,
             ordering: Ordering::PerKey,
             fan_out: true,
-            // The count travels with every copy that is put back.
+            // The attempt travels with every copy that is put back.
             attempts: AttemptCount::Counted,
             acknowledge: AcknowledgeMode::Cumulative,
             durable: true,
@@ -146,8 +148,8 @@ impl Transport for KafkaTransport {
                 names.insert(&message.topic, name);
             }
         }
-        let wrapped = |outgoing| self.settings.wrapping.wire(outgoing, ATTRIBUTE_PREFIX);
-        let wires: Vec<Wire> = batch.iter().map(wrapped).collect::<Result<_>>()?;
+        let encode = |outgoing| self.settings.wrapping.wire(outgoing, ATTRIBUTE_PREFIX);
+        let wires: Vec<Wire> = batch.iter().map(encode).collect::<Result<_>>()?;
         let records: Vec<Record<'_>> = batch
             .iter()
             .zip(&wires)
@@ -166,16 +168,16 @@ impl Transport for KafkaTransport {
         let Subscription { topic, group, prefetch } = subscription;
         let names = group_names(&self.settings.prefix, &topic, &group)?;
         self.topology.ensure_group(&names).await?;
-        let desk = Arc::new(Desk::new(prefetch, self.settings.window_max));
-        let settling = Settling {
-            desk: Arc::clone(&desk),
+        let in_flight = Arc::new(InFlight::new(prefetch, self.settings.uncommitted_max));
+        let context = ReceiptContext {
+            in_flight: Arc::clone(&in_flight),
             producer: Arc::clone(&self.producer),
             names: names.clone(),
             group: group.clone(),
         };
         let settings = Arc::clone(&self.settings);
-        let reader = Reader { settings, names, topic, group, desk };
-        Ok(Box::new(KafkaConsumer::start(reader, settling).await?))
+        let reader = Reader { settings, names, topic, group, in_flight };
+        Ok(Box::new(KafkaConsumer::start(reader, context).await?))
     }
 
     async fn topics(&self) -> Result<Vec<Topic>> {

@@ -1,5 +1,5 @@
-//! What a consumer does when its group changes. A partition that moves to somebody else is left in order: what
-//! is in hand of it may be settled for a while, what was settled is noted, and the rest comes again there.
+//! Membership in the consumer group. When a partition moves to another member, its deliveries in flight may still be
+//! settled for a while, the settled position is stored, and the rest is delivered again there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,48 +10,51 @@ use rdkafka::config::RDKafkaLogLevel;
 use rdkafka::consumer::{BaseConsumer, Consumer as _, ConsumerContext, Rebalance};
 use rdkafka::error::KafkaError;
 
-use crate::desk::Desk;
-use crate::reader::note;
-use crate::trouble::Trouble;
+use crate::in_flight::InFlight;
+use crate::last_error::LastError;
+use crate::reader::store_positions;
 
-/// Hears of changes of the group, on the reader's thread.
+/// Handles changes of the group, on the reader thread.
 pub(crate) struct Membership {
-    pub(crate) desk: Arc<Desk>,
-    pub(crate) trouble: Trouble,
-    /// How long what is in hand may be settled before a partition is left.
-    pub(crate) patience: Duration,
+    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) last_error: LastError,
+    /// Limit of the wait for deliveries in flight before a partition is revoked.
+    pub(crate) revoke_timeout: Duration,
 }
 
 impl ClientContext for Membership {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
-        self.trouble.log(level, facility, line);
+        self.last_error.log(level, facility, line);
     }
 
     fn error(&self, error: KafkaError, reason: &str) {
-        self.trouble.error(error, reason);
+        self.last_error.error(error, reason);
     }
 }
 
 impl ConsumerContext for Membership {
     fn pre_rebalance(&self, client: &BaseConsumer<Self>, change: &Rebalance<'_>) {
         match change {
-            Rebalance::Assign(given) => self.desk.give(&partitions(given)),
-            Rebalance::Revoke(taken) => {
-                let leaving = partitions(taken);
-                // Lost ones belong to somebody else already: nothing about them is ours to say.
+            Rebalance::Assign(assigned) => self.in_flight.assign(&partitions(assigned)),
+            Rebalance::Revoke(revoked) => {
+                let leaving = partitions(revoked);
+                // Lost partitions belong to another member already: their positions must not be stored.
                 let lost = client.assignment_lost();
-                self.desk.leave(&leaving, if lost { Duration::ZERO } else { self.patience });
-                if !lost && let Some(topic) = taken.elements().first() {
-                    note(client, topic.topic(), &self.desk.progress());
+                self.in_flight
+                    .drain(&leaving, if lost { Duration::ZERO } else { self.revoke_timeout });
+                if !lost && let Some(topic) = revoked.elements().first() {
+                    store_positions(client, topic.topic(), &self.in_flight.new_positions());
                 }
-                self.desk.take_away(&leaving);
+                self.in_flight.revoke(&leaving);
             }
-            Rebalance::Error(error) => self.trouble.error(error.clone(), "the group cannot agree"),
+            Rebalance::Error(error) => {
+                self.last_error.error(error.clone(), "the group could not be rebalanced");
+            }
         }
     }
 
     fn post_rebalance(&self, _: &BaseConsumer<Self>, _: &Rebalance<'_>) {
-        self.desk.bell.ring();
+        self.in_flight.notifier.notify();
     }
 }
 

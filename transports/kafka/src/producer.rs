@@ -1,5 +1,5 @@
-//! Sending: a whole batch is handed to the client at once and confirmed as one. The client counts the
-//! confirmations down, so a message costs neither a task nor a channel of its own.
+//! Producer: passes a whole batch to the client at once and confirms it as one. The client counts the confirmations
+//! down, so a message needs neither a task nor a channel of its own.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,26 +16,26 @@ use rdkafka::message::DeliveryResult;
 use rdkafka::producer::{BaseRecord, Producer as _, ProducerContext, ThreadedProducer};
 use tokio::sync::Notify;
 
-use crate::fault;
+use crate::error;
+use crate::last_error::LastError;
 use crate::settings::Settings;
-use crate::trouble::Trouble;
 use crate::wire;
 
-/// How long to rest when the client's own queue is full.
-const FULL_REST: Duration = Duration::from_millis(5);
-/// How much longer than the client we wait for it: its own timer decides, ours only bounds it.
+/// Pause before a retry when the client's queue is full.
+const QUEUE_FULL_PAUSE: Duration = Duration::from_millis(5);
+/// How much longer than the client's own timeout the caller waits: the client decides, this only bounds the wait.
 const MARGIN: Duration = Duration::from_secs(5);
 
-pub(crate) type Client = ThreadedProducer<Reports>;
+pub(crate) type Client = ThreadedProducer<DeliveryReports>;
 
-/// Sends records and waits until the broker has them.
+/// Sends records and waits until the broker has confirmed them.
 pub(crate) struct Producer {
     settings: Arc<Settings>,
-    trouble: Trouble,
+    last_error: LastError,
     client: Mutex<Arc<Client>>,
 }
 
-/// Where a record goes, and what is in it.
+/// A record to send, with the name of its topic.
 pub(crate) struct Record<'a> {
     pub(crate) topic: &'a str,
     pub(crate) message: &'a Message,
@@ -44,22 +44,22 @@ pub(crate) struct Record<'a> {
 
 impl Producer {
     pub(crate) fn new(settings: Arc<Settings>) -> Result<Self> {
-        let trouble = Trouble::default();
-        let client = Mutex::new(Arc::new(client(&settings, &trouble)?));
-        Ok(Self { settings, trouble, client })
+        let last_error = LastError::default();
+        let client = Mutex::new(Arc::new(client(&settings, &last_error)?));
+        Ok(Self { settings, last_error, client })
     }
 
-    /// The client, to ask the cluster something.
+    /// Returns the client, for metadata requests.
     pub(crate) fn client(&self) -> Arc<Client> {
         Arc::clone(&self.client.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Why things failed last.
-    pub(crate) fn trouble(&self) -> &Trouble {
-        &self.trouble
+    /// Returns the recorder of the last error.
+    pub(crate) fn last_error(&self) -> &LastError {
+        &self.last_error
     }
 
-    /// Sends records in their order; `Ok` when the broker has confirmed all of them.
+    /// Sends records in order; `Ok` when the broker has confirmed all of them.
     pub(crate) async fn send(&self, records: &[Record<'_>]) -> Result<()> {
         let client = self.client();
         let batch = Arc::new(Batch::default());
@@ -69,15 +69,15 @@ impl Producer {
             self.enqueue(&client, record, &batch, until).await?;
         }
         if within(clock, add(until, MARGIN), batch.confirmed()).await.is_none() {
-            return Err(self.fault(RDKafkaErrorCode::MessageTimedOut));
+            return Err(self.map_code(RDKafkaErrorCode::MessageTimedOut));
         }
         match batch.failure() {
             None => Ok(()),
-            Some(code) => Err(self.failed(code, &client)),
+            Some(code) => Err(self.client_error(code, &client)),
         }
     }
 
-    /// Hands a record to the client; waits for room until then.
+    /// Passes a record to the client; waits for room in its queue until `until`.
     async fn enqueue(
         &self,
         client: &Client,
@@ -87,44 +87,48 @@ impl Producer {
     ) -> Result<()> {
         let clock = &*self.settings.clock;
         loop {
-            let Err(error) = hand_over(client, record, batch) else { return Ok(()) };
+            let Err(error) = enqueue_record(client, record, batch) else { return Ok(()) };
             let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Fail);
             if code == RDKafkaErrorCode::QueueFull && clock.now() < until {
-                clock.sleep_until(add(clock.now(), FULL_REST)).await;
+                clock.sleep_until(add(clock.now(), QUEUE_FULL_PAUSE)).await;
                 continue;
             }
             if code == RDKafkaErrorCode::MessageSizeTooLarge {
                 return Err(too_large(record, self.settings.payload_max));
             }
-            return Err(self.failed(code, client));
+            return Err(self.client_error(code, client));
         }
     }
 
-    /// A client that has lost the thread of its numbering sends nothing ever again: the next call gets a
-    /// new one.
-    fn failed(&self, code: RDKafkaErrorCode, used: &Client) -> Error {
-        let is_over = code == RDKafkaErrorCode::Fatal || used.client().fatal_error().is_some();
-        if is_over && let Ok(fresh) = client(&self.settings, &self.trouble) {
+    /// Maps an error. After a fatal error of the idempotent producer the client never sends again, so the next call
+    /// gets a new one.
+    fn client_error(&self, code: RDKafkaErrorCode, used: &Client) -> Error {
+        let is_fatal = code == RDKafkaErrorCode::Fatal || used.client().fatal_error().is_some();
+        if is_fatal && let Ok(fresh) = client(&self.settings, &self.last_error) {
             let mut current = self.client.lock().unwrap_or_else(PoisonError::into_inner);
             if std::ptr::eq(Arc::as_ptr(&current), used) {
                 *current = Arc::new(fresh);
             }
         }
-        self.fault(code)
+        self.map_code(code)
     }
 
-    fn fault(&self, code: RDKafkaErrorCode) -> Error {
-        let reason = self.trouble.reason(code);
-        fault::from_code(code, "publish", self.settings.at(reason.as_deref()))
+    fn map_code(&self, code: RDKafkaErrorCode) -> Error {
+        let reason = self.last_error.reason(code);
+        error::map_code(code, "publish", self.settings.error_context(reason.as_deref()))
     }
 }
 
-fn client(settings: &Settings, trouble: &Trouble) -> Result<Client> {
-    let made = settings.producer().create_with_context(Reports(trouble.clone()));
-    made.map_err(|error| fault::from_kafka(&error, "connect", settings.at(None)))
+fn client(settings: &Settings, last_error: &LastError) -> Result<Client> {
+    let created = settings.producer().create_with_context(DeliveryReports(last_error.clone()));
+    created.map_err(|error| error::map_error(&error, "connect", settings.error_context(None)))
 }
 
-fn hand_over(client: &Client, record: &Record<'_>, batch: &Arc<Batch>) -> Result<(), KafkaError> {
+fn enqueue_record(
+    client: &Client,
+    record: &Record<'_>,
+    batch: &Arc<Batch>,
+) -> Result<(), KafkaError> {
     let to = BaseRecord::with_opaque_to(record.topic, Arc::clone(batch));
     let mut to = to.payload(&record.wire.body[..]).headers(wire::headers(record.wire));
     if let Some(key) = &record.message.key {
@@ -148,8 +152,8 @@ fn too_large(record: &Record<'_>, limit: usize) -> Error {
     ))
 }
 
-/// Records that are confirmed together. It begins with one that stands for the batch itself, so that it is
-/// not complete while records are still being added.
+/// Records that are confirmed together. The count starts at one for the batch itself, so that it is not complete
+/// while records are still being added.
 pub(crate) struct Batch {
     left: AtomicUsize,
     failure: Mutex<Option<RDKafkaErrorCode>>,
@@ -168,13 +172,13 @@ impl Batch {
         self.left.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// One is confirmed, or failed.
+    /// Records the confirmation or failure of one record.
     fn report(&self, failure: Option<RDKafkaErrorCode>) {
         if let Some(code) = failure {
             self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(code);
         }
         if self.left.fetch_sub(1, Ordering::AcqRel) == 1 {
-            // A permit is kept when nobody waits yet.
+            // `notify_one` stores a permit if the sender does not wait yet.
             self.complete.notify_one();
         }
     }
@@ -190,10 +194,10 @@ impl Batch {
     }
 }
 
-/// Hears from the client what became of each record.
-pub(crate) struct Reports(Trouble);
+/// Receives the delivery report of each record from the client.
+pub(crate) struct DeliveryReports(LastError);
 
-impl ClientContext for Reports {
+impl ClientContext for DeliveryReports {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, line: &str) {
         self.0.log(level, facility, line);
     }
@@ -203,7 +207,7 @@ impl ClientContext for Reports {
     }
 }
 
-impl ProducerContext for Reports {
+impl ProducerContext for DeliveryReports {
     type DeliveryOpaque = Arc<Batch>;
 
     fn delivery(&self, result: &DeliveryResult<'_>, batch: Arc<Batch>) {

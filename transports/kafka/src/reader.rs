@@ -1,6 +1,6 @@
-//! The reader: one thread per subscription that owns Kafka's consumer. It alone asks it for records and for
-//! changes of the group, so a handler that takes long never costs the group its member, and it reads no
-//! more of a partition than there is room for on the desk.
+//! Reader: one thread per subscription that owns Kafka's consumer. It alone polls for records and for changes of the
+//! group, so a handler that takes long does not cost the group its member, and it fetches no more of a partition than
+//! the in-flight set has room for.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,68 +15,69 @@ use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::message::{BorrowedMessage, Message as _};
 use rdkafka::{Offset, TopicPartitionList};
 
-use crate::desk::Desk;
-use crate::fault;
-use crate::lane::{Arrival, Parcel, Slot};
+use crate::assignment::{FetchedRecord, ReaderItem, RecordPosition};
+use crate::error;
+use crate::in_flight::InFlight;
+use crate::last_error::LastError;
 use crate::membership::Membership;
 use crate::names::GroupNames;
 use crate::settings::Settings;
-use crate::trouble::Trouble;
 use crate::wire;
 
-/// The most the thread waits before it looks again, and with it what is settled waits to be noted.
+/// Longest wait between two polls; also the longest delay until a settled position is stored.
 const IDLE_MAX: Duration = Duration::from_millis(100);
-/// How long the thread waits before it makes a new consumer in place of one that is over.
-const RENEW_REST: Duration = Duration::from_secs(1);
-/// The most records of one partition that are read in a row.
+/// Pause before a consumer that failed fatally is replaced.
+const RENEW_PAUSE: Duration = Duration::from_secs(1);
+/// Limit of the records of one partition that are read in a row.
 const READ_MAX: usize = 256;
-/// How often the consumer is asked for news in a row. A call answers nothing also when it was busy with
-/// itself, so one is not enough.
-const NEWS_MAX: usize = 8;
+/// How often the consumer is polled in a row. A poll also returns nothing when the client served an internal event,
+/// so one is not enough.
+const POLLS_MAX: usize = 8;
 
 type Client = BaseConsumer<Membership>;
 
-/// What is read, for whom, and where it is put.
+/// Configuration of the reader and the in-flight set it fills.
 pub(crate) struct Reader {
     pub(crate) settings: Arc<Settings>,
     pub(crate) names: GroupNames,
     pub(crate) topic: Topic,
     pub(crate) group: String,
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) in_flight: Arc<InFlight>,
 }
 
-/// The queue of one partition, and the number of its giving.
+/// Queue of one partition, and the generation of its assignment.
 struct Queue {
-    given: u64,
+    generation: u64,
     records: PartitionQueue<Membership>,
 }
 
-/// A consumer that is over and has to be replaced.
-struct Over;
+/// Signals that the consumer failed fatally and must be replaced.
+struct ConsumerFailed;
 
 impl Reader {
-    /// A consumer that has joined the group, or will as soon as a broker is there.
+    /// Returns a consumer that has joined the group, or will as soon as a broker is reachable.
     pub(crate) fn join(&self) -> Result<Arc<Client>> {
-        let trouble = Trouble::default();
+        let last_error = LastError::default();
         let membership = Membership {
-            desk: Arc::clone(&self.desk),
-            trouble: trouble.clone(),
-            patience: self.settings.revoke_patience,
+            in_flight: Arc::clone(&self.in_flight),
+            last_error: last_error.clone(),
+            revoke_timeout: self.settings.revoke_timeout,
         };
-        let failed = |error| fault::from_kafka(&error, "subscribe", self.settings.at(None));
+        let failed =
+            |error| error::map_error(&error, "subscribe", self.settings.error_context(None));
         let config = self.settings.consumer(&self.names.group);
         let mut client: Client = config.create_with_context(membership).map_err(failed)?;
-        let bell = Arc::clone(&self.desk.bell);
-        client.set_nonempty_callback(move || bell.ring());
+        let notifier = Arc::clone(&self.in_flight.notifier);
+        client.set_nonempty_callback(move || notifier.notify());
         client.subscribe(&[self.names.topic.as_str()]).map_err(failed)?;
-        self.desk.bell.ring();
+        self.in_flight.notifier.notify();
         Ok(Arc::new(client))
     }
 
-    /// Reads until the desk is closed. The whole life of the thread.
+    /// Reads until the subscription is closed. Main function of the thread.
     pub(crate) fn run(self, first: Arc<Client>) {
         let mut client = Some(first);
-        while !self.desk.is_closing() {
+        while !self.in_flight.is_closing() {
             let ended = match client.take() {
                 Some(client) => self.read(&client),
                 None => match self.join() {
@@ -85,157 +86,159 @@ impl Reader {
                         continue;
                     }
                     Err(error) => {
-                        self.desk.trouble(error);
-                        Some(Over)
+                        self.in_flight.report_error(error);
+                        Some(ConsumerFailed)
                     }
                 },
             };
             if ended.is_some() {
-                let lanes = self.desk.lanes().into_iter();
-                let lost: Vec<i32> = lanes.map(|(partition, _)| partition).collect();
-                self.desk.take_away(&lost);
-                self.desk.bell.wait(RENEW_REST);
+                let assignments = self.in_flight.assignments().into_iter();
+                let lost: Vec<i32> = assignments.map(|(partition, _)| partition).collect();
+                self.in_flight.revoke(&lost);
+                self.in_flight.notifier.wait(RENEW_PAUSE);
             }
         }
         drop(client);
-        self.desk.closed();
+        self.in_flight.mark_closed();
     }
 
-    /// Reads until the desk is closed or the consumer is over.
-    fn read(&self, client: &Arc<Client>) -> Option<Over> {
+    /// Reads until the subscription is closed or the consumer fails fatally.
+    fn read(&self, client: &Arc<Client>) -> Option<ConsumerFailed> {
         let mut queues: BTreeMap<i32, Queue> = BTreeMap::new();
-        while !self.desk.is_closing() {
-            self.desk.bell.wait(IDLE_MAX);
-            if self.hear(client).is_some() {
-                return Some(Over);
+        while !self.in_flight.is_closing() {
+            self.in_flight.notifier.wait(IDLE_MAX);
+            if self.poll_group(client).is_some() {
+                return Some(ConsumerFailed);
             }
-            if self.follow(client, &mut queues) && self.hear(client).is_some() {
-                return Some(Over);
+            if self.update_queues(client, &mut queues) && self.poll_group(client).is_some() {
+                return Some(ConsumerFailed);
             }
             for (partition, queue) in &queues {
                 self.fetch(*partition, queue);
             }
-            note(client, &self.names.topic, &self.desk.progress());
+            store_positions(client, &self.names.topic, &self.in_flight.new_positions());
         }
         None
     }
 
-    /// Lets the consumer do what it has to do for the group, and hears what went wrong.
-    fn hear(&self, client: &Arc<Client>) -> Option<Over> {
-        for _ in 0..NEWS_MAX {
+    /// Polls the consumer, which lets it serve the group, and reports its errors.
+    fn poll_group(&self, client: &Arc<Client>) -> Option<ConsumerFailed> {
+        for _ in 0..POLLS_MAX {
             match client.poll(Duration::ZERO) {
                 None => {}
-                // It was on its way before its partition had a queue of its own.
+                // This record was fetched before its partition had a queue of its own.
                 Some(Ok(record)) => {
-                    let given = self.desk.lanes().into_iter();
-                    let given = given.filter(|(partition, _)| *partition == record.partition());
+                    let generation = self.in_flight.assignments().into_iter();
+                    let generation =
+                        generation.filter(|(partition, _)| *partition == record.partition());
                     let now = self.settings.clock.now();
-                    self.desk.arrive(given.map(|(_, given)| self.arrival(&record, given, now)));
+                    self.in_flight
+                        .add(generation.map(|(_, generation)| self.item(&record, generation, now)));
                 }
                 Some(Err(KafkaError::MessageConsumptionFatal(code))) => {
-                    self.tell(code, client);
-                    return Some(Over);
+                    self.report(code, client);
+                    return Some(ConsumerFailed);
                 }
-                Some(Err(error)) => self.failed(&error, client),
+                Some(Err(error)) => self.handle_error(&error, client),
             }
         }
         None
     }
 
-    /// Gives each partition that is ours a queue of its own; whether there is a new one.
-    fn follow(&self, client: &Arc<Client>, queues: &mut BTreeMap<i32, Queue>) -> bool {
-        let lanes: BTreeMap<i32, u64> = self.desk.lanes().into_iter().collect();
-        queues.retain(|partition, queue| lanes.get(partition) == Some(&queue.given));
-        let mut grown = false;
-        for (partition, given) in lanes {
+    /// Gives each assigned partition a queue of its own; returns whether one was added.
+    fn update_queues(&self, client: &Arc<Client>, queues: &mut BTreeMap<i32, Queue>) -> bool {
+        let assignments: BTreeMap<i32, u64> = self.in_flight.assignments().into_iter().collect();
+        queues.retain(|partition, queue| assignments.get(partition) == Some(&queue.generation));
+        let mut has_new = false;
+        for (partition, generation) in assignments {
             if queues.contains_key(&partition) {
                 continue;
             }
             if let Some(mut records) = client.split_partition_queue(&self.names.topic, partition) {
-                let bell = Arc::clone(&self.desk.bell);
-                records.set_nonempty_callback(move || bell.ring());
-                queues.insert(partition, Queue { given, records });
-                grown = true;
+                let notifier = Arc::clone(&self.in_flight.notifier);
+                records.set_nonempty_callback(move || notifier.notify());
+                queues.insert(partition, Queue { generation, records });
+                has_new = true;
             }
         }
-        grown
+        has_new
     }
 
     /// Reads as many records of a partition as there is room for.
     fn fetch(&self, partition: i32, queue: &Queue) {
-        let (room, now) = (self.desk.room(partition), self.settings.clock.now());
-        let mut arrivals = Vec::new();
-        while arrivals.len() < room.min(READ_MAX) {
+        let (room, now) = (self.in_flight.room(partition), self.settings.clock.now());
+        let mut items = Vec::new();
+        while items.len() < room.min(READ_MAX) {
             match queue.records.poll(Duration::ZERO) {
                 None => break,
-                Some(record) => arrivals.extend(self.read_one(record, queue.given, now)),
+                Some(record) => items.extend(self.read_one(record, queue.generation, now)),
             }
         }
-        if arrivals.len() == READ_MAX {
-            // There may be more, and nothing rings for it.
-            self.desk.bell.ring();
+        if items.len() == READ_MAX {
+            // There may be more records, and the client does not notify for them.
+            self.in_flight.notifier.notify();
         }
-        if !arrivals.is_empty() {
-            self.desk.arrive(arrivals);
+        if !items.is_empty() {
+            self.in_flight.add(items);
         }
     }
 
     fn read_one(
         &self,
         record: KafkaResult<BorrowedMessage<'_>>,
-        given: u64,
+        generation: u64,
         now: Timestamp,
-    ) -> Option<Arrival> {
+    ) -> Option<ReaderItem> {
         match record {
-            Ok(record) => Some(self.arrival(&record, given, now)),
+            Ok(record) => Some(self.item(&record, generation, now)),
             Err(error) => {
-                let at = self.settings.at(None);
-                self.desk.trouble(fault::from_kafka(&error, "receive", at));
+                let context = self.settings.error_context(None);
+                self.in_flight.report_error(error::map_error(&error, "receive", context));
                 None
             }
         }
     }
 
-    fn arrival(&self, record: &BorrowedMessage<'_>, given: u64, now: Timestamp) -> Arrival {
-        let slot = Slot { partition: record.partition(), given, offset: record.offset() };
+    fn item(&self, record: &BorrowedMessage<'_>, generation: u64, now: Timestamp) -> ReaderItem {
+        let position =
+            RecordPosition { partition: record.partition(), generation, offset: record.offset() };
         let received = wire::read(record, &self.topic, now);
         if !received.is_for(&self.group) {
-            return Arrival::PassedOver(slot);
+            return ReaderItem::Skipped(position);
         }
-        Arrival::Parcel(Parcel {
-            slot,
+        ReaderItem::Record(FetchedRecord {
+            position,
             message: Arc::new(received.message),
             attempt: received.attempt.saturating_add(1),
             poison: received.poison.map(Arc::from),
         })
     }
 
-    fn failed(&self, error: &KafkaError, client: &Client) {
+    fn handle_error(&self, error: &KafkaError, client: &Client) {
         match error.rdkafka_error_code() {
-            // It is asked again by itself, and nobody can do anything about it.
+            // The client retries these by itself, and the caller can do nothing about them.
             None | Some(RDKafkaErrorCode::PartitionEOF | RDKafkaErrorCode::NoError) => {}
-            Some(code) => self.tell(code, client),
+            Some(code) => self.report(code, client),
         }
     }
 
-    fn tell(&self, code: RDKafkaErrorCode, client: &Client) {
-        let reason = client.context().trouble.reason(code);
-        let at = self.settings.at(reason.as_deref());
-        self.desk.trouble(fault::from_code(code, "receive", at));
+    fn report(&self, code: RDKafkaErrorCode, client: &Client) {
+        let reason = client.context().last_error.reason(code);
+        let context = self.settings.error_context(reason.as_deref());
+        self.in_flight.report_error(error::map_code(code, "receive", context));
     }
 }
 
-/// Notes positions with the client, which tells them to the broker before long, and before it gives a
-/// partition up.
-pub(crate) fn note(client: &Client, topic: &str, progress: &[(i32, i64)]) {
-    if progress.is_empty() {
+/// Stores positions in the client, which commits them at its interval and before it gives a partition up.
+pub(crate) fn store_positions(client: &Client, topic: &str, new_positions: &[(i32, i64)]) {
+    if new_positions.is_empty() {
         return;
     }
-    let mut positions = TopicPartitionList::with_capacity(progress.len());
-    for (partition, offset) in progress {
-        // It fails for a negative offset only, and there is none.
+    let mut positions = TopicPartitionList::with_capacity(new_positions.len());
+    for (partition, offset) in new_positions {
+        // It fails for a negative offset only, which cannot occur.
         let _ = positions.add_partition_offset(topic, *partition, Offset::Offset(*offset));
     }
-    // It fails for a partition that was taken away this moment: then its next owner begins where it must.
+    // It fails for a partition that is revoked at this moment: its next owner starts at the committed position.
     let _ = client.store_offsets(&positions);
 }

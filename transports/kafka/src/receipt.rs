@@ -1,6 +1,6 @@
-//! Settling a delivery. A log cannot take a record back, so what is put back is appended once more, for its
-//! group alone and with its count, and what is rejected is appended to the group's letters; the broker confirms
-//! that first, and only then is the delivery settled. A crash in between repeats it and loses nothing.
+//! Receipt: settles one delivery. A log cannot take a record back, so a requeued message is appended again, for its
+//! group only and with its attempt, and a rejected one is appended to the group's dead letters. The broker confirms
+//! that first, and only then is the delivery settled: a crash in between repeats the message and loses nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,43 +10,44 @@ use punctual::transport::{Acknowledge, Outgoing, Rejection};
 use punctual::wire::Wire;
 use punctual::{Error, Result};
 
-use crate::desk::Desk;
-use crate::lane::Parcel;
+use crate::assignment::FetchedRecord;
+use crate::in_flight::InFlight;
 use crate::names::GroupNames;
 use crate::producer::{Producer, Record};
 
-/// What the receipts of a subscription have in common.
-pub(crate) struct Settling {
-    pub(crate) desk: Arc<Desk>,
+/// Shared by all receipts of a subscription.
+pub(crate) struct ReceiptContext {
+    pub(crate) in_flight: Arc<InFlight>,
     pub(crate) producer: Arc<Producer>,
     pub(crate) names: GroupNames,
     pub(crate) group: String,
 }
 
-/// How one delivery is settled. Dropped unsettled, it is delivered again.
+/// Settles one delivery. If dropped unsettled, the message is delivered again.
 pub(crate) struct KafkaReceipt {
-    settling: Arc<Settling>,
-    /// Gone once it is settled.
-    parcel: Option<Parcel>,
+    context: Arc<ReceiptContext>,
+    /// None once it is settled.
+    record: Option<FetchedRecord>,
 }
 
 impl KafkaReceipt {
-    pub(crate) fn new(settling: Arc<Settling>, parcel: Parcel) -> Self {
-        Self { settling, parcel: Some(parcel) }
+    pub(crate) fn new(context: Arc<ReceiptContext>, record: FetchedRecord) -> Self {
+        Self { context, record: Some(record) }
     }
 
-    /// Appends a copy of it; refused when its partition has moved, because there it comes again anyway.
-    async fn append(&self, topic: &str, wire: &Wire, parcel: &Parcel) -> Result<()> {
-        if !self.settling.desk.is_ours(parcel.slot) {
-            return Err(stale(parcel));
+    /// Appends a copy of the message; refused when its partition has moved, because the new owner delivers it again
+    /// anyway.
+    async fn append(&self, topic: &str, wire: &Wire, record: &FetchedRecord) -> Result<()> {
+        if !self.context.in_flight.is_assigned(record.position) {
+            return Err(stale(record));
         }
-        let record = Record { topic, message: &parcel.message, wire };
-        self.settling.producer.send(&[record]).await
+        let copy = Record { topic, message: &record.message, wire };
+        self.context.producer.send(&[copy]).await
     }
 
     fn settle(&mut self) -> Result<()> {
-        let Some(parcel) = self.parcel.take() else { return Ok(()) };
-        if self.settling.desk.settle(parcel.slot) { Ok(()) } else { Err(stale(&parcel)) }
+        let Some(record) = self.record.take() else { return Ok(()) };
+        if self.context.in_flight.settle(record.position) { Ok(()) } else { Err(stale(&record)) }
     }
 }
 
@@ -59,44 +60,45 @@ impl Acknowledge for KafkaReceipt {
     async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
         if !delay.is_zero() {
             return Err(Error::unsupported(format!(
-                "Kafka cannot put a message back for {delay:?} later; give the builder a storage to keep it"
+                "Kafka cannot requeue a message with a delay of {delay:?}; give the builder a storage, \
+                 which keeps delayed messages"
             )));
         }
-        let Some(parcel) = self.parcel.clone() else { return Ok(()) };
+        let Some(record) = self.record.clone() else { return Ok(()) };
         let outgoing = Outgoing {
-            message: Arc::clone(&parcel.message),
+            message: Arc::clone(&record.message),
             delay,
-            attempt: parcel.attempt,
-            group: Some(self.settling.group.clone()),
+            attempt: record.attempt,
+            group: Some(self.context.group.clone()),
         };
-        let (topic, wire) = (self.settling.names.topic.clone(), Wire::of(&outgoing)?);
-        self.append(&topic, &wire, &parcel).await?;
+        let (topic, wire) = (self.context.names.topic.clone(), Wire::of(&outgoing)?);
+        self.append(&topic, &wire, &record).await?;
         self.settle()
     }
 
     async fn reject(mut self: Box<Self>, rejection: &Rejection) -> Result<()> {
-        let Some(parcel) = self.parcel.clone() else { return Ok(()) };
-        let names = &self.settling.names;
+        let Some(record) = self.record.clone() else { return Ok(()) };
+        let names = &self.context.names;
         let topic = if rejection.is_invalid() { names.invalid.clone() } else { names.dead.clone() };
-        let wire = Wire::dead(&parcel.message, rejection)?;
-        self.append(&topic, &wire, &parcel).await?;
+        let wire = Wire::dead(&record.message, rejection)?;
+        self.append(&topic, &wire, &record).await?;
         self.settle()
     }
 }
 
 impl Drop for KafkaReceipt {
     fn drop(&mut self) {
-        if let Some(parcel) = self.parcel.take() {
-            self.settling.desk.put_back(parcel);
+        if let Some(record) = self.record.take() {
+            self.context.in_flight.release(record);
         }
     }
 }
 
-fn stale(parcel: &Parcel) -> Error {
+fn stale(record: &FetchedRecord) -> Error {
     Error::conflict(format!(
-        "partition {} has gone to another consumer of the group since this was received; it is delivered \
-         again there",
-        parcel.slot.partition
+        "partition {} has moved to another consumer of the group since this message was received; it is \
+         delivered again there",
+        record.position.partition
     ))
-    .with("message", parcel.message.id)
+    .with("message", record.message.id)
 }

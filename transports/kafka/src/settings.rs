@@ -1,5 +1,5 @@
-//! What was set for a transport, and the properties of the client library that follow from it. Some of them
-//! are what the guarantees rest on; those cannot be set otherwise.
+//! Settings of a transport, and the properties of the client library derived from them. Properties that the delivery
+//! guarantees depend on cannot be overridden.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,27 +11,27 @@ use punctual::{Clock, Error, Result};
 use rdkafka::ClientConfig;
 
 use crate::address::Address;
-use crate::fault::At;
+use crate::error::ErrorContext;
 
-/// Room for the headers and the key of a record, beside its body.
+/// Room for the headers and the key of a record, in addition to its body.
 const ENVELOPE_MAX: usize = 64 * 1_024;
-/// How often what was settled is told to the broker. What was settled since comes again after a crash.
+/// Commit interval. Records settled since the last commit are delivered again after a crash.
 const COMMIT_INTERVAL: Duration = Duration::from_millis(250);
-/// The most the client fetches ahead of what was asked for, in KiB and in records.
-const AHEAD_MAX_KIB: &str = "16384";
-const AHEAD_MAX: &str = "10000";
-/// How long a consumer may be away from the group before it is put out, and what the library has for it.
+/// Limits of what the client fetches ahead, in KiB and in records.
+const FETCH_AHEAD_MAX_KIB: &str = "16384";
+const FETCH_AHEAD_MAX: &str = "10000";
+/// The property that limits the time between two polls of a consumer, and its default in the library.
 const POLL_INTERVAL: &str = "max.poll.interval.ms";
 const POLL_INTERVAL_DEFAULT: Duration = Duration::from_secs(300);
 
-/// What the guarantees rest on, with what to use instead.
+/// Reserved properties, each with the option to use instead.
 const RESERVED: &[(&str, &str)] = &[
     ("bootstrap.servers", "the address"),
     ("metadata.broker.list", "the address"),
     ("group.id", "the group of the subscription"),
     ("enable.auto.commit", "nothing: offsets are committed when they are settled"),
     ("enable.auto.offset.store", "nothing: offsets are committed when they are settled"),
-    ("enable.partition.eof", "nothing: the end of a partition is no news"),
+    ("enable.partition.eof", "nothing: the end of a partition is not reported"),
     ("allow.auto.create.topics", "`declare`"),
     ("acks", "nothing: a message is accepted when all replicas in sync have it"),
     ("request.required.acks", "nothing: a message is accepted when all replicas in sync have it"),
@@ -41,7 +41,7 @@ const RESERVED: &[(&str, &str)] = &[
     ("transactional.id", "nothing: transactions are not used"),
 ];
 
-/// What was set.
+/// Settings of a transport.
 #[derive(Clone)]
 pub(crate) struct Settings {
     pub(crate) address: Address,
@@ -50,9 +50,9 @@ pub(crate) struct Settings {
     pub(crate) partitions: Option<i32>,
     pub(crate) replication: Option<i32>,
     pub(crate) timeout: Duration,
-    pub(crate) join_patience: Duration,
-    pub(crate) revoke_patience: Duration,
-    pub(crate) window_max: usize,
+    pub(crate) join_timeout: Duration,
+    pub(crate) revoke_timeout: Duration,
+    pub(crate) uncommitted_max: usize,
     pub(crate) payload_max: usize,
     pub(crate) properties: BTreeMap<String, String>,
     pub(crate) wrapping: Wrapping,
@@ -60,7 +60,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Refuses what cannot work.
+    /// Refuses settings that cannot work.
     pub(crate) fn check(&self) -> Result<()> {
         for (name, instead) in RESERVED {
             if self.properties.contains_key(*name) {
@@ -72,35 +72,35 @@ impl Settings {
         for (what, number) in [("partitions", self.partitions), ("replication", self.replication)] {
             if let Some(number) = number.filter(|number| *number < 1) {
                 return Err(Error::invalid(format!(
-                    "{what} is {number}; ask for at least one, or leave it to the broker"
+                    "{what} is {number}; set at least 1, or leave it out to use the broker's default"
                 )));
             }
         }
-        if self.window_max == 0 || self.payload_max == 0 || self.timeout.is_zero() {
+        if self.uncommitted_max == 0 || self.payload_max == 0 || self.timeout.is_zero() {
             return Err(Error::invalid(
-                "window_max, payload_max and timeout must be more than zero, or nothing could pass",
+                "uncommitted_max, payload_max and timeout must be more than zero",
             ));
         }
-        self.check_patience()
+        self.check_revoke_timeout()
     }
 
-    /// Refuses to wait for what is in hand until the broker has put the consumer out of the group: then its
-    /// partitions have moved all the same, and nothing can be settled any more.
-    fn check_patience(&self) -> Result<()> {
+    /// Refuses a `revoke_timeout` that is not less than the poll interval: the broker would remove the consumer from
+    /// the group during the wait, and nothing could be settled any more.
+    fn check_revoke_timeout(&self) -> Result<()> {
         let set = self.properties.get(POLL_INTERVAL);
-        // What is no number, the client library refuses with words of its own.
+        // The client library refuses a value that is not a number with its own error.
         let set = set.and_then(|text| text.trim().parse().ok()).map(Duration::from_millis);
-        let (patience, most) = (self.revoke_patience, set.unwrap_or(POLL_INTERVAL_DEFAULT));
-        if patience < most {
+        let (timeout, limit) = (self.revoke_timeout, set.unwrap_or(POLL_INTERVAL_DEFAULT));
+        if timeout < limit {
             return Ok(());
         }
         Err(Error::invalid(format!(
-            "a revoke_patience of {patience:?} is not less than {POLL_INTERVAL}, {most:?}, after which the \
-             broker takes the partitions away in any case; shorten it, or set a longer {POLL_INTERVAL}"
+            "a revoke_timeout of {timeout:?} is not less than {POLL_INTERVAL}, {limit:?}, after which the \
+             broker revokes the partitions in any case; shorten it, or set a longer {POLL_INTERVAL}"
         )))
     }
 
-    /// The properties of every client.
+    /// Returns the properties common to all clients.
     fn client(&self) -> ClientConfig {
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", &self.address.servers);
@@ -123,57 +123,61 @@ impl Settings {
         config
     }
 
-    /// A client that sends.
+    /// Returns the properties of the producing client.
     pub(crate) fn producer(&self) -> ClientConfig {
         let mut config = self.client();
         config.set("acks", "all").set("enable.idempotence", "true");
-        // The same keys in the same partitions as the clients of other languages have them.
+        // The partitioner of the Java clients: the same key goes to the same partition.
         config.set("partitioner", "murmur2_random");
         config.set("linger.ms", "1");
         config.set("message.timeout.ms", millis(self.timeout));
-        self.finished(config, is_of_consumers)
+        self.with_properties(config, is_of_consumers)
     }
 
-    /// A client that receives for a group.
+    /// Returns the properties of the consuming client of a group.
     pub(crate) fn consumer(&self, group: &str) -> ClientConfig {
         let mut config = self.client();
         config.set("group.id", group);
-        // What was sent before the group was there is kept for it as well: better than to lose it.
+        // A new group starts with the oldest record, so that nothing published before it existed is lost.
         config.set("auto.offset.reset", "earliest");
-        // Only partitions that move are taken away when a group changes.
+        // Only partitions that move are revoked when a group changes.
         config.set("partition.assignment.strategy", "cooperative-sticky");
         config.set("enable.auto.commit", "true").set("enable.auto.offset.store", "false");
         config.set("auto.commit.interval.ms", millis(COMMIT_INTERVAL));
-        config.set("queued.min.messages", AHEAD_MAX);
-        config.set("queued.max.messages.kbytes", AHEAD_MAX_KIB);
+        config.set("queued.min.messages", FETCH_AHEAD_MAX);
+        config.set("queued.max.messages.kbytes", FETCH_AHEAD_MAX_KIB);
         config.set("fetch.error.backoff.ms", "100");
-        // Without it a partition that was read ahead far enough rests for a second, however fast it is worked on.
+        // Without it a partition whose read-ahead queue is full pauses for a second, however fast it is drained.
         config.set("fetch.queue.backoff.ms", "20");
-        self.finished(config, is_of_producers)
+        self.with_properties(config, is_of_producers)
     }
 
-    /// A client that asks and declares.
+    /// Returns the properties of the administrative client.
     pub(crate) fn admin(&self) -> ClientConfig {
-        self.finished(self.client(), |name| is_of_consumers(name) || is_of_producers(name))
+        self.with_properties(self.client(), |name| is_of_consumers(name) || is_of_producers(name))
     }
 
-    /// With what was set by hand, but for what is not for this kind of client.
-    fn finished(&self, mut config: ClientConfig, foreign: impl Fn(&str) -> bool) -> ClientConfig {
+    /// Adds the properties set by the user, except those of other kinds of clients.
+    fn with_properties(
+        &self,
+        mut config: ClientConfig,
+        foreign: impl Fn(&str) -> bool,
+    ) -> ClientConfig {
         for (name, value) in self.properties.iter().filter(|(name, _)| !foreign(name)) {
             config.set(name, value);
         }
         config
     }
 
-    /// For the sentence of an error.
-    pub(crate) fn at<'a>(&'a self, reason: Option<&'a str>) -> At<'a> {
-        At { servers: &self.address.servers, reason }
+    /// Returns the context of an error text.
+    pub(crate) fn error_context<'a>(&'a self, reason: Option<&'a str>) -> ErrorContext<'a> {
+        ErrorContext { servers: &self.address.servers, reason }
     }
 }
 
 impl fmt::Debug for Settings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Neither the login nor the properties, which may have secrets in them.
+        // The login and the properties may contain secrets.
         f.debug_struct("Settings")
             .field("servers", &self.address.servers)
             .field("prefix", &self.prefix)
@@ -182,7 +186,7 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// The client library warns of properties that are not for its kind of client.
+/// The client library logs a warning for properties of another kind of client.
 fn is_of_consumers(name: &str) -> bool {
     ["session.", "heartbeat.", "group.", "fetch.", "queued.", "auto.", "partition.assignment."]
         .iter()
@@ -205,6 +209,6 @@ fn is_of_producers(name: &str) -> bool {
     .any(|start| name.starts_with(start))
 }
 
-fn millis(length: Duration) -> String {
-    length.as_millis().to_string()
+fn millis(duration: Duration) -> String {
+    duration.as_millis().to_string()
 }

@@ -1,5 +1,5 @@
-//! Topics on the broker: found, declared if allowed, compared with what was asked for, listed. What was found
-//! once is not looked for again.
+//! Topology on the broker: topics are looked up, created if allowed, compared with the settings, and listed. A topic
+//! that was found is cached.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,58 +13,58 @@ use rdkafka::error::RDKafkaErrorCode;
 use rdkafka::metadata::Metadata;
 use rdkafka::producer::Producer as _;
 
-use crate::fault;
+use crate::error;
+use crate::last_error::LastError;
 use crate::names::{GroupNames, topic_of};
 use crate::producer::Producer;
 use crate::settings::Settings;
-use crate::trouble::Trouble;
 
-/// How long to rest before looking again for a topic that was just made.
-const LOOK_REST: Duration = Duration::from_millis(50);
-/// Letters are few, and read from the oldest on.
-const LETTER_PARTITIONS: i32 = 1;
+/// Pause between lookups of a topic that was just created.
+const LOOKUP_PAUSE: Duration = Duration::from_millis(50);
+/// Dead letters are few, and are read in order.
+const DEAD_LETTER_PARTITIONS: i32 = 1;
 /// Leaves a number to the broker.
 const BROKERS_CHOICE: i32 = -1;
 
-/// The topics of a cluster.
+/// Topics of a cluster.
 pub(crate) struct Topology {
     settings: Arc<Settings>,
     producer: Arc<Producer>,
-    admin: AdminClient<Trouble>,
-    trouble: Trouble,
+    admin: AdminClient<LastError>,
+    last_error: LastError,
     known: Mutex<BTreeSet<String>>,
 }
 
-/// A topic that is needed.
-struct Wanted<'a> {
+/// A required topic.
+struct RequiredTopic<'a> {
     name: &'a str,
-    /// Whether it is one of dead or invalid letters.
-    letters: bool,
+    /// Whether it holds dead letters or invalid messages.
+    dead_letters: bool,
 }
 
 impl Topology {
     pub(crate) fn new(settings: Arc<Settings>, producer: Arc<Producer>) -> Result<Self> {
-        let trouble = Trouble::default();
+        let last_error = LastError::default();
         let admin = settings
             .admin()
-            .create_with_context(trouble.clone())
-            .map_err(|error| fault::from_kafka(&error, "connect", settings.at(None)))?;
-        Ok(Self { settings, producer, admin, trouble, known: Mutex::default() })
+            .create_with_context(last_error.clone())
+            .map_err(|error| error::map_error(&error, "connect", settings.error_context(None)))?;
+        Ok(Self { settings, producer, admin, last_error, known: Mutex::default() })
     }
 
-    /// Sees to it that a topic is there.
+    /// Ensures that a topic exists.
     pub(crate) async fn ensure_topic(&self, name: &str) -> Result<()> {
-        self.ensure(&Wanted { name, letters: false }).await
+        self.ensure(&RequiredTopic { name, dead_letters: false }).await
     }
 
-    /// Sees to it that a topic is there, and the places for a group's letters.
+    /// Ensures that a topic and the dead-letter topics of a group exist.
     pub(crate) async fn ensure_group(&self, names: &GroupNames) -> Result<()> {
-        self.ensure(&Wanted { name: &names.topic, letters: false }).await?;
-        self.ensure(&Wanted { name: &names.dead, letters: true }).await?;
-        self.ensure(&Wanted { name: &names.invalid, letters: true }).await
+        self.ensure(&RequiredTopic { name: &names.topic, dead_letters: false }).await?;
+        self.ensure(&RequiredTopic { name: &names.dead, dead_letters: true }).await?;
+        self.ensure(&RequiredTopic { name: &names.invalid, dead_letters: true }).await
     }
 
-    /// Looks for topics again that turned out to be missing after all.
+    /// Removes topics from the cache that turned out to be missing.
     pub(crate) fn forget<'a>(&self, names: impl IntoIterator<Item = &'a String>) {
         let mut known = self.lock();
         for name in names {
@@ -72,7 +72,7 @@ impl Topology {
         }
     }
 
-    /// The topics of our prefix.
+    /// Returns the topics that begin with the prefix.
     pub(crate) async fn topics(&self) -> Result<Vec<Topic>> {
         let metadata = self.metadata(None).await?;
         let names = metadata.topics().iter().map(rdkafka::metadata::MetadataTopic::name);
@@ -82,113 +82,122 @@ impl Topology {
         Ok(topics)
     }
 
-    async fn ensure(&self, wanted: &Wanted<'_>) -> Result<()> {
-        if self.lock().contains(wanted.name) {
+    async fn ensure(&self, required: &RequiredTopic<'_>) -> Result<()> {
+        if self.lock().contains(required.name) {
             return Ok(());
         }
-        match self.partitions(wanted.name).await? {
-            Some(found) => self.compare(wanted, found)?,
-            None if self.settings.declare => self.declare(wanted).await?,
+        match self.partitions(required.name).await? {
+            Some(found) => self.check_partitions(required, found)?,
+            None if self.settings.declare => self.declare(required).await?,
             None => {
                 return Err(Error::not_found(format!(
                     "the topic {:?} does not exist on Kafka at {}; create it, or allow the transport to \
-                     declare what it needs",
-                    wanted.name, self.settings.address.servers
+                     create topics with declare(true)",
+                    required.name, self.settings.address.servers
                 )));
             }
         }
-        self.lock().insert(wanted.name.to_owned());
+        self.lock().insert(required.name.to_owned());
         Ok(())
     }
 
-    /// What exists must be as it was asked for, where it was asked for.
-    fn compare(&self, wanted: &Wanted<'_>, found: usize) -> Result<()> {
-        let asked = self.settings.partitions.filter(|_| !wanted.letters);
-        match asked.and_then(|asked| usize::try_from(asked).ok()) {
-            Some(asked) if asked != found => Err(Error::conflict(format!(
-                "the topic {:?} exists with {found} partitions, and {asked} were asked for; ask for \
-                 {found}, or change the topic on the broker",
-                wanted.name
+    /// Refuses a topic whose number of partitions differs from the configured one.
+    fn check_partitions(&self, required: &RequiredTopic<'_>, found: usize) -> Result<()> {
+        let expected = self.settings.partitions.filter(|_| !required.dead_letters);
+        match expected.and_then(|count| usize::try_from(count).ok()) {
+            Some(expected) if expected != found => Err(Error::conflict(format!(
+                "the topic {:?} exists with {found} partitions, but {expected} are configured; set \
+                 partitions to {found}, or change the topic on the broker",
+                required.name
             ))),
             _ => Ok(()),
         }
     }
 
-    async fn declare(&self, wanted: &Wanted<'_>) -> Result<()> {
-        let partitions =
-            if wanted.letters { Some(LETTER_PARTITIONS) } else { self.settings.partitions };
+    async fn declare(&self, required: &RequiredTopic<'_>) -> Result<()> {
+        let partitions = if required.dead_letters {
+            Some(DEAD_LETTER_PARTITIONS)
+        } else {
+            self.settings.partitions
+        };
         let replication =
             TopicReplication::Fixed(self.settings.replication.unwrap_or(BROKERS_CHOICE));
         let mut topic =
-            NewTopic::new(wanted.name, partitions.unwrap_or(BROKERS_CHOICE), replication);
-        if wanted.letters {
-            // A letter stays until somebody takes it away.
+            NewTopic::new(required.name, partitions.unwrap_or(BROKERS_CHOICE), replication);
+        if required.dead_letters {
+            // Dead letters stay until they are removed by hand.
             topic = topic.set("retention.ms", "-1");
         }
         let timeout = Some(self.settings.timeout);
         let options = AdminOptions::new().request_timeout(timeout).operation_timeout(timeout);
-        let answers = self.admin.create_topics([&topic], &options).await.map_err(|error| {
-            let reason = fault::code_of(&error).and_then(|code| self.trouble.reason(code));
-            fault::from_kafka(&error, "declare", self.settings.at(reason.as_deref()))
+        let results = self.admin.create_topics([&topic], &options).await.map_err(|error| {
+            let reason = error::code_of(&error).and_then(|code| self.last_error.reason(code));
+            error::map_error(&error, "declare", self.settings.error_context(reason.as_deref()))
         })?;
-        for answer in answers {
-            match answer {
-                // Somebody else was quicker.
+        for result in results {
+            match result {
+                // Another process created it first.
                 Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
                 Err((name, code)) => {
-                    let reason = format!("the topic {name:?} cannot be made");
-                    let at = self.settings.at(Some(&reason));
-                    return Err(fault::from_code(code, "declare", at));
+                    let reason = format!("the topic {name:?} cannot be created");
+                    let context = self.settings.error_context(Some(&reason));
+                    return Err(error::map_code(code, "declare", context));
                 }
             }
         }
-        self.appeared(wanted.name).await
+        self.wait_until_visible(required.name).await
     }
 
-    /// Waits until every broker can know of a topic that was made.
-    async fn appeared(&self, name: &str) -> Result<()> {
+    /// Waits until the brokers report a topic that was created.
+    async fn wait_until_visible(&self, name: &str) -> Result<()> {
         let clock = &*self.settings.clock;
         let until = add(clock.now(), self.settings.timeout);
         while self.partitions(name).await?.is_none() {
             if clock.now() >= until {
                 return Err(Error::unavailable(format!(
-                    "the topic {name:?} was made and does not appear; look at the brokers' logs"
+                    "the topic {name:?} was created but does not appear; check the brokers' logs"
                 )));
             }
-            clock.sleep_until(add(clock.now(), LOOK_REST)).await;
+            clock.sleep_until(add(clock.now(), LOOKUP_PAUSE)).await;
         }
         Ok(())
     }
 
-    /// How many partitions a topic has; none when it is not there, or not ready.
+    /// Returns the number of partitions of a topic; none when it is missing or not ready.
     async fn partitions(&self, name: &str) -> Result<Option<usize>> {
         let metadata = self.metadata(Some(name.to_owned())).await?;
         let Some(topic) = metadata.topics().first() else { return Ok(None) };
         let code = topic.error().map(RDKafkaErrorCode::from);
         match code.filter(|code| !is_absent(*code)) {
             Some(code) => {
-                let reason = format!("the topic {name:?} cannot be looked at");
-                Err(fault::from_code(code, "declare", self.settings.at(Some(&reason))))
+                let reason = format!("the topic {name:?} cannot be read");
+                Err(error::map_code(code, "declare", self.settings.error_context(Some(&reason))))
             }
             None => Ok(Some(topic.partitions().len()).filter(|count| code.is_none() && *count > 0)),
         }
     }
 
-    /// Asks the cluster; of one topic, or of all.
+    /// Fetches metadata of one topic, or of all.
     pub(crate) async fn metadata(&self, topic: Option<String>) -> Result<Metadata> {
         let (client, timeout) = (self.producer.client(), self.settings.timeout);
-        // The call waits for the answer, and there is no other form of it.
-        let asking = tokio::task::spawn_blocking(move || {
+        // The client library has no asynchronous form of this call.
+        let request = tokio::task::spawn_blocking(move || {
             client.client().fetch_metadata(topic.as_deref(), timeout)
         });
-        match asking.await {
+        match request.await {
             Ok(Ok(metadata)) => Ok(metadata),
             Ok(Err(error)) => {
-                let trouble = self.producer.trouble();
-                let reason = fault::code_of(&error).and_then(|code| trouble.reason(code));
-                Err(fault::from_kafka(&error, "ask", self.settings.at(reason.as_deref())))
+                let last_error = self.producer.last_error();
+                let reason = error::code_of(&error).and_then(|code| last_error.reason(code));
+                Err(error::map_error(
+                    &error,
+                    "fetch metadata",
+                    self.settings.error_context(reason.as_deref()),
+                ))
             }
-            Err(error) => Err(Error::internal(format!("asking Kafka ended early: {error}"))),
+            Err(error) => {
+                Err(Error::internal(format!("the metadata request to Kafka was aborted: {error}")))
+            }
         }
     }
 

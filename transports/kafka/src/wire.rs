@@ -1,22 +1,22 @@
-//! A message as a record of Kafka: the body is the value, the key is the key, headers are headers, and the
-//! content type is the header `content-type`. What a header is called and what it says is text; bytes that
-//! are not, which only somebody else can have sent, are left out, or poison where we need them.
+//! Wire format: a message as a Kafka record. The value is the body, the key is the key, headers are headers, and the
+//! content type is the header `content-type`. Names and values of headers are text. Header bytes from other producers
+//! that are not UTF-8 are dropped, or make the message poison if the header is one of Punctual's.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::wire::{Arrived, Received, Wire, receive};
+use punctual::wire::{DecodedMessage, RawMessage, Wire, receive};
 use rdkafka::message::{BorrowedMessage, Header, Headers, Message as _, OwnedHeaders};
 
 const CONTENT_TYPE: &str = "content-type";
-/// What CloudEvents has before its attributes on Kafka.
+/// Prefix of CloudEvents attributes on Kafka.
 pub(crate) const ATTRIBUTE_PREFIX: &str = "ce_";
-/// Where the headers are that we need ourselves.
+/// Prefix of the headers that Punctual needs.
 const RESERVED: &str = "punctual-";
 
-/// The headers of a record, the content type last.
+/// Returns the headers of a record, the content type last.
 pub(crate) fn headers(wire: &Wire) -> OwnedHeaders {
     let empty = OwnedHeaders::new_with_capacity(wire.headers.len() + 1);
     let own = wire.headers.iter().map(|(name, value)| (name.as_ref(), value.as_str()));
@@ -24,7 +24,7 @@ pub(crate) fn headers(wire: &Wire) -> OwnedHeaders {
         .fold(empty, |headers, (key, value)| headers.insert(Header { key, value: Some(value) }))
 }
 
-/// What is around the headers of a record.
+/// The parts of a record other than its headers.
 pub(crate) struct Envelope<'a> {
     pub(crate) topic: &'a Topic,
     pub(crate) key: Option<&'a [u8]>,
@@ -34,8 +34,8 @@ pub(crate) struct Envelope<'a> {
     pub(crate) sent_at: Timestamp,
 }
 
-/// Reads a record. Never fails: what cannot be read is poison.
-pub(crate) fn read(record: &BorrowedMessage<'_>, topic: &Topic, now: Timestamp) -> Received {
+/// Reads a record. It never fails: an unreadable record is poison.
+pub(crate) fn read(record: &BorrowedMessage<'_>, topic: &Topic, now: Timestamp) -> DecodedMessage {
     let sent_at = record.timestamp().to_millis();
     let envelope = Envelope {
         topic,
@@ -45,7 +45,7 @@ pub(crate) fn read(record: &BorrowedMessage<'_>, topic: &Topic, now: Timestamp) 
         offset: record.offset(),
         sent_at: sent_at.and_then(|at| Timestamp::from_millisecond(at).ok()).unwrap_or(now),
     };
-    // The client library panics at a header whose name is not UTF-8, and anybody can send one.
+    // The client library panics at a header name that is not UTF-8, which any producer can send.
     let pairs = catch_unwind(AssertUnwindSafe(|| {
         record.headers().map_or_else(Vec::new, |headers| {
             headers.iter().map(|header| (header.key, header.value)).collect()
@@ -59,15 +59,18 @@ pub(crate) fn read(record: &BorrowedMessage<'_>, topic: &Topic, now: Timestamp) 
     read_pairs(envelope, &pairs)
 }
 
-/// Reads what a record says, its headers as they came.
-pub(crate) fn read_pairs(envelope: Envelope<'_>, pairs: &[(&str, Option<&[u8]>)]) -> Received {
+/// Reads a record from its parts and its raw headers.
+pub(crate) fn read_pairs(
+    envelope: Envelope<'_>,
+    pairs: &[(&str, Option<&[u8]>)],
+) -> DecodedMessage {
     let Envelope { topic, key, body, partition, offset, sent_at } = envelope;
-    // An application may have a header of that name as well; ours is the last.
+    // The application may have its own header `content-type`; Punctual's is the last.
     let typed = pairs.iter().rposition(|(name, _)| *name == CONTENT_TYPE);
     let content_type = typed.and_then(|at| text(pairs[at].1)).map(str::to_owned);
     let rest = pairs.iter().enumerate().filter(|(at, _)| Some(*at) != typed);
     let readable = rest.filter_map(|(_, (name, value))| Some((*name, text(*value)?)));
-    let arrived = Arrived {
+    let arrived = RawMessage {
         topic,
         body,
         content_type,
@@ -79,7 +82,7 @@ pub(crate) fn read_pairs(envelope: Envelope<'_>, pairs: &[(&str, Option<&[u8]>)]
     let broken =
         pairs.iter().find(|(name, value)| name.starts_with(RESERVED) && text(*value).is_none());
     if let Some((name, _)) = broken {
-        received.poison.get_or_insert_with(|| format!("the header {name:?} is not text"));
+        received.poison.get_or_insert_with(|| format!("the header {name:?} is not UTF-8"));
     }
     received
 }

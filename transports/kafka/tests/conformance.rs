@@ -1,5 +1,5 @@
-//! The suite of all transports. Each case has a cluster of its own, the one inside the client library; with
-//! `PUNCTUAL_KAFKA_URL` all of them use the one at that address.
+//! Conformance suite of all transports. Each case has its own cluster, the one inside the client library; with
+//! `PUNCTUAL_KAFKA_URL` all cases use the cluster at that address.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
 
@@ -14,6 +14,7 @@ use cluster::Cluster;
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Result, Transport};
+use punctual_conformance::own::Slowness;
 use punctual_conformance::transport::{self, Backend, Need, Place};
 
 struct Kafka(Cluster);
@@ -29,15 +30,21 @@ impl Place for Kafka {
     }
 
     async fn dead(&self, topic: &Topic, group: &str) -> Result<Vec<Wire>> {
-        self.0.letters(format!("{topic}.{group}.dead")).await
+        self.0.read_topic(format!("{topic}.{group}.dead")).await
     }
 
     async fn invalid(&self, topic: &Topic, group: &str) -> Result<Vec<Wire>> {
-        self.0.letters(format!("{topic}.{group}.invalid")).await
+        self.0.read_topic(format!("{topic}.{group}.invalid")).await
     }
 
     async fn cut(&self) -> Result<()> {
         self.0.cut()
+    }
+
+    /// The brokers announce their own addresses, so clients would bypass a proxy: the brokers themselves delay their
+    /// responses.
+    async fn slow_down(&self, slowness: Slowness) -> Result<()> {
+        self.0.slow_down(slowness.request + slowness.response)
     }
 }
 
@@ -50,6 +57,7 @@ fn main() -> ExitCode {
             });
             let shared = "other cases use the same brokers";
             let backend = backend.cannot(Need::Restart, shared).cannot(Need::Cut, shared);
+            let backend = backend.cannot(Need::SlowDown, shared);
             transport::run("kafka", backend)
         }
         _ => {
@@ -59,7 +67,7 @@ fn main() -> ExitCode {
                 cluster.make("mail.sent", &["office"])?;
                 Ok(Kafka(cluster))
             });
-            // Going down and up breaks its connections; its log stays where it is, so it would show nothing.
+            // Going down and up breaks its connections but keeps its log, so a restart would prove nothing.
             let volatile = "the cluster inside the client library keeps its log in memory";
             transport::run("kafka", backend.cannot(Need::Restart, volatile))
         }

@@ -1,5 +1,5 @@
-//! Where the broker is, as `mqtt://user:password@host:1883` or `mqtts://` for TLS. Nothing here is ever
-//! shown with its password.
+//! Addresses of a broker: `mqtt://user:password@host:1883`, or `mqtts://` for TLS. No error text and no `Debug`
+//! output contains the password.
 
 use std::fmt;
 
@@ -7,9 +7,9 @@ use punctual::{Error, Result};
 
 use crate::codec::TEXT_MAX;
 
-const FORM: &str = "it looks like mqtt://user:password@host:1883, or mqtts://host:8883 for TLS";
+const FORM: &str = "use mqtt://user:password@host:1883, or mqtts://host:8883 for TLS";
 
-/// An address that was understood.
+/// A parsed address.
 #[derive(Clone)]
 pub(crate) struct Address {
     pub(crate) host: String,
@@ -22,12 +22,12 @@ pub(crate) struct Address {
 impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         read(text.trim()).map_err(|why| {
-            Error::invalid(format!("the address of the broker cannot be read: {why}; {FORM}"))
+            Error::invalid(format!("the address of the broker cannot be parsed: {why}; {FORM}"))
         })
     }
 
-    /// Host and port, for people.
-    pub(crate) fn place(&self) -> String {
+    /// Returns host and port, for texts.
+    pub(crate) fn server(&self) -> String {
         if self.host.contains(':') {
             return format!("[{}]:{}", self.host, self.port);
         }
@@ -37,7 +37,7 @@ impl Address {
 
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Address").field(&self.place()).finish()
+        f.debug_tuple("Address").field(&self.server()).finish()
     }
 }
 
@@ -54,7 +54,7 @@ fn read(text: &str) -> std::result::Result<Address, &'static str> {
         None => (None, rest),
     };
     if server.contains(['/', '?', '#']) {
-        return Err("something stands behind the port");
+        return Err("it has text after the port");
     }
     let (host, port) = match server.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some((host, rest)) => (host, port_of(rest.strip_prefix(':'), port)?),
@@ -79,20 +79,20 @@ fn read(text: &str) -> std::result::Result<Address, &'static str> {
     Ok(address)
 }
 
-fn port_of(written: Option<&str>, usual: u16) -> std::result::Result<u16, &'static str> {
+fn port_of(written: Option<&str>, default: u16) -> std::result::Result<u16, &'static str> {
     match written {
-        None => Ok(usual),
+        None => Ok(default),
         Some(written) => written
             .parse()
             .ok()
             .filter(|port| *port > 0)
-            .ok_or("its port is no number from 1 to 65535"),
+            .ok_or("its port is not a number from 1 to 65535"),
     }
 }
 
-/// Undoes `%40` and the like.
+/// Decodes percent-encoding such as `%40`.
 fn decoded(text: &str) -> std::result::Result<String, &'static str> {
-    const WRONG: &str = "its user or password has a % that is no code such as %40";
+    const WRONG: &str = "its user or password has a % that is not a code such as %40";
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {
@@ -105,7 +105,7 @@ fn decoded(text: &str) -> std::result::Result<String, &'static str> {
     }
     let text = String::from_utf8(bytes).map_err(|_| "its user or password is not UTF-8")?;
     if text.len() > TEXT_MAX || text.contains('\0') {
-        return Err("its user or password is longer than MQTT allows, or has a zero byte");
+        return Err("its user or password is longer than MQTT allows, or contains a zero byte");
     }
     Ok(text)
 }
@@ -115,18 +115,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_is_shown_and_the_password_is_not() {
+    fn host_and_port_are_shown_and_the_password_is_not() {
         let address = Address::parse("mqtt://ada:s%40cret@broker.example:1884/").unwrap();
-        assert_eq!(address.place(), "broker.example:1884");
+        assert_eq!(address.server(), "broker.example:1884");
         assert_eq!(address.password.as_deref(), Some("s@cret"));
         assert!(!format!("{address:?}").contains("cret"));
         let address = Address::parse("mqtts://[::1]").unwrap();
         assert!(address.is_encrypted && address.user.is_none());
-        assert_eq!(address.place(), "[::1]:8883");
+        assert_eq!(address.server(), "[::1]:8883");
     }
 
     #[test]
-    fn a_wrong_address_is_refused_without_its_password() {
+    fn an_invalid_address_is_refused_without_its_password() {
         for text in [
             "http://u:secret@h",
             "secret",

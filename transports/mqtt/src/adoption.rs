@@ -1,6 +1,6 @@
-//! Adopting the session of a member that is gone: what waits in it goes to the group again, confirmed, and
-//! is acknowledged then; the session ends when nothing is left. Whoever is interrupted leaves the rest where
-//! it is, for the next one.
+//! Adoption of the session of a member that is gone: its unacknowledged messages are published to the group again,
+//! confirmed, and then acknowledged; an empty session is ended. If the adoption is interrupted, the rest stays in the
+//! session for the next one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,124 +11,130 @@ use punctual::transport::Outgoing;
 use punctual::wire::Wire;
 
 use crate::codec::Publish;
-use crate::dial::{Dial, Who};
-use crate::fault::Trouble;
-use crate::link::{Arriving, Link};
-use crate::members::Orphan;
+use crate::connection::{Connection, Publishes};
+use crate::connector::{Connector, SessionOptions};
+use crate::error::ConnectionError;
+use crate::membership::Orphan;
 use crate::names::{Names, inbox};
-use crate::wire::{Parcel, read};
+use crate::wire::{Publication, read};
 
-/// Messages that are on their way from the session at once.
-const PIECE_MAX: u16 = 256;
+/// Limit of the messages received from the session at once.
+const BATCH_MAX: u16 = 256;
 
 /// Adopts sessions of one group of one topic.
 #[derive(Clone, Debug)]
 pub(crate) struct Adopter {
-    pub(crate) dial: Dial,
+    pub(crate) connector: Connector,
     pub(crate) prefix: String,
     pub(crate) names: Names,
     pub(crate) topic: Topic,
     pub(crate) group: String,
-    /// How long sessions of the group are kept.
-    pub(crate) keep_for: Duration,
+    /// How long the broker keeps sessions of the group.
+    pub(crate) session_retention: Duration,
 }
 
-/// The name of a client.
+/// Returns the client identifier of a member.
 pub(crate) fn client(prefix: &str, id: &str) -> String {
     format!("{prefix}-{id}")
 }
 
 impl Adopter {
-    /// Takes everything out of a session and ends it; answers how much there was.
-    pub(crate) async fn adopt(&self, orphan: &Orphan) -> Result<usize, Trouble> {
+    /// Republishes everything from a session and ends it; returns the number of messages.
+    pub(crate) async fn adopt(&self, orphan: &Orphan) -> Result<usize, ConnectionError> {
         let client = client(&self.prefix, &orphan.id);
-        let who = Who {
+        let options = SessionOptions {
             client: &client,
             clean: false,
-            keep_for: self.keep_for,
-            receive_max: PIECE_MAX,
+            session_retention: self.session_retention,
+            receive_max: BATCH_MAX,
             will: None,
         };
-        let (link, mut arriving) = Link::open(&self.dial, who).await?;
+        let (connection, mut publishes) = Connection::open(&self.connector, options).await?;
         let mut count = 0;
-        if link.welcome.session_present {
-            count = self.empty(&link, &mut arriving, orphan).await?;
+        if connection.connack.session_present {
+            count = self.drain(&connection, &mut publishes, orphan).await?;
         }
-        link.end().await;
-        // A clean connection takes the session away, in both versions of MQTT.
-        let (link, _) =
-            Link::open(&self.dial, Who { clean: true, keep_for: Duration::ZERO, ..who }).await?;
-        link.publish(&[Parcel::note(&self.names.member(&orphan.id), b"")]).await?;
-        link.end().await;
+        connection.end().await;
+        // A clean connection deletes the session, in both versions of MQTT.
+        let (connection, _) = Connection::open(
+            &self.connector,
+            SessionOptions { clean: true, session_retention: Duration::ZERO, ..options },
+        )
+        .await?;
+        connection
+            .publish(&[Publication::retained(&self.names.member_topic(&orphan.id), b"")])
+            .await?;
+        connection.end().await;
         Ok(count)
     }
 
-    async fn empty(
+    async fn drain(
         &self,
-        link: &Link,
-        arriving: &mut Arriving,
+        connection: &Connection,
+        publishes: &mut Publishes,
         orphan: &Orphan,
-    ) -> Result<usize, Trouble> {
+    ) -> Result<usize, ConnectionError> {
         let inbox = inbox(&self.prefix, &orphan.id);
         let [shared, own] = &self.names.filters;
-        link.subscribe(&[(&inbox, true)]).await?;
-        link.unsubscribe(&[shared, own, &self.names.members]).await?;
-        // Nothing new is sent to the session now, so what we say to it comes last. It is confirmed
-        // before it arrives, and this must not wait for what arrives.
-        let end = Parcel { retained: false, ..Parcel::note(&inbox, b"end") };
-        link.publish(&[end]).await?;
+        connection.subscribe(&[(&inbox, true)]).await?;
+        connection.unsubscribe(&[shared, own, &self.names.members]).await?;
+        // Nothing new is routed to the session now, so this message to itself comes last. It is confirmed before it
+        // arrives, and the call must not wait for its arrival.
+        let end = Publication { retained: false, ..Publication::retained(&inbox, b"end") };
+        connection.publish(&[end]).await?;
         let mut count = 0;
-        let mut piece = Vec::with_capacity(PIECE_MAX.into());
+        let mut batch = Vec::with_capacity(BATCH_MAX.into());
         loop {
-            let Dial { clock, timeout, .. } = &self.dial;
+            let Connector { clock, timeout, .. } = &self.connector;
             let until = add(clock.now(), *timeout);
-            let more = arriving.recv_many(&mut piece, PIECE_MAX.into());
-            match within(&**clock, until, more).await {
-                None => return Err(Trouble::Silent(*timeout)),
-                Some(0) => return Err(link.trouble()),
+            let received = publishes.recv_many(&mut batch, BATCH_MAX.into());
+            match within(&**clock, until, received).await {
+                None => return Err(ConnectionError::Timeout(*timeout)),
+                Some(0) => return Err(connection.error()),
                 Some(_) => {}
             }
-            let is_last = piece.iter().any(|publish| publish.topic == inbox);
-            count += self.hand_on(link, &inbox, &mut piece, orphan).await?;
+            let is_last = batch.iter().any(|publish| publish.topic == inbox);
+            count += self.republish(connection, &inbox, &mut batch, orphan).await?;
             if is_last {
                 return Ok(count);
             }
         }
     }
 
-    /// Publishes messages to the group and acknowledges them then.
-    async fn hand_on(
+    /// Publishes messages to the group and then acknowledges them.
+    async fn republish(
         &self,
-        link: &Link,
+        connection: &Connection,
         inbox: &str,
-        piece: &mut Vec<Publish>,
+        batch: &mut Vec<Publish>,
         orphan: &Orphan,
-    ) -> Result<usize, Trouble> {
-        let own: Arc<str> = Arc::from(self.names.own.as_str());
-        let mut ids = Vec::with_capacity(piece.len());
-        let mut parcels = Vec::with_capacity(piece.len());
-        for publish in piece.drain(..) {
+    ) -> Result<usize, ConnectionError> {
+        let group_topic: Arc<str> = Arc::from(self.names.group_topic.as_str());
+        let mut ids = Vec::with_capacity(batch.len());
+        let mut publications = Vec::with_capacity(batch.len());
+        for publish in batch.drain(..) {
             ids.push(publish.id);
             let is_ours = publish.topic != inbox && self.names.member_of(&publish.topic).is_none();
             if is_ours {
-                parcels.push(self.parcel(own.clone(), publish, orphan));
+                publications.push(self.publication(group_topic.clone(), publish, orphan));
             }
         }
-        if link.publish(&parcels).await? > 0 {
-            return Err(Trouble::Lost("no member of the group is subscribed".to_owned()));
+        if connection.publish(&publications).await? > 0 {
+            return Err(ConnectionError::Lost("no member of the group is subscribed".to_owned()));
         }
-        ids.into_iter().filter(|id| *id > 0).for_each(|id| _ = link.ack(id));
-        Ok(parcels.len())
+        ids.into_iter().filter(|id| *id > 0).for_each(|id| _ = connection.ack(id));
+        Ok(publications.len())
     }
 
-    /// A message as it goes on: as it came, and with one more attempt when a member may have begun it.
-    fn parcel(&self, own: Arc<str>, publish: Publish, orphan: &Orphan) -> Parcel {
-        if orphan.is_in_order || !publish.again {
-            return Parcel::forwarded(own, publish);
+    /// Returns the message to republish: unchanged, or with its attempt increased by one if a member may have started
+    /// to handle it.
+    fn publication(&self, group_topic: Arc<str>, publish: Publish, orphan: &Orphan) -> Publication {
+        if orphan.left_cleanly || !publish.duplicate {
+            return Publication::forwarded(group_topic, publish);
         }
-        let now = self.dial.clock.now();
-        let place = format_args!("{}/{}/{now}", orphan.id, publish.id);
-        let received = read(&publish, &self.topic, place, now);
+        let now = self.connector.clock.now();
+        let position = format_args!("{}/{}/{now}", orphan.id, publish.id);
+        let received = read(&publish, &self.topic, position, now);
         let is_readable = received.poison.is_none();
         let outgoing = Outgoing {
             message: Arc::new(received.message),
@@ -136,11 +142,11 @@ impl Adopter {
             attempt: received.attempt.saturating_add(1),
             group: Some(self.group.clone()),
         };
-        let counted =
-            Wire::of(&outgoing).and_then(|wire| Parcel::new(own.clone(), wire, self.dial.version));
+        let counted = Wire::of(&outgoing)
+            .and_then(|wire| Publication::new(group_topic.clone(), wire, self.connector.version));
         match counted {
-            Ok(parcel) if is_readable => Parcel { is_awaited: true, ..parcel },
-            _ => Parcel::forwarded(own, publish),
+            Ok(publication) if is_readable => Publication { needs_subscriber: true, ..publication },
+            _ => Publication::forwarded(group_topic, publish),
         }
     }
 }

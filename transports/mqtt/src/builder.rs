@@ -1,5 +1,5 @@
-//! What can be set about the transport, and the first connection: what is wrong with the address, the
-//! credentials or the broker is said here and not at the first message.
+//! Builder of the transport, and the first connection: a wrong address, wrong credentials or an unsuitable broker
+//! fail here and not at the first message.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,24 +15,25 @@ use crate::MqttTransport;
 use crate::address::Address;
 use crate::adoption::client;
 use crate::codec::Version;
-use crate::dial::{self, Dial};
+use crate::connector::{self, Connector};
+use crate::error;
 use crate::names::check_prefix;
 use crate::producer::Producer;
 
 const PREFIX: &str = "punctual";
-const KEEP_FOR: Duration = Duration::from_hours(7 * 24);
+const SESSION_RETENTION: Duration = Duration::from_hours(7 * 24);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_MIN: Duration = Duration::from_secs(1);
 const KEEP_ALIVE_MAX: Duration = Duration::from_hours(1);
-const PATIENCE: Duration = Duration::from_secs(10);
+const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(10);
 const PAYLOAD_MAX: usize = 8 * 1024 * 1024;
-/// An envelope of MQTT 3.1.1 is larger than its body; this much always fits into a packet.
+/// An envelope of MQTT 3.1.1 is larger than its body; this size always fits into a packet.
 const PAYLOAD_LIMIT: usize = 128 * 1024 * 1024;
-/// What headers may add to a body before the broker finds the packet too large.
+/// Room for headers in addition to a body, within the broker's packet limit.
 const HEADERS_ROOM: usize = 64 * 1024;
 
-/// What can be set about the transport.
+/// Configures the transport.
 #[must_use = "a builder does nothing until it connects"]
 pub struct MqttBuilder {
     address: String,
@@ -40,12 +41,12 @@ pub struct MqttBuilder {
     version: Version,
     root_certificate: Option<Vec<u8>>,
     clock: Arc<dyn Clock>,
-    keep_for: Duration,
+    session_retention: Duration,
     keep_alive: Duration,
-    patience: Duration,
+    reconnect_timeout: Duration,
     timeout: Duration,
     payload_max: usize,
-    allows_unheard: bool,
+    allows_no_subscribers: bool,
     durable: bool,
     wrapping: Option<Wrapping>,
 }
@@ -58,154 +59,162 @@ impl MqttBuilder {
             version: Version::default(),
             root_certificate: None,
             clock: Arc::new(SystemClock),
-            keep_for: KEEP_FOR,
+            session_retention: SESSION_RETENTION,
             keep_alive: KEEP_ALIVE,
-            patience: PATIENCE,
+            reconnect_timeout: RECONNECT_TIMEOUT,
             timeout: TIMEOUT,
             payload_max: PAYLOAD_MAX,
-            allows_unheard: false,
+            allows_no_subscribers: false,
             durable: false,
             wrapping: None,
         }
     }
 
-    /// How all names and client identifiers begin; `punctual` unless said otherwise.
+    /// Sets the prefix of all topics and client identifiers; `punctual` by default.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Which MQTT is spoken; version 5 unless said otherwise.
+    /// Sets the MQTT version; 5 by default.
     pub fn version(mut self, version: Version) -> Self {
         self.version = version;
         self
     }
 
-    /// How long the broker keeps messages for a group whose consumers are all gone; 7 days unless said
-    /// otherwise. In version 3.1.1 the broker alone decides.
-    pub fn keep_for(mut self, length: Duration) -> Self {
-        self.keep_for = length;
+    /// Sets how long the broker keeps the session of a consumer that is gone, and with it the messages of its group;
+    /// 7 days by default. In version 3.1.1 the broker alone decides.
+    pub fn session_retention(mut self, retention: Duration) -> Self {
+        self.session_retention = retention;
         self
     }
 
-    /// How soon a connection that is dead without a word is noticed, by about twice this; 15 seconds
-    /// unless said otherwise.
+    /// Sets the keep-alive interval; a dead connection is detected after about twice this. 15 seconds by default.
     pub fn keep_alive(mut self, interval: Duration) -> Self {
         self.keep_alive = interval;
         self
     }
 
-    /// How long a consumer whose connection broke may take to come back before others adopt what it had;
-    /// 10 seconds unless said otherwise.
-    pub fn patience(mut self, patience: Duration) -> Self {
-        self.patience = patience;
+    /// Sets how long a consumer whose connection broke may take to reconnect before another one adopts its session;
+    /// 10 seconds by default.
+    pub fn reconnect_timeout(mut self, timeout: Duration) -> Self {
+        self.reconnect_timeout = timeout;
         self
     }
 
-    /// How long the broker may take to answer; 10 seconds unless said otherwise.
+    /// Limits one call to the broker, including connecting; 10 seconds by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The largest body in bytes; 8 MiB unless said otherwise, 128 MiB at most, and less where the broker
-    /// says so.
+    /// Limits the body of a message, in bytes; 8 MiB by default, at most 128 MiB, and less if the broker's packet
+    /// limit is lower.
     pub fn payload_max(mut self, bytes: usize) -> Self {
         self.payload_max = bytes;
         self
     }
 
-    /// Whether publishing succeeds when nobody has subscribed and the broker throws the message away; it
-    /// does not, unless said otherwise. In version 3.1.1 the broker does not tell, and it always does.
-    pub fn allow_unheard(mut self, allows: bool) -> Self {
-        self.allows_unheard = allows;
+    /// Sets whether publishing succeeds when there is no subscription and the broker discards the message; it fails
+    /// by default. In version 3.1.1 the broker does not report it, and publishing always succeeds.
+    pub fn allow_no_subscribers(mut self, allows: bool) -> Self {
+        self.allows_no_subscribers = allows;
         self
     }
 
-    /// Whether accepted messages survive a restart of the broker, which MQTT has no way to ask; no, unless
-    /// said otherwise. Mosquitto needs `persistence true`, and then keeps them when it ends in order. It is
-    /// not so for Mosquitto with version 3.1.1: what is published before the consumers are back is confirmed
-    /// and lost.
+    /// Declares whether accepted messages survive a restart of the broker, which MQTT cannot query; `false` by
+    /// default. Mosquitto needs `persistence true`, and then keeps them after a clean shutdown. With version 3.1.1
+    /// Mosquitto is not durable: what is published before the consumers are back is confirmed and lost.
     pub fn durable(mut self, durable: bool) -> Self {
         self.durable = durable;
         self
     }
 
-    /// The authority, as PEM, that the broker's certificate is checked against; without it, the ones that
-    /// browsers trust.
+    /// Sets the certificate authority, as PEM, that the broker's certificate is verified against; by default the
+    /// authorities that browsers trust.
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.root_certificate = Some(pem.into());
         self
     }
 
-    /// What messages are published in; see [`Wrapping`].
-    /// In version 3.1.1, which has no headers, events are structured ones.
+    /// Sets the envelope of published messages; see [`Wrapping`]. In version 3.1.1, which has no headers, CloudEvents
+    /// are structured.
     pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
         self.wrapping = Some(envelope.into());
         self
     }
 
-    /// Where time comes from; the system's clock unless said otherwise.
+    /// Sets the clock; the system clock by default.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Connects, and refuses what cannot work.
+    /// Connects, and refuses invalid settings.
     pub async fn connect(self) -> Result<MqttTransport> {
         self.check()?;
         let (address, wrapping) = Wrapping::at(&self.address, self.wrapping.clone())?;
         check_envelope(wrapping.envelope(), self.version)?;
         let address = Address::parse(&address)?;
-        let tls = dial::encryption(&address, self.root_certificate.as_deref())?;
+        let tls = connector::encryption(&address, self.root_certificate.as_deref())?;
         let Self { version, keep_alive, timeout, clock, .. } = self;
-        let dial = Dial { address, version, keep_alive, timeout, clock, tls };
+        let connector = Connector { address, version, keep_alive, timeout, clock, tls };
         let ids = Ids::random();
-        let client = client(&self.prefix, &ids.next(dial.clock.now()).to_string());
+        let client = client(&self.prefix, &ids.next(connector.clock.now()).to_string());
         let prefix = self.prefix;
-        let link = Mutex::new(None);
-        let (payload_max, allows_unheard) = (self.payload_max, self.allows_unheard);
-        let mut producer =
-            Producer { dial, client, prefix, payload_max, allows_unheard, wrapping, link };
+        let connection = Mutex::new(None);
+        let (payload_max, allows_no_subscribers) = (self.payload_max, self.allows_no_subscribers);
+        let mut producer = Producer {
+            connector,
+            client,
+            prefix,
+            payload_max,
+            allows_no_subscribers,
+            wrapping,
+            connection,
+        };
         let opened = producer.open().await;
-        let opened =
-            opened.map_err(|trouble| trouble.told(&producer.dial.place()).during("connect"))?;
-        let most = opened.welcome.packet_max.saturating_sub(HEADERS_ROOM);
-        producer.payload_max = producer.payload_max.min(most);
-        let (keep_for, patience, durable) = (self.keep_for, self.patience, self.durable);
-        Ok(MqttTransport { producer, ids, keep_for, patience, durable })
+        let opened = opened.map_err(|error| {
+            error::map_error(&error, &producer.connector.server()).during("connect")
+        })?;
+        let limit = opened.connack.packet_max.saturating_sub(HEADERS_ROOM);
+        producer.payload_max = producer.payload_max.min(limit);
+        let (session_retention, reconnect_timeout, durable) =
+            (self.session_retention, self.reconnect_timeout, self.durable);
+        Ok(MqttTransport { producer, ids, session_retention, reconnect_timeout, durable })
     }
 
     fn check(&self) -> Result<()> {
         check_prefix(&self.prefix)?;
-        let Self { keep_alive, timeout, payload_max, keep_for, .. } = self;
+        let Self { keep_alive, timeout, payload_max, session_retention, .. } = self;
         if !(KEEP_ALIVE_MIN..=KEEP_ALIVE_MAX).contains(keep_alive) {
             return Err(Error::invalid(format!(
-                "a keep_alive of {keep_alive:?} is not possible; give {KEEP_ALIVE_MIN:?} to {KEEP_ALIVE_MAX:?}"
+                "a keep_alive of {keep_alive:?} is out of range; use {KEEP_ALIVE_MIN:?} to {KEEP_ALIVE_MAX:?}"
             )));
         }
         if timeout.is_zero() {
-            return Err(Error::invalid("a timeout of zero lets no call succeed; give some time"));
+            return Err(Error::invalid("a timeout of zero lets every call fail; set a longer one"));
         }
         if *payload_max == 0 || *payload_max > PAYLOAD_LIMIT {
             return Err(Error::invalid(format!(
-                "a payload_max of {payload_max} bytes is not possible; MQTT takes 1 to {PAYLOAD_LIMIT}"
+                "a payload_max of {payload_max} bytes is out of range; use 1 to {PAYLOAD_LIMIT}"
             )));
         }
-        if keep_for.as_secs() == 0 {
+        if session_retention.as_secs() == 0 {
             return Err(Error::invalid(format!(
-                "a keep_for of {keep_for:?} loses what waits whenever a connection breaks; give seconds at least"
+                "a session_retention of {session_retention:?} loses messages whenever a connection \
+                 breaks; use at least 1s"
             )));
         }
         Ok(())
     }
 }
 
-/// Refuses an envelope that needs headers where there are none.
+/// Refuses an envelope that needs headers in a version without headers.
 fn check_envelope(envelope: Envelope, version: Version) -> Result<()> {
     if envelope == Envelope::CloudEventsBinary && version == Version::V311 {
         return Err(Error::unsupported(
-            "MQTT 3.1.1 has no headers for binary CloudEvents; send structured ones, or use version 5",
+            "MQTT 3.1.1 has no headers for binary CloudEvents; use structured ones, or version 5",
         ));
     }
     Ok(())
@@ -213,7 +222,7 @@ fn check_envelope(envelope: Envelope, version: Version) -> Result<()> {
 
 impl fmt::Debug for MqttBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may hold a password.
+        // The address may contain a password.
         f.debug_struct("MqttBuilder").field("prefix", &self.prefix).finish_non_exhaustive()
     }
 }
@@ -231,7 +240,7 @@ mod tests {
             (builder().keep_alive(Duration::from_millis(1)), "1ms"),
             (builder().payload_max(PAYLOAD_LIMIT + 1), "134217729"),
             (builder().timeout(Duration::ZERO), "zero"),
-            (builder().keep_for(Duration::from_millis(7)), "7ms"),
+            (builder().session_retention(Duration::from_millis(7)), "7ms"),
         ] {
             let error = builder.check().unwrap_err().to_string();
             assert!(error.contains(value), "{error}");

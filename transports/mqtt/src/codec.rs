@@ -1,7 +1,7 @@
-//! Packets of MQTT 5 and 3.1.1 on the wire, as far as a transport needs them. One set of types for both
-//! versions: what 3.1.1 does not have is left out when writing and empty when reading.
+//! Codec of MQTT 5 and 3.1.1 packets, as far as a transport needs them. One set of types for both versions: what
+//! 3.1.1 lacks is omitted when writing and empty when reading.
 //!
-//! Nothing here trusts the other side: every length is checked before it is believed.
+//! Input is not trusted: every length is checked before it is used.
 
 mod read;
 mod write;
@@ -10,15 +10,15 @@ use bytes::Bytes;
 
 pub(crate) use self::read::next;
 pub(crate) use self::write::{
-    Head, ack, connect, disconnect, ping, publish, subscribe, unsubscribe,
+    PublishHeader, ack, connect, disconnect, ping, publish, subscribe, unsubscribe,
 };
 
-/// The most bytes of one packet, by the protocol.
+/// Largest packet that the protocol allows, in bytes.
 pub(crate) const PACKET_MAX: usize = 268_435_455;
-/// The most bytes of one text, by the protocol.
+/// Longest string that the protocol allows, in bytes.
 pub(crate) const TEXT_MAX: usize = 65_535;
 
-/// Which MQTT is spoken.
+/// Version of MQTT.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Version {
     /// Version 5: headers travel as user properties.
@@ -28,73 +28,73 @@ pub enum Version {
     V311,
 }
 
-/// A message on its way, in either direction.
+/// A PUBLISH packet, in either direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Publish {
     pub(crate) topic: String,
-    /// Zero for a message that is not confirmed.
+    /// Packet identifier; zero for `QoS 0`.
     pub(crate) id: u16,
-    pub(crate) again: bool,
+    pub(crate) duplicate: bool,
     pub(crate) retained: bool,
     pub(crate) content_type: Option<String>,
     pub(crate) properties: Vec<(String, String)>,
     pub(crate) payload: Bytes,
 }
 
-/// How a connection begins.
+/// A CONNECT packet.
 #[derive(Clone, Debug)]
-pub(crate) struct Hello<'a> {
+pub(crate) struct ConnectPacket<'a> {
     pub(crate) client: &'a str,
     pub(crate) clean: bool,
     /// How long the session outlives the connection, in seconds.
-    pub(crate) keep: u32,
+    pub(crate) session_expiry: u32,
     pub(crate) keep_alive: u16,
-    /// The most messages that may come unacknowledged.
+    /// Limit of unacknowledged messages from the broker.
     pub(crate) receive_max: u16,
     pub(crate) user: Option<&'a str>,
     pub(crate) password: Option<&'a str>,
-    /// Published, retained, when the connection ends otherwise than in order.
+    /// Topic and payload of the will: published, retained, when the connection ends without DISCONNECT.
     pub(crate) will: Option<(&'a str, &'a [u8])>,
 }
 
-/// What the broker says of itself.
+/// A CONNACK packet: the limits and features of the broker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Welcome {
+pub(crate) struct ConnAck {
     pub(crate) code: u8,
     pub(crate) session_present: bool,
-    /// The most messages that may go out unconfirmed.
+    /// Limit of unconfirmed messages to the broker.
     pub(crate) receive_max: u16,
     pub(crate) packet_max: usize,
     pub(crate) keep_alive: Option<u16>,
     pub(crate) qos_max: u8,
-    pub(crate) shares: bool,
-    pub(crate) retains: bool,
+    pub(crate) shared_subscriptions: bool,
+    pub(crate) retain_available: bool,
 }
 
-/// What a broker sends.
+/// A packet from the broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Incoming {
-    Welcome(Welcome),
+    ConnAck(ConnAck),
     Publish(Publish),
-    /// A publish is confirmed, or refused.
-    Confirmed {
+    /// PUBACK: a publish is confirmed or refused.
+    PubAck {
         id: u16,
         code: u8,
     },
-    /// Subscriptions are granted, or refused, each with a code; none for ended ones.
-    Subscribed {
+    /// SUBACK with a code per filter, or UNSUBACK without codes.
+    SubAck {
         id: u16,
         codes: Vec<u8>,
     },
-    Pong,
-    Goodbye {
+    PingResponse,
+    Disconnect {
         code: u8,
     },
 }
 
-/// A packet that breaks the protocol.
+/// A violation of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Malformed(pub(crate) String);
+pub(crate) struct ProtocolError(pub(crate) String);
 
 mod kind {
     pub(super) const CONNECT: u8 = 1;

@@ -1,4 +1,4 @@
-//! Receives one subscription: hands out what its feeder has taken, no more at once than was asked for.
+//! Consumer of one subscription: returns the deliveries that its reader has received, within the prefetch.
 
 use std::sync::Arc;
 
@@ -10,44 +10,44 @@ use punctual::{Error, Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
-use crate::hand::{Hand, Taken};
+use crate::in_flight::{InFlight, InFlightDelivery};
 use crate::receipt::MqttReceipt;
 
-/// A consumer of a topic for a group.
+/// Receives deliveries of one topic for one group.
 pub(crate) struct MqttConsumer {
-    hand: Arc<Hand>,
+    in_flight: Arc<InFlight>,
     clock: Arc<dyn Clock>,
-    taken: mpsc::UnboundedReceiver<Result<Taken>>,
+    deliveries: mpsc::UnboundedReceiver<Result<InFlightDelivery>>,
     room: Arc<Semaphore>,
     stop: watch::Sender<bool>,
-    feeder: Option<JoinHandle<()>>,
-    ends: AbortHandle,
-    /// The error behind deliveries that were received with it.
-    trouble: Option<Error>,
+    reader: Option<JoinHandle<()>>,
+    abort: AbortHandle,
+    /// An error received together with deliveries; returned by the next call.
+    error: Option<Error>,
 }
 
-/// What a consumer is fed by.
-pub(crate) struct Feed {
-    pub(crate) hand: Arc<Hand>,
+/// The reader of a consumer, and its channels.
+pub(crate) struct ReaderHandle {
+    pub(crate) in_flight: Arc<InFlight>,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) taken: mpsc::UnboundedReceiver<Result<Taken>>,
+    pub(crate) deliveries: mpsc::UnboundedReceiver<Result<InFlightDelivery>>,
     pub(crate) stop: watch::Sender<bool>,
-    pub(crate) feeder: JoinHandle<()>,
+    pub(crate) reader: JoinHandle<()>,
 }
 
 impl MqttConsumer {
-    pub(crate) fn new(feed: Feed, prefetch: usize) -> Self {
-        let Feed { hand, clock, taken, stop, feeder } = feed;
+    pub(crate) fn new(handle: ReaderHandle, prefetch: usize) -> Self {
+        let ReaderHandle { in_flight, clock, deliveries, stop, reader } = handle;
         let room = Arc::new(Semaphore::new(prefetch));
-        let ends = feeder.abort_handle();
-        Self { hand, clock, taken, room, stop, feeder: Some(feeder), ends, trouble: None }
+        let abort = reader.abort_handle();
+        Self { in_flight, clock, deliveries, room, stop, reader: Some(reader), abort, error: None }
     }
 
-    fn delivery(&self, taken: Taken, room: OwnedSemaphorePermit) -> Delivery {
-        let (message, attempt) = (taken.message.clone(), taken.attempt);
-        let poison = taken.poison.clone();
-        let hand = self.hand.clone();
-        let receipt = MqttReceipt { hand, taken: Some(taken), _room: room };
+    fn delivery(&self, delivery: InFlightDelivery, room: OwnedSemaphorePermit) -> Delivery {
+        let (message, attempt) = (delivery.message.clone(), delivery.attempt);
+        let poison = delivery.poison.clone();
+        let in_flight = self.in_flight.clone();
+        let receipt = MqttReceipt { in_flight, delivery: Some(delivery), _room: room };
         Delivery { message, attempt, poison, receipt: Receipt::Broker(Box::new(receipt)) }
     }
 }
@@ -58,21 +58,21 @@ impl Consumer for MqttConsumer {
         if *self.stop.borrow() {
             return Err(Error::conflict("the consumer is closed; subscribe again to receive more"));
         }
-        if let Some(error) = self.trouble.take() {
+        if let Some(error) = self.error.take() {
             return Err(error);
         }
-        let ended = || Error::internal("the feeder of the consumer has ended; subscribe again");
+        let ended = || Error::internal("the reader of the consumer has ended; subscribe again");
         let room = self.room.clone().acquire_owned().await.map_err(|_| ended())?;
-        let first = self.taken.recv().await.ok_or_else(ended)?;
-        let first = first.inspect_err(|_| self.hand.heard())?;
+        let first = self.deliveries.recv().await.ok_or_else(ended)?;
+        let first = first.inspect_err(|_| self.in_flight.error_returned())?;
         let mut deliveries = vec![self.delivery(first, room)];
         while deliveries.len() < limit {
             let Ok(room) = self.room.clone().try_acquire_owned() else { break };
-            match self.taken.try_recv() {
-                Ok(Ok(taken)) => deliveries.push(self.delivery(taken, room)),
+            match self.deliveries.try_recv() {
+                Ok(Ok(delivery)) => deliveries.push(self.delivery(delivery, room)),
                 Ok(Err(error)) => {
-                    self.hand.heard();
-                    self.trouble = Some(error);
+                    self.in_flight.error_returned();
+                    self.error = Some(error);
                     break;
                 }
                 Err(_) => break,
@@ -83,20 +83,23 @@ impl Consumer for MqttConsumer {
 
     async fn close(&mut self, until: Timestamp) -> Result<()> {
         self.stop.send_replace(true);
-        let Some(feeder) = self.feeder.take() else { return Ok(()) };
-        if within(&*self.clock, until, feeder).await.is_none() {
-            self.ends.abort();
-            // The broker notices that we are gone and keeps the session; others adopt it.
-            tracing::debug!(group = self.hand.group, "a consumer was closed without a goodbye");
+        let Some(reader) = self.reader.take() else { return Ok(()) };
+        if within(&*self.clock, until, reader).await.is_none() {
+            self.abort.abort();
+            // The broker detects the lost connection and keeps the session; another consumer adopts it.
+            tracing::debug!(
+                group = self.in_flight.group,
+                "a consumer was closed without DISCONNECT"
+            );
         }
-        self.hand.disconnected();
+        self.in_flight.disconnected();
         Ok(())
     }
 }
 
 impl Drop for MqttConsumer {
     fn drop(&mut self) {
-        self.ends.abort();
-        self.hand.disconnected();
+        self.abort.abort();
+        self.in_flight.disconnected();
     }
 }

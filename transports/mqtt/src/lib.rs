@@ -1,9 +1,9 @@
-//! Punctual's transport over MQTT 5 and 3.1.1: a shared subscription for each group, and sessions that keep
-//! what the group has not handled. It carries and counts; it cannot delay, so the engine keeps what has to
-//! wait in the storage.
+//! Transport over MQTT 5 and 3.1.1: a shared subscription for each group, and sessions that keep what the group has
+//! not handled. Attempts travel with the messages. MQTT has no delays, so the engine keeps delayed messages in the
+//! storage.
 //!
-//! [`MqttTransport::builder`] is where to begin. The README beside this crate says what it makes on the
-//! broker, what it promises, and what it does not.
+//! Start with [`MqttTransport::builder`]. The README of this crate describes what is created on the broker, the
+//! guarantees, and the limits.
 
 // The README is compiled with the tests.
 #[cfg(doctest)]
@@ -14,15 +14,15 @@ mod address;
 mod adoption;
 mod builder;
 mod codec;
+mod connection;
+mod connector;
 mod consumer;
-mod dial;
-mod fault;
-mod feeder;
-mod hand;
-mod link;
-mod members;
+mod error;
+mod in_flight;
+mod membership;
 mod names;
 mod producer;
+mod reader;
 mod receipt;
 mod topics;
 mod wire;
@@ -44,38 +44,38 @@ use tokio::task::JoinSet;
 use self::adoption::Adopter;
 pub use self::builder::MqttBuilder;
 pub use self::codec::Version;
-use self::consumer::{Feed, MqttConsumer};
-use self::feeder::Feeder;
-use self::hand::{Hand, Owner};
-use self::members::Members;
+use self::consumer::{MqttConsumer, ReaderHandle};
+use self::in_flight::{ConsumerIdentity, InFlight};
+use self::membership::Membership;
 use self::names::Names;
 use self::producer::Producer;
+use self::reader::Reader;
 
-/// Carries messages over one MQTT broker.
+/// Sends and receives messages over one MQTT broker.
 #[derive(Debug)]
 pub struct MqttTransport {
     producer: Producer,
     ids: Ids,
-    keep_for: Duration,
-    patience: Duration,
+    session_retention: Duration,
+    reconnect_timeout: Duration,
     durable: bool,
 }
 
 impl MqttTransport {
-    /// A transport to the broker at an address: `mqtt://user:password@host:1883`, or `mqtts://` for TLS.
+    /// Returns a builder for a broker at an address: `mqtt://user:password@host:1883`, or `mqtts://` for TLS.
     pub fn builder(address: impl Into<String>) -> MqttBuilder {
         MqttBuilder::new(address.into())
     }
 
     fn adopter(&self, topic: &Topic, group: &str) -> Adopter {
-        let Producer { dial, prefix, .. } = &self.producer;
+        let Producer { connector, prefix, .. } = &self.producer;
         Adopter {
-            dial: dial.clone(),
+            connector: connector.clone(),
             prefix: prefix.clone(),
             names: Names::of(prefix, topic, group),
             topic: topic.clone(),
             group: group.to_owned(),
-            keep_for: self.keep_for,
+            session_retention: self.session_retention,
         }
     }
 }
@@ -86,9 +86,9 @@ impl Transport for MqttTransport {
         Capabilities {
             publish_delay: Delay::None,
             requeue_delay: Delay::None,
-            // They are published, and gone when nobody has subscribed to them.
+            // Rejected messages are published, and discarded by the broker if no subscription matches.
             dead_letter: false,
-            // Members of a group overtake each other, and what was put back comes later.
+            // Consumers of a group work concurrently, and requeued messages come later.
             ordering: Ordering::None,
             fan_out: true,
             attempts: AttemptCount::Counted,
@@ -106,23 +106,23 @@ impl Transport for MqttTransport {
         let Subscription { topic, group, prefetch } = subscription;
         names::check_group(&group)?;
         let adopter = self.adopter(&topic, &group);
-        let dial = &self.producer.dial;
-        let id = self.ids.next(dial.clock.now()).to_string();
-        let (give, taken) = mpsc::unbounded_channel();
+        let connector = &self.producer.connector;
+        let id = self.ids.next(connector.clock.now()).to_string();
+        let (sender, deliveries) = mpsc::unbounded_channel();
         let (stop, stopped) = watch::channel(false);
-        let owner = Owner {
+        let identity = ConsumerIdentity {
             names: adopter.names.clone(),
             topic,
             group,
             client: adoption::client(&self.producer.prefix, &id),
-            version: dial.version,
-            place: dial.place(),
+            version: connector.version,
+            server: connector.server(),
         };
-        let hand = Arc::new(Hand::new(owner, give));
+        let in_flight = Arc::new(InFlight::new(identity, sender));
         let prefetch = u16::try_from(prefetch).unwrap_or(u16::MAX).max(1);
-        let members = Members::new(id.clone(), self.patience);
-        let feeder = Feeder {
-            hand: hand.clone(),
+        let members = Membership::new(id.clone(), self.reconnect_timeout);
+        let reader = Reader {
+            in_flight: in_flight.clone(),
             id,
             adopter,
             members,
@@ -130,18 +130,19 @@ impl Transport for MqttTransport {
             stop: stopped,
             adoptions: JoinSet::new(),
         };
-        let connected = feeder.connect().await;
-        let connected =
-            connected.map_err(|trouble| trouble.told(&dial.place()).during("subscribe"))?;
-        let feeder = tokio::spawn(feeder.run(connected));
-        let feed = Feed { hand, clock: dial.clock.clone(), taken, stop, feeder };
-        Ok(Box::new(MqttConsumer::new(feed, prefetch.into())))
+        let connected = reader.connect().await;
+        let connected = connected
+            .map_err(|error| error::map_error(&error, &connector.server()).during("subscribe"))?;
+        let reader = tokio::spawn(reader.run(connected));
+        let handle =
+            ReaderHandle { in_flight, clock: connector.clock.clone(), deliveries, stop, reader };
+        Ok(Box::new(MqttConsumer::new(handle, prefetch.into())))
     }
 
     async fn topics(&self) -> Result<Vec<Topic>> {
-        let Producer { dial, prefix, .. } = &self.producer;
-        let id = self.ids.next(dial.clock.now()).to_string();
-        let topics = topics::list(dial, prefix, &id).await;
-        topics.map_err(|trouble| trouble.told(&dial.place()).during("topics"))
+        let Producer { connector, prefix, .. } = &self.producer;
+        let id = self.ids.next(connector.clock.now()).to_string();
+        let topics = topics::list(connector, prefix, &id).await;
+        topics.map_err(|error| error::map_error(&error, &connector.server()).during("topics"))
     }
 }

@@ -1,7 +1,7 @@
-//! Publishing: a whole batch goes out without waiting in between and is done when the broker has confirmed
-//! every message. What cannot be sent is refused before anything is.
+//! Producer: publishes a whole batch without waiting in between and returns when the broker has confirmed every
+//! message. An invalid message is refused before any of its batch is sent.
 //!
-//! The connection is made by the first batch and again by the first one after it was lost.
+//! The first batch opens the connection, and the first one after it was lost opens another.
 
 use std::sync::Arc;
 
@@ -12,23 +12,23 @@ use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 use tokio::sync::Mutex;
 
-use crate::dial::{Dial, Who};
-use crate::fault::Trouble;
-use crate::link::Link;
+use crate::connection::Connection;
+use crate::connector::{Connector, SessionOptions};
+use crate::error::{ConnectionError, map_error};
 use crate::names;
-use crate::wire::{ATTRIBUTE_PREFIX, Parcel};
+use crate::wire::{ATTRIBUTE_PREFIX, Publication};
 
 /// Publishes messages.
 #[derive(Debug)]
 pub(crate) struct Producer {
-    pub(crate) dial: Dial,
+    pub(crate) connector: Connector,
     pub(crate) client: String,
     pub(crate) prefix: String,
     pub(crate) payload_max: usize,
-    /// Whether a message for everybody may find nobody.
-    pub(crate) allows_unheard: bool,
+    /// Whether a message for all groups may have no subscriber.
+    pub(crate) allows_no_subscribers: bool,
     pub(crate) wrapping: Wrapping,
-    pub(crate) link: Mutex<Option<Arc<Link>>>,
+    pub(crate) connection: Mutex<Option<Arc<Connection>>>,
 }
 
 impl Producer {
@@ -37,47 +37,50 @@ impl Producer {
         if batch.is_empty() {
             return Ok(());
         }
-        let parcels = self.parcels(batch)?;
-        let told = |trouble: Trouble| trouble.told(&self.dial.place()).during("publish");
-        let link = self.open().await.map_err(told)?;
-        if link.publish(&parcels).await.map_err(told)? > 0 {
-            // The broker has thrown it away, and calls that success.
+        let publications = self.publications(batch)?;
+        let map =
+            |error: ConnectionError| map_error(&error, &self.connector.server()).during("publish");
+        let connection = self.open().await.map_err(map)?;
+        if connection.publish(&publications).await.map_err(map)? > 0 {
+            // The broker has discarded the message, and reports success.
             return Err(Error::unavailable(format!(
-                "the MQTT broker at {} has no subscription for some of these messages and threw them away; start a consumer first, or say allow_unheard(true)",
-                self.dial.place()
+                "the MQTT broker at {} has no subscription for some of these messages and discarded them; \
+                 start a consumer first, or set allow_no_subscribers(true)",
+                self.connector.server()
             ))
             .during("publish"));
         }
         Ok(())
     }
 
-    /// The present connection, or a new one.
-    pub(crate) async fn open(&self) -> std::result::Result<Arc<Link>, Trouble> {
-        let Dial { clock, timeout, .. } = &self.dial;
-        // Of many who wait for a broker that does not answer, none waits for all the others.
-        let slot = within(&**clock, add(clock.now(), *timeout), self.link.lock()).await;
-        let mut slot = slot.ok_or(Trouble::Silent(*timeout))?;
-        if let Some(link) = slot.as_ref().filter(|link| !link.has_ended()) {
-            return Ok(link.clone());
+    /// Returns the current connection, or opens a new one.
+    pub(crate) async fn open(&self) -> std::result::Result<Arc<Connection>, ConnectionError> {
+        let Connector { clock, timeout, .. } = &self.connector;
+        // Callers that wait for an unresponsive broker do not wait for each other's timeouts.
+        let guard = within(&**clock, add(clock.now(), *timeout), self.connection.lock()).await;
+        let mut guard = guard.ok_or(ConnectionError::Timeout(*timeout))?;
+        if let Some(connection) = guard.as_ref().filter(|connection| !connection.has_ended()) {
+            return Ok(connection.clone());
         }
-        let who = Who {
+        let options = SessionOptions {
             client: &self.client,
             clean: true,
-            keep_for: std::time::Duration::ZERO,
+            session_retention: std::time::Duration::ZERO,
             receive_max: 1,
             will: None,
         };
-        let (link, _) = Link::open(&self.dial, who).await?;
-        let link = Arc::new(link);
-        *slot = Some(link.clone());
-        Ok(link)
+        let (connection, _) = Connection::open(&self.connector, options).await?;
+        let connection = Arc::new(connection);
+        *guard = Some(connection.clone());
+        Ok(connection)
     }
 
     fn check(&self, outgoing: &Outgoing) -> Result<()> {
         let message = &outgoing.message;
         if !outgoing.delay.is_zero() {
             return Err(Error::unsupported(format!(
-                "MQTT cannot delay the message {} by {:?}; give the builder a storage to keep it in, or send it without a delay",
+                "MQTT cannot delay the message {} by {:?}; give the builder a storage, which keeps \
+                 delayed messages, or publish without a delay",
                 message.id, outgoing.delay
             )));
         }
@@ -87,28 +90,28 @@ impl Producer {
         message.body.check(self.payload_max)
     }
 
-    fn parcels(&self, batch: &[Outgoing]) -> Result<Vec<Parcel>> {
-        let mut parcels = Vec::with_capacity(batch.len());
-        // Most batches have one topic, whose name is made once.
+    fn publications(&self, batch: &[Outgoing]) -> Result<Vec<Publication>> {
+        let mut publications = Vec::with_capacity(batch.len());
+        // Most batches have one topic, whose name is computed once.
         let mut last: Option<(&Topic, Arc<str>)> = None;
         for outgoing in batch {
             let topic = &outgoing.message.topic;
             let name = match (&outgoing.group, &last) {
-                (Some(group), _) => Arc::from(names::own(&self.prefix, topic, group)),
-                (None, Some((known, name))) if *known == topic => name.clone(),
+                (Some(group), _) => Arc::from(names::group_topic(&self.prefix, topic, group)),
+                (None, Some((last_topic, name))) if *last_topic == topic => name.clone(),
                 (None, _) => {
-                    let name: Arc<str> = Arc::from(names::shared(&self.prefix, topic));
+                    let name: Arc<str> = Arc::from(names::topic_name(&self.prefix, topic));
                     last = Some((topic, name.clone()));
                     name
                 }
             };
             let wire = self.wrapping.wire(outgoing, ATTRIBUTE_PREFIX)?;
-            let parcel = Parcel::new(name, wire, self.dial.version)?;
-            parcels.push(Parcel {
-                is_awaited: !self.allows_unheard || outgoing.group.is_some(),
-                ..parcel
+            let publication = Publication::new(name, wire, self.connector.version)?;
+            publications.push(Publication {
+                needs_subscriber: !self.allows_no_subscribers || outgoing.group.is_some(),
+                ..publication
             });
         }
-        Ok(parcels)
+        Ok(publications)
     }
 }

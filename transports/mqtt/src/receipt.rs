@@ -1,5 +1,6 @@
-//! Settling one delivery. What is put back or given up is published first, confirmed, and acknowledged
-//! then: a crash in between repeats it and loses nothing. What is dropped comes again from where it is.
+//! Receipt: settles one delivery. A requeued or rejected message is published first, confirmed, and then
+//! acknowledged: a crash in between repeats it and loses nothing. A dropped one is delivered again from memory or
+//! from its session.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,37 +11,37 @@ use punctual::wire::Wire;
 use punctual::{Error, Result};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::hand::{Hand, Taken};
-use crate::wire::Parcel;
+use crate::in_flight::{InFlight, InFlightDelivery};
+use crate::wire::Publication;
 
-/// How one delivery is settled.
+/// Settles one delivery.
 pub(crate) struct MqttReceipt {
-    pub(crate) hand: Arc<Hand>,
-    pub(crate) taken: Option<Taken>,
-    /// Room for one more delivery, once this one is settled.
+    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) delivery: Option<InFlightDelivery>,
+    /// Permit of the prefetch, released when the delivery is settled.
     pub(crate) _room: OwnedSemaphorePermit,
 }
 
 impl MqttReceipt {
     fn settle(&mut self) {
-        if let Some(taken) = self.taken.take() {
-            self.hand.settle(taken.spot, taken.message.id);
+        if let Some(delivery) = self.delivery.take() {
+            self.in_flight.settle(delivery.delivery_id, delivery.message.id);
         }
     }
 
-    /// Publishes in its place; answers whether anybody gets it.
+    /// Publishes a replacement; returns whether a subscription matched.
     async fn publish(&self, name: &str, wire: Wire) -> Result<bool> {
-        let parcel = Parcel::new(Arc::from(name), wire, self.hand.version)?;
-        self.hand.publish(Parcel { is_awaited: true, ..parcel }).await
+        let publication = Publication::new(Arc::from(name), wire, self.in_flight.version)?;
+        self.in_flight.publish(Publication { needs_subscriber: true, ..publication }).await
     }
 
     fn outgoing(&self) -> Result<Outgoing> {
-        let taken = self.taken.as_ref().ok_or_else(settled)?;
+        let delivery = self.delivery.as_ref().ok_or_else(settled)?;
         Ok(Outgoing {
-            message: taken.message.clone(),
+            message: delivery.message.clone(),
             delay: Duration::ZERO,
-            attempt: taken.attempt,
-            group: Some(self.hand.group.clone()),
+            attempt: delivery.attempt,
+            group: Some(self.in_flight.group.clone()),
         })
     }
 }
@@ -55,18 +56,19 @@ impl Acknowledge for MqttReceipt {
     async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
         if !delay.is_zero() {
             return Err(Error::unsupported(format!(
-                "MQTT cannot delay a delivery by {delay:?}; it is put back at once or kept in the storage"
+                "MQTT cannot delay a delivery by {delay:?}; give the builder a storage, which keeps \
+                 delayed messages, or requeue without a delay"
             )));
         }
         let wire = Wire::of(&self.outgoing()?)?;
         if !self
-            .publish(&self.hand.names.own, wire)
+            .publish(&self.in_flight.names.group_topic, wire)
             .await
             .map_err(|error| error.during("requeue"))?
         {
             return Err(Error::unavailable(format!(
-                "no session of the group {:?} is on the MQTT broker at {}; the delivery comes again",
-                self.hand.group, self.hand.place
+                "the group {:?} has no session on the MQTT broker at {}; the message is delivered again",
+                self.in_flight.group, self.in_flight.server
             ))
             .during("requeue"));
         }
@@ -76,14 +78,14 @@ impl Acknowledge for MqttReceipt {
 
     async fn reject(mut self: Box<Self>, rejection: &Rejection) -> Result<()> {
         let message = self.outgoing()?.message;
-        let names = &self.hand.names;
+        let names = &self.in_flight.names;
         let name = if rejection.is_invalid() { &names.invalid } else { &names.dead };
         let wire = Wire::dead(&message, rejection)?;
         if !self.publish(name, wire).await.map_err(|error| error.during("reject"))? {
             tracing::warn!(
                 message = %message.id,
                 name,
-                "a dead letter was thrown away by the broker, because nobody has subscribed to them"
+                "the broker discarded a dead letter, because its topic has no subscriber"
             );
         }
         self.settle();
@@ -93,11 +95,11 @@ impl Acknowledge for MqttReceipt {
 
 impl Drop for MqttReceipt {
     fn drop(&mut self) {
-        if let Some(taken) = self.taken.take() {
-            // MQTT has no word for "not now", so it comes again from our own hand, and from the session
-            // when we are gone.
-            let attempt = taken.attempt.saturating_add(1);
-            self.hand.give(Taken { attempt, ..taken });
+        if let Some(delivery) = self.delivery.take() {
+            // MQTT has no negative acknowledgement, so the consumer delivers it again from memory, and the session
+            // does after the consumer is gone.
+            let attempt = delivery.attempt.saturating_add(1);
+            self.in_flight.deliver(InFlightDelivery { attempt, ..delivery });
         }
     }
 }

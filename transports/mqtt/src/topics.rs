@@ -1,5 +1,5 @@
-//! The topics that groups have subscribed to: what their members say of themselves is kept by the broker,
-//! with the topic in its name.
+//! Topics that groups have subscribed to: the broker keeps the retained status of the members, with the topic in its
+//! name.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,38 +8,44 @@ use punctual::clock::{add, within};
 use punctual::model::Topic;
 
 use crate::adoption::client;
-use crate::dial::{Dial, Who};
-use crate::fault::Trouble;
-use crate::link::Link;
-use crate::names::{everybody, inbox, topic_of};
-use crate::wire::Parcel;
+use crate::connection::Connection;
+use crate::connector::{Connector, SessionOptions};
+use crate::error::ConnectionError;
+use crate::names::{all_members, inbox, topic_of};
+use crate::wire::Publication;
 
-/// Lists them, in order. The broker sends what it keeps when we subscribe, and what we say to ourselves
-/// behind it.
-pub(crate) async fn list(dial: &Dial, prefix: &str, id: &str) -> Result<Vec<Topic>, Trouble> {
+/// Lists topics, in order. The broker sends the retained messages on subscribing, and the message to this client
+/// after them.
+pub(crate) async fn list(
+    connector: &Connector,
+    prefix: &str,
+    id: &str,
+) -> Result<Vec<Topic>, ConnectionError> {
     let client = client(prefix, id);
-    let who = Who {
+    let options = SessionOptions {
         client: &client,
         clean: true,
-        keep_for: Duration::ZERO,
+        session_retention: Duration::ZERO,
         receive_max: u16::MAX,
         will: None,
     };
-    let (link, mut arriving) = Link::open(dial, who).await?;
+    let (connection, mut publishes) = Connection::open(connector, options).await?;
     let inbox = inbox(prefix, id);
-    link.subscribe(&[(&everybody(prefix), false), (&inbox, false)]).await?;
-    link.publish(&[Parcel { retained: false, ..Parcel::note(&inbox, b"end") }]).await?;
+    connection.subscribe(&[(&all_members(prefix), false), (&inbox, false)]).await?;
+    connection
+        .publish(&[Publication { retained: false, ..Publication::retained(&inbox, b"end") }])
+        .await?;
     let mut topics = BTreeSet::new();
     loop {
-        let until = add(dial.clock.now(), dial.timeout);
-        let next = within(&*dial.clock, until, arriving.recv()).await;
-        match next.ok_or(Trouble::Silent(dial.timeout))? {
-            None => return Err(link.trouble()),
+        let until = add(connector.clock.now(), connector.timeout);
+        let next = within(&*connector.clock, until, publishes.recv()).await;
+        match next.ok_or(ConnectionError::Timeout(connector.timeout))? {
+            None => return Err(connection.error()),
             Some(publish) if publish.topic == inbox => break,
             Some(publish) if publish.payload.is_empty() => {}
             Some(publish) => topics.extend(topic_of(prefix, &publish.topic)),
         }
     }
-    link.end().await;
+    connection.end().await;
     Ok(topics.into_iter().collect())
 }

@@ -1,10 +1,10 @@
-//! How a message lies in a packet. In version 5 headers are user properties and the content type has its
-//! own; version 3.1.1 has neither, so a message travels there with both in one JSON envelope. So does one in
-//! version 5 whose headers hold what MQTT does not allow in text.
+//! Wire format: a message in an MQTT packet. In version 5 headers are user properties and the content type has its
+//! own property. Version 3.1.1 has neither, so the message and both travel in one JSON envelope. So do messages in
+//! version 5 whose headers contain characters that MQTT does not allow.
 //!
-//! An envelope is known by how it begins and by having no content type. A structured CloudEvent in version
-//! 3.1.1 is its object and nothing else, and known by what every event has. A stranger's message is a payload
-//! and nothing more.
+//! An envelope is recognized by its first bytes and by having no content type. A structured CloudEvent in version
+//! 3.1.1 is its bare JSON object, recognized by the required attributes. A message of another client is its payload
+//! only.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,26 +14,26 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::wire::{Arrived, Received, Wire, receive};
+use punctual::wire::{DecodedMessage, RawMessage, Wire, receive};
 use punctual::{Error, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{Publish, TEXT_MAX, Version};
 
-/// CloudEvents has nothing before its attributes in MQTT.
+/// CloudEvents attributes have no prefix in MQTT.
 pub(crate) const ATTRIBUTE_PREFIX: &str = "";
-/// What a structured CloudEvent is.
-const EVENT: &str = "application/cloudevents+json";
-/// How every envelope begins.
-const MARK: &[u8] = b"{\"punctual-envelope\":1,";
+/// Content type of a structured CloudEvent.
+const CLOUDEVENT_JSON: &str = "application/cloudevents+json";
+/// First bytes of every envelope.
+const ENVELOPE_START: &[u8] = b"{\"punctual-envelope\":1,";
 
-/// A message as it is published.
+/// A message to publish.
 #[derive(Clone, Debug)]
-pub(crate) struct Parcel {
+pub(crate) struct Publication {
     pub(crate) topic: Arc<str>,
     pub(crate) retained: bool,
-    /// Whether it is of no use when nobody has subscribed to it.
-    pub(crate) is_awaited: bool,
+    /// Whether publishing fails when no subscription matches.
+    pub(crate) needs_subscriber: bool,
     pub(crate) content_type: Option<Cow<'static, str>>,
     pub(crate) headers: Vec<(Cow<'static, str>, String)>,
     pub(crate) payload: Bytes,
@@ -52,8 +52,8 @@ struct Envelope<'a> {
     base64: Option<String>,
 }
 
-impl Parcel {
-    /// A message on its way to a name on the broker.
+impl Publication {
+    /// Encodes a message for a topic on the broker.
     pub(crate) fn new(topic: Arc<str>, wire: Wire, version: Version) -> Result<Self> {
         let is_plain = || {
             let headers = wire.headers.iter();
@@ -66,47 +66,47 @@ impl Parcel {
             return Ok(Self {
                 topic,
                 retained: false,
-                is_awaited: false,
+                needs_subscriber: false,
                 content_type,
                 headers,
                 payload: body,
             });
         }
-        let payload = if version == Version::V311 && wire.content_type == EVENT {
+        let payload = if version == Version::V311 && wire.content_type == CLOUDEVENT_JSON {
             wire.with_headers_inside()?.body
         } else {
-            enveloped(&wire)?
+            to_envelope(&wire)?
         };
         Ok(Self {
             topic,
             retained: false,
-            is_awaited: false,
+            needs_subscriber: false,
             content_type: None,
             headers: Vec::new(),
             payload,
         })
     }
 
-    /// The same message under another name, as it came.
+    /// Returns a received message for another topic, unchanged.
     pub(crate) fn forwarded(topic: Arc<str>, publish: Publish) -> Self {
         let Publish { content_type, properties, payload, .. } = publish;
         let headers = properties.into_iter();
         Self {
             topic,
             retained: false,
-            is_awaited: true,
+            needs_subscriber: true,
             content_type: content_type.map(Cow::Owned),
             headers: headers.map(|(name, value)| (Cow::Owned(name), value)).collect(),
             payload,
         }
     }
 
-    /// A few bytes that stay on the broker until others replace them.
-    pub(crate) fn note(topic: &str, payload: &'static [u8]) -> Self {
+    /// Returns a retained message, which stays on the broker until another one replaces it.
+    pub(crate) fn retained(topic: &str, payload: &'static [u8]) -> Self {
         Self {
             topic: Arc::from(topic),
             retained: true,
-            is_awaited: false,
+            needs_subscriber: false,
             content_type: None,
             headers: Vec::new(),
             payload: Bytes::from_static(payload),
@@ -114,39 +114,46 @@ impl Parcel {
     }
 }
 
-/// Reads a message. What cannot be read is poison and never an error.
+/// Reads a message. It never fails: an unreadable message is poison.
 ///
-/// The place is text that no other message has: the identity of one that brings none.
+/// `position` is unique text: the identity of a message without one is derived from it.
 pub(crate) fn read(
     publish: &Publish,
     topic: &Topic,
-    place: std::fmt::Arguments<'_>,
+    position: std::fmt::Arguments<'_>,
     now: Timestamp,
-) -> Received {
-    let arrived =
-        |body, content_type| Arrived { topic, body, content_type, key: None, place, sent_at: now };
-    let is_envelope = publish.content_type.is_none() && publish.payload.starts_with(MARK);
+) -> DecodedMessage {
+    let arrived = |body, content_type| RawMessage {
+        topic,
+        body,
+        content_type,
+        key: None,
+        place: position,
+        sent_at: now,
+    };
+    let is_envelope = publish.content_type.is_none() && publish.payload.starts_with(ENVELOPE_START);
     if !is_envelope {
         let headers = publish.properties.iter();
         let headers = headers.map(|(name, value)| (name.as_str(), value.as_str()));
         let is_event = publish.content_type.is_none() && is_event(&publish.payload);
-        let content_type = publish.content_type.clone().or(is_event.then(|| EVENT.to_owned()));
+        let content_type =
+            publish.content_type.clone().or(is_event.then(|| CLOUDEVENT_JSON.to_owned()));
         return receive(arrived(publish.payload.clone(), content_type), headers);
     }
-    match opened(&publish.payload) {
+    match open_envelope(&publish.payload) {
         Ok((envelope, body)) => {
             let headers = envelope.headers.iter().map(|(name, value)| (&**name, &**value));
             receive(arrived(body, Some(envelope.content_type.clone().into_owned())), headers)
         }
         Err(why) => {
             let mut received = receive(arrived(publish.payload.clone(), None), []);
-            received.poison = Some(format!("the envelope cannot be read: {why}"));
+            received.poison = Some(format!("the envelope is invalid: {why}"));
             received
         }
     }
 }
 
-/// Whether a payload without a content type is a structured CloudEvent: an object with what every event has.
+/// Whether a payload without a content type is a structured CloudEvent: an object with the required attributes.
 fn is_event(payload: &[u8]) -> bool {
     #[derive(Deserialize)]
     struct Event<'a> {
@@ -164,7 +171,7 @@ fn is_event(payload: &[u8]) -> bool {
     event.is_some_and(|event| event.specversion.starts_with("1."))
 }
 
-fn enveloped(wire: &Wire) -> Result<Bytes> {
+fn to_envelope(wire: &Wire) -> Result<Bytes> {
     let text = std::str::from_utf8(&wire.body).ok();
     let headers = wire.headers.iter();
     let envelope = Envelope {
@@ -178,12 +185,12 @@ fn enveloped(wire: &Wire) -> Result<Bytes> {
     };
     let written = serde_json::to_vec(&envelope);
     let written = written.map_err(|error| {
-        Error::internal(format!("a message cannot be written as an envelope: {error}"))
+        Error::internal(format!("a message cannot be encoded as an envelope: {error}"))
     })?;
     Ok(Bytes::from(written))
 }
 
-fn opened(payload: &[u8]) -> std::result::Result<(Envelope<'_>, Bytes), String> {
+fn open_envelope(payload: &[u8]) -> std::result::Result<(Envelope<'_>, Bytes), String> {
     let envelope: Envelope<'_> = serde_json::from_slice(payload).map_err(|why| why.to_string())?;
     let body = match (&envelope.text, &envelope.base64) {
         (Some(text), None) => Bytes::from(text.as_bytes().to_vec()),
@@ -195,14 +202,14 @@ fn opened(payload: &[u8]) -> std::result::Result<(Envelope<'_>, Bytes), String> 
     Ok((envelope, body))
 }
 
-/// Whether a text may stand in a packet. Brokers may end the connection of whoever sends another.
+/// Whether MQTT allows a text in a packet. Brokers may disconnect a client that sends others.
 fn is_plain(text: &str) -> bool {
-    let is_strange = |letter: char| {
+    let is_forbidden = |letter: char| {
         letter.is_control()
             || matches!(letter, '\u{fdd0}'..='\u{fdef}')
             || u32::from(letter) & 0xfffe == 0xfffe
     };
-    text.len() <= TEXT_MAX && !text.chars().any(is_strange)
+    text.len() <= TEXT_MAX && !text.chars().any(is_forbidden)
 }
 
 #[cfg(test)]
@@ -219,31 +226,32 @@ mod tests {
         }
     }
 
-    /// As the other side gets it.
-    fn arrived(parcel: &Parcel) -> Publish {
-        let headers = parcel.headers.iter();
+    /// Returns the packet as another client receives it.
+    fn arrived(publication: &Publication) -> Publish {
+        let headers = publication.headers.iter();
         Publish {
-            topic: parcel.topic.to_string(),
-            content_type: parcel.content_type.as_deref().map(str::to_owned),
+            topic: publication.topic.to_string(),
+            content_type: publication.content_type.as_deref().map(str::to_owned),
             properties: headers.map(|(name, value)| (name.to_string(), value.clone())).collect(),
-            payload: parcel.payload.clone(),
+            payload: publication.payload.clone(),
             ..Publish::default()
         }
     }
 
-    fn received(publish: &Publish) -> Received {
-        let topic = Topic::new("orders").unwrap();
+    fn received(publish: &Publish) -> DecodedMessage {
+        let topic = Topic::new("commands").unwrap();
         read(publish, &topic, format_args!("here/1"), Timestamp::UNIX_EPOCH)
     }
 
     #[test]
-    fn a_message_comes_as_it_was_sent_in_both_versions() {
+    fn a_message_is_received_as_it_was_sent_in_both_versions() {
         for version in [Version::V5, Version::V311] {
             for body in [&b"{}"[..], b"", b"\0\xff\xfe", b"{\"punctual-envelope\":1,"] {
                 for header in ["acme", "za\u{17c}\u{f3}\u{142}\u{107} \"quoted\""] {
-                    let parcel = Parcel::new("t".into(), wire(body, header), version).unwrap();
-                    assert_eq!(parcel.headers.is_empty(), version == Version::V311);
-                    let received = received(&arrived(&parcel));
+                    let publication =
+                        Publication::new("t".into(), wire(body, header), version).unwrap();
+                    assert_eq!(publication.headers.is_empty(), version == Version::V311);
+                    let received = received(&arrived(&publication));
                     assert_eq!(received.poison, None);
                     assert_eq!(received.message.body.bytes, body);
                     assert_eq!(received.message.body.content_type, "image/png");
@@ -257,13 +265,16 @@ mod tests {
     fn text_that_mqtt_does_not_allow_travels_in_an_envelope() {
         let long = "x".repeat(TEXT_MAX + 1);
         for header in ["two\nlines", "\u{fffe}", "\u{fdd0}", long.as_str()] {
-            let parcel = Parcel::new("t".into(), wire(b"{}", header), Version::V5).unwrap();
-            assert!(parcel.headers.is_empty() && parcel.payload.starts_with(MARK));
+            let publication =
+                Publication::new("t".into(), wire(b"{}", header), Version::V5).unwrap();
+            assert!(
+                publication.headers.is_empty() && publication.payload.starts_with(ENVELOPE_START)
+            );
         }
     }
 
     #[test]
-    fn a_message_of_a_stranger_is_its_payload() {
+    fn a_message_of_another_client_is_its_payload() {
         let publish = Publish { payload: Bytes::from_static(b"21.5"), ..Publish::default() };
         let received = received(&publish);
         assert_eq!(received.poison, None);
@@ -273,9 +284,9 @@ mod tests {
 
     // spec: D-28
     #[test]
-    fn an_envelope_that_cannot_be_read_is_poison_with_its_reason() {
+    fn an_invalid_envelope_is_poison_with_its_reason() {
         for rest in ["", "}", "\"content-type\":\"a\",\"headers\":[]}"] {
-            let payload = [MARK, rest.as_bytes()].concat();
+            let payload = [ENVELOPE_START, rest.as_bytes()].concat();
             let publish = Publish { payload: payload.clone().into(), ..Publish::default() };
             let received = received(&publish);
             assert!(received.poison.unwrap().contains("envelope"));

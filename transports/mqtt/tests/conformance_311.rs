@@ -1,10 +1,10 @@
-//! The suite of transports with MQTT 3.1.1.
+//! Conformance suite of transports with MQTT 3.1.1.
 
-// Without the standard harness the lints do not see that this is test code.
+// Without the standard harness the lints do not recognize test code.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-#[path = "it/stranger.rs"]
-mod stranger;
+#[path = "it/foreign_client.rs"]
+mod foreign_client;
 #[path = "it/suite.rs"]
 mod suite;
 

@@ -1,5 +1,5 @@
-//! Receiving: what the pump has taken in becomes deliveries here. What is not for this group is passed
-//! over, what cannot be read is poison.
+//! Consumer of one subscription: turns the messages that its reader has received into deliveries. Messages for other
+//! groups are skipped, unreadable ones are poison.
 
 use std::sync::Arc;
 
@@ -11,24 +11,24 @@ use punctual::{Error, Result};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
-use crate::held::Held;
+use crate::in_flight::InFlight;
 use crate::origin::Origin;
 use crate::producer::Producer;
-use crate::pump::{Outlet, Pump, Raw, Trouble};
-use crate::receipt::{Lane, NatsReceipt};
+use crate::reader::{RawDelivery, Reader, ReaderError, ReaderOutput};
+use crate::receipt::{NatsReceipt, ReceiptContext};
 use crate::topology::Topology;
 use crate::wire;
 
-/// The client keeps no more unread messages than this for one subscription.
+/// The client buffers at most this many unread messages per subscription.
 const WINDOW_MAX: usize = 32_768;
 
-/// Receives for one group.
+/// Receives deliveries of one topic for one group.
 pub(crate) struct NatsConsumer {
-    lane: Arc<Lane>,
-    held: Arc<Held>,
-    deliveries: mpsc::Receiver<Raw>,
-    trouble: watch::Receiver<Option<Trouble>>,
-    pump: Option<JoinHandle<()>>,
+    context: Arc<ReceiptContext>,
+    in_flight: Arc<InFlight>,
+    deliveries: mpsc::Receiver<RawDelivery>,
+    error: watch::Receiver<Option<ReaderError>>,
+    reader: Option<JoinHandle<()>>,
 }
 
 impl NatsConsumer {
@@ -40,42 +40,43 @@ impl NatsConsumer {
         let Subscription { topic, group, prefetch } = subscription;
         let consumer = topology.group(topic.as_str(), &group).await?;
         let window = prefetch.clamp(1, WINDOW_MAX);
-        let held = Held::new(window);
-        // Room for one window more than was asked for: after a reconnection an old request may be answered.
+        let in_flight = InFlight::new(window);
+        // Room for a second window: after a reconnection the broker may still serve an old request.
         let (sender, deliveries) = mpsc::channel(window * 2);
-        let (teller, trouble) = watch::channel(None);
+        let (error_sender, error) = watch::channel(None);
         let stream = consumer.stream.clone();
-        let pump = Pump::new(
+        let reader = Reader::new(
             topology,
             (topic.to_string(), group.clone()),
             consumer,
-            Arc::clone(&held),
-            Outlet { deliveries: sender, trouble: teller },
+            Arc::clone(&in_flight),
+            ReaderOutput { deliveries: sender, error: error_sender },
         );
-        let pump = Some(tokio::spawn(pump.run()));
-        let link = Arc::clone(&topology.link);
-        let lane = Lane { link, producer: Arc::clone(producer), topic, group, stream };
-        Ok(Self { lane: Arc::new(lane), held, deliveries, trouble, pump })
+        let reader = Some(tokio::spawn(reader.run()));
+        let connection = Arc::clone(&topology.connection);
+        let context =
+            ReceiptContext { connection, producer: Arc::clone(producer), topic, group, stream };
+        Ok(Self { context: Arc::new(context), in_flight, deliveries, error, reader })
     }
 
-    /// A delivery, unless it is for another group.
-    fn delivery(&self, (message, hold): Raw) -> Option<Delivery> {
-        let Some(origin) = Origin::parse(hold.reply()) else {
+    /// Returns the delivery, unless it is for another group.
+    fn delivery(&self, (message, in_flight): RawDelivery) -> Option<Delivery> {
+        let Some(origin) = Origin::parse(in_flight.reply()) else {
             // Not a delivery of JetStream, so there is nothing to settle.
-            hold.settle();
+            in_flight.settle();
             return None;
         };
-        let received = wire::receive(&self.lane.topic, &self.lane.stream, &message, origin);
-        if !received.is_for(&self.lane.group) {
-            hold.pass_over();
+        let received = wire::receive(&self.context.topic, &self.context.stream, &message, origin);
+        if !received.is_for(&self.context.group) {
+            in_flight.skip();
             return None;
         }
         let message = Arc::new(received.message);
         let receipt = NatsReceipt {
-            lane: Arc::clone(&self.lane),
+            context: Arc::clone(&self.context),
             message: Arc::clone(&message),
             sequence: origin.sequence,
-            hold,
+            delivery: in_flight,
         };
         Some(Delivery {
             message,
@@ -86,7 +87,7 @@ impl NatsConsumer {
     }
 
     fn closed(&self) -> Error {
-        let Lane { topic, group, .. } = &*self.lane;
+        let ReceiptContext { topic, group, .. } = &*self.context;
         Error::conflict(format!(
             "the consumer of the topic {topic:?} for {group:?} is closed; subscribe again"
         ))
@@ -96,24 +97,24 @@ impl NatsConsumer {
 #[async_trait]
 impl Consumer for NatsConsumer {
     async fn receive(&mut self, limit: usize) -> Result<Vec<Delivery>> {
-        let held = Arc::clone(&self.held);
-        let _wanting = held.want();
+        let in_flight = Arc::clone(&self.in_flight);
+        let _receiving = in_flight.begin_receive();
         loop {
-            let mut raw = Vec::new();
+            let mut received = Vec::new();
             let count = tokio::select! {
                 biased;
-                count = self.deliveries.recv_many(&mut raw, limit.max(1)) => count,
-                trouble = in_trouble(&mut self.trouble) => match trouble {
-                    Some(trouble) => return Err(trouble.error()),
+                count = self.deliveries.recv_many(&mut received, limit.max(1)) => count,
+                error = reader_error(&mut self.error) => match error {
+                    Some(error) => return Err(error.to_error()),
                     None => return Err(self.closed()),
                 },
             };
             if count == 0 {
                 return Err(self.closed());
             }
-            // Nothing is awaited from here on, so nothing that was taken out can get lost.
+            // There is no await from here on, so nothing taken from the channel can be lost.
             let mut deliveries = Vec::with_capacity(count);
-            deliveries.extend(raw.into_iter().filter_map(|raw| self.delivery(raw)));
+            deliveries.extend(received.into_iter().filter_map(|received| self.delivery(received)));
             if !deliveries.is_empty() {
                 return Ok(deliveries);
             }
@@ -121,18 +122,18 @@ impl Consumer for NatsConsumer {
     }
 
     async fn close(&mut self, until: Timestamp) -> Result<()> {
-        self.held.close();
+        self.in_flight.close();
         self.deliveries.close();
-        // Dropped unsettled: they go back to the broker.
+        // Dropped unsettled, so they are returned to the broker.
         while self.deliveries.try_recv().is_ok() {}
-        let Some(mut pump) = self.pump.take() else { return Ok(()) };
-        let clock = Arc::clone(&self.lane.link.clock);
-        if within(&*clock, until, &mut pump).await.is_none() {
-            pump.abort();
+        let Some(mut reader) = self.reader.take() else { return Ok(()) };
+        let clock = Arc::clone(&self.context.connection.clock);
+        if within(&*clock, until, &mut reader).await.is_none() {
+            reader.abort();
             return Err(Error::unavailable(format!(
-                "not everything of the topic {:?} was handed back in time; NATS delivers it again when \
-                 ack_wait has passed",
-                self.lane.topic
+                "not all messages of the topic {:?} were returned before the deadline; NATS delivers them \
+                 again when ack_wait has passed",
+                self.context.topic
             )));
         }
         Ok(())
@@ -141,12 +142,12 @@ impl Consumer for NatsConsumer {
 
 impl Drop for NatsConsumer {
     fn drop(&mut self) {
-        // The pump goes on until what is in other hands is settled, and ends then.
-        self.held.close();
+        // The reader continues until the deliveries in flight are settled, and ends then.
+        self.in_flight.close();
     }
 }
 
-/// Waits until there is trouble; nothing when the pump has ended.
-async fn in_trouble(trouble: &mut watch::Receiver<Option<Trouble>>) -> Option<Trouble> {
-    trouble.wait_for(Option::is_some).await.ok()?.clone()
+/// Waits for an error of the reader; returns none when the reader has ended.
+async fn reader_error(error: &mut watch::Receiver<Option<ReaderError>>) -> Option<ReaderError> {
+    error.wait_for(Option::is_some).await.ok()?.clone()
 }

@@ -1,8 +1,8 @@
-//! Punctual's transport on NATS JetStream: a stream for each topic, a durable consumer for each group,
-//! delays and attempts counted by the broker.
+//! Transport over NATS JetStream: a stream for each topic, a durable consumer for each group, requeue delays and
+//! attempts counted by the broker.
 //!
-//! [`NatsTransport`] keeps the promises of [`punctual::Transport`]. The README beside this crate says what
-//! it creates on the broker, how delays and dead letters work, and where its limits are.
+//! Start with [`NatsTransport`]. The README of this crate describes what is created on the broker, how delays and
+//! dead letters work, and the limits.
 
 // The README is compiled with the tests.
 #[cfg(doctest)]
@@ -10,16 +10,16 @@
 mod readme {}
 
 mod address;
+mod builder;
+mod connection;
 mod consumer;
-mod fault;
-mod held;
+mod error;
+mod in_flight;
 mod inbox;
-mod link;
 mod names;
-mod options;
 mod origin;
 mod producer;
-mod pump;
+mod reader;
 mod receipt;
 mod topology;
 mod version;
@@ -39,43 +39,43 @@ use punctual::transport::{
 
 pub use async_nats;
 
-pub use self::options::NatsBuilder;
+pub use self::builder::NatsBuilder;
 
+use self::connection::Connection;
 use self::consumer::NatsConsumer;
-use self::link::Link;
 use self::producer::Producer;
 use self::topology::Topology;
 
-/// Carries messages through NATS JetStream.
+/// Sends and receives messages through NATS JetStream.
 ///
-/// - What a group has not settled is kept for it by the broker, also while none of its consumers is there.
-/// - A topic that no group has subscribed to keeps nothing, so publishing to it is refused until one has,
-///   unless [`NatsBuilder::drop_unheard`] says otherwise.
-/// - It reconnects by itself. Until it has, publishing and receiving answer that the broker is unavailable.
+/// - The broker keeps what a group has not settled, also while the group has no consumer.
+/// - A topic without a group keeps nothing, so publishing to it fails until a group has subscribed, unless
+///   [`NatsBuilder::allow_no_subscribers`] is set.
+/// - The client reconnects automatically. Until then publishing and receiving fail as unavailable.
 pub struct NatsTransport {
-    link: Arc<Link>,
+    connection: Arc<Connection>,
     topology: Arc<Topology>,
     producer: Arc<Producer>,
     capabilities: Capabilities,
 }
 
 impl NatsTransport {
-    /// Connects with what is usual: the prefix `punctual`, streams on disk, topology declared when needed.
+    /// Connects with the defaults: the prefix `punctual`, streams on disk, topology created when missing.
     pub async fn connect(address: impl Into<String>) -> Result<Self> {
         Self::builder(address).connect().await
     }
 
-    /// What can be set. Several servers of one cluster are separated by commas.
+    /// Returns a builder. Several servers of one cluster are separated by commas.
     pub fn builder(address: impl Into<String>) -> NatsBuilder {
         NatsBuilder::new(address.into())
     }
 
-    fn new(link: Arc<Link>, topology: Arc<Topology>, producer: Arc<Producer>) -> Self {
+    fn new(connection: Arc<Connection>, topology: Arc<Topology>, producer: Arc<Producer>) -> Self {
         let capabilities = Capabilities {
             publish_delay: Delay::None,
             requeue_delay: Delay::Any,
             dead_letter: true,
-            // What one consumer gets; what is put back comes later, and several consumers overtake.
+            // The order for one consumer; requeued messages come later, and several consumers work concurrently.
             ordering: Ordering::Total,
             fan_out: true,
             attempts: AttemptCount::Counted,
@@ -83,13 +83,15 @@ impl NatsTransport {
             durable: topology.is_durable(),
             payload_max: Some(producer.body_max()),
         };
-        Self { link, topology, producer, capabilities }
+        Self { connection, topology, producer, capabilities }
     }
 }
 
 impl fmt::Debug for NatsTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("NatsTransport").field("place", &self.link.place).finish_non_exhaustive()
+        f.debug_struct("NatsTransport")
+            .field("servers", &self.connection.servers)
+            .finish_non_exhaustive()
     }
 }
 

@@ -1,9 +1,9 @@
-//! What things are called on the broker: subjects, streams and consumers, from topics and groups. Every
-//! name is the same for the same topic, and two topics never share one.
+//! Names on the broker: subjects, streams and consumers, derived from topics and groups. A topic always has the same
+//! names, and two topics never share one.
 //!
-//! Subjects stay readable, because others publish and listen there too: `orders.created` is the subject
-//! `punctual.orders.created`. What NATS does not allow is written as `=` and two hexadecimal digits;
-//! a percent sign too, because some brokers take one in a name for a place to fill in.
+//! Subjects stay readable, because other clients use them too: `orders.created` is the subject
+//! `punctual.orders.created`. Characters that NATS forbids are encoded as `=` and two hexadecimal digits; percent
+//! signs too, because some brokers treat one in a name as a placeholder.
 
 use std::fmt::Write as _;
 
@@ -12,44 +12,44 @@ use punctual::{Error, Result};
 /// The broker refuses names of 256 bytes and more; this leaves room for the prefix.
 const NAME_MAX: usize = 200;
 const PREFIX_MAX: usize = 40;
-/// How the topic of dead letters ends.
+/// Suffix of a dead-letter topic.
 const DEAD: &str = ".dead";
-/// How the topic of what cannot be read ends.
+/// Suffix of the topic of unreadable messages.
 const INVALID: &str = ".invalid";
 
-/// Makes the names under one prefix.
+/// Derives names under one prefix.
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
     prefix: String,
 }
 
 impl Names {
-    /// Checks a prefix. Without underscores, because one ends it in the names of streams.
+    /// Checks a prefix. Underscores are refused, because one ends the prefix in the names of streams.
     pub(crate) fn new(prefix: &str) -> Result<Self> {
         let fits = (1..=PREFIX_MAX).contains(&prefix.len());
         if !fits || !prefix.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
             return Err(Error::invalid(format!(
-                "the prefix {prefix:?} must have 1 to {PREFIX_MAX} letters, digits and hyphens"
+                "the prefix {prefix:?} is invalid; use 1 to {PREFIX_MAX} letters, digits and hyphens"
             )));
         }
         Ok(Self { prefix: prefix.to_owned() })
     }
 
-    /// Where messages of a topic are published.
+    /// Returns the subject of a topic.
     pub(crate) fn subject(&self, topic: &str) -> String {
         format!("{}.{}", self.prefix, shortened(escaped(topic, Dots::Between)))
     }
 
-    /// The stream that keeps them.
+    /// Returns the name of the stream of a topic.
     pub(crate) fn stream(&self, topic: &str) -> String {
         format!("{}_{}", self.prefix, shortened(escaped(topic, Dots::Never)))
     }
 
-    /// The durable consumer of a group.
+    /// Returns the name of the durable consumer of a group.
     pub(crate) fn consumer(group: &str) -> Result<String> {
         if group.is_empty() || group.chars().any(char::is_control) {
             return Err(Error::invalid(format!(
-                "the group {group:?} must have at least one character, all of them printable"
+                "the group {group:?} is invalid; use at least one character, all of them printable"
             )));
         }
         Ok(shortened(escaped(group, Dots::Never)))
@@ -61,21 +61,21 @@ impl Names {
     }
 }
 
-/// Where dead letters of a topic are kept, or what of it cannot be read.
+/// Returns the topic of the dead letters of a topic, or of its unreadable messages.
 ///
-/// It may be longer than a topic may be: a name of the full length must not keep its letters from dying.
+/// It may exceed the maximum length of a topic: a topic of the full length must be able to have dead letters.
 pub(crate) fn dead_topic(topic: &str, is_invalid: bool) -> String {
     format!("{topic}{}", if is_invalid { INVALID } else { DEAD })
 }
 
-/// Whether a topic is one of those.
+/// Whether a topic is a dead-letter topic.
 pub(crate) fn is_dead_topic(topic: &str) -> bool {
     [DEAD, INVALID].iter().any(|ending| topic.ends_with(ending))
 }
 
 #[derive(Clone, Copy, PartialEq)]
 enum Dots {
-    /// They separate the tokens of a subject, unless a token would be empty.
+    /// Dots separate the tokens of a subject, unless a token would be empty.
     Between,
     Never,
 }
@@ -104,7 +104,7 @@ fn escaped(text: &str, dots: Dots) -> String {
     escaped
 }
 
-/// Names that would be too long end with a hash of the whole.
+/// Shortens a name that is too long; it ends with a hash of the whole.
 fn shortened(name: String) -> String {
     if name.len() <= NAME_MAX {
         return name;
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn subjects_stay_readable_and_never_hold_what_nats_forbids() {
+    fn subjects_stay_readable_and_never_contain_forbidden_characters() {
         let names = Names::new("shop").unwrap();
         for (text, subject, stream) in [
             ("orders.created", "shop.orders.created", "shop_orders=2Ecreated"),
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn long_names_fit_and_stay_apart() {
+    fn long_names_fit_and_stay_distinct() {
         let names = Names::new("p").unwrap();
         let (one, other) = ("ż".repeat(200), format!("{}x", "ż".repeat(199)));
         assert!(names.stream(&one).len() < 255);
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_prefixes_and_groups_are_refused_by_name() {
+    fn invalid_prefixes_and_groups_are_refused_by_name() {
         for prefix in ["", "a_b", "a.b", "a b", &"x".repeat(41)] {
             let error = Names::new(prefix).unwrap_err().to_string();
             assert!(error.contains("prefix"), "{error}");
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn dead_letters_have_topics_of_their_own() {
+    fn dead_letters_have_their_own_topics() {
         let dead = dead_topic("orders", false);
         assert_eq!(dead, "orders.dead");
         assert_eq!(dead_topic("orders", true), "orders.invalid");

@@ -1,22 +1,22 @@
-//! Where a delivery came from and how often it was delivered: JetStream says it in the subject on which it
-//! expects the acknowledgement, and nowhere else.
+//! Origin of a delivery: its sequence in the stream and its delivery count. JetStream encodes them in the
+//! acknowledgement subject, and nowhere else.
 
 use punctual::jiff::Timestamp;
 
-/// What the acknowledgement subject says.
+/// Contents of an acknowledgement subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
     /// How often it was delivered to this group, from 1.
     pub(crate) delivered: u32,
-    /// Its number in the stream.
+    /// Sequence number in the stream.
     pub(crate) sequence: u64,
-    /// When the broker took it.
+    /// When the broker stored it.
     pub(crate) stored_at: Timestamp,
 }
 
 impl Origin {
-    /// Reads `$JS.ACK.<stream>.<consumer>.<delivered>.<sequence>.<..>.<time>.<..>`; newer brokers put two
-    /// more parts, domain and account, before the stream, and may put more at the end.
+    /// Parses `$JS.ACK.<stream>.<consumer>.<delivered>.<sequence>.<..>.<time>.<..>`; newer brokers add domain and
+    /// account before the stream, and may append more parts.
     pub(crate) fn parse(subject: &str) -> Option<Self> {
         let rest = subject.strip_prefix("$JS.ACK.")?;
         let count = rest.split('.').count();
@@ -39,18 +39,18 @@ mod tests {
 
     #[test]
     fn both_forms_are_read() {
-        let wanted = Origin {
+        let expected = Origin {
             delivered: 3,
             sequence: 41,
             stored_at: "2026-01-02T03:04:05.000000006Z".parse().unwrap(),
         };
-        let time = wanted.stored_at.as_nanosecond();
+        let time = expected.stored_at.as_nanosecond();
         for subject in [
             format!("$JS.ACK.shop_orders.mail.3.41.7.{time}.0"),
             format!("$JS.ACK.hub.hash.shop_orders.mail.3.41.7.{time}.0"),
             format!("$JS.ACK._.hash.shop_orders.mail.3.41.7.{time}.0.random"),
         ] {
-            assert_eq!(Origin::parse(&subject), Some(wanted), "{subject}");
+            assert_eq!(Origin::parse(&subject), Some(expected), "{subject}");
         }
     }
 

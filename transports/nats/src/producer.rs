@@ -1,5 +1,5 @@
-//! Sending: a whole batch goes out before the first confirmation is waited for, and nothing is said to be
-//! sent that the broker has not confirmed.
+//! Producer: sends a whole batch before it waits for confirmations, and reports success only for what the broker has
+//! confirmed.
 
 use std::future::IntoFuture as _;
 use std::sync::Arc;
@@ -12,43 +12,43 @@ use punctual::transport::{Outgoing, Rejection};
 use punctual::wire::{PREFIX_DEFAULT, Wire, Wrapping};
 use punctual::{Error, ErrorKind, Result};
 
-use crate::fault;
+use crate::builder::body_max;
+use crate::error;
 use crate::names::dead_topic;
-use crate::options::body_max;
 use crate::topology::Topology;
 use crate::wire;
 
-/// How many messages of a batch are under way at once.
+/// Limit of the messages of a batch that are unconfirmed at once.
 const UNCONFIRMED_MAX: usize = 1_000;
 
-/// A message that was sent, and its confirmation.
-type Unconfirmed = (Subject, PublishAckFuture);
+/// A sent message and its confirmation.
+type PendingConfirmation = (Subject, PublishAckFuture);
 
-/// Sends to any topic.
+/// Publishes to any topic.
 pub(crate) struct Producer {
     topology: Arc<Topology>,
     body_max: usize,
     wrapping: Wrapping,
 }
 
-/// A message that is ready to leave.
-struct Ready {
+/// An encoded message.
+struct EncodedMessage {
     subject: Subject,
     publish: PublishMessage,
 }
 
 impl Producer {
     pub(crate) fn new(topology: Arc<Topology>, wrapping: Wrapping) -> Self {
-        let body_max = body_max(&topology.link.client);
+        let body_max = body_max(&topology.connection.client);
         Self { topology, body_max, wrapping }
     }
 
-    /// The largest body that is accepted.
+    /// Returns the largest body that is accepted.
     pub(crate) fn body_max(&self) -> usize {
         self.body_max
     }
 
-    /// Sends all of it, in order; `Ok` when all of it is confirmed.
+    /// Publishes a batch in order; `Ok` when all of it is confirmed.
     pub(crate) async fn publish(&self, batch: &[Outgoing]) -> Result<()> {
         for outgoing in batch {
             self.check(outgoing)?;
@@ -59,14 +59,14 @@ impl Producer {
         }
         for (part, subjects) in batch.chunks(UNCONFIRMED_MAX).zip(subjects.chunks(UNCONFIRMED_MAX))
         {
-            self.bounded(self.send(part, subjects)).await?;
+            self.with_timeout(self.send(part, subjects)).await?;
         }
         Ok(())
     }
 
-    /// Sends a dead letter to its place. One that the same delivery has sent before is not kept twice: the
-    /// broker knows it by where the delivery came from.
-    pub(crate) async fn bury(
+    /// Publishes a dead letter. If the same delivery has published it before, it is not stored twice: the broker
+    /// deduplicates by `from`, the origin of the delivery.
+    pub(crate) async fn publish_dead_letter(
         &self,
         message: &Arc<Message>,
         rejection: &Rejection,
@@ -75,93 +75,99 @@ impl Producer {
         let topic = dead_topic(message.topic.as_str(), rejection.is_invalid());
         let subject = self.topology.subject(&topic).await?;
         let wire = Wire::dead(message, rejection)?;
-        let ready = self.ready(subject, wire, Some(from.to_owned()))?;
-        self.bounded(async { self.confirmed(vec![self.hand_over(ready).await?]).await }).await
+        let encoded = self.encode(subject, wire, Some(from.to_owned()))?;
+        self.with_timeout(async { self.wait_confirmed(vec![self.send_one(encoded).await?]).await })
+            .await
     }
 
     fn check(&self, outgoing: &Outgoing) -> Result<()> {
         let message = &outgoing.message;
         if !outgoing.delay.is_zero() {
             return Err(Error::unsupported(format!(
-                "NATS cannot delay the message {} by {:?} when it is published; keep it in a storage until \
-                 then",
+                "NATS cannot delay the message {} by {:?} when it is published; give the builder a \
+                 storage, which keeps delayed messages",
                 message.id, outgoing.delay
             )));
         }
         let size = message.body.bytes.len();
         if size > self.body_max {
             return Err(Error::invalid(format!(
-                "the body of the message {} has {size} bytes; NATS at {} takes {} at most, so send less or \
-                 raise max_payload there",
-                message.id, self.topology.link.place, self.body_max
+                "the body of the message {} has {size} bytes; the limit of NATS at {} is {}; send a \
+                 smaller one or raise max_payload there",
+                message.id, self.topology.connection.servers, self.body_max
             )));
         }
         Ok(())
     }
 
-    /// What the broker recognises a repeated publish by, if it shall. A message that comes back to a group,
-    /// or with attempts spent, is another one each time, although its id is the same.
+    /// Returns the id by which the broker recognizes a repeated publish, if deduplication is on. A message for one
+    /// group, or with attempts spent, is a new one each time, although its id is the same.
     fn identity(&self, outgoing: &Outgoing) -> Option<String> {
         let is_first = outgoing.group.is_none() && outgoing.attempt == 0;
-        let is_wanted = self.topology.wanted.deduplicated_for.is_some() && is_first;
+        let is_deduplicated = self.topology.settings.deduplication_window.is_some() && is_first;
         let message = &outgoing.message;
-        is_wanted.then(|| format!("{}@{}", message.id, message.due_at))
+        is_deduplicated.then(|| format!("{}@{}", message.id, message.due_at))
     }
 
-    fn ready(&self, subject: Subject, wire: Wire, identity: Option<String>) -> Result<Ready> {
+    fn encode(
+        &self,
+        subject: Subject,
+        wire: Wire,
+        identity: Option<String>,
+    ) -> Result<EncodedMessage> {
         let headers = wire::headers(&wire)?;
-        let (size, most) =
-            (wire::size(&headers) + wire.body.len(), self.topology.link.client.max_payload());
-        if size > most {
+        let (size, limit) =
+            (wire::size(&headers) + wire.body.len(), self.topology.connection.client.max_payload());
+        if size > limit {
             return Err(Error::invalid(format!(
-                "a message for {subject:?} has {size} bytes with its headers; NATS at {} takes {most} at \
-                 most, so send less or raise max_payload there",
-                self.topology.link.place
+                "a message for {subject:?} has {size} bytes with its headers; the limit of NATS at {} is \
+                 {limit}; send a smaller one or raise max_payload there",
+                self.topology.connection.servers
             )));
         }
         let mut publish = PublishMessage::build().headers(headers).payload(wire.body);
         if let Some(identity) = identity {
             publish = publish.message_id(identity);
         }
-        Ok(Ready { subject, publish })
+        Ok(EncodedMessage { subject, publish })
     }
 
-    /// Sends each as soon as it is encoded, so that the connection has work while the next is made ready.
+    /// Sends each message as soon as it is encoded, so that the connection is busy while the next is encoded.
     async fn send(&self, part: &[Outgoing], subjects: &[Subject]) -> Result<()> {
         let mut unconfirmed = Vec::with_capacity(part.len());
         for (outgoing, subject) in part.iter().zip(subjects) {
             let wire = self.wrapping.wire(outgoing, PREFIX_DEFAULT)?;
             let identity = self.identity(outgoing);
-            unconfirmed.push(self.hand_over(self.ready(subject.clone(), wire, identity)?).await?);
+            unconfirmed.push(self.send_one(self.encode(subject.clone(), wire, identity)?).await?);
         }
-        self.confirmed(unconfirmed).await
+        self.wait_confirmed(unconfirmed).await
     }
 
-    async fn hand_over(&self, ready: Ready) -> Result<Unconfirmed> {
-        let Ready { subject, publish } = ready;
-        let link = &self.topology.link;
-        match link.jetstream.send_publish(subject.clone(), publish).await {
+    async fn send_one(&self, encoded: EncodedMessage) -> Result<PendingConfirmation> {
+        let EncodedMessage { subject, publish } = encoded;
+        let connection = &self.topology.connection;
+        match connection.jetstream.send_publish(subject.clone(), publish).await {
             Ok(confirmation) => Ok((subject, confirmation)),
-            Err(error) => Err(fault::from_publish(error, &subject, &link.place)),
+            Err(error) => Err(error::map_publish_error(error, &subject, &connection.servers)),
         }
     }
 
-    async fn confirmed(&self, unconfirmed: Vec<Unconfirmed>) -> Result<()> {
-        let place = &self.topology.link.place;
+    async fn wait_confirmed(&self, unconfirmed: Vec<PendingConfirmation>) -> Result<()> {
+        let servers = &self.topology.connection.servers;
         for (subject, confirmation) in unconfirmed {
             let confirmed = confirmation.into_future().await;
-            confirmed.map_err(|error| fault::from_publish(error, &subject, place))?;
+            confirmed.map_err(|error| error::map_publish_error(error, &subject, servers))?;
         }
         Ok(())
     }
 
-    /// Sends for as long as the connection is up and patience lasts.
-    async fn bounded(&self, sending: impl Future<Output = Result<()>>) -> Result<()> {
-        let sent = self.topology.link.while_connected(sending).await.and_then(|sent| sent);
+    /// Waits for work while the connection is up, at most for the timeout.
+    async fn with_timeout(&self, work: impl Future<Output = Result<()>>) -> Result<()> {
+        let sent = self.topology.connection.while_connected(work).await.and_then(|sent| sent);
         if let Err(error) = &sent
             && error.kind() != ErrorKind::Invalid
         {
-            // It may be a stream that is gone; the next call finds out.
+            // A stream may have been deleted; the next call checks.
             self.topology.forget();
         }
         sent

@@ -1,6 +1,6 @@
-//! Settling one delivery. Acknowledgements are sent without waiting for an answer: one that gets lost makes
-//! the broker deliver again, which is what at least once means. A requeue and a rejection wait for the
-//! broker's word, because losing those would make a message early or a dead letter double.
+//! Receipt: settles one delivery. An acknowledgement is sent without waiting for a response: if it is lost, the
+//! broker delivers again, as at-least-once permits. A requeue and a rejection wait for the confirmation, because
+//! losing those would make a message early or duplicate a dead letter.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use punctual::Result;
 use punctual::model::{Message, Topic};
 use punctual::transport::{Acknowledge, Rejection};
 
-use crate::held::{ACK, Hold, NAK};
-use crate::link::Link;
+use crate::connection::Connection;
+use crate::in_flight::{ACK, InFlightDelivery, NAK};
 use crate::producer::Producer;
 
-/// What all deliveries of a consumer have in common.
-pub(crate) struct Lane {
-    pub(crate) link: Arc<Link>,
+/// Shared by all deliveries of a consumer.
+pub(crate) struct ReceiptContext {
+    pub(crate) connection: Arc<Connection>,
     pub(crate) producer: Arc<Producer>,
     pub(crate) topic: Topic,
     pub(crate) group: String,
@@ -26,42 +26,42 @@ pub(crate) struct Lane {
 
 /// Settles one delivery.
 pub(crate) struct NatsReceipt {
-    pub(crate) lane: Arc<Lane>,
+    pub(crate) context: Arc<ReceiptContext>,
     pub(crate) message: Arc<Message>,
-    /// Its number in the stream.
+    /// Sequence number in the stream.
     pub(crate) sequence: u64,
-    pub(crate) hold: Hold,
+    pub(crate) delivery: InFlightDelivery,
 }
 
 #[async_trait]
 impl Acknowledge for NatsReceipt {
     async fn ack(self: Box<Self>) -> Result<()> {
-        self.lane.link.post(self.hold.reply().clone(), ACK).await?;
-        self.hold.settle();
+        self.context.connection.publish(self.delivery.reply().clone(), ACK).await?;
+        self.delivery.settle();
         Ok(())
     }
 
     async fn requeue(self: Box<Self>, delay: Duration) -> Result<()> {
-        let reply = self.hold.let_go().await;
-        self.lane.link.ask(reply, nak(delay)).await
+        let reply = self.delivery.detach().await;
+        self.context.connection.request(reply, nak(delay)).await
     }
 
     async fn reject(self: Box<Self>, rejection: &Rejection) -> Result<()> {
-        let Lane { link, producer, group, stream, .. } = &*self.lane;
+        let ReceiptContext { connection, producer, group, stream, .. } = &*self.context;
         let from = format!("{stream}/{}/{group}", self.sequence);
-        producer.bury(&self.message, rejection, &from).await?;
-        link.ask(self.hold.reply().clone(), ACK).await?;
-        self.hold.settle();
+        producer.publish_dead_letter(&self.message, rejection, &from).await?;
+        connection.request(self.delivery.reply().clone(), ACK).await?;
+        self.delivery.settle();
         Ok(())
     }
 }
 
-/// "Deliver it again", with how much later in nanoseconds.
+/// Returns a negative acknowledgement with a delay, in nanoseconds.
 fn nak(delay: Duration) -> Bytes {
     if delay.is_zero() {
         return NAK;
     }
-    // The broker counts in signed numbers; 292 years are as good as any longer time.
+    // The broker uses signed numbers; a longer delay becomes 292 years.
     let delay = i64::try_from(delay.as_nanos()).unwrap_or(i64::MAX);
     Bytes::from(format!("-NAK {{\"delay\": {delay}}}"))
 }
@@ -72,7 +72,7 @@ mod tests {
 
     // spec: D-15
     #[test]
-    fn no_delay_is_no_delay_and_the_longest_is_a_number_the_broker_reads() {
+    fn a_delay_of_zero_is_omitted_and_the_longest_is_a_signed_number() {
         assert_eq!(nak(Duration::ZERO), NAK);
         assert_eq!(nak(Duration::from_millis(1500)), "-NAK {\"delay\": 1500000000}");
         assert_eq!(nak(Duration::MAX), format!("-NAK {{\"delay\": {}}}", i64::MAX));

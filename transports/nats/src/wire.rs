@@ -1,5 +1,5 @@
-//! A message of ours as one of NATS and back. Headers travel under their own names; one that NATS would
-//! not carry unchanged, or would take as a command, travels encoded.
+//! Wire format: a message as a NATS message. Headers keep their names; a header that NATS would change, or would
+//! interpret as a command, is encoded.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -7,33 +7,33 @@ use std::str::FromStr as _;
 
 use async_nats::{HeaderMap, HeaderName, HeaderValue};
 use punctual::model::Topic;
-use punctual::wire::{self, Arrived, Received, Wire};
+use punctual::wire::{self, DecodedMessage, RawMessage, Wire};
 use punctual::{Error, Result};
 
 use crate::origin::Origin;
 
-/// Where the content type travels. NATS has no place for it, so it is where HTTP has it.
+/// Header of the content type. NATS has none of its own, so this is the one of HTTP.
 const CONTENT_TYPE: &str = "Content-Type";
-/// How the broker's own headers begin.
-const BROKERS: &str = "nats-";
-/// How an encoded header begins; the name follows. Applications cannot use names that begin like this.
-const ENCODED: &str = "punctual-encoded-";
+/// Prefix of the broker's own headers.
+const BROKER_PREFIX: &str = "nats-";
+/// Prefix of an encoded header; the name follows. Applications cannot use names with this prefix.
+const ENCODED_PREFIX: &str = "punctual-encoded-";
 
-/// The headers of a message on its way out.
+/// Returns the headers of a message.
 pub(crate) fn headers(wire: &Wire) -> Result<HeaderMap> {
     let mut headers = HeaderMap::new();
-    put(&mut headers, CONTENT_TYPE, &wire.content_type)?;
+    insert(&mut headers, CONTENT_TYPE, &wire.content_type)?;
     for (name, value) in &wire.headers {
-        if is_plain(name) && is_carried(value) {
-            put(&mut headers, name, value)?;
+        if is_plain(name) && is_unchanged(value) {
+            insert(&mut headers, name, value)?;
         } else {
-            put(&mut headers, &format!("{ENCODED}{}", encoded(name)), &encoded(value))?;
+            insert(&mut headers, &format!("{ENCODED_PREFIX}{}", encoded(name)), &encoded(value))?;
         }
     }
     Ok(headers)
 }
 
-/// How many bytes they take, at most a few more than they do.
+/// Returns an upper bound of the bytes of the headers, a few more than actual.
 pub(crate) fn size(headers: &HeaderMap) -> usize {
     let lines = headers.iter().flat_map(|(name, values)| {
         values.iter().map(|value| AsRef::<str>::as_ref(name).len() + value.as_str().len() + 4)
@@ -41,26 +41,26 @@ pub(crate) fn size(headers: &HeaderMap) -> usize {
     lines.sum::<usize>() + 16
 }
 
-/// Reads what was delivered.
+/// Decodes a received message.
 pub(crate) fn receive(
     topic: &Topic,
     stream: &str,
     message: &async_nats::Message,
     origin: Origin,
-) -> Received {
+) -> DecodedMessage {
     let mut content_type = None;
     let mut plain = Vec::new();
-    let mut decoded_ones = Vec::new();
-    for (name, value) in flat(message.headers.as_ref()) {
+    let mut decoded_headers = Vec::new();
+    for (name, value) in header_pairs(message.headers.as_ref()) {
         if name.eq_ignore_ascii_case(CONTENT_TYPE) {
             content_type = Some(value.to_owned());
-        } else if let Some(rest) = name.strip_prefix(ENCODED) {
-            decoded_ones.push((decoded(rest), decoded(value)));
-        } else if !is_brokers(name) {
+        } else if let Some(rest) = name.strip_prefix(ENCODED_PREFIX) {
+            decoded_headers.push((decoded(rest), decoded(value)));
+        } else if !is_broker_header(name) {
             plain.push((name, value));
         }
     }
-    let arrived = Arrived {
+    let arrived = RawMessage {
         topic,
         body: message.payload.clone(),
         content_type,
@@ -68,43 +68,44 @@ pub(crate) fn receive(
         place: format_args!("{stream}/{}", origin.sequence),
         sent_at: origin.stored_at,
     };
-    let decoded_ones = decoded_ones.iter().map(|(name, value)| (&**name, &**value));
-    wire::receive(arrived, plain.into_iter().chain(decoded_ones))
+    let decoded_headers = decoded_headers.iter().map(|(name, value)| (&**name, &**value));
+    wire::receive(arrived, plain.into_iter().chain(decoded_headers))
 }
 
-fn flat(headers: Option<&HeaderMap>) -> impl Iterator<Item = (&str, &str)> {
+fn header_pairs(headers: Option<&HeaderMap>) -> impl Iterator<Item = (&str, &str)> {
     headers.into_iter().flat_map(HeaderMap::iter).flat_map(|(name, values)| {
         let name: &str = name.as_ref();
         values.iter().map(move |value| (name, value.as_str()))
     })
 }
 
-fn put(headers: &mut HeaderMap, name: &str, value: &str) -> Result<()> {
-    let refused =
-        || Error::invalid(format!("NATS cannot carry the header {name:?} with {value:?}"));
-    let key = HeaderName::from_str(name).map_err(|_| refused())?;
-    headers.insert(key, HeaderValue::from_str(value).map_err(|_| refused())?);
+fn insert(headers: &mut HeaderMap, name: &str, value: &str) -> Result<()> {
+    let invalid = || {
+        Error::invalid(format!("NATS cannot transmit the header {name:?} with the value {value:?}"))
+    };
+    let key = HeaderName::from_str(name).map_err(|_| invalid())?;
+    headers.insert(key, HeaderValue::from_str(value).map_err(|_| invalid())?);
     Ok(())
 }
 
-/// Whether a name travels as it is, and comes back as an application's.
+/// Whether a name is transmitted unchanged and is read as an application's header.
 fn is_plain(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':')
-        && !is_brokers(name)
+        && !is_broker_header(name)
         && !name.eq_ignore_ascii_case(CONTENT_TYPE)
 }
 
-fn is_brokers(name: &str) -> bool {
-    name.get(..BROKERS.len()).is_some_and(|start| start.eq_ignore_ascii_case(BROKERS))
+fn is_broker_header(name: &str) -> bool {
+    name.get(..BROKER_PREFIX.len()).is_some_and(|start| start.eq_ignore_ascii_case(BROKER_PREFIX))
 }
 
-/// Whether a value comes back as it was: the protocol has lines and trims them.
-fn is_carried(value: &str) -> bool {
+/// Whether a value is transmitted unchanged: the protocol is line-based and trims values.
+fn is_unchanged(value: &str) -> bool {
     value.trim() == value && !value.is_empty() && !value.chars().any(char::is_control)
 }
 
-/// Everything but letters, digits, hyphens and dots as `%` and two hexadecimal digits; nothing at all as
-/// a lone `%`, because the protocol has no empty values.
+/// Encodes everything but letters, digits, hyphens and dots as `%` and two hexadecimal digits. An empty text becomes
+/// a single `%`, because the protocol has no empty values.
 fn encoded(text: &str) -> String {
     if text.is_empty() {
         return "%".to_owned();
@@ -121,7 +122,7 @@ fn encoded(text: &str) -> String {
     encoded
 }
 
-/// The other way; what was not encoded by us stays as it is.
+/// Decodes a text; what is not a valid code stays unchanged.
 fn decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);

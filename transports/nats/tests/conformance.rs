@@ -1,5 +1,5 @@
-//! The suite that every transport runs. Cases break connections and restart the broker, so each has a
-//! server of its own where one can be started; a server elsewhere is shared, each case with a prefix.
+//! Suite that every transport runs. Cases break connections and restart the broker, so each has a private server
+//! where one can be started; an external server is shared, with a prefix per case.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -12,7 +12,7 @@ use async_nats::{HeaderMap, HeaderName};
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Error, Result, Transport};
-use punctual_conformance::own::Proxy;
+use punctual_conformance::own::{Proxy, Slowness};
 use punctual_conformance::transport::{self, Backend, Need, Place};
 use punctual_nats::NatsTransport;
 use xtask::servers::{Durability, Nats, Running, Server as _};
@@ -29,7 +29,7 @@ struct Prefix {
 impl Prefix {
     async fn new(given: String) -> Result<Self> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("suite-{}-{number}", std::process::id());
+        let name = format!("suite-{}-{number}", punctual_conformance::own::run_name());
         let (mut address, mut server) = (given, None);
         if Nats.is_installed() {
             let records = Path::new(env!("CARGO_TARGET_TMPDIR")).join("servers");
@@ -55,14 +55,14 @@ impl Prefix {
         let stream::State { first_sequence, last_sequence, .. } = stream.cached_info().state;
         let mut wires = Vec::new();
         for sequence in first_sequence.max(1)..=last_sequence {
-            let kept = stream.get_raw_message(sequence).await.map_err(unwell)?;
-            wires.push(wire(&kept.headers, kept.payload));
+            let message = stream.get_raw_message(sequence).await.map_err(unwell)?;
+            wires.push(wire(&message.headers, message.payload));
         }
         Ok(wires)
     }
 }
 
-/// A message of a stream as everybody sees it.
+/// Converts a message of a stream, without the code under test.
 fn wire(headers: &HeaderMap, body: punctual::bytes::Bytes) -> Wire {
     let mut wire = Wire { headers: Vec::new(), body, content_type: "".into() };
     for (name, values) in headers.iter() {
@@ -78,7 +78,7 @@ fn wire(headers: &HeaderMap, body: punctual::bytes::Bytes) -> Wire {
 #[async_trait::async_trait]
 impl Place for Prefix {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
-        // What is on its way when a connection breaks comes after this long, and cases wait for 30 seconds.
+        // Deliveries on their way when a connection breaks come after this time, and cases wait for 30 seconds.
         let ack_wait = Duration::from_secs(10);
         let builder = NatsTransport::builder(self.proxy.address()).prefix(&self.name);
         Ok(Arc::new(builder.ack_wait(ack_wait).connect().await?))
@@ -114,6 +114,11 @@ impl Place for Prefix {
     async fn cut(&self) -> Result<()> {
         self.proxy.cut();
         self.proxy.mend();
+        Ok(())
+    }
+
+    async fn slow_down(&self, slowness: Slowness) -> Result<()> {
+        self.proxy.slow_down(slowness);
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! Receiving: a channel with a queue's messages flowing in, as many as the prefetch allows. When the
-//! connection is gone, `receive` says so once and opens everything again when it is called the next time.
+//! Consumer of a queue: a channel on which the broker pushes up to `prefetch` messages. When the connection is
+//! lost, `receive` returns one error, and the next call opens everything again.
 
 use std::sync::Arc;
 
@@ -15,102 +15,109 @@ use punctual::transport::{Consumer, Delivery, Receipt, Subscription};
 use punctual::{Error, Result};
 
 use crate::Shared;
-use crate::fault::fault;
+use crate::error::map_error;
+use crate::names::Names;
 use crate::receipt::RabbitmqReceipt;
-use crate::topology::Names;
-use crate::wire::read;
+use crate::wire::decode;
 
-/// Where deliveries come from, and go back to.
-pub(crate) struct Origin {
+/// Subscription that a delivery belongs to.
+pub(crate) struct DeliveryOrigin {
     pub(crate) shared: Arc<Shared>,
     pub(crate) topic: Topic,
     pub(crate) group: String,
     pub(crate) names: Names,
 }
 
+/// Consumer of one group of a topic.
 pub(crate) struct RabbitmqConsumer {
-    origin: Arc<Origin>,
+    origin: Arc<DeliveryOrigin>,
     prefetch: u16,
-    flow: Option<Flow>,
+    stream: Option<DeliveryStream>,
     closed: bool,
 }
 
-/// What flows in, on the channel it is settled on.
-struct Flow {
+/// Stream of deliveries, and the channel on which they are settled.
+struct DeliveryStream {
     channel: Channel,
-    stream: lapin::Consumer,
+    deliveries: lapin::Consumer,
 }
 
 impl RabbitmqConsumer {
     /// Subscribes; fails when that is not possible now.
-    pub(crate) async fn open(shared: Arc<Shared>, wanted: Subscription) -> Result<Self> {
-        let Subscription { topic, group, prefetch } = wanted;
+    pub(crate) async fn open(shared: Arc<Shared>, subscription: Subscription) -> Result<Self> {
+        let Subscription { topic, group, prefetch } = subscription;
         let names = Names::new(&shared.settings.prefix, &topic, &group)?;
-        let origin = Arc::new(Origin { shared, topic, group, names });
-        // Zero would mean "without a limit" to the broker.
+        let origin = Arc::new(DeliveryOrigin { shared, topic, group, names });
+        // To the broker zero means "no limit".
         let prefetch = u16::try_from(prefetch.max(1)).unwrap_or(u16::MAX);
-        let mut consumer = Self { origin, prefetch, flow: None, closed: false };
-        consumer.flow = Some(consumer.begin().await?);
+        let mut consumer = Self { origin, prefetch, stream: None, closed: false };
+        consumer.stream = Some(consumer.open_stream().await?);
         Ok(consumer)
     }
 
-    async fn begin(&self) -> Result<Flow> {
-        let Origin { shared, names, .. } = &*self.origin;
-        let channel = shared.consuming.channel().await?;
+    async fn open_stream(&self) -> Result<DeliveryStream> {
+        let DeliveryOrigin { shared, names, .. } = &*self.origin;
+        let channel = shared.consumer_connection.channel().await?;
         shared.topology.declare_group(&channel, names).await?;
         let (qos, none) = (BasicQosOptions::default(), FieldTable::default());
         let limiting = channel.basic_qos(self.prefetch, qos);
-        shared.settings.talk("setting the prefetch", limiting).await?;
+        shared.settings.call("setting the prefetch", limiting).await?;
         let (queue, options) = (names.queue.clone(), BasicConsumeOptions::default());
         let consuming = channel.basic_consume(queue, "".into(), options, none);
         let doing = format!("consuming {}", names.queue);
-        let stream = shared.settings.talk(doing, consuming).await?;
-        Ok(Flow { channel, stream })
+        let deliveries = shared.settings.call(doing, consuming).await?;
+        Ok(DeliveryStream { channel, deliveries })
     }
 
-    fn accept(&self, mut delivered: lapin::message::Delivery, session: &str) -> Accepted {
+    fn decode_delivery(
+        &self,
+        mut delivered: lapin::message::Delivery,
+        session: &str,
+    ) -> ReceivedDelivery {
         let now = self.origin.shared.settings.clock.now();
-        let read = read(&self.origin.topic, session, &mut delivered, now);
-        let attempt = read.received.attempt.saturating_add(read.redeliveries).saturating_add(1);
-        let message = Arc::new(read.received.message);
+        let decoded = decode(&self.origin.topic, session, &mut delivered, now);
+        let attempt =
+            decoded.received.attempt.saturating_add(decoded.redeliveries).saturating_add(1);
+        let message = Arc::new(decoded.received.message);
         let (origin, acker) = (self.origin.clone(), delivered.acker);
         let receipt = RabbitmqReceipt::new(origin, acker, message.clone(), attempt);
-        Accepted { message, attempt, poison: read.received.poison, receipt }
+        ReceivedDelivery { message, attempt, poison: decoded.received.poison, receipt }
     }
 
-    /// Puts back what came and was never returned. The broker would count it as delivered once more, so
-    /// it is sent again with the count it had; what fails of this goes back with the channel.
-    async fn hand_back(&self, mut flow: Flow) -> Result<()> {
-        let tag = flow.stream.tag();
-        let cancelling = flow.channel.basic_cancel(tag.clone(), BasicCancelOptions::default());
-        self.origin.shared.settings.talk("cancelling", cancelling).await?;
+    /// Returns prefetched deliveries that `receive` did not return. The broker would count each as delivered
+    /// once more, so it is published again with the count it had; what fails here goes back with the channel.
+    async fn return_prefetched(&self, mut stream: DeliveryStream) -> Result<()> {
+        let tag = stream.deliveries.tag();
+        let cancelling = stream.channel.basic_cancel(tag.clone(), BasicCancelOptions::default());
+        self.origin.shared.settings.call("cancelling", cancelling).await?;
         let mut receipts = Vec::new();
-        while let Some(Some(Ok(delivered))) = flow.stream.next().now_or_never() {
-            let accepted = self.accept(delivered, tag.as_str());
-            if accepted.poison.is_none() {
-                receipts.push(accepted.receipt);
+        while let Some(Some(Ok(delivered))) = stream.deliveries.next().now_or_never() {
+            let received = self.decode_delivery(delivered, tag.as_str());
+            if received.poison.is_none() {
+                receipts.push(received.receipt);
             }
         }
-        let parcels: Result<Vec<_>> = receipts.iter().map(RabbitmqReceipt::unspent).collect();
-        self.origin.shared.send(parcels?).await?;
+        let publications: Result<Vec<_>> =
+            receipts.iter().map(RabbitmqReceipt::as_undelivered).collect();
+        self.origin.shared.send(publications?).await?;
         for receipt in &mut receipts {
             receipt.acknowledge().await?;
         }
         Ok(())
     }
 
-    fn interrupted(&self, error: Option<lapin::Error>) -> Error {
-        let Origin { shared, names, .. } = &*self.origin;
+    fn stream_error(&self, error: Option<lapin::Error>) -> Error {
+        let DeliveryOrigin { shared, names, .. } = &*self.origin;
         let doing = format!("consuming {}", names.queue);
-        let place = shared.settings.place();
+        let endpoint = shared.settings.endpoint();
         match error {
             Some(error) => {
-                // Whatever ended it, the next call looks again.
-                Error::unavailable(fault(&place, doing, error).to_string())
+                // Whatever ended the stream, the next call opens it again.
+                Error::unavailable(map_error(&endpoint, doing, error).to_string())
             }
             None => Error::unavailable(format!(
-                "{doing}: RabbitMQ at {place} has ended it; the queue may have been deleted, and is \
-                 taken up again"
+                "{doing}: RabbitMQ at {endpoint} ended the consumer; the queue may have been deleted, the next \
+                call subscribes again"
             )),
         }
     }
@@ -122,38 +129,38 @@ impl Consumer for RabbitmqConsumer {
         if self.closed {
             return Err(Error::conflict("the consumer is closed; subscribe again to receive more"));
         }
-        if self.flow.is_none() {
-            self.flow = Some(self.begin().await?);
+        if self.stream.is_none() {
+            self.stream = Some(self.open_stream().await?);
         }
-        let Some(flow) = &mut self.flow else { return Ok(Vec::new()) };
-        let first = match flow.stream.next().await {
+        let Some(stream) = &mut self.stream else { return Ok(Vec::new()) };
+        let first = match stream.deliveries.next().await {
             Some(Ok(delivered)) => delivered,
             ended => {
-                self.flow = None;
-                return Err(self.interrupted(ended.and_then(lapin::Result::err)));
+                self.stream = None;
+                return Err(self.stream_error(ended.and_then(lapin::Result::err)));
             }
         };
-        // No waiting from here on: what was taken from the stream is returned.
+        // No waiting from here on: every delivery taken from the stream is returned.
         let mut delivered = vec![first];
         while delivered.len() < limit
-            && let Some(Some(Ok(next))) = flow.stream.next().now_or_never()
+            && let Some(Some(Ok(next))) = stream.deliveries.next().now_or_never()
         {
             delivered.push(next);
         }
-        let session = flow.stream.tag().to_string();
-        let accepted = delivered.into_iter().map(|one| self.accept(one, &session));
-        Ok(accepted.map(Delivery::from).collect())
+        let session = stream.deliveries.tag().to_string();
+        let received = delivered.into_iter().map(|one| self.decode_delivery(one, &session));
+        Ok(received.map(Delivery::from).collect())
     }
 
     async fn close(&mut self, until: Timestamp) -> Result<()> {
         self.closed = true;
-        let Some(flow) = self.flow.take() else { return Ok(()) };
-        let (channel, clock) = (flow.channel.clone(), &*self.origin.shared.settings.clock);
+        let Some(stream) = self.stream.take() else { return Ok(()) };
+        let (channel, clock) = (stream.channel.clone(), &*self.origin.shared.settings.clock);
         let closing = async {
-            let handed_back = self.hand_back(flow).await;
-            // The broker takes back what is left; one that is gone has done so.
+            let returned = self.return_prefetched(stream).await;
+            // The broker requeues what is left; a broker that is gone has done so.
             let _ = channel.close(200, "closed".into()).await;
-            handed_back
+            returned
         };
         match within(clock, until, closing).await {
             Some(Err(error)) if !error.is_temporary() => Err(error),
@@ -162,17 +169,17 @@ impl Consumer for RabbitmqConsumer {
     }
 }
 
-/// A delivery before it is everybody's.
-struct Accepted {
+/// Decoded delivery with its typed receipt.
+struct ReceivedDelivery {
     message: Arc<Message>,
     attempt: u32,
     poison: Option<String>,
     receipt: RabbitmqReceipt,
 }
 
-impl From<Accepted> for Delivery {
-    fn from(accepted: Accepted) -> Self {
-        let Accepted { message, attempt, poison, receipt } = accepted;
+impl From<ReceivedDelivery> for Delivery {
+    fn from(received: ReceivedDelivery) -> Self {
+        let ReceivedDelivery { message, attempt, poison, receipt } = received;
         Self { message, attempt, poison, receipt: Receipt::Broker(Box::new(receipt)) }
     }
 }

@@ -1,13 +1,14 @@
-//! Punctual's transport over RabbitMQ: what it says it can do, publishing, and subscribing. What a group is
-//! on the broker is in `topology`, how a message looks there in `wire`.
+//! Punctual's transport over RabbitMQ: capabilities, publishing, subscribing. `topology` declares what a group
+//! has on the broker, `wire` maps messages.
 //!
 #![doc = include_str!("../README.md")]
 
 mod builder;
+mod connection;
 mod consumer;
 mod delay;
-mod fault;
-mod link;
+mod error;
+mod names;
 mod producer;
 mod receipt;
 mod settings;
@@ -28,31 +29,32 @@ use punctual::transport::{
 use punctual::{Error, Result};
 
 pub use crate::builder::{
-    DELAY_MAX_DEFAULT, PATIENCE_DEFAULT, PAYLOAD_MAX_DEFAULT, PREFIX_DEFAULT, RabbitmqBuilder,
+    DELAY_MAX_DEFAULT, PAYLOAD_MAX_DEFAULT, PREFIX_DEFAULT, RabbitmqBuilder, TIMEOUT_DEFAULT,
 };
+use crate::connection::BrokerConnection;
 use crate::consumer::RabbitmqConsumer;
-use crate::link::Link;
-use crate::producer::{Parcel, Producer};
+use crate::names::{Names, exchange};
+use crate::producer::{Producer, Publication};
 pub use crate::settings::QueueKind;
 use crate::settings::Settings;
-use crate::topology::{Names, Topology, exchange};
-use crate::wire::{ATTRIBUTE_PREFIX, HEADERS_ROOM, properties};
+use crate::topology::Topology;
+use crate::wire::{ATTRIBUTE_PREFIX, HEADERS_RESERVED, properties};
 
-/// Carries messages over RabbitMQ, by AMQP 0.9.1.
+/// Transport over RabbitMQ, by AMQP 0.9.1.
 pub struct RabbitmqTransport {
     shared: Arc<Shared>,
 }
 
-/// What the transport, its consumers and their deliveries have in common.
+/// State shared by the transport, its consumers and their deliveries.
 pub(crate) struct Shared {
     pub(crate) settings: Arc<Settings>,
     pub(crate) topology: Topology,
     pub(crate) producer: Producer,
-    pub(crate) consuming: Link,
+    pub(crate) consumer_connection: BrokerConnection,
 }
 
 impl RabbitmqTransport {
-    /// A transport to the broker at an address such as `amqp://user:password@host:5672/vhost`.
+    /// Returns a builder for the broker at an address such as `amqp://user:password@host:5672/vhost`.
     pub fn builder(address: &str) -> RabbitmqBuilder {
         RabbitmqBuilder::new(address)
     }
@@ -62,10 +64,10 @@ impl RabbitmqTransport {
         let shared = Shared {
             topology: Topology::new(settings.clone()),
             producer: Producer::new(settings.clone()),
-            consuming: Link::new(settings.clone(), "consuming"),
+            consumer_connection: BrokerConnection::new(settings.clone(), "consuming"),
             settings,
         };
-        shared.producer.link.connection().await?;
+        shared.producer.connection.open().await?;
         Ok(Self { shared: Arc::new(shared) })
     }
 }
@@ -73,7 +75,7 @@ impl RabbitmqTransport {
 impl fmt::Debug for RabbitmqTransport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RabbitmqTransport")
-            .field("broker", &self.shared.settings.place())
+            .field("broker", &self.shared.settings.endpoint())
             .field("prefix", &self.shared.settings.prefix)
             .finish_non_exhaustive()
     }
@@ -89,20 +91,20 @@ impl Transport for RabbitmqTransport {
         for outgoing in &batch {
             self.shared.check(outgoing)?;
         }
-        let mut parcels = Vec::with_capacity(batch.len());
+        let mut publications = Vec::with_capacity(batch.len());
         let mut last: Option<(&Outgoing, Target)> = None;
         for outgoing in &batch {
             let wire = self.shared.settings.wrapping.wire(outgoing, ATTRIBUTE_PREFIX)?;
-            let properties = properties(&wire, HEADERS_ROOM)?;
+            let properties = properties(&wire, HEADERS_RESERVED)?;
             let target = match last.take() {
-                Some((before, target)) if is_alike(before, outgoing) => target,
+                Some((before, target)) if has_same_target(before, outgoing) => target,
                 _ => self.shared.target(&outgoing.message.topic, outgoing.group.as_deref()).await?,
             };
             let Target { exchange, routing_key } = target.clone();
             last = Some((outgoing, target));
-            parcels.push(Parcel { exchange, routing_key, properties, body: wire.body });
+            publications.push(Publication { exchange, routing_key, properties, body: wire.body });
         }
-        self.shared.send(parcels).await
+        self.shared.send(publications).await
     }
 
     async fn subscribe(&self, subscription: Subscription) -> Result<Box<dyn Consumer>> {
@@ -111,29 +113,30 @@ impl Transport for RabbitmqTransport {
     }
 }
 
-/// Where a message goes.
+/// Exchange and routing key of a message.
 #[derive(Clone)]
 struct Target {
     exchange: ShortString,
     routing_key: ShortString,
 }
 
-fn is_alike(one: &Outgoing, other: &Outgoing) -> bool {
+fn has_same_target(one: &Outgoing, other: &Outgoing) -> bool {
     one.message.topic == other.message.topic && one.group == other.group
 }
 
 impl Shared {
     pub(crate) fn capabilities(&self) -> Capabilities {
         let Settings { declare, delay_max, payload_max, .. } = &*self.settings;
-        let (counted, delay_max) = (self.settings.is_counted(), *delay_max);
+        let (counted, delay_max) = (self.settings.counts_deliveries(), *delay_max);
         let delays = counted && *declare && !delay_max.is_zero();
         Capabilities {
-            // The broker would drop a message for all groups silently if none were there when it is due,
-            // and lengths of delay are coarse on it. The storage is exact and forgets nothing.
+            // The broker would silently drop a message for all groups if no group existed when it is due, and
+            // its delays are coarse. The storage is exact and loses none.
             publish_delay: Delay::None,
             requeue_delay: if delays { Delay::UpTo(delay_max) } else { Delay::None },
             dead_letter: true,
-            // One consumer sees them as sent; what is put back comes later, and several overtake each other.
+            // One consumer receives them in order; requeued messages come later, and several consumers overtake
+            // each other.
             ordering: Ordering::None,
             fan_out: true,
             attempts: if counted { AttemptCount::Counted } else { AttemptCount::RedeliveredFlag },
@@ -143,22 +146,22 @@ impl Shared {
         }
     }
 
-    /// Sends; when something is not where it should be, nothing is taken for granted after that.
-    pub(crate) async fn send(&self, parcels: Vec<Parcel>) -> Result<()> {
-        let sent = self.producer.send(parcels).await;
+    /// Sends a batch. After an error every exchange and queue is declared again, as one may be missing.
+    pub(crate) async fn send(&self, publications: Vec<Publication>) -> Result<()> {
+        let sent = self.producer.send(publications).await;
         if sent.is_err() {
-            self.topology.forget();
+            self.topology.forget_declared();
         }
         sent
     }
 
-    /// Refuses what can never be sent, before anything is.
+    /// Refuses a message that can never be sent, before any of its batch is sent.
     fn check(&self, outgoing: &Outgoing) -> Result<()> {
         let Outgoing { message, delay, .. } = outgoing;
         if !self.capabilities().publish_delay.reaches(*delay) {
             return Err(Error::unsupported(format!(
-                "message {} cannot be published with a delay of {delay:?}: RabbitMQ does not delay what \
-                 is published; hold it in the storage",
+                "message {} cannot be published with a delay of {delay:?}: RabbitMQ does not delay published \
+                messages; keep it in the storage until it is due",
                 message.id
             )));
         }
@@ -174,14 +177,14 @@ impl Shared {
     }
 
     async fn target(&self, topic: &Topic, group: Option<&str>) -> Result<Target> {
-        let (prefix, link) = (&self.settings.prefix, &self.producer.link);
+        let (prefix, connection) = (&self.settings.prefix, &self.producer.connection);
         if let Some(group) = group {
             let names = Names::new(prefix, topic, group)?;
-            self.topology.group(link, &names).await?;
+            self.topology.ensure_group(connection, &names).await?;
             return Ok(Target { exchange: ShortString::default(), routing_key: names.queue });
         }
         let exchange = exchange(prefix, topic)?;
-        self.topology.topic(link, &exchange).await?;
+        self.topology.ensure_topic(connection, &exchange).await?;
         Ok(Target { exchange, routing_key: ShortString::default() })
     }
 }

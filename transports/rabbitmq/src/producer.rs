@@ -1,6 +1,6 @@
-//! Publishing: a whole batch is on its way at once, and it is done when the broker has confirmed all of it.
-//! A batch has a channel for itself while it is sent, so that a message which the broker returns is known
-//! to be of this batch, and a channel that breaks breaks for nobody else.
+//! Producer: publishes a batch without waiting in between and returns when the broker has confirmed all of it.
+//! While it is sent a batch has a channel of its own, so that a returned message is known to be of this batch,
+//! and a broken channel affects no other batch.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,61 +15,69 @@ use punctual::clock::{add, within};
 use punctual::{Error, Result};
 use tokio::sync::Semaphore;
 
-use crate::fault::{fault, silent};
-use crate::link::Link;
+use crate::connection::BrokerConnection;
+use crate::error::{map_error, timed_out};
 use crate::settings::Settings;
 
-/// The most messages of a batch that are on their way at once.
+/// Most messages of a batch that wait for their confirmation.
 const IN_FLIGHT_MAX: usize = 1_024;
-/// The most batches that are sent at once; others wait.
+/// Most batches that are sent concurrently; others wait.
 const CHANNELS_MAX: usize = 64;
-/// The most channels that are kept for the next batch.
+/// Most idle channels that are kept for later batches.
 const IDLE_MAX: usize = 16;
 
-/// A message with its address.
-pub(crate) struct Parcel {
-    /// Where to; empty for straight to a queue.
+/// Message with its exchange and routing key.
+pub(crate) struct Publication {
+    /// Exchange; empty for the default exchange, which routes to the queue named by the routing key.
     pub(crate) exchange: ShortString,
-    /// The queue, unless it is for all groups of a topic.
+    /// Name of the queue; empty for all groups of a topic.
     pub(crate) routing_key: ShortString,
     pub(crate) properties: BasicProperties,
     pub(crate) body: Bytes,
 }
 
+/// Publisher with its connection and its pool of channels.
 pub(crate) struct Producer {
     settings: Arc<Settings>,
-    pub(crate) link: Link,
+    pub(crate) connection: BrokerConnection,
     idle: Mutex<Vec<Channel>>,
-    turns: Semaphore,
+    batch_limit: Semaphore,
 }
 
 impl Producer {
     pub(crate) fn new(settings: Arc<Settings>) -> Self {
-        let link = Link::new(settings.clone(), "publishing");
-        Self { settings, link, idle: Mutex::default(), turns: Semaphore::new(CHANNELS_MAX) }
-    }
-
-    /// Sends a batch in order; `Ok` when the broker has all of it in its queues.
-    pub(crate) async fn send(&self, parcels: Vec<Parcel>) -> Result<()> {
-        let until = add(self.settings.clock.now(), self.settings.patience);
-        let sent = within(&*self.settings.clock, until, self.send_all(parcels)).await;
-        sent.unwrap_or_else(|| Err(silent(&self.settings.place(), "publishing")))
-    }
-
-    async fn send_all(&self, parcels: Vec<Parcel>) -> Result<()> {
-        let closed = |_| Error::internal("the turns of the channels are closed");
-        let _turn = self.turns.acquire().await.map_err(closed)?;
-        let channel = self.channel().await?;
-        let mut waiting = parcels.into_iter();
-        let mut flying = FuturesOrdered::new();
-        loop {
-            let room = IN_FLIGHT_MAX - flying.len();
-            flying.extend(waiting.by_ref().take(room).map(|parcel| confirmed(&channel, parcel)));
-            let Some(answer) = flying.next().await else { break };
-            self.judge(answer)?;
+        let connection = BrokerConnection::new(settings.clone(), "publishing");
+        Self {
+            settings,
+            connection,
+            idle: Mutex::default(),
+            batch_limit: Semaphore::new(CHANNELS_MAX),
         }
-        drop(flying);
-        self.keep(channel);
+    }
+
+    /// Sends a batch in order; returns when the broker has confirmed all of it.
+    pub(crate) async fn send(&self, publications: Vec<Publication>) -> Result<()> {
+        let until = add(self.settings.clock.now(), self.settings.timeout);
+        let sent = within(&*self.settings.clock, until, self.send_all(publications)).await;
+        sent.unwrap_or_else(|| Err(timed_out(&self.settings.endpoint(), "publishing")))
+    }
+
+    async fn send_all(&self, publications: Vec<Publication>) -> Result<()> {
+        let closed = |_| Error::internal("the semaphore of the publishing channels is closed");
+        let _permit = self.batch_limit.acquire().await.map_err(closed)?;
+        let channel = self.channel().await?;
+        let mut waiting = publications.into_iter();
+        let mut in_flight = FuturesOrdered::new();
+        loop {
+            let room = IN_FLIGHT_MAX - in_flight.len();
+            in_flight.extend(
+                waiting.by_ref().take(room).map(|publication| confirmed(&channel, publication)),
+            );
+            let Some(confirmation) = in_flight.next().await else { break };
+            self.check_confirmation(confirmation)?;
+        }
+        drop(in_flight);
+        self.return_channel(channel);
         Ok(())
     }
 
@@ -78,13 +86,13 @@ impl Producer {
         if let Some(channel) = idle.take(IDLE_MAX).find(|channel| channel.status().connected()) {
             return Ok(channel);
         }
-        let channel = self.link.channel().await?;
-        let asking = channel.confirm_select(ConfirmSelectOptions::default());
-        self.settings.talk("asking for confirmations", asking).await?;
+        let channel = self.connection.channel().await?;
+        let enabling = channel.confirm_select(ConfirmSelectOptions::default());
+        self.settings.call("enabling publisher confirms", enabling).await?;
         Ok(channel)
     }
 
-    fn keep(&self, channel: Channel) {
+    fn return_channel(&self, channel: Channel) {
         let mut idle = self.lock_idle();
         if idle.len() < IDLE_MAX {
             idle.push(channel);
@@ -95,21 +103,21 @@ impl Producer {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn judge(&self, answer: lapin::Result<Confirmation>) -> Result<()> {
-        let place = self.settings.place();
-        match answer {
+    fn check_confirmation(&self, confirmation: lapin::Result<Confirmation>) -> Result<()> {
+        let endpoint = self.settings.endpoint();
+        match confirmation {
             Ok(Confirmation::Ack(None)) => Ok(()),
             Ok(Confirmation::Ack(Some(returned)) | Confirmation::Nack(Some(returned))) => {
                 Err(self.unroutable(&returned))
             }
             Ok(Confirmation::Nack(None)) => Err(Error::unavailable(format!(
-                "publishing: RabbitMQ at {place} could not keep the message; its queue may be full or \
-                 without a majority of its nodes"
+                "publishing: RabbitMQ at {endpoint} could not store the message; its queue may be full or \
+                without a majority of its nodes"
             ))),
             Ok(Confirmation::NotRequested) => {
-                Err(Error::internal("a message was published without asking for a confirmation"))
+                Err(Error::internal("a message was published without publisher confirms"))
             }
-            Err(error) => Err(fault(&place, "publishing", error)),
+            Err(error) => Err(map_error(&endpoint, "publishing", error)),
         }
     }
 
@@ -117,22 +125,22 @@ impl Producer {
         let exchange = returned.exchange.as_str();
         if exchange.is_empty() {
             return Error::not_found(format!(
-                "the queue {} is not on RabbitMQ at {}; create it, or let the transport declare it",
+                "the queue {} does not exist on RabbitMQ at {}; create it, or let the transport declare it",
                 returned.routing_key,
-                self.settings.place()
+                self.settings.endpoint()
             ));
         }
         let topic = exchange.strip_prefix(self.settings.prefix.as_str()).unwrap_or(exchange);
         Error::not_found(format!(
-            "nobody has subscribed to the topic {topic:?}, so RabbitMQ has no queue to keep its messages \
-             in; subscribe a group first, or send to one group by name"
+            "the topic {topic:?} has no subscribed group, so RabbitMQ has no queue for its messages; \
+            subscribe a group first, or send to one group by name"
         ))
         .with("topic", topic)
     }
 }
 
-async fn confirmed(channel: &Channel, parcel: Parcel) -> lapin::Result<Confirmation> {
-    let Parcel { exchange, routing_key, properties, body } = parcel;
+async fn confirmed(channel: &Channel, publication: Publication) -> lapin::Result<Confirmation> {
+    let Publication { exchange, routing_key, properties, body } = publication;
     let options = BasicPublishOptions { mandatory: true, immediate: false };
     channel.basic_publish(exchange, routing_key, options, &body, properties).await?.await
 }

@@ -1,6 +1,6 @@
-//! Settling a delivery. What has to be somewhere else first is published there and confirmed, and then the
-//! original is acknowledged: a crash in between repeats a message and never loses one. A receipt that is
-//! dropped gives its message back at once.
+//! Receipt of a delivery. What has to be stored elsewhere first is published there and confirmed, and then the
+//! original is acknowledged: a crash in between repeats a message and never loses one. A dropped receipt
+//! requeues its message at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,17 +16,18 @@ use punctual::transport::{Acknowledge, Outgoing, Rejection};
 use punctual::wire::Wire;
 use punctual::{Error, Result};
 
-use crate::consumer::Origin;
-use crate::delay::length_ms;
-use crate::fault::lost;
-use crate::producer::Parcel;
+use crate::consumer::DeliveryOrigin;
+use crate::delay::delay_ms;
+use crate::error::delivery_lost;
+use crate::producer::Publication;
 use crate::topology::{DELAY_PAUSE, DELAY_TRIES};
 use crate::wire::properties;
 
-const BACK: BasicNackOptions = BasicNackOptions { multiple: false, requeue: true };
+const REQUEUE: BasicNackOptions = BasicNackOptions { multiple: false, requeue: true };
 
+/// Right to settle one delivery.
 pub(crate) struct RabbitmqReceipt {
-    origin: Arc<Origin>,
+    origin: Arc<DeliveryOrigin>,
     acker: Acker,
     message: Arc<Message>,
     attempt: u32,
@@ -35,7 +36,7 @@ pub(crate) struct RabbitmqReceipt {
 
 impl RabbitmqReceipt {
     pub(crate) fn new(
-        origin: Arc<Origin>,
+        origin: Arc<DeliveryOrigin>,
         acker: Acker,
         message: Arc<Message>,
         attempt: u32,
@@ -48,12 +49,12 @@ impl RabbitmqReceipt {
         self.settle("acknowledging", self.acker.ack(BasicAckOptions::default())).await
     }
 
-    async fn give_back(&mut self) -> Result<()> {
+    async fn requeue_now(&mut self) -> Result<()> {
         self.settled = true;
-        self.settle("requeueing", self.acker.nack(BACK)).await
+        self.settle("requeueing", self.acker.nack(REQUEUE)).await
     }
 
-    /// Waits until the client has sent it, but no longer than the channel of the delivery exists.
+    /// Waits until the client has sent the settlement, but no longer than the channel of the delivery exists.
     async fn settle(
         &self,
         doing: &str,
@@ -61,19 +62,19 @@ impl RabbitmqReceipt {
     ) -> Result<()> {
         let settings = &self.origin.shared.settings;
         let is_lost = || self.acker.poisoned();
-        if settings.talk_until_lost(doing, is_lost, settling).await? {
+        if settings.call_while_connected(doing, is_lost, settling).await? {
             return Ok(());
         }
-        Err(lost(&settings.place(), doing))
+        Err(delivery_lost(&settings.endpoint(), doing))
     }
 
-    /// The same message for the same group as if it had never been delivered.
-    pub(crate) fn unspent(&self) -> Result<Parcel> {
-        self.again(ShortString::default(), self.attempt.saturating_sub(1))
+    /// Returns the message for its group with the count it had before this delivery.
+    pub(crate) fn as_undelivered(&self) -> Result<Publication> {
+        self.publication(ShortString::default(), self.attempt.saturating_sub(1))
     }
 
-    /// The same message for the same group, with the attempts it has behind it.
-    fn again(&self, exchange: ShortString, attempt: u32) -> Result<Parcel> {
+    /// Returns the message for its group with the number of attempts made.
+    fn publication(&self, exchange: ShortString, attempt: u32) -> Result<Publication> {
         let outgoing = Outgoing {
             message: self.message.clone(),
             delay: Duration::ZERO,
@@ -83,7 +84,7 @@ impl RabbitmqReceipt {
         let wire = Wire::of(&outgoing)?;
         let properties = properties(&wire, 0)?;
         let routing_key = self.origin.names.queue.clone();
-        Ok(Parcel { exchange, routing_key, properties, body: wire.body })
+        Ok(Publication { exchange, routing_key, properties, body: wire.body })
     }
 }
 
@@ -96,26 +97,27 @@ impl Acknowledge for RabbitmqReceipt {
     async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
         let origin = self.origin.clone();
         let shared = &origin.shared;
-        let reach = shared.capabilities().requeue_delay;
-        if !reach.reaches(delay) {
+        let supported = shared.capabilities().requeue_delay;
+        if !supported.reaches(delay) {
             return Err(Error::unsupported(format!(
-                "a delivery cannot be put back for {delay:?}: this transport reaches {reach:?}; hold it \
-                 in the storage"
+                "a delivery cannot be requeued with a delay of {delay:?}: this transport supports \
+                {supported:?}; keep the message in the storage until it is due"
             )));
         }
         let exchange = if !delay.is_zero() {
-            shared.topology.delay(&shared.producer.link, length_ms(delay)).await?
-        } else if shared.settings.is_counted() {
-            return self.give_back().await;
+            shared.topology.ensure_delay(&shared.producer.connection, delay_ms(delay)).await?
+        } else if shared.settings.counts_deliveries() {
+            return self.requeue_now().await;
         } else {
-            // The broker would not count this one, so it takes its count along.
+            // The broker would not count this delivery, so the message carries the count.
             ShortString::default()
         };
         let clock = &shared.settings.clock;
-        let (mut tries, until) = (1, add(clock.now(), shared.settings.patience));
-        while let Err(error) = shared.send(vec![self.again(exchange.clone(), self.attempt)?]).await
+        let (mut tries, until) = (1, add(clock.now(), shared.settings.timeout));
+        while let Err(error) =
+            shared.send(vec![self.publication(exchange.clone(), self.attempt)?]).await
         {
-            // A queue that another process makes at this moment may not keep anything yet.
+            // A queue that another process is declaring at this moment may not accept messages yet.
             let is_over = tries >= DELAY_TRIES || clock.now() >= until;
             if delay.is_zero() || !error.is_temporary() || is_over {
                 return Err(error);
@@ -128,13 +130,15 @@ impl Acknowledge for RabbitmqReceipt {
 
     async fn reject(mut self: Box<Self>, rejection: &Rejection) -> Result<()> {
         let origin = self.origin.clone();
-        let Origin { shared, names, .. } = &*origin;
-        let shelf = if rejection.is_invalid() { &names.invalid } else { &names.dead };
-        shared.topology.shelf(&shared.producer.link, shelf).await?;
+        let DeliveryOrigin { shared, names, .. } = &*origin;
+        let dead_letters = if rejection.is_invalid() { &names.invalid } else { &names.dead };
+        shared.topology.ensure_dead_letters(&shared.producer.connection, dead_letters).await?;
         let wire = Wire::dead(&self.message, rejection)?;
         let properties = properties(&wire, 0)?;
-        let (exchange, routing_key) = (ShortString::default(), shelf.clone());
-        shared.send(vec![Parcel { exchange, routing_key, properties, body: wire.body }]).await?;
+        let (exchange, routing_key) = (ShortString::default(), dead_letters.clone());
+        shared
+            .send(vec![Publication { exchange, routing_key, properties, body: wire.body }])
+            .await?;
         self.acknowledge().await
     }
 }
@@ -142,8 +146,8 @@ impl Acknowledge for RabbitmqReceipt {
 impl Drop for RabbitmqReceipt {
     fn drop(&mut self) {
         if !self.settled {
-            // Asking once is enough to have it sent; nobody waits for it.
-            let _ = self.acker.nack(BACK).now_or_never();
+            // One poll is enough to send it; the result is not awaited.
+            let _ = self.acker.nack(REQUEUE).now_or_never();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What one transport was told: where the broker is, how its things are called, and how long to wait.
+//! Settings of a transport, and calls to the broker within their timeout.
 
 use std::fmt;
 use std::future::Future;
@@ -11,22 +11,22 @@ use punctual::clock::{add, within};
 use punctual::wire::Wrapping;
 use punctual::{Clock, Error, Result};
 
-use crate::fault::{broken, fault, silent};
+use crate::error::{connection_lost, map_error, timed_out};
 
-/// How often a call that takes long checks whether its connection is still there.
+/// Interval at which a long call checks that its connection is still open.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How the broker keeps the messages of a group.
+/// Type of the queues of groups.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueueKind {
-    /// Replicated and counted: the broker tells how often a message was delivered.
+    /// Replicated; the broker counts the deliveries of a message.
     #[default]
     Quorum,
-    /// On one node; the broker only tells whether a message was delivered before, and delays are left to
-    /// the storage.
+    /// On one node; the broker only flags a message as redelivered, and delays are left to the storage.
     Classic,
 }
 
+/// Options of a transport.
 pub(crate) struct Settings {
     pub(crate) uri: AMQPUri,
     pub(crate) prefix: String,
@@ -34,56 +34,56 @@ pub(crate) struct Settings {
     pub(crate) declare: bool,
     pub(crate) delay_max: Duration,
     pub(crate) payload_max: usize,
-    pub(crate) patience: Duration,
+    pub(crate) timeout: Duration,
     pub(crate) wrapping: Wrapping,
     pub(crate) clock: Arc<dyn Clock>,
 }
 
 impl Settings {
-    /// The broker for people: host and port, never who we are there.
-    pub(crate) fn place(&self) -> String {
+    /// Returns host and port of the broker for messages, without credentials.
+    pub(crate) fn endpoint(&self) -> String {
         format!("{}:{}", self.uri.authority.host, self.uri.authority.port)
     }
 
-    /// Whether the broker itself counts how often a message was delivered.
-    pub(crate) fn is_counted(&self) -> bool {
+    /// Returns whether the broker counts the deliveries of a message.
+    pub(crate) fn counts_deliveries(&self) -> bool {
         self.queues == QueueKind::Quorum
     }
 
-    /// Talks to the broker, within the patience.
-    pub(crate) async fn talk<T>(
+    /// Calls the broker, within the timeout.
+    pub(crate) async fn call<T>(
         &self,
         doing: impl fmt::Display,
         work: impl Future<Output = lapin::Result<T>>,
     ) -> Result<T> {
-        self.talk_until_lost(doing, || false, work).await
+        self.call_while_connected(doing, || false, work).await
     }
 
-    /// Talks to the broker within the timeout, and only while the connection exists. The client hands some
-    /// calls to a task of the connection; a call that is queued when the connection ends never returns,
-    /// not even with an error.
-    pub(crate) async fn talk_until_lost<T>(
+    /// Calls the broker within the timeout, and only while the connection exists. The client passes some calls
+    /// to a task of the connection; a call that is queued when the connection ends never returns, not even with
+    /// an error.
+    pub(crate) async fn call_while_connected<T>(
         &self,
         doing: impl fmt::Display,
         is_lost: impl Fn() -> bool,
         work: impl Future<Output = lapin::Result<T>>,
     ) -> Result<T> {
-        let (clock, until) = (&*self.clock, add(self.clock.now(), self.patience));
+        let (clock, until) = (&*self.clock, add(self.clock.now(), self.timeout));
         let mut work = pin!(work);
         loop {
             let check_at = add(clock.now(), CHECK_INTERVAL).min(until);
             match within(clock, check_at, work.as_mut()).await {
                 Some(Ok(value)) => return Ok(value),
-                Some(Err(error)) => return Err(fault(&self.place(), doing, error)),
-                None if is_lost() => return Err(broken(&self.place(), doing)),
-                None if clock.now() >= until => return Err(silent(&self.place(), doing)),
+                Some(Err(error)) => return Err(map_error(&self.endpoint(), doing, error)),
+                None if is_lost() => return Err(connection_lost(&self.endpoint(), doing)),
+                None if clock.now() >= until => return Err(timed_out(&self.endpoint(), doing)),
                 None => {}
             }
         }
     }
 }
 
-/// Reads an address; what is wrong is said without showing it, because it may hold a password.
+/// Parses an address. Errors do not show it, because it may hold a password.
 pub(crate) fn address(text: &str) -> Result<AMQPUri> {
     let form =
         "an address of RabbitMQ is amqp://user:password@host:5672/vhost, or amqps:// with TLS";
@@ -112,21 +112,21 @@ mod tests {
             declare: true,
             delay_max: Duration::ZERO,
             payload_max: 1,
-            patience: Duration::from_secs(30),
+            timeout: Duration::from_secs(30),
             wrapping: Wrapping::default(),
             clock: clock.clone(),
         }
     }
 
-    /// The error of a call that never returns, after the clock was moved.
+    /// Returns the error of a call that never returns, after the clock was advanced.
     fn unanswered(moved: Duration, is_lost: bool) -> Option<Error> {
         let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
         let settings = settings(&clock);
         let work = pending::<lapin::Result<()>>();
-        let mut talking = pin!(settings.talk_until_lost("acknowledging", || is_lost, work));
-        assert!(talking.as_mut().now_or_never().is_none());
+        let mut calling = pin!(settings.call_while_connected("acknowledging", || is_lost, work));
+        assert!(calling.as_mut().now_or_never().is_none());
         clock.advance(moved);
-        talking.now_or_never().map(Result::unwrap_err)
+        calling.now_or_never().map(Result::unwrap_err)
     }
 
     #[test]

@@ -1,6 +1,5 @@
-//! A message as AMQP carries it: text headers become long strings, the content type a property, and every
-//! message is persistent. What the broker adds on its way (delivery counts, the history of a delay) is its
-//! own business and is taken off again.
+//! Wire format: text headers become long strings, the content type a property, and every message is persistent.
+//! What the broker adds (delivery counts, the history of a delay) is removed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,17 +10,17 @@ use lapin::message::Delivery;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::wire::{Arrived, Received, Wire, receive};
+use punctual::wire::{DecodedMessage, RawMessage, Wire, receive};
 use punctual::{Error, Result};
 
-/// What CloudEvents has before its attributes in AMQP 1.0, to which the broker turns headers for such clients.
+/// Prefix of CloudEvents attributes in AMQP 1.0, to which the broker converts headers for such clients.
 pub(crate) const ATTRIBUTE_PREFIX: &str = "cloudEvents_";
-/// Survives a restart of the broker.
+/// Delivery mode of a message that survives a restart of the broker.
 const PERSISTENT: u8 = 2;
-/// How often a quorum queue has delivered a message before.
+/// Header in which a quorum queue counts earlier deliveries.
 const DELIVERY_COUNT: &str = "x-delivery-count";
-/// What brokers and their plugins add.
-const OF_THE_BROKER: [&str; 6] = [
+/// Prefixes of headers that brokers and their plugins add.
+const BROKER_HEADERS: [&str; 6] = [
     "x-death",
     "x-first-death-",
     "x-last-death-",
@@ -29,32 +28,35 @@ const OF_THE_BROKER: [&str; 6] = [
     "x-acquired-count",
     "x-delay",
 ];
-/// All headers have to fit into one frame of 128 KiB, together with what the broker adds to them.
+/// Limit of all headers: they have to fit into one frame of 128 KiB, together with what the broker adds.
 const HEADERS_BYTES_MAX: usize = 120_000;
-/// The room that a requeue or a dead letter needs beside the headers a message was published with.
-pub(crate) const HEADERS_ROOM: usize = 20_000;
+/// Bytes reserved for the headers that a requeue or a dead letter adds.
+pub(crate) const HEADERS_RESERVED: usize = 20_000;
 
-/// The properties of a message, with its headers, leaving so much room for more of them.
-pub(crate) fn properties(wire: &Wire, room: usize) -> Result<BasicProperties> {
+/// Returns the properties of a message with its headers, reserving `reserved` bytes for more headers.
+pub(crate) fn properties(wire: &Wire, reserved: usize) -> Result<BasicProperties> {
     let bytes: usize = wire.headers.iter().map(|(name, value)| name.len() + value.len() + 6).sum();
-    if bytes > HEADERS_BYTES_MAX - room {
+    if bytes > HEADERS_BYTES_MAX - reserved {
         return Err(Error::invalid(format!(
             "the headers have {bytes} bytes; RabbitMQ takes {} at most: put what is long into the body",
-            HEADERS_BYTES_MAX - room
+            HEADERS_BYTES_MAX - reserved
         )));
     }
     let mut headers = FieldTable::default();
     for (name, value) in &wire.headers {
-        headers.insert(short(name, "header name")?, AMQPValue::LongString(value.as_str().into()));
+        headers.insert(
+            short_string(name, "header name")?,
+            AMQPValue::LongString(value.as_str().into()),
+        );
     }
     Ok(BasicProperties::default()
-        .with_content_type(short(&wire.content_type, "content type")?)
+        .with_content_type(short_string(&wire.content_type, "content type")?)
         .with_delivery_mode(PERSISTENT)
         .with_headers(headers))
 }
 
-/// A text of at most 255 bytes, which is all that AMQP has for names.
-pub(crate) fn short(text: &str, what: &str) -> Result<ShortString> {
+/// Returns a short string, which AMQP uses for names and limits to 255 bytes.
+pub(crate) fn short_string(text: &str, what: &str) -> Result<ShortString> {
     ShortString::try_new(text).map_err(|_| {
         Error::invalid(format!(
             "the {what} {text:?} has {} bytes; RabbitMQ takes 255 at most: use a shorter one",
@@ -63,18 +65,23 @@ pub(crate) fn short(text: &str, what: &str) -> Result<ShortString> {
     })
 }
 
-/// What came, and how often the broker knows to have delivered it before.
-pub(crate) struct Read {
-    pub(crate) received: Received,
+/// Decoded message, and how often the broker delivered it before.
+pub(crate) struct DecodedDelivery {
+    pub(crate) received: DecodedMessage,
     pub(crate) redeliveries: u32,
 }
 
-/// Reads a delivery; `session` tells deliveries apart that bring no identity.
-pub(crate) fn read(topic: &Topic, session: &str, delivery: &mut Delivery, now: Timestamp) -> Read {
+/// Decodes a delivery; `session` distinguishes deliveries without a message id.
+pub(crate) fn decode(
+    topic: &Topic,
+    session: &str,
+    delivery: &mut Delivery,
+    now: Timestamp,
+) -> DecodedDelivery {
     let properties = &delivery.properties;
-    let place = Place { id: properties.message_id(), session, tag: delivery.delivery_tag };
+    let place = MessageSource { id: properties.message_id(), session, tag: delivery.delivery_tag };
     let stamp = properties.timestamp().and_then(|seconds| i64::try_from(seconds).ok());
-    let arrived = Arrived {
+    let arrived = RawMessage {
         topic,
         body: Bytes::from(std::mem::take(&mut delivery.data)),
         content_type: properties.content_type().as_ref().map(ToString::to_string),
@@ -88,22 +95,22 @@ pub(crate) fn read(topic: &Topic, session: &str, delivery: &mut Delivery, now: T
     let texts: Vec<(&str, Cow<'_, str>)> = headers
         .iter()
         .map(|(name, value)| (name.as_str(), value))
-        .filter(|(name, _)| !OF_THE_BROKER.iter().any(|own| name.starts_with(own)))
+        .filter(|(name, _)| !BROKER_HEADERS.iter().any(|own| name.starts_with(own)))
         .filter_map(|(name, value)| Some((name, text(value)?)))
         .collect();
     let received = receive(arrived, texts.iter().map(|(name, value)| (*name, &**value)));
-    Read { received, redeliveries: counted.unwrap_or(u32::from(delivery.redelivered)) }
+    DecodedDelivery { received, redeliveries: counted.unwrap_or(u32::from(delivery.redelivered)) }
 }
 
-/// Where a message is. A queue has no places that last, so a second delivery of a message without a name
-/// is another message.
-struct Place<'a> {
+/// Source of a message. A queue has no lasting positions, so a second delivery of a message without an id is
+/// another message.
+struct MessageSource<'a> {
     id: &'a Option<ShortString>,
     session: &'a str,
     tag: u64,
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for MessageSource<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.id {
             Some(id) => write!(f, "message {id}"),
@@ -116,7 +123,7 @@ fn count(value: &AMQPValue) -> Option<u32> {
     text(value)?.parse().ok()
 }
 
-/// A header of somebody else may be a number; lists and tables have no text and are left out.
+/// Returns a header as text. Foreign clients send numbers too; lists and tables have no text and are left out.
 fn text(value: &AMQPValue) -> Option<Cow<'_, str>> {
     Some(match value {
         AMQPValue::LongString(text) => String::from_utf8_lossy(text.as_bytes()),

@@ -1,4 +1,4 @@
-//! The suite of all transports, each case under a prefix of its own and behind a door of its own.
+//! Conformance suite of all transports: each case has its own prefix on the broker and its own proxy to it.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -12,23 +12,23 @@ use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Error, Result, Transport};
-use punctual_conformance::own::Proxy;
+use punctual_conformance::own::{Proxy, Slowness};
 use punctual_conformance::transport::{self, Backend, Need, Place};
 use punctual_rabbitmq::RabbitmqTransport;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
-/// The most letters that are looked at.
+/// Most dead letters that are read.
 const LETTERS_MAX: usize = 1_000;
 
-struct Corner {
+struct BrokerFixture {
     address: String,
     prefix: String,
     proxy: Proxy,
 }
 
-impl Corner {
-    /// Does something on the broker itself, as a client that knows nothing of Punctual.
-    async fn outside<T, Done>(&self, act: impl FnOnce(Channel) -> Done) -> Result<T>
+impl BrokerFixture {
+    /// Runs a call on the broker as a client without Punctual.
+    async fn raw_call<T, Done>(&self, act: impl FnOnce(Channel) -> Done) -> Result<T>
     where
         Done: Future<Output = lapin::Result<T>>,
     {
@@ -37,22 +37,22 @@ impl Corner {
             let connection = Connection::connect(&self.address, properties).await?;
             let channel = connection.create_channel().await?;
             let done = act(channel.clone()).await;
-            // What was looked at goes back into its queue with the channel.
+            // Messages that were read return to their queue with the channel.
             let _ = channel.close(200, "".into()).await;
             done
         };
         work.await.map_err(|error| Error::internal(error.to_string()))
     }
 
-    /// What lies in a queue; it stays there.
-    async fn letters_in(&self, queue: String) -> Result<Vec<Wire>> {
-        let found = self.outside(|channel| async move {
+    /// Returns the messages of a queue, and leaves them there.
+    async fn messages_in(&self, queue: String) -> Result<Vec<Wire>> {
+        let found = self.raw_call(|channel| async move {
             let mut letters = Vec::new();
             for _ in 0..LETTERS_MAX {
                 match channel.basic_get(queue.as_str().into(), BasicGetOptions::default()).await {
                     Ok(Some(letter)) => letters.push(wire(&letter.properties, letter.data.clone())),
                     Ok(None) => break,
-                    // Nothing was ever put there, or the queue is just being made.
+                    // The queue does not exist, or is just being declared.
                     Err(error) if error.is_amqp_error() => break,
                     Err(error) => return Err(error),
                 }
@@ -78,7 +78,7 @@ fn wire(properties: &BasicProperties, body: Vec<u8>) -> Wire {
 }
 
 #[async_trait::async_trait]
-impl Place for Corner {
+impl Place for BrokerFixture {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         let builder = RabbitmqTransport::builder(self.proxy.address()).prefix(&self.prefix);
         Ok(Arc::new(builder.connect().await?))
@@ -90,10 +90,10 @@ impl Place for Corner {
         for (name, value) in headers {
             table.insert((*name).into(), AMQPValue::LongString((*value).into()));
         }
-        // A queue has no places: only a message that its sender has named is known again.
+        // A queue has no positions: only a message with an id of its sender is recognized.
         let id = format!("stranger-{}", NEXT.fetch_add(1, Ordering::Relaxed));
         let properties = BasicProperties::default().with_headers(table).with_message_id(id.into());
-        let put = self.outside(|channel| async move {
+        let put = self.raw_call(|channel| async move {
             let options = BasicPublishOptions::default();
             let sent = channel.basic_publish(exchange.into(), "".into(), options, body, properties);
             sent.await?.await.map(|_| ())
@@ -102,11 +102,11 @@ impl Place for Corner {
     }
 
     async fn dead(&self, topic: &Topic, group: &str) -> Result<Vec<Wire>> {
-        self.letters_in(format!("{}{topic}.{group}.dead", self.prefix)).await
+        self.messages_in(format!("{}{topic}.{group}.dead", self.prefix)).await
     }
 
     async fn invalid(&self, topic: &Topic, group: &str) -> Result<Vec<Wire>> {
-        self.letters_in(format!("{}{topic}.{group}.invalid", self.prefix)).await
+        self.messages_in(format!("{}{topic}.{group}.invalid", self.prefix)).await
     }
 
     async fn cut(&self) -> Result<()> {
@@ -115,10 +115,15 @@ impl Place for Corner {
         Ok(())
     }
 
-    /// Takes away what the suite makes; queues of delays go by themselves.
+    async fn slow_down(&self, slowness: Slowness) -> Result<()> {
+        self.proxy.slow_down(slowness);
+        Ok(())
+    }
+
+    /// Removes the queues and exchanges of the suite; delay queues expire.
     async fn remove(&self) -> Result<()> {
         let prefix = &self.prefix;
-        let removed = self.outside(|channel| async move {
+        let removed = self.raw_call(|channel| async move {
             for topic in ["mail", "mail.sent"] {
                 for group in ["office", "archive"] {
                     for rest in ["", ".dead", ".invalid"] {
@@ -140,9 +145,9 @@ impl Place for Corner {
 fn main() -> ExitCode {
     let backend = Backend::at("PUNCTUAL_RABBITMQ_URL", |address| async move {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let prefix = format!("conformance-{}-{number}.", std::process::id());
+        let prefix = format!("conformance-{}-{number}.", punctual_conformance::own::run_name());
         let proxy = Proxy::to(&address).await;
-        Ok(Corner { address, prefix, proxy })
+        Ok(BrokerFixture { address, prefix, proxy })
     });
     let reason = "other cases use the same broker; tests/it restarts one of its own";
     transport::run("rabbitmq", backend.cannot(Need::Restart, reason))

@@ -1,5 +1,5 @@
-//! Where the server is, as `redis://user:password@host:6379/0` or `rediss://` for TLS. Nothing here is
-//! ever shown with its password.
+//! Address of the server: `redis://user:password@host:6379/0`, or `rediss://` for TLS. The password is never
+//! shown.
 
 use std::fmt;
 
@@ -7,35 +7,36 @@ use punctual::{Error, Result};
 use redis::{Client, ConnectionAddr, IntoConnectionInfo as _, TlsCertificates};
 use rustls::crypto::{CryptoProvider, ring};
 
-const FORM: &str = "it looks like redis://user:password@host:6379/0, or rediss:// for TLS";
+const FORM: &str = "expected redis://user:password@host:6379/0, or rediss:// for TLS";
 
-/// An address that was understood.
+/// Parsed address.
 #[derive(Clone)]
 pub(crate) struct Address {
     pub(crate) client: Client,
-    pub(crate) place: String,
+    /// Host, port and database, for messages.
+    pub(crate) endpoint: String,
 }
 
 impl Address {
-    /// Understands an address; with TLS the server is checked against the certificate given, or against
-    /// the authorities that browsers trust.
+    /// Parses an address. With TLS the server's certificate is verified against the given root certificate, or
+    /// against the roots that browsers trust.
     pub(crate) fn parse(text: &str, root_certificate: Option<&[u8]>) -> Result<Self> {
         let text = text.trim();
         let info = text.into_connection_info().map_err(|error| {
-            // The driver's words quote the address, password and all.
+            // The driver's message may quote the address, password included.
             let why = if error.to_string().contains(text) { "" } else { error.category() };
-            Error::invalid(format!("the address of Redis cannot be read {why}; {FORM}"))
+            Error::invalid(format!("the address of Redis is invalid {why}; {FORM}"))
         })?;
-        let place = place(info.addr(), info.redis_settings().db());
+        let endpoint = endpoint(info.addr(), info.redis_settings().db());
         let refused = |error: redis::RedisError| {
             Error::invalid(format!(
-                "Redis at {place} cannot be used with this certificate: {error}"
+                "Redis at {endpoint} cannot be used with this root certificate: {error}"
             ))
         };
         let is_encrypted = matches!(info.addr(), ConnectionAddr::TcpTls { .. });
         if is_encrypted && CryptoProvider::get_default().is_none() {
-            // The driver takes the process's provider and has no way to be given one. Another that
-            // was installed in between is as good.
+            // The driver uses the process's crypto provider and accepts no other. If one was installed
+            // meanwhile, it serves as well.
             let _ = ring::default_provider().install_default();
         }
         let client = match root_certificate {
@@ -46,23 +47,23 @@ impl Address {
             }
             Some(_) => {
                 return Err(Error::invalid(format!(
-                    "Redis at {place} has a root certificate and no TLS; begin its address with rediss://"
+                    "Redis at {endpoint} has a root certificate but no TLS; begin its address with rediss://"
                 )));
             }
             None => Client::open(info).map_err(refused)?,
         };
-        Ok(Self { client, place })
+        Ok(Self { client, endpoint })
     }
 }
 
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Address").field(&self.place).finish()
+        f.debug_tuple("Address").field(&self.endpoint).finish()
     }
 }
 
-/// Host, port and database, for people.
-fn place(address: &ConnectionAddr, database: i64) -> String {
+/// Returns host, port and database for messages.
+fn endpoint(address: &ConnectionAddr, database: i64) -> String {
     match address {
         ConnectionAddr::Tcp(host, port) | ConnectionAddr::TcpTls { host, port, .. } => {
             format!("{host}:{port}/{database}")
@@ -76,12 +77,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_place_is_shown_and_the_password_is_not() {
+    fn the_endpoint_is_shown_and_the_password_is_not() {
         let address = Address::parse("redis://ada:secret@db.example:6380/2", None).unwrap();
-        assert_eq!(address.place, "db.example:6380/2");
+        assert_eq!(address.endpoint, "db.example:6380/2");
         assert!(!format!("{address:?}").contains("secret"));
         let address = Address::parse("rediss://:secret@db.example", None).unwrap();
-        assert_eq!(address.place, "db.example:6379/0");
+        assert_eq!(address.endpoint, "db.example:6379/0");
     }
 
     #[test]

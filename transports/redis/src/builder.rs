@@ -1,44 +1,44 @@
-//! What can be set about the transport, and the first connection: what is wrong with the address, the
-//! credentials or the server is said here and not at the first message.
+//! Builder of the Redis transport: options, their checks and the first connection, so that a wrong address,
+//! credential or server fails here and not at the first message.
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::clock::{Clock, SystemClock};
-use punctual::model::{Ids, NAME_LENGTH_MAX};
+use punctual::model::{Ids, NAME_LEN_MAX};
 use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 
 use crate::RedisTransport;
 use crate::address::Address;
-use crate::link::Link;
+use crate::connection::BrokerConnection;
 use crate::producer::Producer;
 use crate::server;
 
 const PREFIX: &str = "punctual";
-const HOLD_LENGTH: Duration = Duration::from_secs(60);
-const HOLD_LENGTH_MIN: Duration = Duration::from_millis(100);
+const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(60);
+const VISIBILITY_TIMEOUT_MIN: Duration = Duration::from_millis(100);
 const TIMEOUT: Duration = Duration::from_secs(10);
 const PAYLOAD_MAX: usize = 16 * 1024 * 1024;
-/// The server takes no larger values, unless it is told to.
+/// Default limit of the server for one value.
 const PAYLOAD_LIMIT: usize = 512 * 1024 * 1024;
 
-/// How long entries stay in a topic's stream.
+/// Retention of entries in a topic's stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keep {
-    /// Until every group of the topic has handled them; without a group, for ever. A group that never
-    /// comes back keeps everything: remove it with `XGROUP DESTROY`.
+pub enum Retention {
+    /// Until every group of the topic has handled them; without a group, forever. A group whose consumers never
+    /// return retains everything: remove it with `XGROUP DESTROY`.
     #[default]
     UntilHandled,
-    /// About so many of the newest, whether they were handled or not: what is older is lost to groups
-    /// that have not read it.
+    /// About this many of the newest entries, handled or not: older entries are lost to groups that have not
+    /// read them.
     Newest(usize),
-    /// For ever; somebody else trims the stream.
+    /// Forever; another program trims the stream.
     Forever,
 }
 
-/// What can be set about the transport.
+/// Builder of a [`RedisTransport`].
 #[must_use = "a builder does nothing until it connects"]
 pub struct RedisBuilder {
     address: String,
@@ -46,8 +46,8 @@ pub struct RedisBuilder {
     root_certificate: Option<Vec<u8>>,
     clock: Arc<dyn Clock>,
     declares: bool,
-    keep: Keep,
-    hold_length: Duration,
+    retention: Retention,
+    visibility_timeout: Duration,
     timeout: Duration,
     payload_max: usize,
     durable: Option<bool>,
@@ -62,8 +62,8 @@ impl RedisBuilder {
             root_certificate: None,
             clock: Arc::new(SystemClock),
             declares: true,
-            keep: Keep::default(),
-            hold_length: HOLD_LENGTH,
+            retention: Retention::default(),
+            visibility_timeout: VISIBILITY_TIMEOUT,
             timeout: TIMEOUT,
             payload_max: PAYLOAD_MAX,
             durable: None,
@@ -71,124 +71,127 @@ impl RedisBuilder {
         }
     }
 
-    /// How the names of all keys begin; `punctual` unless said otherwise. A colon follows.
+    /// Sets the prefix of all keys, which a colon follows; default `punctual`.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Whether missing streams and groups are made; they are, unless said otherwise.
+    /// Sets whether missing streams and groups are created; default `true`.
     pub fn declare(mut self, declares: bool) -> Self {
         self.declares = declares;
         self
     }
 
-    /// How long entries stay in a topic's stream; until every group has handled them, unless said
-    /// otherwise.
-    pub fn keep(mut self, keep: Keep) -> Self {
-        self.keep = keep;
+    /// Sets how long entries stay in a topic's stream; default [`Retention::UntilHandled`].
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = retention;
         self
     }
 
-    /// What a process that is gone had in hand is taken over by others after so long; 60 seconds unless
-    /// said otherwise. A process that lives extends its holds three times as often.
-    pub fn hold_length(mut self, length: Duration) -> Self {
-        self.hold_length = length;
+    /// Sets how long a delivery stays invisible to other consumers after its process is gone; default 60
+    /// seconds. A live process extends its deliveries three times per timeout.
+    pub fn visibility_timeout(mut self, timeout: Duration) -> Self {
+        self.visibility_timeout = timeout;
         self
     }
 
-    /// How long the server may take to answer; 10 seconds unless said otherwise.
+    /// Sets the timeout of one call to the server; default 10 seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The largest body in bytes; 16 MiB unless said otherwise, and 512 MiB at most. Redis keeps all of
-    /// them in memory.
+    /// Sets the size limit of a body in bytes; default 16 MiB, at most 512 MiB. Redis stores all bodies in
+    /// memory.
     pub fn payload_max(mut self, bytes: usize) -> Self {
         self.payload_max = bytes;
         self
     }
 
-    /// Whether accepted messages survive a restart of the server; unless said otherwise, the server is
-    /// asked whether it has an append-only file, and no answer means no.
+    /// Sets whether accepted messages survive a restart of the server. By default the server's `appendonly`
+    /// setting decides; if it cannot be read, messages count as not durable.
     pub fn durable(mut self, durable: bool) -> Self {
         self.durable = Some(durable);
         self
     }
 
-    /// The authority, as PEM, that the server's certificate is checked against; without it, the ones
+    /// Sets the root certificate, as PEM, that the server's certificate is verified against; default: the roots
     /// that browsers trust.
     pub fn root_certificate(mut self, pem: impl Into<Vec<u8>>) -> Self {
         self.root_certificate = Some(pem.into());
         self
     }
 
-    /// What messages are published in; see [`Wrapping`].
+    /// Sets the envelope of published messages; see [`Wrapping`].
     pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
         self.wrapping = Some(envelope.into());
         self
     }
 
-    /// Where time comes from; the system's clock unless said otherwise.
+    /// Sets the clock; default [`SystemClock`].
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Connects, and refuses what cannot work.
+    /// Connects. Fails when an option is invalid, or the server cannot be reached or used.
     pub async fn connect(self) -> Result<RedisTransport> {
         self.check()?;
         let (address, wrapping) = Wrapping::at(&self.address, self.wrapping.clone())?;
         let address = Address::parse(&address, self.root_certificate.as_deref())?;
-        let link = Link::new(address, self.timeout);
-        link.open().await.map_err(|error| link.told(&error).during("connect"))?;
-        server::check(&link).await?;
+        let connection = BrokerConnection::new(address, self.timeout);
+        connection.open().await.map_err(|error| connection.map_error(&error).during("connect"))?;
+        server::check(&connection).await?;
         let durable = match self.durable {
             Some(durable) => durable,
-            None => server::is_durable(&link).await,
+            None => server::is_durable(&connection).await,
         };
-        server::warn_of_eviction(&link).await;
-        let entries_max = match self.keep {
-            Keep::Newest(count) => Some(count),
-            Keep::UntilHandled | Keep::Forever => None,
+        server::warn_of_eviction(&connection).await;
+        let entries_max = match self.retention {
+            Retention::Newest(count) => Some(count),
+            Retention::UntilHandled | Retention::Forever => None,
         };
         let (prefix, payload_max) = (self.prefix, self.payload_max);
         Ok(RedisTransport {
-            link: Arc::new(link),
+            connection: Arc::new(connection),
             producer: Producer { prefix, payload_max, entries_max, wrapping },
             clock: self.clock,
             ids: Ids::random(),
             declares: self.declares,
-            trims: self.keep == Keep::UntilHandled,
-            hold_length: self.hold_length,
+            trims: self.retention == Retention::UntilHandled,
+            visibility_timeout: self.visibility_timeout,
             durable,
         })
     }
 
     fn check(&self) -> Result<()> {
-        let Self { prefix, hold_length, payload_max, timeout, .. } = self;
-        let fits = !prefix.is_empty() && prefix.chars().count() <= NAME_LENGTH_MAX;
+        let Self { prefix, visibility_timeout, payload_max, timeout, .. } = self;
+        let fits = !prefix.is_empty() && prefix.chars().count() <= NAME_LEN_MAX;
         if !fits || prefix.chars().any(char::is_control) {
             return Err(Error::invalid(format!(
-                "the prefix {prefix:?} must have 1 to {NAME_LENGTH_MAX} printable characters"
+                "the prefix {prefix:?} must have 1 to {NAME_LEN_MAX} printable characters"
             )));
         }
-        if *hold_length < HOLD_LENGTH_MIN {
+        if *visibility_timeout < VISIBILITY_TIMEOUT_MIN {
             return Err(Error::invalid(format!(
-                "a hold_length of {hold_length:?} is too short to be extended in time; give at least {HOLD_LENGTH_MIN:?}"
+                "a visibility_timeout of {visibility_timeout:?} is too short to be extended in time; set at least {VISIBILITY_TIMEOUT_MIN:?}"
             )));
         }
         if *payload_max == 0 || *payload_max > PAYLOAD_LIMIT {
             return Err(Error::invalid(format!(
-                "a payload_max of {payload_max} bytes is not possible; Redis takes 1 to {PAYLOAD_LIMIT}"
+                "a payload_max of {payload_max} bytes is out of range, use 1 to {PAYLOAD_LIMIT}"
             )));
         }
         if timeout.is_zero() {
-            return Err(Error::invalid("a timeout of zero lets no call succeed; give some time"));
+            return Err(Error::invalid(
+                "a timeout of zero lets no call succeed; set a longer timeout",
+            ));
         }
-        if self.keep == Keep::Newest(0) {
-            return Err(Error::invalid("a stream that keeps no entries carries no messages"));
+        if self.retention == Retention::Newest(0) {
+            return Err(Error::invalid(
+                "a retention of the newest 0 leaves no entries in a stream; use at least 1",
+            ));
         }
         Ok(())
     }
@@ -206,15 +209,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn impossible_settings_are_refused_by_value() {
+    fn invalid_options_are_refused_by_value() {
         let builder = || RedisBuilder::new("redis://h".to_owned());
         builder().check().unwrap();
         for (builder, value) in [
             (builder().prefix(""), "\"\""),
-            (builder().hold_length(Duration::from_millis(1)), "1ms"),
+            (builder().visibility_timeout(Duration::from_millis(1)), "1ms"),
             (builder().payload_max(PAYLOAD_LIMIT + 1), "536870913"),
             (builder().timeout(Duration::ZERO), "zero"),
-            (builder().keep(Keep::Newest(0)), "no entries"),
+            (builder().retention(Retention::Newest(0)), "no entries"),
         ] {
             let error = builder.check().unwrap_err().to_string();
             assert!(error.contains(value), "{error}");

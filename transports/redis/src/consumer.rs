@@ -1,5 +1,5 @@
-//! Receives one subscription: hands out what the reader has taken, and hands back what it has not handed
-//! out when it is closed.
+//! Consumer of one subscription: returns what its reader has prefetched, and requeues the unreturned rest when
+//! it is closed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -14,28 +14,28 @@ use punctual::transport::{Consumer, Delivery, Receipt};
 use redis::cmd;
 use tokio::task::{AbortHandle, JoinHandle};
 
-use crate::fault;
-use crate::hand::Hand;
-use crate::reader::{Reader, Taken};
+use crate::error;
+use crate::in_flight::InFlight;
+use crate::reader::{PrefetchedDelivery, Reader};
 
-/// Between two tries to end a read that waits.
-const NUDGE_EVERY: Duration = Duration::from_millis(20);
+/// Interval between attempts to end a blocking read.
+const UNBLOCK_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A consumer of a topic for a group.
+/// Consumer of a topic for a group.
 pub(crate) struct RedisConsumer {
-    hand: Arc<Hand>,
+    in_flight: Arc<InFlight>,
     clock: Arc<dyn Clock>,
-    intake: Intake<Taken>,
+    intake: Intake<PrefetchedDelivery>,
     client: Arc<AtomicI64>,
     reader: Option<JoinHandle<()>>,
-    ends: AbortHandle,
+    reader_abort: AbortHandle,
 }
 
 impl RedisConsumer {
-    /// A consumer and the reader that feeds it.
+    /// Starts a consumer with its reader.
     pub(crate) fn start(
-        reader: impl FnOnce(Feed<Taken>) -> Reader,
-        hand: Arc<Hand>,
+        reader: impl FnOnce(Feed<PrefetchedDelivery>) -> Reader,
+        in_flight: Arc<InFlight>,
         clock: Arc<dyn Clock>,
         prefetch: usize,
     ) -> Self {
@@ -43,11 +43,11 @@ impl RedisConsumer {
         let reader = reader(feed);
         let client = reader.client.clone();
         let reader = tokio::spawn(reader.run());
-        let ends = reader.abort_handle();
-        Self { hand, clock, intake, client, reader: Some(reader), ends }
+        let reader_abort = reader.abort_handle();
+        Self { in_flight, clock, intake, client, reader: Some(reader), reader_abort }
     }
 
-    /// Waits for the reader's end, ending the read it may be waiting in.
+    /// Waits until the reader has ended, and unblocks the read it may be waiting in.
     async fn end_reader(&mut self) {
         let Some(mut reader) = self.reader.take() else { return };
         loop {
@@ -55,26 +55,28 @@ impl RedisConsumer {
             if client > 0 {
                 let mut unblock = cmd("CLIENT");
                 unblock.arg("UNBLOCK").arg(client);
-                let _ = self.hand.desk.link.query::<i64>(&unblock).await;
+                let _ = self.in_flight.group_consumer.connection.query::<i64>(&unblock).await;
             }
-            let next = clock::add(self.clock.now(), NUDGE_EVERY);
+            let next = clock::add(self.clock.now(), UNBLOCK_INTERVAL);
             if clock::within(&*self.clock, next, &mut reader).await.is_some() {
                 return;
             }
         }
     }
 
-    async fn hand_back(&mut self) -> Result<()> {
+    async fn requeue_prefetched(&mut self) -> Result<()> {
         self.end_reader().await;
-        // Dropping a delivery puts it back, without an attempt spent when nobody has seen it.
+        // A dropped delivery is requeued, without counting an attempt if `receive` did not return it.
         drop(self.intake.unseen());
-        self.hand.settler.flush().await;
-        let desk = &self.hand.desk;
-        match desk.leave().await {
-            Err(error) if fault::is_lost(&error) => Err(desk.link.told(&error).during("close")),
+        self.in_flight.settler.flush().await;
+        let group_consumer = &self.in_flight.group_consumer;
+        match group_consumer.remove_from_group().await {
+            Err(error) if error::is_lost(&error) => {
+                Err(group_consumer.connection.map_error(&error).during("close"))
+            }
             Err(error) => {
-                // Without the group or its stream there is nothing to leave.
-                tracing::debug!(group = desk.group, %error, "a consumer stays in its group");
+                // The group or its stream is gone, and the consumer with it.
+                tracing::debug!(group = group_consumer.group, %error, "the consumer was not removed from its group");
                 Ok(())
             }
             Ok(()) => Ok(()),
@@ -85,29 +87,29 @@ impl RedisConsumer {
 #[async_trait]
 impl Consumer for RedisConsumer {
     async fn receive(&mut self, limit: usize) -> Result<Vec<Delivery>> {
-        let taken = self.intake.receive(limit).await?;
-        Ok(taken.into_iter().map(delivery).collect())
+        let prefetched = self.intake.receive(limit).await?;
+        Ok(prefetched.into_iter().map(delivery).collect())
     }
 
     async fn close(&mut self, until: Timestamp) -> Result<()> {
         self.intake.stop();
         let clock = self.clock.clone();
-        // What is not handed back in time is free when its hold has run out.
-        let ended = clock::within(&*clock, until, self.hand_back()).await;
-        self.ends.abort();
-        ended.unwrap_or(Ok(()))
+        // What is not requeued in time becomes available when its visibility timeout ends.
+        let closed = clock::within(&*clock, until, self.requeue_prefetched()).await;
+        self.reader_abort.abort();
+        closed.unwrap_or(Ok(()))
     }
 }
 
 impl Drop for RedisConsumer {
     fn drop(&mut self) {
-        self.ends.abort();
+        self.reader_abort.abort();
     }
 }
 
-fn delivery(taken: Taken) -> Delivery {
-    let Taken { poison, mut receipt } = taken;
-    receipt.is_given = true;
+fn delivery(prefetched: PrefetchedDelivery) -> Delivery {
+    let PrefetchedDelivery { poison, mut receipt } = prefetched;
+    receipt.is_returned = true;
     Delivery {
         message: receipt.message.clone(),
         attempt: receipt.attempt,

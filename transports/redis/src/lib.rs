@@ -1,8 +1,8 @@
-//! Punctual's transport over Redis streams: a stream for each topic, a consumer group for each group. It
-//! carries, counts and recovers; it cannot delay, so the engine keeps what has to wait in the storage.
+//! Punctual's transport over Redis streams: a stream for each topic, a consumer group for each group. Redis
+//! counts deliveries and recovers abandoned ones; it cannot delay, so the engine stores delayed messages.
 //!
-//! [`RedisTransport::builder`] is where to begin. The README beside this crate says what it makes on the
-//! server, what it promises, and what it does not.
+//! Start with [`RedisTransport::builder`]. The README of this crate describes the keys on the server, the
+//! guarantees and the limits.
 
 // The README is compiled with the tests.
 #[cfg(doctest)]
@@ -11,11 +11,11 @@ mod readme {}
 
 mod address;
 mod builder;
+mod connection;
 mod consumer;
-mod desk;
-mod fault;
-mod hand;
-mod link;
+mod error;
+mod group_consumer;
+mod in_flight;
 mod producer;
 mod reader;
 mod receipt;
@@ -41,56 +41,62 @@ use punctual::transport::{
 };
 use tokio::sync::Semaphore;
 
-pub use self::builder::{Keep, RedisBuilder};
+pub use self::builder::{RedisBuilder, Retention};
+use self::connection::BrokerConnection;
 use self::consumer::RedisConsumer;
-use self::desk::{CONSUMER, Desk};
-use self::hand::{Hand, Holding};
-use self::link::Link;
+use self::group_consumer::{CONSUMER, GroupConsumer};
+use self::in_flight::{InFlight, VisibilitySettings};
 use self::producer::Producer;
-use self::reader::{Progress, Reader, Taken};
+use self::reader::{PrefetchedDelivery, Reader, ReaderState};
 use self::streams::Streams;
 
-/// The longest one read waits for new entries.
+/// Longest time one read waits for new entries.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// Carries messages over the streams of one Redis server.
+/// Transport over the streams of one Redis server.
 #[derive(Debug)]
 pub struct RedisTransport {
-    link: Arc<Link>,
+    connection: Arc<BrokerConnection>,
     producer: Producer,
     clock: Arc<dyn Clock>,
     ids: Ids,
     declares: bool,
     trims: bool,
-    hold_length: Duration,
+    visibility_timeout: Duration,
     durable: bool,
 }
 
 impl RedisTransport {
-    /// A transport to the server at an address: `redis://user:password@host:6379/0`, or `rediss://` for
+    /// Returns a builder for the server at an address: `redis://user:password@host:6379/0`, or `rediss://` for
     /// TLS.
     pub fn builder(address: impl Into<String>) -> RedisBuilder {
         RedisBuilder::new(address.into())
     }
 
-    fn reader(&self, hand: &Arc<Hand>, topic: Topic, prefetch: usize, feed: Feed<Taken>) -> Reader {
-        let wait = WAIT_MAX.min(self.hold_length / 2);
-        let Feed { taken, asked, stop } = feed;
+    fn reader(
+        &self,
+        in_flight: &Arc<InFlight>,
+        topic: Topic,
+        prefetch: usize,
+        feed: Feed<PrefetchedDelivery>,
+    ) -> Reader {
+        let wait = WAIT_MAX.min(self.visibility_timeout / 2);
+        let Feed { taken: deliveries, asked: resume, stop } = feed;
         Reader {
-            hand: hand.clone(),
-            link: self.link.another(wait),
+            in_flight: in_flight.clone(),
+            connection: self.connection.with_longer_timeout(wait),
             topic,
             clock: self.clock.clone(),
             declares: self.declares,
-            hold_length: self.hold_length,
+            visibility_timeout: self.visibility_timeout,
             wait,
-            room: Arc::new(Semaphore::new(prefetch)),
+            capacity: Arc::new(Semaphore::new(prefetch)),
             prefetch,
-            taken,
-            asked,
+            deliveries,
+            resume,
             stop,
             client: Arc::default(),
-            progress: Progress::default(),
+            state: ReaderState::default(),
         }
     }
 }
@@ -102,8 +108,8 @@ impl Transport for RedisTransport {
             publish_delay: Delay::None,
             requeue_delay: Delay::None,
             dead_letter: true,
-            // A stream is read in order, but several consumers overtake each other, and what was put
-            // back comes later.
+            // A stream is read in order, but several consumers overtake each other, and requeued messages come
+            // later.
             ordering: Ordering::None,
             fan_out: true,
             attempts: AttemptCount::Counted,
@@ -114,7 +120,7 @@ impl Transport for RedisTransport {
     }
 
     async fn publish(&self, batch: Vec<Outgoing>, now: Timestamp) -> Result<()> {
-        self.producer.publish(&self.link, &batch, now).await
+        self.producer.publish(&self.connection, &batch, now).await
     }
 
     async fn subscribe(&self, subscription: Subscription) -> Result<Box<dyn Consumer>> {
@@ -122,20 +128,24 @@ impl Transport for RedisTransport {
         streams::check_group(&group)?;
         let streams = Streams::of(&self.producer.prefix, &topic, &group);
         if self.declares {
-            topology::declare(&self.link, &streams, &group).await?;
+            topology::declare(&self.connection, &streams, &group).await?;
         } else {
-            topology::check(&self.link, &streams, &group).await?;
+            topology::check(&self.connection, &streams, &group).await?;
         }
         let prefetch = prefetch.clamp(1, Semaphore::MAX_PERMITS);
-        let consumer = format!("{CONSUMER}{}", self.ids.next(self.clock.now()));
-        let desk = Desk { link: self.link.clone(), streams, group, consumer };
-        let (clock, length, trims) = (self.clock.clone(), self.hold_length, self.trims);
-        let hand = Hand::new(Arc::new(desk), Holding { clock, length, trims });
-        let reader = |feed| self.reader(&hand, topic, prefetch, feed);
-        Ok(Box::new(RedisConsumer::start(reader, hand.clone(), self.clock.clone(), prefetch)))
+        let name = format!("{CONSUMER}{}", self.ids.next(self.clock.now()));
+        let consumer = GroupConsumer { connection: self.connection.clone(), streams, group, name };
+        let (clock, visibility_timeout, trims) =
+            (self.clock.clone(), self.visibility_timeout, self.trims);
+        let in_flight = InFlight::new(
+            Arc::new(consumer),
+            VisibilitySettings { clock, visibility_timeout, trims },
+        );
+        let reader = |feed| self.reader(&in_flight, topic, prefetch, feed);
+        Ok(Box::new(RedisConsumer::start(reader, in_flight.clone(), self.clock.clone(), prefetch)))
     }
 
     async fn topics(&self) -> Result<Vec<Topic>> {
-        topology::topics(&self.link, &self.producer.prefix).await
+        topology::topics(&self.connection, &self.producer.prefix).await
     }
 }

@@ -1,8 +1,8 @@
-//! Publishing: a whole batch goes out in one piece and is done when the server has confirmed every entry.
-//! What cannot be sent is refused before anything is.
+//! Producer: sends a batch in chunks and returns when the server has confirmed every entry. A message that
+//! cannot be sent is refused before any is sent.
 //!
-//! A piece is a transaction: a server that waits for the disk then waits once for it, and not each time it
-//! has read another part of the piece from the connection.
+//! A chunk is a transaction: a server that syncs to disk then syncs once per chunk, and not each time it has
+//! read another part of it from the connection.
 
 use std::borrow::Cow;
 
@@ -13,21 +13,21 @@ use punctual::wire::{PREFIX_DEFAULT, Wrapping};
 use punctual::{Error, Result};
 use redis::{Cmd, Pipeline};
 
-use crate::link::Link;
+use crate::connection::BrokerConnection;
 use crate::streams;
-use crate::wire::lean;
+use crate::wire::compact_fields;
 
-/// The most entries in one piece; their answers are kept until all are there.
-const PIECE_MAX: usize = 1_024;
-/// The most bytes of bodies in one piece, beyond which another is begun.
-const PIECE_BYTES: usize = 4 * 1024 * 1024;
+/// Most entries of one chunk; their replies are buffered until all are there.
+const CHUNK_MAX: usize = 1_024;
+/// Size of bodies after which a chunk ends.
+const CHUNK_BYTES: usize = 4 * 1024 * 1024;
 
 /// Sends messages to their streams.
 #[derive(Debug)]
 pub(crate) struct Producer {
     pub(crate) prefix: String,
     pub(crate) payload_max: usize,
-    /// At most about so many entries stay in a topic's stream, handled or not.
+    /// Approximate limit of entries in a topic's stream, handled or not.
     pub(crate) entries_max: Option<usize>,
     pub(crate) wrapping: Wrapping,
 }
@@ -35,19 +35,20 @@ pub(crate) struct Producer {
 impl Producer {
     pub(crate) async fn publish(
         &self,
-        link: &Link,
+        connection: &BrokerConnection,
         batch: &[Outgoing],
         now: Timestamp,
     ) -> Result<()> {
         batch.iter().try_for_each(|outgoing| self.check(outgoing))?;
-        link.refresh(now).await;
+        connection.ping_if_idle(now).await;
         let mut rest = batch;
         while !rest.is_empty() {
-            let (piece, after) = rest.split_at(piece_length(rest));
-            let calls = self.calls(piece)?;
-            link.pipeline::<()>(&calls)
+            let (chunk, after) = rest.split_at(chunk_len(rest));
+            let calls = self.calls(chunk)?;
+            connection
+                .pipeline::<()>(&calls)
                 .await
-                .map_err(|error| link.told(&error).during("publish"))?;
+                .map_err(|error| connection.map_error(&error).during("publish"))?;
             rest = after;
         }
         Ok(())
@@ -57,7 +58,7 @@ impl Producer {
         let message = &outgoing.message;
         if !outgoing.delay.is_zero() {
             return Err(Error::unsupported(format!(
-                "Redis cannot delay the message {} by {:?}; give the builder a storage to keep it in, or send it without a delay",
+                "Redis cannot delay the message {} by {:?}; give the builder a storage for delayed messages, or send it without a delay",
                 message.id, outgoing.delay
             )));
         }
@@ -67,14 +68,14 @@ impl Producer {
         message.body.check(self.payload_max)
     }
 
-    fn calls(&self, piece: &[Outgoing]) -> Result<Pipeline> {
-        let mut calls = Pipeline::with_capacity(piece.len());
-        if piece.len() > 1 {
+    fn calls(&self, chunk: &[Outgoing]) -> Result<Pipeline> {
+        let mut calls = Pipeline::with_capacity(chunk.len());
+        if chunk.len() > 1 {
             calls.atomic();
         }
-        // Most batches have one topic, whose stream's name is made once.
+        // Most batches have one topic, whose stream name is built once.
         let mut last: Option<(&Topic, String)> = None;
-        for outgoing in piece {
+        for outgoing in chunk {
             let topic = &outgoing.message.topic;
             let stream = match last.take() {
                 Some((known, stream)) if known == topic => stream,
@@ -99,12 +100,12 @@ impl Producer {
             call.arg("MAXLEN").arg("~").arg(most);
         }
         call.arg("*");
-        append(lean(&wire), |part| _ = call.arg(part));
+        append(compact_fields(&wire), |part| _ = call.arg(part));
         Ok(call)
     }
 }
 
-/// Appends fields to whatever takes arguments.
+/// Passes the names and values of fields to `take`.
 pub(crate) fn append<'a>(
     fields: impl Iterator<Item = (Cow<'a, str>, &'a [u8])>,
     mut take: impl FnMut(&[u8]),
@@ -115,11 +116,11 @@ pub(crate) fn append<'a>(
     }
 }
 
-/// How many of these go out in one piece.
-fn piece_length(batch: &[Outgoing]) -> usize {
+/// Returns how many messages fit into one chunk.
+fn chunk_len(batch: &[Outgoing]) -> usize {
     let mut bytes = 0;
-    let fitting = batch.iter().take(PIECE_MAX).take_while(|outgoing| {
-        let fits = bytes < PIECE_BYTES;
+    let fitting = batch.iter().take(CHUNK_MAX).take_while(|outgoing| {
+        let fits = bytes < CHUNK_BYTES;
         bytes += outgoing.message.body.bytes.len();
         fits
     });

@@ -1,4 +1,4 @@
-//! How a delivery is settled. Each way takes it by value, and whoever drops it puts it back.
+//! Receipt of a delivery. Each method consumes it; a dropped receipt requeues its entry.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,31 +10,31 @@ use punctual::wire::Wire;
 use punctual::{Error, Result};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::desk::Return;
-use crate::hand::Hand;
-use crate::settler::{Request, lost_to_others};
-use crate::streams::Spot;
+use crate::group_consumer::RequeueEntry;
+use crate::in_flight::InFlight;
+use crate::settler::{Settlement, delivery_lost};
+use crate::streams::EntryPosition;
 
-/// The right to settle one entry.
+/// Right to settle one entry.
 pub(crate) struct RedisReceipt {
-    pub(crate) hand: Arc<Hand>,
-    pub(crate) spot: Spot,
+    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) position: EntryPosition,
     pub(crate) message: Arc<Message>,
-    /// Which attempt this is.
+    /// Number of this attempt.
     pub(crate) attempt: u32,
-    /// Whether anybody has seen the delivery; if not, no attempt is spent.
-    pub(crate) is_given: bool,
-    /// Whether somebody has begun to settle it; nobody else does from then on.
+    /// Whether `receive` returned the delivery; if not, no attempt is counted.
+    pub(crate) is_returned: bool,
+    /// Whether settling has begun; from then on dropping the receipt does nothing.
     pub(crate) is_settled: bool,
-    /// Room within the prefetch, free again when this is gone.
-    pub(crate) room: Option<OwnedSemaphorePermit>,
+    /// Share of the prefetch, free again when the receipt is gone.
+    pub(crate) capacity: Option<OwnedSemaphorePermit>,
 }
 
 impl RedisReceipt {
-    fn back(&self) -> Return {
-        let attempt = if self.is_given { self.attempt } else { self.attempt.saturating_sub(1) };
+    fn requeue_entry(&self) -> RequeueEntry {
+        let attempt = if self.is_returned { self.attempt } else { self.attempt.saturating_sub(1) };
         let Message { id, created_at, .. } = *self.message;
-        Return { spot: self.spot, attempt, message: id, created_at }
+        RequeueEntry { position: self.position, attempt, message: id, created_at }
     }
 }
 
@@ -42,32 +42,36 @@ impl RedisReceipt {
 impl Acknowledge for RedisReceipt {
     async fn ack(mut self: Box<Self>) -> Result<()> {
         self.is_settled = true;
-        let spot = self.spot;
-        self.hand.settler.settle(|answer| Request::Acknowledge(spot, answer)).await
+        let position = self.position;
+        self.in_flight.settler.settle(|result| Settlement::Acknowledge(position, result)).await
     }
 
     async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
         if !delay.is_zero() {
             return Err(Error::unsupported(format!(
-                "Redis cannot put the message {} back for {delay:?}; keep it in a storage",
+                "Redis cannot requeue the message {} with a delay of {delay:?}; give the builder a storage for delayed messages",
                 self.message.id
             )));
         }
         self.is_settled = true;
-        let back = self.back();
-        self.hand.settler.settle(|answer| Request::PutBack(back, answer)).await
+        let entry = self.requeue_entry();
+        self.in_flight.settler.settle(|result| Settlement::Requeue(entry, result)).await
     }
 
     async fn reject(mut self: Box<Self>, rejection: &Rejection) -> Result<()> {
         let letter = Wire::dead(&self.message, rejection)?;
         self.is_settled = true;
-        let desk = &self.hand.desk;
-        let to = if rejection.is_invalid() { &desk.streams.invalid } else { &desk.streams.dead };
-        let rejected = desk.reject(self.spot, to, &letter).await;
+        let group_consumer = &self.in_flight.group_consumer;
+        let to = if rejection.is_invalid() {
+            &group_consumer.streams.invalid
+        } else {
+            &group_consumer.streams.dead
+        };
+        let rejected = group_consumer.reject(self.position, to, &letter).await;
         match rejected {
             Ok(true) => Ok(()),
-            Ok(false) => Err(lost_to_others(self.message.id)),
-            Err(error) => Err(desk.link.told(&error).during("reject")),
+            Ok(false) => Err(delivery_lost(self.message.id)),
+            Err(error) => Err(group_consumer.connection.map_error(&error).during("reject")),
         }
     }
 }
@@ -75,10 +79,10 @@ impl Acknowledge for RedisReceipt {
 impl Drop for RedisReceipt {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.hand.settler.ask(Request::PutBack(self.back(), None));
+            self.in_flight.settler.send(Settlement::Requeue(self.requeue_entry(), None));
         }
-        // Only now: what is being settled must not look like something nobody has. If settling failed,
-        // the hold runs out and it comes again.
-        self.hand.release(self.spot);
+        // Removed last: an entry that is being settled must not look abandoned. If settling failed, its
+        // visibility timeout ends and it is delivered again.
+        self.in_flight.remove(self.position);
     }
 }

@@ -1,23 +1,23 @@
-//! What has to happen on the server in one step: to move an entry somewhere else and be done with it, but
-//! only while it is still ours. A step that fails leaves the entry where it was.
+//! Scripts that run in one step on the server: they move an entry to another stream and acknowledge it, only
+//! while it is pending for this consumer. A failing script leaves the entry where it was.
 
 use std::sync::LazyLock;
 
 use redis::Script;
 
-/// Puts entries back for one group alone: copies each to the group's own stream with the attempts spent
-/// and settles the original. Answers those that were not ours any more.
+/// Requeues entries for one group: copies each to the group's own stream with the attempts made and acknowledges
+/// the original. Returns the ids that were no longer pending for this consumer.
 ///
-/// The copy is made on the server, so that it is the same to the byte, also when it could not be read. One
-/// that brought no identity gets the one it was delivered with, and the content type it did not name, because
-/// one of ours that names none is JSON.
-pub(crate) static PUT_BACK: LazyLock<Script> = LazyLock::new(|| {
+/// The copy is made on the server, so that it is identical to the byte, also when it could not be decoded. An
+/// entry without an id gets the one it was delivered with, and the content type it did not name, because an
+/// entry of Punctual that names none is JSON.
+pub(crate) static REQUEUE: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "local lost = {}
         for i = 4, #ARGV, 4 do
           local id = ARGV[i]
-          local held = redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1, ARGV[2])
-          local found = held[1] and redis.call('XRANGE', KEYS[1], id, id)
+          local pending = redis.call('XPENDING', KEYS[1], ARGV[1], id, id, 1, ARGV[2])
+          local found = pending[1] and redis.call('XRANGE', KEYS[1], id, id)
           if found and found[1] then
             local old, new, known = found[1][2], {}, {}
             for n = 1, #old, 2 do
@@ -48,11 +48,12 @@ pub(crate) static PUT_BACK: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Writes a dead letter and settles the original; answers 1, or 0 when it was not ours any more.
+/// Writes a dead letter and acknowledges the original; returns 1, or 0 when it was no longer pending for this
+/// consumer.
 pub(crate) static REJECT: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
-        "local held = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[3], 1, ARGV[2])
-        if not held[1] then return 0 end
+        "local pending = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[3], ARGV[3], 1, ARGV[2])
+        if not pending[1] then return 0 end
         redis.call('XADD', KEYS[2], '*', unpack(ARGV, 5))
         redis.call('XACK', KEYS[1], ARGV[1], ARGV[3])
         if ARGV[4] == 'own' then redis.call('XDEL', KEYS[1], ARGV[3]) end
@@ -60,13 +61,13 @@ pub(crate) static REJECT: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Keeps entries that are still ours from being taken over; answers how many were not.
+/// Resets the idle time of entries that are pending for this consumer; returns how many were not.
 pub(crate) static EXTEND: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "local lost = 0
         for i = 3, #ARGV do
-          local held = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[i], ARGV[i], 1, ARGV[2])
-          if held[1] then
+          local pending = redis.call('XPENDING', KEYS[1], ARGV[1], ARGV[i], ARGV[i], 1, ARGV[2])
+          if pending[1] then
             redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[i], 'JUSTID')
           else
             lost = lost + 1
@@ -76,9 +77,9 @@ pub(crate) static EXTEND: LazyLock<Script> = LazyLock::new(|| {
     )
 });
 
-/// Takes consumers off a group that have nothing in hand, because with a consumer the server also forgets
-/// what it has: the one of this name, or all of ours that have been idle for so long.
-pub(crate) static SWEEP: LazyLock<Script> = LazyLock::new(|| {
+/// Removes consumers from a group that have no pending entries, because the server forgets pending entries with
+/// their consumer: the one of this name, or all with this prefix that have been idle for the given time.
+pub(crate) static REMOVE_IDLE_CONSUMERS: LazyLock<Script> = LazyLock::new(|| {
     Script::new(
         "local gone = 0
         for _, found in ipairs(redis.call('XINFO', 'CONSUMERS', KEYS[1], ARGV[1])) do

@@ -1,34 +1,33 @@
-//! What the server is: whether it can be used at all, whether it keeps what it has accepted, and whether it
-//! throws away what it has no room for.
+//! Server checks: version and mode, durability, and eviction of streams when the memory is full.
 
 use punctual::{Error, Result};
 use redis::{RedisResult, cmd};
 
-use crate::link::Link;
+use crate::connection::BrokerConnection;
 
-/// The first version with everything that is used here.
+/// Oldest version with every command used here.
 const VERSION_MIN: (u32, u32) = (6, 2);
 
-/// Refuses a server that is too old or part of a cluster. One that does not tell is believed.
-pub(crate) async fn check(link: &Link) -> Result<()> {
-    let told: RedisResult<String> = link.query(cmd("INFO").arg("server")).await;
-    let Ok(told) = told else { return Ok(()) };
-    let fact = |name: &str| {
-        let mut lines = told.lines().filter_map(|line| line.split_once(':'));
+/// Refuses a server that is too old or part of a cluster. A server that does not allow `INFO` is accepted.
+pub(crate) async fn check(connection: &BrokerConnection) -> Result<()> {
+    let reply: RedisResult<String> = connection.query(cmd("INFO").arg("server")).await;
+    let Ok(reply) = reply else { return Ok(()) };
+    let field = |name: &str| {
+        let mut lines = reply.lines().filter_map(|line| line.split_once(':'));
         lines.find(|(known, _)| *known == name).map(|(_, value)| value.trim().to_owned())
     };
-    if fact("redis_mode").as_deref() == Some("cluster") {
+    if field("redis_mode").as_deref() == Some("cluster") {
         return Err(Error::unsupported(format!(
-            "Redis at {} is part of a cluster, which this transport does not use; give it a server of its own",
-            link.place()
+            "Redis at {} is part of a cluster, which this transport does not support; use a single server",
+            connection.endpoint()
         )));
     }
-    let version = fact("redis_version").unwrap_or_default();
+    let version = field("redis_version").unwrap_or_default();
     if version_of(&version).is_some_and(|version| version < VERSION_MIN) {
         let (major, minor) = VERSION_MIN;
         return Err(Error::unsupported(format!(
-            "Redis at {} is version {version}; streams as used here need {major}.{minor} or newer",
-            link.place()
+            "Redis at {} is version {version}; this transport needs {major}.{minor} or newer",
+            connection.endpoint()
         )));
     }
     Ok(())
@@ -39,25 +38,26 @@ fn version_of(text: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Whether it has an append-only file; no answer means no.
-pub(crate) async fn is_durable(link: &Link) -> bool {
-    setting(link, "appendonly").await.as_deref() == Some("yes")
+/// Returns whether the server has an append-only file; false when it does not allow the question.
+pub(crate) async fn is_durable(connection: &BrokerConnection) -> bool {
+    setting(connection, "appendonly").await.as_deref() == Some("yes")
 }
 
-/// A setting of the server, when it tells.
-async fn setting(link: &Link, name: &str) -> Option<String> {
-    let told: RedisResult<Vec<String>> = link.query(cmd("CONFIG").arg("GET").arg(name)).await;
-    told.ok()?.into_iter().nth(1)
+/// Returns a setting of the server, if it allows reading it.
+async fn setting(connection: &BrokerConnection, name: &str) -> Option<String> {
+    let reply: RedisResult<Vec<String>> =
+        connection.query(cmd("CONFIG").arg("GET").arg(name)).await;
+    reply.ok()?.into_iter().nth(1)
 }
 
-/// Says aloud that a full server loses messages.
-pub(crate) async fn warn_of_eviction(link: &Link) {
-    let policy = setting(link, "maxmemory-policy").await.unwrap_or_default();
+/// Logs a warning when the server evicts streams to free memory.
+pub(crate) async fn warn_of_eviction(connection: &BrokerConnection) {
+    let policy = setting(connection, "maxmemory-policy").await.unwrap_or_default();
     if policy.starts_with("allkeys") {
         tracing::warn!(
-            place = link.place(),
+            endpoint = connection.endpoint(),
             policy,
-            "the server throws streams away when its memory is full; set maxmemory-policy noeviction"
+            "the server evicts streams when its memory is full; set maxmemory-policy noeviction"
         );
     }
 }

@@ -1,9 +1,8 @@
-//! Settles deliveries together: while one call is under way the next ones gather, so that many
-//! acknowledgements cost one round trip. The channel is bounded by the prefetch: each delivery in hand asks
-//! once.
+//! Settler: settles deliveries in batches. During one call the next settlements queue up, so that many
+//! acknowledgements cost one round trip. The channel is bounded by the prefetch: each delivery in flight sends
+//! one settlement.
 //!
-//! The task ends with the last of those who can still ask, which are the consumer and the deliveries it
-//! gave out.
+//! The task ends with the last sender; senders are the consumer and its deliveries.
 
 use std::sync::Arc;
 
@@ -12,146 +11,161 @@ use punctual::{Error, Result};
 use redis::RedisError;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::desk::{Desk, Return};
-use crate::streams::{Lane, Spot};
+use crate::group_consumer::{GroupConsumer, RequeueEntry};
+use crate::streams::{EntryPosition, StreamKind};
 
-/// The most requests that are settled together.
-const TOGETHER_MAX: usize = 1_024;
-/// How often a call lets more gather after the last that came.
-const QUIET_MAX: usize = 4;
-/// After so many acknowledgements the topic's stream is trimmed.
+/// Most settlements in one batch.
+const BATCH_MAX: usize = 1_024;
+/// Yields without a new settlement after which a batch is complete.
+const IDLE_YIELDS_MAX: usize = 4;
+/// Acknowledgements between two trims of the topic's stream.
 const TRIM_EVERY: usize = 10_000;
 
-/// Who hears how it went; nobody, for what was dropped.
-type Answer = Option<oneshot::Sender<Result<()>>>;
+/// Receiver of the result; none for a dropped delivery.
+type ResultSender = Option<oneshot::Sender<Result<()>>>;
 
-/// What is to be settled.
-pub(crate) enum Request {
-    /// Done with an entry.
-    Acknowledge(Spot, Answer),
-    /// Put an entry back.
-    PutBack(Return, Answer),
-    /// Says when everything asked before is settled.
+/// Settlement of a delivery.
+pub(crate) enum Settlement {
+    /// Acknowledge an entry.
+    Acknowledge(EntryPosition, ResultSender),
+    /// Requeue an entry.
+    Requeue(RequeueEntry, ResultSender),
+    /// Report when every earlier settlement is done.
     Flush(oneshot::Sender<()>),
 }
 
-/// Where requests go.
+/// Handle of the settler's task.
 #[derive(Clone, Debug)]
 pub(crate) struct Settler {
-    requests: mpsc::UnboundedSender<Request>,
+    settlements: mpsc::UnboundedSender<Settlement>,
 }
 
 impl Settler {
-    /// Starts settling. With `trims`, what every group has handled is removed now and then.
-    pub(crate) fn start(desk: Arc<Desk>, trims: bool) -> Self {
-        let (requests, asked) = mpsc::unbounded_channel();
-        tokio::spawn(run(desk, asked, trims));
-        Self { requests }
+    /// Starts the task. With `trims` it regularly removes entries that every group has handled.
+    pub(crate) fn start(group_consumer: Arc<GroupConsumer>, trims: bool) -> Self {
+        let (settlements, receiver) = mpsc::unbounded_channel();
+        tokio::spawn(run(group_consumer, receiver, trims));
+        Self { settlements }
     }
 
-    /// Asks without waiting for the answer.
-    pub(crate) fn ask(&self, request: Request) {
-        // Without a runtime nobody settles any more; the hold runs out and others take over.
-        let _ = self.requests.send(request);
+    /// Sends a settlement without waiting for its result.
+    pub(crate) fn send(&self, settlement: Settlement) {
+        // Without a runtime nothing is settled; the visibility timeout ends and other consumers claim the entry.
+        let _ = self.settlements.send(settlement);
     }
 
-    /// Asks and waits for the answer.
-    pub(crate) async fn settle(&self, request: impl FnOnce(Answer) -> Request) -> Result<()> {
-        let (answer, heard) = oneshot::channel();
-        self.ask(request(Some(answer)));
-        heard.await.unwrap_or_else(|_| Err(stopped()))
+    /// Sends a settlement and waits for its result.
+    pub(crate) async fn settle(
+        &self,
+        settlement: impl FnOnce(ResultSender) -> Settlement,
+    ) -> Result<()> {
+        let (sender, result) = oneshot::channel();
+        self.send(settlement(Some(sender)));
+        result.await.unwrap_or_else(|_| Err(settler_stopped()))
     }
 
-    /// Waits until everything asked before is settled.
+    /// Waits until every earlier settlement is done.
     pub(crate) async fn flush(&self) {
-        let (answer, heard) = oneshot::channel();
-        self.ask(Request::Flush(answer));
-        let _ = heard.await;
+        let (sender, result) = oneshot::channel();
+        self.send(Settlement::Flush(sender));
+        let _ = result.await;
     }
 }
 
-async fn run(desk: Arc<Desk>, mut asked: mpsc::UnboundedReceiver<Request>, trims: bool) {
-    let mut requests = Vec::new();
+async fn run(
+    group_consumer: Arc<GroupConsumer>,
+    mut receiver: mpsc::UnboundedReceiver<Settlement>,
+    trims: bool,
+) {
+    let mut settlements = Vec::new();
     let mut acknowledged = 0;
-    while asked.recv_many(&mut requests, TOGETHER_MAX).await > 0 {
-        gather(&mut asked, &mut requests).await;
-        acknowledged += settle(&desk, requests.drain(..)).await;
+    while receiver.recv_many(&mut settlements, BATCH_MAX).await > 0 {
+        collect_batch(&mut receiver, &mut settlements).await;
+        acknowledged += settle(&group_consumer, settlements.drain(..)).await;
         if trims && acknowledged >= TRIM_EVERY {
             acknowledged = 0;
-            if let Err(error) = desk.trim(Lane::Shared).await {
-                tracing::warn!(stream = desk.streams.shared, %error, "a stream was not trimmed");
+            if let Err(error) = group_consumer.trim(StreamKind::Shared).await {
+                tracing::warn!(stream = group_consumer.streams.shared, %error, "a stream was not trimmed");
             }
         }
     }
 }
 
-/// Lets the attempts that are ready ask first: one call for many instead of many for a few.
-async fn gather(asked: &mut mpsc::UnboundedReceiver<Request>, requests: &mut Vec<Request>) {
-    let mut quiet = 0;
-    while quiet < QUIET_MAX && requests.len() < TOGETHER_MAX {
+/// Collects further settlements of tasks that are ready: one call for many instead of many for a few.
+async fn collect_batch(
+    receiver: &mut mpsc::UnboundedReceiver<Settlement>,
+    settlements: &mut Vec<Settlement>,
+) {
+    let mut idle_yields = 0;
+    while idle_yields < IDLE_YIELDS_MAX && settlements.len() < BATCH_MAX {
         tokio::task::yield_now().await;
-        let before = requests.len();
-        while requests.len() < TOGETHER_MAX
-            && let Ok(request) = asked.try_recv()
+        let before = settlements.len();
+        while settlements.len() < BATCH_MAX
+            && let Ok(settlement) = receiver.try_recv()
         {
-            requests.push(request);
+            settlements.push(settlement);
         }
-        quiet = if requests.len() == before { quiet + 1 } else { 0 };
+        idle_yields = if settlements.len() == before { idle_yields + 1 } else { 0 };
     }
 }
 
-/// Settles requests; answers how many entries of the topic's stream were acknowledged.
-async fn settle(desk: &Desk, requests: impl Iterator<Item = Request>) -> usize {
-    let (mut done, mut done_answers) = (Vec::new(), Vec::new());
-    let (mut back, mut back_answers) = (Vec::new(), Vec::new());
+/// Settles a batch; returns how many entries of the topic's stream were acknowledged.
+async fn settle(
+    group_consumer: &GroupConsumer,
+    settlements: impl Iterator<Item = Settlement>,
+) -> usize {
+    let (mut acknowledged, mut acknowledged_senders) = (Vec::new(), Vec::new());
+    let (mut requeued, mut requeued_senders) = (Vec::new(), Vec::new());
     let mut flushed = Vec::new();
-    for request in requests {
-        match request {
-            Request::Acknowledge(spot, answer) => {
-                done.push(spot);
-                done_answers.push(answer);
+    for settlement in settlements {
+        match settlement {
+            Settlement::Acknowledge(position, sender) => {
+                acknowledged.push(position);
+                acknowledged_senders.push(sender);
             }
-            Request::PutBack(one, answer) => {
-                back.push(one);
-                back_answers.push(answer);
+            Settlement::Requeue(one, sender) => {
+                requeued.push(one);
+                requeued_senders.push(sender);
             }
-            Request::Flush(answer) => flushed.push(answer),
+            Settlement::Flush(sender) => flushed.push(sender),
         }
     }
-    if !done.is_empty() {
-        let ended = desk.acknowledge(&done).await;
-        for answer in done_answers.into_iter().flatten() {
-            let _ = answer.send(told(desk, ended.as_ref().err()));
+    if !acknowledged.is_empty() {
+        let outcome = group_consumer.acknowledge(&acknowledged).await;
+        for sender in acknowledged_senders.into_iter().flatten() {
+            let _ = sender.send(result_of(group_consumer, outcome.as_ref().err()));
         }
     }
-    if !back.is_empty() {
-        let ended = desk.put_back(&back).await;
-        for (one, answer) in back.iter().zip(back_answers) {
-            let Some(answer) = answer else { continue };
-            let _ = answer.send(match &ended {
-                Ok(lost) if lost.contains(&one.spot) => Err(lost_to_others(one.message)),
-                ended => told(desk, ended.as_ref().err()),
+    if !requeued.is_empty() {
+        let outcome = group_consumer.requeue(&requeued).await;
+        for (one, sender) in requeued.iter().zip(requeued_senders) {
+            let Some(sender) = sender else { continue };
+            let _ = sender.send(match &outcome {
+                Ok(lost) if lost.contains(&one.position) => Err(delivery_lost(one.message)),
+                outcome => result_of(group_consumer, outcome.as_ref().err()),
             });
         }
     }
-    for answer in flushed {
-        let _ = answer.send(());
+    for sender in flushed {
+        let _ = sender.send(());
     }
-    done.iter().filter(|spot| spot.lane == Lane::Shared).count()
+    acknowledged.iter().filter(|position| position.kind == StreamKind::Shared).count()
 }
 
-fn told(desk: &Desk, error: Option<&RedisError>) -> Result<()> {
-    error.map_or(Ok(()), |error| Err(desk.link.told(error).during("settle")))
+fn result_of(group_consumer: &GroupConsumer, error: Option<&RedisError>) -> Result<()> {
+    error.map_or(Ok(()), |error| Err(group_consumer.connection.map_error(error).during("settle")))
 }
 
-/// The error of a delivery that was not held in time.
-pub(crate) fn lost_to_others(message: MessageId) -> Error {
+/// Returns the error of a delivery whose visibility timeout ended before it was settled.
+pub(crate) fn delivery_lost(message: MessageId) -> Error {
     Error::conflict(
-        "the delivery is not ours any more: it was not held in time and somebody else got it",
+    "the delivery is no longer ours: its visibility timeout ended and another consumer received it",
     )
     .with("message", message)
 }
 
-fn stopped() -> Error {
-    Error::unavailable("nobody settles deliveries any more; it will be delivered again")
+fn settler_stopped() -> Error {
+    Error::unavailable(
+        "the settler of the consumer has stopped; the message will be delivered again",
+    )
 }

@@ -1,25 +1,24 @@
-//! The names of everything on the server, and the place of an entry in it. A topic is one stream that all
-//! groups read; beside it each group has a stream of its own for what was put back for that group alone,
-//! and two for what it gave up.
+//! Stream names on the server, and positions of entries. A topic is one stream that all groups read; each group
+//! has a stream of its own for messages requeued for that group, and two for its dead letters.
 //!
-//! A topic's name cannot begin with `~` and a group's cannot hold `/`, so no two of these names are equal.
+//! A topic's name cannot begin with `~` and a group's cannot contain `/`, so no two of these names are equal.
 
 use std::fmt;
 
-use punctual::model::{NAME_LENGTH_MAX, Topic};
+use punctual::model::{NAME_LEN_MAX, Topic};
 use punctual::{Error, Result};
 use redis::{RedisWrite, ToRedisArgs};
 
-/// The streams of one topic and one group.
+/// Streams of one topic and one group.
 #[derive(Clone, Debug)]
 pub(crate) struct Streams {
-    /// Read by every group of the topic.
+    /// Stream that every group of the topic reads.
     pub(crate) shared: String,
-    /// Read by this group alone.
+    /// Stream that only this group reads.
     pub(crate) own: String,
-    /// What this group gave up.
+    /// Dead letters of this group.
     pub(crate) dead: String,
-    /// What this group could not read.
+    /// Unreadable messages of this group.
     pub(crate) invalid: String,
 }
 
@@ -33,59 +32,59 @@ impl Streams {
         }
     }
 
-    pub(crate) fn key(&self, lane: Lane) -> &str {
-        match lane {
-            Lane::Shared => &self.shared,
-            Lane::Own => &self.own,
+    pub(crate) fn key(&self, kind: StreamKind) -> &str {
+        match kind {
+            StreamKind::Shared => &self.shared,
+            StreamKind::Own => &self.own,
         }
     }
 
-    pub(crate) fn lane(&self, key: &[u8]) -> Option<Lane> {
-        Lane::ALL.into_iter().find(|lane| self.key(*lane).as_bytes() == key)
+    pub(crate) fn kind_of(&self, key: &[u8]) -> Option<StreamKind> {
+        StreamKind::ALL.into_iter().find(|kind| self.key(*kind).as_bytes() == key)
     }
 }
 
-/// The stream of a topic.
+/// Returns the name of a topic's stream.
 pub(crate) fn shared(prefix: &str, topic: &Topic) -> String {
     format!("{prefix}:{topic}")
 }
 
-/// The stream of what is for one group of a topic alone.
+/// Returns the name of the stream for one group of a topic.
 pub(crate) fn own(prefix: &str, topic: &Topic, group: &str) -> String {
     format!("{prefix}:~{group}/{topic}")
 }
 
-/// The topic whose stream has this name.
+/// Returns the topic of a stream name.
 pub(crate) fn topic_of(prefix: &str, key: &str) -> Option<Topic> {
     let name = key.strip_prefix(prefix)?.strip_prefix(':')?;
     Topic::stored(name).ok().filter(|topic| topic.as_str() == name)
 }
 
-/// Refuses a group whose name would not be told apart from others.
+/// Refuses a group whose name would be ambiguous in a stream name.
 pub(crate) fn check_group(group: &str) -> Result<()> {
-    let fits = !group.is_empty() && group.chars().count() <= NAME_LENGTH_MAX;
+    let fits = !group.is_empty() && group.chars().count() <= NAME_LEN_MAX;
     if !fits || group.chars().any(|letter| letter.is_control() || letter == '/') {
         return Err(Error::invalid(format!(
-            "the group {group:?} must have 1 to {NAME_LENGTH_MAX} printable characters and no '/'"
+            "the group {group:?} must have 1 to {NAME_LEN_MAX} printable characters and no '/'"
         )));
     }
     Ok(())
 }
 
-/// Which of the two streams a group reads.
+/// Kind of stream that a group reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Lane {
-    /// The topic's.
+pub(crate) enum StreamKind {
+    /// Stream of the topic.
     Shared,
-    /// The group's own.
+    /// Stream of the group alone.
     Own,
 }
 
-impl Lane {
+impl StreamKind {
     pub(crate) const ALL: [Self; 2] = [Self::Shared, Self::Own];
 }
 
-/// Where an entry lies in its stream: the server's time in milliseconds, and a number within it.
+/// Id of an entry in its stream: the server's time in milliseconds, and a sequence number within it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct EntryId {
     pub(crate) millisecond: u64,
@@ -93,7 +92,7 @@ pub(crate) struct EntryId {
 }
 
 impl EntryId {
-    /// Before all entries.
+    /// Id before all entries.
     pub(crate) const FIRST: Self = Self { millisecond: 0, sequence: 0 };
 
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
@@ -114,10 +113,10 @@ impl ToRedisArgs for EntryId {
     }
 }
 
-/// An entry of one of a group's two streams.
+/// Position of an entry: one of a group's two streams, and the id in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Spot {
-    pub(crate) lane: Lane,
+pub(crate) struct EntryPosition {
+    pub(crate) kind: StreamKind,
     pub(crate) id: EntryId,
 }
 
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn ids_go_there_and_back_and_sort_by_number() {
+    fn ids_round_trip_and_sort_by_number() {
         let id = EntryId::parse(b"1526919030474-55").unwrap();
         assert_eq!(id.to_string(), "1526919030474-55");
         assert!(id > EntryId::parse(b"1526919030474-6").unwrap());

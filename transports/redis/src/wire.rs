@@ -1,10 +1,9 @@
-//! How a message lies in a stream: a field `body`, a field `content-type`, and one field for each header,
-//! under the header's own name. A header that is itself called `body` or `content-type` gets `header.` in
-//! front, and so does one that begins with `header.`; nothing is lost on the way. Each field costs the server
-//! time, so an entry of ours has no `content-type` when it is JSON, as nearly all are; a dead letter has one,
-//! for whoever looks at it.
+//! Wire format: a field `body`, a field `content-type`, and one field for each header under the header's name. A
+//! header called `body` or `content-type`, or beginning with `header.`, gets the prefix `header.`, so that none
+//! is lost. Each field costs the server time, so an entry of Punctual has no `content-type` when it is JSON, as
+//! nearly all are; a dead letter always has one, for its readers.
 //!
-//! Somebody else's entry needs a `body` and nothing more; its other fields are headers.
+//! A foreign entry needs a `body` and nothing more; its other fields are headers.
 
 use std::borrow::Cow;
 
@@ -12,7 +11,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use punctual::jiff;
 use punctual::model::Topic;
-use punctual::wire::{Arrived, Received, Wire, receive};
+use punctual::wire::{DecodedMessage, RawMessage, Wire, receive};
 use redis::Value;
 
 use crate::streams::EntryId;
@@ -20,12 +19,12 @@ use crate::streams::EntryId;
 const BODY: &str = "body";
 const CONTENT_TYPE: &str = "content-type";
 const ESCAPE: &str = "header.";
-/// The header by which an entry of ours is known.
+/// Header that marks an entry of Punctual.
 const ID: &str = "punctual-id";
-/// What the body of an entry of ours is that does not say it.
-const CONTENT_TYPE_OURS: &str = "application/json";
+/// Content type of an entry of Punctual without `content-type`.
+const CONTENT_TYPE_DEFAULT: &str = "application/json";
 
-/// The fields of an entry, names and values.
+/// Returns the fields of an entry, names and values.
 pub(crate) fn fields(wire: &Wire) -> impl Iterator<Item = (Cow<'_, str>, &[u8])> {
     let own = [(BODY, &wire.body[..]), (CONTENT_TYPE, wire.content_type.as_bytes())];
     let headers = wire.headers.iter();
@@ -34,13 +33,13 @@ pub(crate) fn fields(wire: &Wire) -> impl Iterator<Item = (Cow<'_, str>, &[u8])>
         .chain(headers.map(|(name, value)| (escaped(name), value.as_bytes())))
 }
 
-/// The same without what an entry of ours need not say.
-pub(crate) fn lean(wire: &Wire) -> impl Iterator<Item = (Cow<'_, str>, &[u8])> {
-    let is_usual = wire.content_type == CONTENT_TYPE_OURS && wire.header(ID).is_some();
+/// Returns the fields of an entry, without `content-type` where Punctual does not need it.
+pub(crate) fn compact_fields(wire: &Wire) -> impl Iterator<Item = (Cow<'_, str>, &[u8])> {
+    let is_usual = wire.content_type == CONTENT_TYPE_DEFAULT && wire.header(ID).is_some();
     fields(wire).filter(move |(name, _)| !(is_usual && name == CONTENT_TYPE))
 }
 
-/// An entry of a stream as the server gave it.
+/// Entry of a stream as the server returned it.
 pub(crate) struct Entry {
     pub(crate) id: EntryId,
     pub(crate) fields: Vec<Value>,
@@ -58,7 +57,7 @@ pub(crate) fn streams(value: Value) -> Vec<(Vec<u8>, Vec<Entry>)> {
     list.into_iter().filter_map(stream).collect()
 }
 
-/// Reads a list of entries; what has no id or no fields any more is left out.
+/// Reads a list of entries; an entry without id or fields is left out.
 pub(crate) fn entries(value: Value) -> Vec<Entry> {
     let Value::Array(list) = value else { return Vec::new() };
     list.into_iter().filter_map(entry).collect()
@@ -72,17 +71,17 @@ fn entry(value: Value) -> Option<Entry> {
     Some(Entry { id: EntryId::parse(&id)?, fields })
 }
 
-/// Reads an entry. What cannot be read is poison and never an error.
-pub(crate) fn read(entry: Entry, topic: &Topic, stream: &str, now: Timestamp) -> Received {
+/// Decodes an entry. An unreadable entry is poison and never an error.
+pub(crate) fn decode(entry: Entry, topic: &Topic, stream: &str, now: Timestamp) -> DecodedMessage {
     let Entry { id, fields } = entry;
     let mut body = None;
     let mut content_type = None;
     let mut headers = Vec::with_capacity(fields.len() / 2);
-    let mut trouble = None;
+    let mut poison = None;
     let mut values = fields.into_iter();
     while let (Some(name), Some(value)) = (values.next(), values.next()) {
         let (Value::BulkString(name), Value::BulkString(value)) = (name, value) else {
-            trouble = Some("the entry has a field that is no text".to_owned());
+            poison = Some("the entry has a field that is not text".to_owned());
             continue;
         };
         if name == BODY.as_bytes() {
@@ -94,19 +93,19 @@ pub(crate) fn read(entry: Entry, topic: &Topic, stream: &str, now: Timestamp) ->
             (Ok(name), Ok(value)) => headers.push((name, value)),
             (name, _) => {
                 let name = name.unwrap_or_else(|error| error.to_string());
-                trouble = Some(format!("the field {name:?} is not text in UTF-8"));
+                poison = Some(format!("the field {name:?} is not text in UTF-8"));
             }
         }
     }
     if content_type.is_none() && headers.iter().any(|(name, _)| name == ID) {
-        content_type = Some(CONTENT_TYPE_OURS.to_owned());
+        content_type = Some(CONTENT_TYPE_DEFAULT.to_owned());
     }
     if body.is_none() {
-        trouble = Some(format!("the entry {id} of {stream} has no field {BODY:?}"));
+        poison = Some(format!("the entry {id} of {stream} has no field {BODY:?}"));
     }
     let sent_at = i64::try_from(id.millisecond).ok();
     let sent_at = sent_at.and_then(|at| Timestamp::from_millisecond(at).ok()).unwrap_or(now);
-    let arrived = Arrived {
+    let arrived = RawMessage {
         topic,
         body: body.unwrap_or_default(),
         content_type,
@@ -118,7 +117,7 @@ pub(crate) fn read(entry: Entry, topic: &Topic, stream: &str, now: Timestamp) ->
         .iter()
         .map(|(name, value)| (name.strip_prefix(ESCAPE).unwrap_or(name), value.as_str()));
     let mut received = receive(arrived, named);
-    received.poison = trouble.or(received.poison);
+    received.poison = poison.or(received.poison);
     received
 }
 
@@ -143,9 +142,9 @@ mod tests {
         EntryId { millisecond: 1_700_000_000_000, sequence: 3 }
     }
 
-    fn read_fields(fields: Vec<Value>) -> Received {
+    fn read_fields(fields: Vec<Value>) -> DecodedMessage {
         let topic = Topic::new("orders").unwrap();
-        read(Entry { id: id(), fields }, &topic, "p:orders", Timestamp::UNIX_EPOCH)
+        decode(Entry { id: id(), fields }, &topic, "p:orders", Timestamp::UNIX_EPOCH)
     }
 
     #[test]
@@ -169,16 +168,16 @@ mod tests {
     }
 
     #[test]
-    fn json_of_ours_needs_no_content_type() {
+    fn json_of_punctual_needs_no_content_type() {
         let id = (Cow::Borrowed(ID), "01a2ce5a-63c0-7000-9eaf-0e6085ba7837".to_owned());
         for (content_type, headers, count) in [
-            (CONTENT_TYPE_OURS, vec![id.clone()], 2),
-            (CONTENT_TYPE_OURS, vec![], 2),
+            (CONTENT_TYPE_DEFAULT, vec![id.clone()], 2),
+            (CONTENT_TYPE_DEFAULT, vec![], 2),
             (CONTENT_TYPE_UNKNOWN, vec![id], 3),
         ] {
             let (body, content_type) = (Bytes::from_static(b"{}"), Cow::Borrowed(content_type));
             let wire = Wire { headers, body, content_type };
-            let written = lean(&wire);
+            let written = compact_fields(&wire);
             let written = written.flat_map(|(name, value)| [text(name.as_bytes()), text(value)]);
             let written: Vec<Value> = written.collect();
             assert_eq!(written.len(), 2 * count, "{written:?}");
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_of_a_stranger_is_read() {
+    fn a_foreign_entry_is_read() {
         let received = read_fields(vec![text("tenant"), text("acme"), text("body"), text("{}")]);
         assert_eq!(received.poison, None);
         assert_eq!(received.message.headers.get("tenant"), Some("acme"));
@@ -211,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_another_shape_hold_no_entries() {
+    fn replies_of_another_shape_have_no_entries() {
         assert!(entries(Value::Nil).is_empty() && streams(Value::Nil).is_empty());
         let gone = Value::Array(vec![Value::Nil, Value::Array(vec![text("1-1"), Value::Nil])]);
         assert!(entries(gone).is_empty());

@@ -1,5 +1,5 @@
-//! The suite that every transport runs. Cases break connections and restart the broker, so each has a
-//! server of its own where one can be started; a server elsewhere is shared, each case with a prefix.
+//! Conformance suite of all transports. Cases break connections and restart the server, so each has a server of
+//! its own where one can be started; an external server is shared, each case with its own prefix.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,6 +10,7 @@ use punctual::bytes::Bytes;
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Error, Result, Transport};
+use punctual_conformance::own::{Proxy, Slowness};
 use punctual_conformance::transport::{self, Backend, Need, Place};
 use punctual_redis::RedisTransport;
 use redis::{Cmd, FromRedisValue, cmd};
@@ -21,32 +22,37 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 struct Prefix {
     address: String,
     name: String,
+    proxy: Proxy,
     server: Option<Mutex<Running>>,
     records: PathBuf,
 }
 
 impl Prefix {
-    fn new(address: String) -> Result<Self> {
+    async fn new(address: String) -> Result<Self> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("conformance-{}-{number}", std::process::id());
+        let name = format!("conformance-{}-{number}", punctual_conformance::own::run_name());
         let records = std::env::temp_dir().join(format!("punctual-{name}"));
         if !is_private() {
-            return Ok(Self { address, name, server: None, records });
+            let proxy = Proxy::to(&address).await;
+            return Ok(Self { address, name, proxy, server: None, records });
         }
-        let server = Running::start(&Redis, Durability::Relaxed, &records).map_err(unwell)?;
-        Ok(Self { address: server.address(), name, server: Some(Mutex::new(server)), records })
+        let server = Running::start(&Redis, Durability::Relaxed, &records).map_err(unavailable)?;
+        let address = server.address();
+        let proxy = Proxy::to(&address).await;
+        Ok(Self { address, name, proxy, server: Some(Mutex::new(server)), records })
     }
 
-    async fn ask<T: FromRedisValue>(&self, command: &Cmd) -> Result<T> {
-        let client = redis::Client::open(self.address.as_str()).map_err(unwell)?;
-        let mut connection = client.get_multiplexed_async_connection().await.map_err(unwell)?;
-        command.query_async(&mut connection).await.map_err(unwell)
+    async fn command<T: FromRedisValue>(&self, command: &Cmd) -> Result<T> {
+        let client = redis::Client::open(self.address.as_str()).map_err(unavailable)?;
+        let mut connection =
+            client.get_multiplexed_async_connection().await.map_err(unavailable)?;
+        command.query_async(&mut connection).await.map_err(unavailable)
     }
 
     async fn wires(&self, topic: &Topic, rest: String) -> Result<Vec<Wire>> {
         let mut range = cmd("XRANGE");
         range.arg(format!("{}:{topic}.{rest}", self.name)).arg("-").arg("+");
-        let letters: Vec<(String, Vec<Vec<u8>>)> = self.ask(&range).await?;
+        let letters: Vec<(String, Vec<Vec<u8>>)> = self.command(&range).await?;
         Ok(letters.into_iter().map(|(_, fields)| wire(&fields)).collect())
     }
 }
@@ -59,7 +65,7 @@ impl Drop for Prefix {
     }
 }
 
-/// An entry as everybody sees it.
+/// Returns the fields of an entry as a foreign client reads them.
 fn wire(fields: &[Vec<u8>]) -> Wire {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut wire = Wire { headers: Vec::new(), body: Bytes::new(), content_type: "".into() };
@@ -76,14 +82,14 @@ fn wire(fields: &[Vec<u8>]) -> Wire {
 #[async_trait::async_trait]
 impl Place for Prefix {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
-        let builder = RedisTransport::builder(&self.address).prefix(&self.name);
+        let builder = RedisTransport::builder(self.proxy.address()).prefix(&self.name);
         Ok(Arc::new(builder.connect().await?))
     }
 
     async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
         let mut add = cmd("XADD");
         add.arg(format!("{}:{topic}", self.name)).arg("*").arg("body").arg(body).arg(headers);
-        self.ask::<String>(&add).await.map(drop)
+        self.command::<String>(&add).await.map(drop)
     }
 
     async fn dead(&self, topic: &Topic, group: &str) -> Result<Vec<Wire>> {
@@ -99,33 +105,39 @@ impl Place for Prefix {
             return Err(Error::unsupported("others use the same server"));
         };
         let mut server = server.lock().unwrap_or_else(PoisonError::into_inner);
-        tokio::task::block_in_place(|| server.crash().and_then(|()| server.serve())).map_err(unwell)
+        tokio::task::block_in_place(|| server.crash().and_then(|()| server.serve()))
+            .map_err(unavailable)
     }
 
     async fn cut(&self) -> Result<()> {
-        self.ask(cmd("CLIENT").arg("KILL").arg("TYPE").arg("normal")).await
+        self.command(cmd("CLIENT").arg("KILL").arg("TYPE").arg("normal")).await
+    }
+
+    async fn slow_down(&self, slowness: Slowness) -> Result<()> {
+        self.proxy.slow_down(slowness);
+        Ok(())
     }
 
     async fn remove(&self) -> Result<()> {
-        let keys: Vec<String> = self.ask(cmd("KEYS").arg(format!("{}:*", self.name))).await?;
+        let keys: Vec<String> = self.command(cmd("KEYS").arg(format!("{}:*", self.name))).await?;
         if keys.is_empty() {
             return Ok(());
         }
-        self.ask(cmd("DEL").arg(keys)).await
+        self.command(cmd("DEL").arg(keys)).await
     }
 }
 
-/// Whether a server can be started for each case.
+/// Returns whether a server can be started for each case.
 fn is_private() -> bool {
     Redis.is_installed()
 }
 
-fn unwell(error: impl std::fmt::Display) -> Error {
+fn unavailable(error: impl std::fmt::Display) -> Error {
     Error::unavailable(format!("{error:#}"))
 }
 
 fn main() -> ExitCode {
-    let mut backend = Backend::at(VARIABLE, |address| async move { Prefix::new(address) });
+    let mut backend = Backend::at(VARIABLE, |address| async move { Prefix::new(address).await });
     if !is_private() {
         let why = "others use the same server, and none can be started here";
         backend = backend.cannot(Need::Restart, why).cannot(Need::Cut, why);

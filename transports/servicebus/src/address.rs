@@ -1,37 +1,37 @@
-//! Where Service Bus is, as the connection string that its portal gives. Nothing here is ever shown with
-//! its key.
+//! Address of Service Bus: the connection string of its portal. The key is never shown.
 
 use std::fmt;
 
 use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 
-const FORM: &str = "it looks like Endpoint=sb://name.servicebus.windows.net/;SharedAccessKeyName=policy;SharedAccessKey=key";
+const FORM: &str = "expected Endpoint=sb://name.servicebus.windows.net/;SharedAccessKeyName=policy;SharedAccessKey=key";
 const PORT_TLS: u16 = 5671;
 const PORT_PLAIN: u16 = 5672;
 
-/// How we say who we are.
+/// Credentials of the connection string.
 #[derive(Clone)]
 pub(crate) enum Credential {
-    /// A policy and its key, with which signatures are made.
+    /// Policy and its key, from which tokens are signed.
     Key { policy: String, key: String },
-    /// A signature that somebody else made.
+    /// Token that was signed elsewhere.
     Signature(String),
 }
 
-/// A connection string that was understood.
+/// Parsed connection string.
 #[derive(Clone)]
 pub(crate) struct Address {
     pub(crate) host: String,
     pub(crate) port: u16,
     pub(crate) is_encrypted: bool,
     pub(crate) credential: Credential,
-    /// The one queue or topic it is for, when it is for one alone.
+    /// Only queue or topic that the connection string is for.
     pub(crate) entity: Option<String>,
-    /// What messages are wrapped in, when it says so.
+    /// Envelope of published messages, if the connection string names one.
     pub(crate) wrapping: Option<Wrapping>,
 }
 
+/// Parts of a connection string.
 #[derive(Default)]
 struct Parts {
     endpoint: Option<String>,
@@ -45,11 +45,11 @@ struct Parts {
 }
 
 impl Address {
-    /// Understands a connection string.
+    /// Parses a connection string.
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        let parts = Parts::read(text)?;
+        let parts = Parts::parse(text)?;
         let endpoint = parts.endpoint.ok_or_else(|| missing("Endpoint"))?;
-        let (host, port) = place(&endpoint)?;
+        let (host, port) = host_and_port(&endpoint)?;
         let credential = match (parts.policy, parts.key, parts.signature) {
             (_, _, Some(signature)) => Credential::Signature(signature),
             (Some(policy), Some(key), None) => Credential::Key { policy, key },
@@ -62,23 +62,23 @@ impl Address {
         Ok(Self { host, port, is_encrypted, credential, entity: parts.entity, wrapping })
     }
 
-    /// Host and port, for people.
-    pub(crate) fn place(&self) -> String {
+    /// Returns host and port for messages.
+    pub(crate) fn endpoint(&self) -> String {
         format!("{}:{}", self.host, self.port)
     }
 }
 
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Address").field(&self.place()).finish()
+        f.debug_tuple("Address").field(&self.endpoint()).finish()
     }
 }
 
 impl Parts {
-    fn read(text: &str) -> Result<Self> {
+    fn parse(text: &str) -> Result<Self> {
         let mut parts = Self::default();
         for part in text.split(';').map(str::trim).filter(|part| !part.is_empty()) {
-            // A key ends in an equals sign more often than not.
+            // Keys may contain equals signs: base64 pads with them.
             let (name, value) = part.split_once('=').ok_or_else(|| {
                 Error::invalid(format!("the connection string has a part without a value; {FORM}"))
             })?;
@@ -96,7 +96,7 @@ impl Parts {
                 }
                 _ => {
                     return Err(Error::invalid(format!(
-                        "the connection string has a part that is not known here; {FORM}"
+                        "the connection string has an unknown part; {FORM}"
                     )));
                 }
             }
@@ -109,10 +109,10 @@ fn missing(part: &str) -> Error {
     Error::invalid(format!("the connection string has no {part}; {FORM}"))
 }
 
-/// The host and the port of an endpoint such as `sb://name.servicebus.windows.net/`.
-fn place(endpoint: &str) -> Result<(String, Option<u16>)> {
+/// Returns host and port of an endpoint such as `sb://name.servicebus.windows.net/`.
+fn host_and_port(endpoint: &str) -> Result<(String, Option<u16>)> {
     let wrong =
-        || Error::invalid(format!("the Endpoint of the connection string is wrong; {FORM}"));
+        || Error::invalid(format!("the Endpoint of the connection string is invalid; {FORM}"));
     let rest = endpoint.strip_prefix("sb://").ok_or_else(wrong)?;
     let authority = rest.trim_end_matches('/');
     let (host, port) = match authority.rsplit_once(':') {
@@ -131,12 +131,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_connection_string_is_understood_and_its_key_is_not_shown() {
+    fn a_connection_string_is_parsed_and_its_key_is_not_shown() {
         let address = Address::parse(
             "Endpoint=sb://shop.servicebus.windows.net/;SharedAccessKeyName=root;SharedAccessKey=c2VjcmV0PQ==;EntityPath=orders",
         )
         .unwrap();
-        assert_eq!(address.place(), "shop.servicebus.windows.net:5671");
+        assert_eq!(address.endpoint(), "shop.servicebus.windows.net:5671");
         assert!(address.is_encrypted);
         assert_eq!(address.entity.as_deref(), Some("orders"));
         assert!(
@@ -149,7 +149,7 @@ mod tests {
     fn an_emulator_is_reached_without_tls() {
         let text = "Endpoint=sb://localhost;SharedAccessKeyName=a;SharedAccessKey=b;UseDevelopmentEmulator=true;";
         let address = Address::parse(text).unwrap();
-        assert_eq!((address.place().as_str(), address.is_encrypted), ("localhost:5672", false));
+        assert_eq!((address.endpoint().as_str(), address.is_encrypted), ("localhost:5672", false));
     }
 
     #[test]

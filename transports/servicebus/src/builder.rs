@@ -1,5 +1,5 @@
-//! What can be set about the transport, and the first connection: what is wrong with the address or the
-//! credentials is said here and not at the first message.
+//! Builder of the Service Bus transport: options, their checks and the first connection, so that a wrong address
+//! or credential fails here and not at the first message.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,22 +15,22 @@ use tokio_rustls::TlsConnector;
 
 use crate::ServiceBusTransport;
 use crate::address::Address;
-use crate::entity::Entities;
-use crate::hold::Losses;
-use crate::line::Settings;
+use crate::connection::Settings;
+use crate::in_flight::ConnectionLosses;
+use crate::names::Entities;
 use crate::producer::Producer;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
-const TOKEN_LENGTH: Duration = Duration::from_secs(60 * 60);
-const TOKEN_LENGTH_MIN: Duration = Duration::from_secs(4);
-/// The standard tier takes 256 KiB with headers, of which there may be 64.
+const TOKEN_TTL: Duration = Duration::from_secs(60 * 60);
+const TOKEN_TTL_MIN: Duration = Duration::from_secs(4);
+/// The standard tier accepts 256 KiB including headers, which may take 64 KiB.
 const PAYLOAD_MAX: usize = 192 * 1024;
-/// The premium tier takes no more.
+/// Limit of the premium tier.
 const PAYLOAD_LIMIT: usize = 100 * 1024 * 1024;
-/// What an entity has unless it was created with another.
+/// `MaxDeliveryCount` of an entity unless it was created with another.
 const DELIVERIES_MAX: u32 = 10;
 
-/// What can be set about the transport.
+/// Builder of a [`ServiceBusTransport`].
 #[must_use = "a builder does nothing until it connects"]
 pub struct ServiceBusBuilder {
     address: String,
@@ -39,7 +39,7 @@ pub struct ServiceBusBuilder {
     clock: Arc<dyn Clock>,
     declares: bool,
     timeout: Duration,
-    token_length: Duration,
+    token_ttl: Duration,
     payload_max: usize,
     deliveries_max: u32,
     wrapping: Option<Wrapping>,
@@ -54,79 +54,78 @@ impl ServiceBusBuilder {
             clock: Arc::new(SystemClock),
             declares: true,
             timeout: TIMEOUT,
-            token_length: TOKEN_LENGTH,
+            token_ttl: TOKEN_TTL,
             payload_max: PAYLOAD_MAX,
             deliveries_max: DELIVERIES_MAX,
             wrapping: None,
         }
     }
 
-    /// How the names of all topics or queues begin, followed by a full stop; nothing unless said otherwise.
+    /// Sets the prefix of all topics or queues, which a full stop follows; default: none.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Whether a topic is a topic with subscriptions or a queue; the former unless said otherwise.
+    /// Sets whether a topic is a topic with subscriptions or a queue; default [`Entities::Topics`].
     pub fn entities(mut self, entities: Entities) -> Self {
         self.entities = entities;
         self
     }
 
-    /// Whether what is missing on the broker is made. AMQP cannot make anything, so this changes nothing
-    /// and is here because every transport has it: a missing entity is an error that names it.
+    /// Sets whether missing entities are created. AMQP cannot create any, so this has no effect and exists
+    /// because every transport has it: a missing entity is an error that names it.
     pub fn declare(mut self, declares: bool) -> Self {
         self.declares = declares;
         self
     }
 
-    /// How long the broker may take to answer; 30 seconds unless said otherwise.
+    /// Sets the timeout of one call to the broker; default 30 seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How long a token is good for; an hour unless said otherwise. It is renewed when three quarters are
-    /// over.
-    pub fn token_length(mut self, length: Duration) -> Self {
-        self.token_length = length;
+    /// Sets how long a token is valid; default one hour. It is renewed when three quarters have passed.
+    pub fn token_ttl(mut self, ttl: Duration) -> Self {
+        self.token_ttl = ttl;
         self
     }
 
-    /// The largest body in bytes; 192 KiB unless said otherwise, which fits the standard tier with all
-    /// headers. The premium tier takes up to 100 MiB.
+    /// Sets the size limit of a body in bytes; default 192 KiB, which fits the standard tier with all headers.
+    /// The premium tier accepts up to 100 MiB.
     pub fn payload_max(mut self, bytes: usize) -> Self {
         self.payload_max = bytes;
         self
     }
 
-    /// The `MaxDeliveryCount` of the entities; 10 unless said otherwise, as theirs. What was put back so
-    /// often goes on as a copy, because the broker would bury it.
+    /// Sets the `MaxDeliveryCount` of the entities; default 10, as theirs. A message that was requeued this
+    /// often continues as a copy, because the broker would dead-letter it.
     pub fn deliveries_max(mut self, count: u32) -> Self {
         self.deliveries_max = count;
         self
     }
 
-    /// What messages are published in; see [`Wrapping`].
+    /// Sets the envelope of published messages; see [`Wrapping`].
     pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
         self.wrapping = Some(envelope.into());
         self
     }
 
-    /// Where time comes from; the system's clock unless said otherwise.
+    /// Sets the clock; default [`SystemClock`].
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Connects, and refuses what cannot work.
+    /// Connects. Fails when an option is invalid, or the broker cannot be reached or refuses the credentials.
     pub async fn connect(self) -> Result<ServiceBusTransport> {
         self.check()?;
         let mut address = Address::parse(&self.address)?;
         let wrapping = self.wrapping.or(address.wrapping.take()).unwrap_or_default().checked()?;
         let tls = if address.is_encrypted { Some(tls()?) } else { None };
         let settings = Arc::new(Settings {
-            place: address.place(),
+            endpoint: address.endpoint(),
             address,
             tls,
             clock: self.clock,
@@ -134,11 +133,11 @@ impl ServiceBusBuilder {
             prefix: self.prefix,
             entities: self.entities,
             timeout: self.timeout,
-            token_length: self.token_length,
+            token_ttl: self.token_ttl,
             payload_max: self.payload_max,
             deliveries_max: self.deliveries_max,
             wrapping,
-            losses: Losses::default(),
+            losses: ConnectionLosses::default(),
         });
         let producer = Arc::new(Producer::new(settings.clone()));
         producer.open().await?;
@@ -146,22 +145,26 @@ impl ServiceBusBuilder {
     }
 
     fn check(&self) -> Result<()> {
-        let Self { timeout, token_length, payload_max, deliveries_max, .. } = self;
+        let Self { timeout, token_ttl, payload_max, deliveries_max, .. } = self;
         if timeout.is_zero() {
-            return Err(Error::invalid("a timeout of zero lets no call succeed; give some time"));
+            return Err(Error::invalid(
+                "a timeout of zero lets no call succeed; set a longer timeout",
+            ));
         }
-        if *token_length < TOKEN_LENGTH_MIN {
+        if *token_ttl < TOKEN_TTL_MIN {
             return Err(Error::invalid(format!(
-                "a token_length of {token_length:?} is too short to be renewed in time; give at least {TOKEN_LENGTH_MIN:?}"
+                "a token_ttl of {token_ttl:?} is too short to be renewed in time; set at least {TOKEN_TTL_MIN:?}"
             )));
         }
         if *payload_max == 0 || *payload_max > PAYLOAD_LIMIT {
             return Err(Error::invalid(format!(
-                "a payload_max of {payload_max} bytes is not possible; Service Bus takes 1 to {PAYLOAD_LIMIT}"
+                "a payload_max of {payload_max} bytes is out of range, use 1 to {PAYLOAD_LIMIT}"
             )));
         }
         if *deliveries_max == 0 {
-            return Err(Error::invalid("a deliveries_max of zero lets nothing be delivered"));
+            return Err(Error::invalid(
+                "a deliveries_max of zero allows no delivery; use at least 1",
+            ));
         }
         Ok(())
     }
@@ -174,12 +177,12 @@ impl fmt::Debug for ServiceBusBuilder {
     }
 }
 
-/// TLS as browsers would have it.
+/// Returns TLS that trusts the roots of browsers.
 fn tls() -> Result<TlsConnector> {
     let roots: RootCertStore = webpki_roots::TLS_SERVER_ROOTS.iter().cloned().collect();
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
-        .map_err(|error| Error::internal(format!("TLS cannot be used here: {error}")))?;
+        .map_err(|error| Error::internal(format!("TLS is not available: {error}")))?;
     let config = config.with_root_certificates(roots).with_no_client_auth();
     Ok(TlsConnector::from(Arc::new(config)))
 }
@@ -189,13 +192,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn impossible_settings_are_refused_by_value() {
+    fn invalid_options_are_refused_by_value() {
         let builder = || ServiceBusBuilder::new(String::new());
         builder().check().unwrap();
         tls().unwrap();
         for (builder, value) in [
             (builder().timeout(Duration::ZERO), "zero"),
-            (builder().token_length(Duration::from_secs(1)), "1s"),
+            (builder().token_ttl(Duration::from_secs(1)), "1s"),
             (builder().payload_max(PAYLOAD_LIMIT + 1), "104857601"),
             (builder().deliveries_max(0), "deliveries_max"),
         ] {

@@ -1,5 +1,5 @@
-//! Receives one subscription: hands out what the reader has taken, and hands back what it has not handed
-//! out when it is closed.
+//! Consumer of one subscription: returns what its reader has prefetched, and releases the unreturned rest when
+//! it is closed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,56 +11,57 @@ use punctual::transport::{Consumer, Delivery, Receipt};
 use punctual::{Error, Result};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-use crate::hold::Holds;
-use crate::reader::Taken;
-use crate::receipt::Call;
+use crate::in_flight::InFlight;
+use crate::reader::PrefetchedDelivery;
+use crate::receipt::ReaderCommand;
 
-/// A consumer of a topic for a group.
+/// Consumer of a topic for a group.
 pub(crate) struct ServiceBusConsumer {
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) taken: mpsc::UnboundedReceiver<Result<Taken>>,
-    pub(crate) calls: mpsc::UnboundedSender<Call>,
-    pub(crate) asked: Arc<Notify>,
+    pub(crate) prefetched: mpsc::UnboundedReceiver<Result<PrefetchedDelivery>>,
+    pub(crate) commands: mpsc::UnboundedSender<ReaderCommand>,
+    pub(crate) resume: Arc<Notify>,
     pub(crate) stop: watch::Sender<bool>,
     pub(crate) stopped: Option<oneshot::Receiver<()>>,
-    pub(crate) link: Arc<AtomicU64>,
-    pub(crate) holds: Arc<Holds>,
+    pub(crate) link_number: Arc<AtomicU64>,
+    pub(crate) in_flight: Arc<InFlight>,
     pub(crate) prefetch: usize,
-    /// The error behind deliveries that were received with it.
-    pub(crate) trouble: Option<Error>,
-    /// Whether the reader waits to be asked again.
-    pub(crate) is_resting: bool,
+    /// Error to return after the deliveries that were received before it.
+    pub(crate) pending_error: Option<Error>,
+    /// Whether the reader waits for `resume` after an error.
+    pub(crate) is_paused: bool,
 }
 
 impl ServiceBusConsumer {
-    /// The deliveries among what was taken; of a link that is gone there are none, because they come again.
-    fn deliveries(&mut self, taken: Vec<Result<Taken>>) -> Vec<Delivery> {
-        let link = self.link.load(Ordering::Relaxed);
-        let mut deliveries = Vec::with_capacity(taken.len());
-        for one in taken {
+    /// Returns the prefetched deliveries of the present link; those of a lost link are dropped, because the
+    /// broker delivers them again.
+    fn deliveries(&mut self, prefetched: Vec<Result<PrefetchedDelivery>>) -> Vec<Delivery> {
+        let link = self.link_number.load(Ordering::Relaxed);
+        let mut deliveries = Vec::with_capacity(prefetched.len());
+        for one in prefetched {
             match one {
-                Ok(taken) if taken.receipt.link == link => {
-                    self.holds.given((link, taken.receipt.info.delivery_id()));
-                    deliveries.push(delivery(taken));
+                Ok(prefetched) if prefetched.receipt.link_number == link => {
+                    self.in_flight.mark_returned((link, prefetched.receipt.info.delivery_id()));
+                    deliveries.push(delivery(prefetched));
                 }
                 Ok(_) => {}
-                // The reader takes nothing more until it is asked again, so this is the last.
-                Err(error) => self.trouble = Some(error),
+                // The reader reads nothing more until it is resumed, so this is the last.
+                Err(error) => self.pending_error = Some(error),
             }
         }
         deliveries
     }
 
-    async fn hand_back(&mut self) {
+    async fn release_prefetched(&mut self) {
         if let Some(stopped) = self.stopped.take() {
-            // A reader that has ended has nothing in hand.
+            // A reader that has ended has nothing in flight.
             let _ = stopped.await;
         }
-        self.taken.close();
-        // Dropping a delivery puts it back, without an attempt spent when nobody has seen it.
-        while self.taken.try_recv().is_ok() {}
-        let (answer, flushed) = oneshot::channel();
-        if self.calls.send(Call::Flush(answer)).is_ok() {
+        self.prefetched.close();
+        // A dropped delivery is requeued, without counting an attempt if `receive` did not return it.
+        while self.prefetched.try_recv().is_ok() {}
+        let (flush, flushed) = oneshot::channel();
+        if self.commands.send(ReaderCommand::Flush(flush)).is_ok() {
             let _ = flushed.await;
         }
     }
@@ -74,20 +75,20 @@ impl Consumer for ServiceBusConsumer {
         }
         let limit = limit.clamp(1, self.prefetch);
         loop {
-            if let Some(error) = self.trouble.take() {
-                self.is_resting = true;
+            if let Some(error) = self.pending_error.take() {
+                self.is_paused = true;
                 return Err(error.during("receive"));
             }
-            if std::mem::take(&mut self.is_resting) {
-                self.asked.notify_one();
+            if std::mem::take(&mut self.is_paused) {
+                self.resume.notify_one();
             }
-            let mut taken = Vec::with_capacity(limit);
-            if self.taken.recv_many(&mut taken, limit).await == 0 {
+            let mut prefetched = Vec::with_capacity(limit);
+            if self.prefetched.recv_many(&mut prefetched, limit).await == 0 {
                 return Err(Error::internal(
                     "the reader of the consumer has ended; subscribe again",
                 ));
             }
-            let deliveries = self.deliveries(taken);
+            let deliveries = self.deliveries(prefetched);
             if !deliveries.is_empty() {
                 return Ok(deliveries);
             }
@@ -97,15 +98,15 @@ impl Consumer for ServiceBusConsumer {
     async fn close(&mut self, until: Timestamp) -> Result<()> {
         self.stop.send_replace(true);
         let clock = self.clock.clone();
-        // What is not handed back in time is free when its lock has run out.
-        let _ = clock::within(&*clock, until, self.hand_back()).await;
+        // What is not released in time becomes available when its lock expires.
+        let _ = clock::within(&*clock, until, self.release_prefetched()).await;
         Ok(())
     }
 }
 
-fn delivery(taken: Taken) -> Delivery {
-    let Taken { poison, mut receipt } = taken;
-    receipt.is_given = true;
+fn delivery(prefetched: PrefetchedDelivery) -> Delivery {
+    let PrefetchedDelivery { poison, mut receipt } = prefetched;
+    receipt.is_returned = true;
     Delivery {
         message: receipt.message.clone(),
         attempt: receipt.attempt,

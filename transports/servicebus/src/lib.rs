@@ -1,8 +1,8 @@
 //! Punctual's transport over Azure Service Bus, by AMQP 1.0: a topic for each topic, a subscription for each
-//! group, or queues. The broker delays, counts and buries; it cannot be told to create anything.
+//! group, or queues. The broker delays, counts and dead-letters; AMQP cannot create entities on it.
 //!
-//! [`ServiceBusTransport::builder`] is where to begin. The README beside this crate says what must be on the
-//! broker, what it promises, and what was never tried.
+//! Start with [`ServiceBusTransport::builder`]. The README of this crate describes the entities it needs, the
+//! guarantees and what was never tested.
 
 // The README is compiled with the tests.
 #[cfg(doctest)]
@@ -10,20 +10,20 @@
 mod readme {}
 
 mod address;
-mod attached;
 mod builder;
+mod connection;
 mod consumer;
-mod dialogue;
-mod entity;
-mod fault;
-mod hold;
-mod keeper;
-mod line;
-mod manage;
+mod error;
+mod in_flight;
+mod lock_renewal;
+mod management;
+mod names;
 mod producer;
 mod reader;
 mod receipt;
-mod settle;
+mod receiver_link;
+mod request_link;
+mod settler;
 mod token;
 mod wire;
 
@@ -41,29 +41,29 @@ use punctual::transport::{
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 pub use crate::builder::ServiceBusBuilder;
-pub use crate::entity::Entities;
+pub use crate::names::Entities;
 
-use crate::attached::Attached;
+use crate::connection::Settings;
 use crate::consumer::ServiceBusConsumer;
-use crate::hold::Holds;
-use crate::line::Settings;
+use crate::in_flight::InFlight;
 use crate::producer::Producer;
 use crate::reader::Reader;
-use crate::receipt::Desk;
+use crate::receipt::ConsumerContext;
+use crate::receiver_link::ReceiverLink;
 
-/// The most deliveries that a consumer has in hand.
+/// Most in-flight deliveries of a consumer.
 const PREFETCH_MAX: usize = 2_048;
-/// How long a lock lasts before the broker has told.
-const LOCK_LENGTH: Duration = Duration::from_secs(30);
+/// Duration of a lock until the broker has reported one.
+const LOCK_DURATION: Duration = Duration::from_secs(30);
 
-/// A transport over Azure Service Bus.
+/// Transport over Azure Service Bus.
 pub struct ServiceBusTransport {
     settings: Arc<Settings>,
     producer: Arc<Producer>,
 }
 
 impl ServiceBusTransport {
-    /// Begins with a connection string, as the portal gives it.
+    /// Returns a builder for a connection string of the portal.
     pub fn builder(address: impl Into<String>) -> ServiceBusBuilder {
         ServiceBusBuilder::new(address.into())
     }
@@ -71,7 +71,7 @@ impl ServiceBusTransport {
 
 impl std::fmt::Debug for ServiceBusTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("ServiceBusTransport").field(&self.settings.place).finish()
+        f.debug_tuple("ServiceBusTransport").field(&self.settings.endpoint).finish()
     }
 }
 
@@ -82,7 +82,7 @@ impl Transport for ServiceBusTransport {
             publish_delay: Delay::Any,
             requeue_delay: Delay::Any,
             dead_letter: true,
-            // What was put back comes later, and consumers overtake each other.
+            // Requeued messages come later, and several consumers overtake each other.
             ordering: Ordering::None,
             fan_out: self.settings.entities == Entities::Topics,
             attempts: AttemptCount::Counted,
@@ -98,50 +98,54 @@ impl Transport for ServiceBusTransport {
 
     async fn subscribe(&self, subscription: Subscription) -> Result<Box<dyn Consumer>> {
         let Subscription { topic, group, prefetch } = subscription;
-        entity::check_group(&group)?;
+        names::check_group(&group)?;
         let settings = self.settings.clone();
-        let source = entity::source(&settings.entity(&topic)?, &group, settings.entities);
+        let source = names::source(&settings.entity(&topic)?, &group, settings.entities);
         let only = (settings.entities == Entities::Topics).then(|| group.clone());
-        let desk =
-            Desk { settings: settings.clone(), producer: self.producer.clone(), group: only };
-        let (give, taken) = mpsc::unbounded_channel();
-        let (calls, called) = mpsc::unbounded_channel();
+        let context = ConsumerContext {
+            settings: settings.clone(),
+            producer: self.producer.clone(),
+            group: only,
+        };
+        let (deliveries, prefetched) = mpsc::unbounded_channel();
+        let (command_sender, commands) = mpsc::unbounded_channel();
         let (stop, stopping) = watch::channel(false);
-        let (tell_stopped, stopped) = oneshot::channel();
+        let (stopped_sender, stopped) = oneshot::channel();
         let prefetch = prefetch.clamp(1, PREFETCH_MAX);
         let reader = Reader {
-            desk: Arc::new(desk),
+            context: Arc::new(context),
             topic,
             group,
             source,
             prefetch,
-            holds: Arc::new(Holds::default()),
-            taken: give,
-            calls: called,
-            caller: calls.downgrade(),
-            asked: Arc::new(Notify::new()),
+            in_flight: Arc::new(InFlight::default()),
+            deliveries,
+            commands,
+            command_sender: command_sender.downgrade(),
+            resume: Arc::new(Notify::new()),
             stop: stopping,
-            stopped: Some(tell_stopped),
-            link: Arc::new(AtomicU64::new(0)),
-            lock_length: Arc::new(Mutex::new(LOCK_LENGTH)),
+            stopped: Some(stopped_sender),
+            link_number: Arc::new(AtomicU64::new(0)),
+            lock_duration: Arc::new(Mutex::new(LOCK_DURATION)),
             waiting: Vec::new(),
         };
-        let first = Attached::of(&reader).await.map_err(|error| error.during("subscribe"))?;
-        let (asked, link) = (reader.asked.clone(), reader.link.clone());
-        let holds = reader.holds.clone();
+        let first =
+            ReceiverLink::attach(&reader).await.map_err(|error| error.during("subscribe"))?;
+        let (resume, link_number) = (reader.resume.clone(), reader.link_number.clone());
+        let in_flight = reader.in_flight.clone();
         tokio::spawn(reader.run(first));
         Ok(Box::new(ServiceBusConsumer {
             clock: settings.clock.clone(),
-            taken,
-            calls,
-            asked,
+            prefetched,
+            commands: command_sender,
+            resume,
             stop,
             stopped: Some(stopped),
-            link,
-            holds,
+            link_number,
+            in_flight,
             prefetch,
-            trouble: None,
-            is_resting: false,
+            pending_error: None,
+            is_paused: false,
         }))
     }
 }

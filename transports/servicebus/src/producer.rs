@@ -1,5 +1,5 @@
-//! Publishing: a whole batch is on its way before the first answer is waited for, and it is done when the
-//! broker has accepted every message. What cannot be sent is refused before anything is.
+//! Producer: sends a whole batch before it waits for the first outcome, and returns when the broker has accepted
+//! every message. A message that cannot be sent is refused before any is sent.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,246 +18,259 @@ use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 use tokio::sync::Mutex;
 
-use crate::line::{Line, Settings};
-use crate::wire::{ATTRIBUTE_PREFIX, written};
+use crate::connection::{BrokerConnection, Settings};
+use crate::wire::{ATTRIBUTE_PREFIX, encode};
 
-/// The most links to send by that are kept open.
+/// Most sender links that are kept open.
 const SENDERS_MAX: usize = 512;
-/// How soon a lost connection is noticed.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Interval at which a lost connection is noticed.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-type Answer = DeliveryFut<std::result::Result<Outcome, SendError>>;
+type PendingOutcome = DeliveryFut<std::result::Result<Outcome, SendError>>;
 
-/// Sends messages to their entities, on a connection that is made again when it is lost.
+/// Sends messages to their entities, on a connection that is opened again when it is lost.
 pub(crate) struct Producer {
     settings: Arc<Settings>,
-    slot: Mutex<Slot>,
+    state: Mutex<ProducerState>,
 }
 
+/// Present connection and its sender links.
 #[derive(Default)]
-struct Slot {
-    /// Counts connections, so that an old failure does not end a new one.
+struct ProducerState {
+    /// Number of the connection, so that a late error of an old connection does not close a new one.
     number: u64,
-    line: Option<Line>,
+    connection: Option<BrokerConnection>,
     senders: HashMap<String, Arc<Mutex<Sender>>>,
 }
 
-/// A link to send by, and the number of its connection.
-struct Way {
+/// Sender link and the number of its connection.
+struct SenderLink {
     sender: Arc<Mutex<Sender>>,
     number: u64,
 }
 
-/// A message and where it goes.
-struct Parcel {
+/// Message and its entity.
+struct Publication {
     entity: String,
     message: Sendable<Data>,
 }
 
-/// A sending that failed: whether anything had gone out.
-struct Failed {
+/// Error of sending, and whether nothing had been sent.
+struct SendFailure {
     error: Error,
     is_unsent: bool,
 }
 
 impl Producer {
     pub(crate) fn new(settings: Arc<Settings>) -> Self {
-        Self { settings, slot: Mutex::default() }
+        Self { settings, state: Mutex::default() }
     }
 
-    /// Connects, and shows the broker who we are.
+    /// Connects and authenticates.
     pub(crate) async fn open(&self) -> Result<()> {
         let opening = async {
-            let mut slot = self.slot.lock().await;
+            let mut state = self.state.lock().await;
             let entity = self.settings.address.entity.clone().unwrap_or_default();
-            Box::pin(self.line(&mut slot).await?.tokens()?.put(&entity)).await
+            Box::pin(self.connection(&mut state).await?.tokens()?.put(&entity)).await
         };
-        self.settings.in_time(opening).await.map_err(|error| error.during("connect"))
+        self.settings.within_timeout(opening).await.map_err(|error| error.during("connect"))
     }
 
     pub(crate) async fn publish(&self, batch: &[Outgoing], now: Timestamp) -> Result<()> {
-        self.deliver(self.parcels(batch, &self.settings.wrapping, now)?).await
+        self.deliver(self.publications(batch, &self.settings.wrapping, now)?).await
     }
 
-    /// Sends a copy of what is put back, in our own envelope: it is for us alone.
-    pub(crate) async fn put_back(&self, copy: Outgoing, now: Timestamp) -> Result<()> {
-        self.deliver(self.parcels(&[copy], &Wrapping::default(), now)?).await
+    /// Sends a copy of a requeued message in Punctual's own envelope: only its own group reads it.
+    pub(crate) async fn requeue(&self, copy: Outgoing, now: Timestamp) -> Result<()> {
+        self.deliver(self.publications(&[copy], &Wrapping::default(), now)?).await
     }
 
-    async fn deliver(&self, parcels: Vec<Parcel>) -> Result<()> {
+    async fn deliver(&self, publications: Vec<Publication>) -> Result<()> {
         let settings = &self.settings;
         let until = clock::add(settings.clock.now(), settings.timeout);
-        let sent = clock::within(&*settings.clock, until, self.send_again(&parcels)).await;
+        let sent =
+            clock::within(&*settings.clock, until, self.send_with_retry(&publications)).await;
         let sent = if let Some(sent) = sent {
             sent
         } else {
-            // A broker that is silent now would be so the next time as well.
-            *self.slot.lock().await = Slot::default();
-            Err(settings.about("").silent())
+            // A broker that does not respond now would not respond the next time either.
+            *self.state.lock().await = ProducerState::default();
+            Err(settings.error_context("").timed_out())
         };
         sent.map_err(|error| error.during("publish"))
     }
 
-    fn parcels(
+    fn publications(
         &self,
         batch: &[Outgoing],
         wrapping: &Wrapping,
         now: Timestamp,
-    ) -> Result<Vec<Parcel>> {
+    ) -> Result<Vec<Publication>> {
         let settings = &self.settings;
         batch.iter().try_for_each(|outgoing| outgoing.message.body.check(settings.payload_max))?;
-        let parcel = |outgoing: &Outgoing| {
+        let publication = |outgoing: &Outgoing| {
             let message = &outgoing.message;
             let due_at = Some(outgoing.delay).filter(|delay| !delay.is_zero());
             let due_at = due_at.map(|delay| clock::add(now, delay));
             let id = format!("{}@{}", message.id, settings.ids.next(now));
             let entity = settings.entity(&message.topic)?;
-            let message = written(wrapping.wire(outgoing, ATTRIBUTE_PREFIX)?, id, due_at)?;
-            Ok(Parcel { entity, message: message.into() })
+            let message = encode(wrapping.wire(outgoing, ATTRIBUTE_PREFIX)?, id, due_at)?;
+            Ok(Publication { entity, message: message.into() })
         };
-        batch.iter().map(parcel).collect()
+        batch.iter().map(publication).collect()
     }
 
-    /// Sends; once more when the connection turned out to be gone before anything went out.
-    async fn send_again(&self, parcels: &[Parcel]) -> Result<()> {
-        match self.send(parcels).await {
-            Err(Failed { error, is_unsent: true }) if error.is_temporary() => {
-                self.send(parcels).await.map_err(|failed| failed.error)
+    /// Sends; retries once when the connection turned out to be lost before anything was sent.
+    async fn send_with_retry(&self, publications: &[Publication]) -> Result<()> {
+        match self.send(publications).await {
+            Err(SendFailure { error, is_unsent: true }) if error.is_temporary() => {
+                self.send(publications).await.map_err(|failed| failed.error)
             }
             sent => sent.map_err(|failed| failed.error),
         }
     }
 
-    async fn send(&self, parcels: &[Parcel]) -> std::result::Result<(), Failed> {
-        let mut answers: Vec<Answer> = Vec::with_capacity(parcels.len());
+    async fn send(&self, publications: &[Publication]) -> std::result::Result<(), SendFailure> {
+        let mut outcomes: Vec<PendingOutcome> = Vec::with_capacity(publications.len());
         let mut last = None;
-        for run in parcels.chunk_by(|one, next| one.entity == next.entity) {
+        for run in publications.chunk_by(|one, next| one.entity == next.entity) {
             let entity = &run[0].entity;
-            let way = self
-                .way(entity)
+            let link = self
+                .sender_link(entity)
                 .await
-                .map_err(|error| Failed { error, is_unsent: answers.is_empty() })?;
-            let mut sender = way.sender.lock().await;
-            for parcel in run {
-                match sender.send_batchable_ref(&parcel.message).await {
-                    Ok(answer) => answers.push(answer),
+                .map_err(|error| SendFailure { error, is_unsent: outcomes.is_empty() })?;
+            let mut sender = link.sender.lock().await;
+            for publication in run {
+                match sender.send_batchable_ref(&publication.message).await {
+                    Ok(outcome) => outcomes.push(outcome),
                     Err(error) => {
                         drop(sender);
-                        let is_unsent = answers.is_empty();
-                        return Err(Failed {
-                            error: self.failed(&way, entity, error).await,
+                        let is_unsent = outcomes.is_empty();
+                        return Err(SendFailure {
+                            error: self.handle_send_error(&link, entity, error).await,
                             is_unsent,
                         });
                     }
                 }
             }
             drop(sender);
-            last = Some((way, entity));
+            last = Some((link, entity));
         }
-        let Some((way, entity)) = last else { return Ok(()) };
-        let Some(answers) = self.answered(&way, answers).await else {
-            let error = self.settings.about(entity).failed(LinkStateError::RemoteDetached);
-            return Err(Failed { error, is_unsent: false });
+        let Some((link, entity)) = last else { return Ok(()) };
+        let Some(outcomes) = self.wait_for_outcomes(&link, outcomes).await else {
+            let error =
+                self.settings.error_context(entity).map_error(LinkStateError::RemoteDetached);
+            return Err(SendFailure { error, is_unsent: false });
         };
-        for answer in answers {
-            let error = match answer {
+        for outcome in outcomes {
+            let error = match outcome {
                 Ok(Outcome::Accepted(_)) => continue,
                 Ok(Outcome::Rejected(rejected)) => match rejected.error {
-                    Some(told) => self.settings.about(entity).refused(&told),
+                    Some(broker_error) => {
+                        self.settings.error_context(entity).map_broker_error(&broker_error)
+                    }
                     None => Error::unavailable(format!(
-                        "Service Bus did not take a message to {entity:?} and does not say why; try again"
+                        "Service Bus did not accept a message to {entity:?} and gave no reason; try again"
                     )),
                 },
                 Ok(_) => Error::unavailable(format!(
-                    "Service Bus gave a message to {entity:?} back without taking it; try again"
+                    "Service Bus returned a message to {entity:?} without accepting it; try again"
                 )),
-                Err(error) => self.failed(&way, entity, error).await,
+                Err(error) => self.handle_send_error(&link, entity, error).await,
             };
-            return Err(Failed { error, is_unsent: false });
+            return Err(SendFailure { error, is_unsent: false });
         }
         Ok(())
     }
 
-    /// What the broker said about every message; nothing when the connection is gone. The library lets
-    /// those wait for ever whose connection is lost, so that is looked at meanwhile.
-    async fn answered(
+    /// Waits for the outcome of every message; returns `None` when the connection is lost. The client never
+    /// completes outcomes of a lost connection, so the connection is checked meanwhile.
+    async fn wait_for_outcomes(
         &self,
-        way: &Way,
-        answers: Vec<Answer>,
+        link: &SenderLink,
+        outcomes: Vec<PendingOutcome>,
     ) -> Option<Vec<std::result::Result<Outcome, SendError>>> {
         let clock = &*self.settings.clock;
-        let answers = join_all(answers);
-        tokio::pin!(answers);
+        let outcomes = join_all(outcomes);
+        tokio::pin!(outcomes);
         loop {
-            let next = clock::add(clock.now(), LOOK_EVERY);
-            if let Some(answers) = clock::within(clock, next, &mut answers).await {
-                return Some(answers);
+            let next = clock::add(clock.now(), CHECK_INTERVAL);
+            if let Some(outcomes) = clock::within(clock, next, &mut outcomes).await {
+                return Some(outcomes);
             }
-            let slot = self.slot.lock().await;
-            if slot.number != way.number || slot.line.as_ref().is_none_or(Line::is_over) {
+            let state = self.state.lock().await;
+            if state.number != link.number
+                || state.connection.as_ref().is_none_or(BrokerConnection::is_closed)
+            {
                 return None;
             }
         }
     }
 
-    /// A link to an entity: the one that is there, or a new one.
-    async fn way(&self, entity: &str) -> Result<Way> {
-        let mut slot = self.slot.lock().await;
-        self.line(&mut slot).await?;
-        let Slot { number, line: Some(line), senders } = &mut *slot else {
-            return Err(Error::internal("a connection that was made is there"));
+    /// Returns a sender link to an entity; attaches one if there is none.
+    async fn sender_link(&self, entity: &str) -> Result<SenderLink> {
+        let mut state = self.state.lock().await;
+        self.connection(&mut state).await?;
+        let ProducerState { number, connection: Some(connection), senders } = &mut *state else {
+            return Err(Error::internal("the connection was opened and is missing"));
         };
-        if self.settings.clock.now() >= line.tokens()?.renew_at() {
-            // While nobody sent anything the broker may have closed links whose tokens ran out.
+        if self.settings.clock.now() >= connection.tokens()?.renew_at() {
+            // While nothing was sent the broker may have closed links whose tokens expired.
             senders.clear();
-            Box::pin(line.tokens()?.renew()).await?;
+            Box::pin(connection.tokens()?.renew()).await?;
         }
         if let Some(sender) = senders.get(entity) {
-            return Ok(Way { sender: sender.clone(), number: *number });
+            return Ok(SenderLink { sender: sender.clone(), number: *number });
         }
         if senders.len() >= SENDERS_MAX {
             senders.clear();
         }
-        let sender = Arc::new(Mutex::new(Box::pin(line.sender(entity)).await?));
+        let sender = Arc::new(Mutex::new(Box::pin(connection.sender(entity)).await?));
         senders.insert(entity.to_owned(), sender.clone());
-        Ok(Way { sender, number: *number })
+        Ok(SenderLink { sender, number: *number })
     }
 
-    async fn line<'a>(&self, slot: &'a mut Slot) -> Result<&'a mut Line> {
-        if slot.line.as_ref().is_some_and(Line::is_over) {
-            slot.line = None;
+    async fn connection<'a>(
+        &self,
+        state: &'a mut ProducerState,
+    ) -> Result<&'a mut BrokerConnection> {
+        if state.connection.as_ref().is_some_and(BrokerConnection::is_closed) {
+            state.connection = None;
         }
-        if slot.line.is_none() {
-            slot.senders.clear();
-            slot.number += 1;
-            slot.line = Some(Box::pin(Line::open(&self.settings)).await?);
+        if state.connection.is_none() {
+            state.senders.clear();
+            state.number += 1;
+            state.connection = Some(Box::pin(BrokerConnection::open(&self.settings)).await?);
         }
-        slot.line.as_mut().ok_or_else(|| Error::internal("a connection that was made is there"))
+        state
+            .connection
+            .as_mut()
+            .ok_or_else(|| Error::internal("the connection was opened and is missing"))
     }
 
-    /// The error for the caller; what is of no further use is forgotten.
-    async fn failed(&self, way: &Way, entity: &str, error: SendError) -> Error {
+    /// Maps an error of sending, and drops the link or connection that is of no further use.
+    async fn handle_send_error(&self, link: &SenderLink, entity: &str, error: SendError) -> Error {
         let recovery = error.recovery();
-        let mut slot = self.slot.lock().await;
-        let is_present = slot.number == way.number;
+        let mut state = self.state.lock().await;
+        let is_present = state.number == link.number;
         match recovery {
             ErrorRecovery::UseLink => {}
             ErrorRecovery::NewLink | ErrorRecovery::ReattachLink if is_present => {
-                slot.senders.remove(entity);
+                state.senders.remove(entity);
             }
             _ if is_present => {
-                slot.line = None;
-                slot.senders.clear();
+                state.connection = None;
+                state.senders.clear();
             }
             _ => {}
         }
-        drop(slot);
+        drop(state);
         if let SendError::MessageSizeExceeded(size) = &error {
             return Error::invalid(format!(
-                "a message of {} bytes with its headers is too large for {entity:?}, which takes {}; store its body elsewhere and send a reference",
+                "a message of {} bytes with its headers is too large for {entity:?}, which accepts {}; store its body elsewhere and send a reference",
                 size.size, size.max_size
             ));
         }
-        self.settings.about(entity).failed(error)
+        self.settings.error_context(entity).map_error(error)
     }
 }

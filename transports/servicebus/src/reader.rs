@@ -1,6 +1,6 @@
-//! The task behind a consumer: takes deliveries as far as there is room, settles what it is told to, and
-//! makes the connection again when it is lost. It ends when the consumer is gone and nothing of it is in
-//! anybody's hand.
+//! Reader of a consumer: receives deliveries as far as the prefetch allows, settles them on command, and opens
+//! the connection again when it is lost. It ends when the consumer is gone and none of its deliveries is in
+//! flight.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,88 +17,90 @@ use punctual::model::Topic;
 use punctual::{Error, Result};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-use crate::attached::Attached;
-use crate::hold::Holds;
-use crate::line::Settings;
-use crate::receipt::{Call, Desk, Fate, Request, ServiceBusReceipt};
-use crate::settle;
-use crate::wire::{self, Read};
+use crate::connection::Settings;
+use crate::in_flight::InFlight;
+use crate::receipt::{ConsumerContext, Disposition, ReaderCommand, ServiceBusReceipt, Settlement};
+use crate::receiver_link::ReceiverLink;
+use crate::settler;
+use crate::wire::{self, DecodedDelivery};
 
-/// The most calls that are answered together.
-const CALLS_MAX: usize = 256;
-/// Nothing more comes when nothing has come for so long after the broker was told to stop.
-const QUIET: Duration = Duration::from_millis(100);
+/// Most commands that are handled together.
+const COMMANDS_MAX: usize = 256;
+/// Silence after which nothing more is expected, once the broker was told to drain.
+const DRAIN_SILENCE: Duration = Duration::from_millis(100);
 
-/// A delivery that was taken and not yet given to anybody.
-pub(crate) struct Taken {
+/// Delivery that `receive` has not returned yet.
+pub(crate) struct PrefetchedDelivery {
     pub(crate) poison: Option<String>,
     pub(crate) receipt: ServiceBusReceipt,
 }
 
-/// Feeds one consumer.
+/// Reader of one consumer.
 pub(crate) struct Reader {
-    pub(crate) desk: Arc<Desk>,
+    pub(crate) context: Arc<ConsumerContext>,
     pub(crate) topic: Topic,
     pub(crate) group: String,
     pub(crate) source: String,
     pub(crate) prefetch: usize,
-    pub(crate) holds: Arc<Holds>,
-    pub(crate) taken: mpsc::UnboundedSender<Result<Taken>>,
-    pub(crate) calls: mpsc::UnboundedReceiver<Call>,
-    /// For receipts; weak, because the reader ends when nobody else can call it.
-    pub(crate) caller: mpsc::WeakUnboundedSender<Call>,
-    pub(crate) asked: Arc<Notify>,
+    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) deliveries: mpsc::UnboundedSender<Result<PrefetchedDelivery>>,
+    pub(crate) commands: mpsc::UnboundedReceiver<ReaderCommand>,
+    /// For receipts; weak, because the reader ends when no other sender is left.
+    pub(crate) command_sender: mpsc::WeakUnboundedSender<ReaderCommand>,
+    pub(crate) resume: Arc<Notify>,
     pub(crate) stop: watch::Receiver<bool>,
     pub(crate) stopped: Option<oneshot::Sender<()>>,
-    /// The number of the present link; what came by another cannot be settled.
-    pub(crate) link: Arc<AtomicU64>,
-    pub(crate) lock_length: Arc<Mutex<Duration>>,
-    /// What is to be settled when there is a connection again; no more than is in hand.
-    pub(crate) waiting: Vec<Call>,
+    /// Number of the present link; deliveries of another link cannot be settled on it.
+    pub(crate) link_number: Arc<AtomicU64>,
+    pub(crate) lock_duration: Arc<Mutex<Duration>>,
+    /// Commands to handle when there is a connection again; at most one for each delivery in flight.
+    pub(crate) waiting: Vec<ReaderCommand>,
 }
 
-/// How a link ended.
-enum Ended {
-    /// Nobody needs it any more.
+/// End of a link.
+enum LinkEnd {
+    /// The consumer and all of its deliveries are gone.
     Done,
+    /// The link or its connection was lost.
     Lost(Error),
 }
 
 impl Reader {
     fn settings(&self) -> &Arc<Settings> {
-        &self.desk.settings
+        &self.context.settings
     }
 
-    /// Goes on until nobody needs it.
-    pub(crate) async fn run(mut self, first: Attached) {
+    /// Runs until the consumer and its deliveries are gone.
+    pub(crate) async fn run(mut self, first: ReceiverLink) {
         let mut present = Some(first);
         loop {
-            let attached = match present.take() {
-                Some(attached) => Ok(attached),
-                None => Attached::of(&self).await,
+            let link = match present.take() {
+                Some(link) => Ok(link),
+                None => ReceiverLink::attach(&self).await,
             };
-            let ended = match attached {
-                Ok(mut attached) => {
-                    let ended = self.serve(&mut attached).await;
-                    if matches!(ended, Ended::Done) {
-                        attached.end().await;
+            let end = match link {
+                Ok(mut link) => {
+                    let end = self.serve_link(&mut link).await;
+                    if matches!(end, LinkEnd::Done) {
+                        link.close().await;
                     }
-                    ended
+                    end
                 }
-                Err(error) => Ended::Lost(error),
+                Err(error) => LinkEnd::Lost(error),
             };
-            match ended {
-                Ended::Done => return,
-                Ended::Lost(error) => {
-                    self.refuse_waiting();
-                    // What came by the link that is gone and was not seen comes again.
-                    self.link.fetch_add(1, Ordering::Relaxed);
+            match end {
+                LinkEnd::Done => return,
+                LinkEnd::Lost(error) => {
+                    self.fail_waiting();
+                    // Deliveries of the lost link that `receive` did not return are delivered again.
+                    self.link_number.fetch_add(1, Ordering::Relaxed);
                     let now = self.settings().clock.now();
-                    let (seen, length) = (self.holds.keep_seen(), self.lock_length());
+                    let (returned, duration) =
+                        (self.in_flight.retain_returned(), self.lock_duration());
                     let losses = &self.settings().losses;
-                    losses.of(&self.source, |loss| loss.note(seen, length, now));
-                    let _ = self.taken.send(Err(error));
-                    if self.rest().await.is_break() {
+                    losses.of(&self.source, |loss| loss.record(returned, duration, now));
+                    let _ = self.deliveries.send(Err(error));
+                    if self.wait_for_resume().await.is_break() {
                         return;
                     }
                 }
@@ -106,187 +108,193 @@ impl Reader {
         }
     }
 
-    /// Says of all that waits for a connection that there is none.
-    fn refuse_waiting(&mut self) {
-        for call in self.waiting.drain(..) {
-            match call {
-                Call::Flush(answer) => drop(answer.send(())),
-                Call::Settle(request) => {
-                    self.holds.let_go(request.number());
-                    settle::refuse(request);
+    /// Fails the commands that wait for a connection.
+    fn fail_waiting(&mut self) {
+        for command in self.waiting.drain(..) {
+            match command {
+                ReaderCommand::Flush(flushed) => drop(flushed.send(())),
+                ReaderCommand::Settle(settlement) => {
+                    self.in_flight.remove(settlement.number());
+                    settler::fail(settlement);
                 }
             }
         }
     }
 
-    /// Waits until it is asked to try again, or until there is something to settle.
-    async fn rest(&mut self) -> ControlFlow<()> {
+    /// Waits until the consumer asks again, or until there is a delivery to settle.
+    async fn wait_for_resume(&mut self) -> ControlFlow<()> {
         loop {
             tokio::select! {
-                call = self.calls.recv() => match call {
+                command = self.commands.recv() => match command {
                     None => return ControlFlow::Break(()),
-                    // Nobody waits for what was dropped; it comes again when its lock runs out.
-                    Some(Call::Settle(request)) if request.answer.is_none() => {
-                        self.holds.let_go(request.number());
+                    // The result of a dropped delivery is not awaited; it is delivered again when its lock
+                    // expires.
+                    Some(ReaderCommand::Settle(settlement)) if settlement.result_sender.is_none() => {
+                        self.in_flight.remove(settlement.number());
                     }
-                    Some(call) => {
-                        self.waiting.push(call);
+                    Some(command) => {
+                        self.waiting.push(command);
                         return ControlFlow::Continue(());
                     }
                 },
-                () = self.asked.notified() => return ControlFlow::Continue(()),
-                () = told_to_stop(&mut self.stop) => return ControlFlow::Break(()),
+                () = self.resume.notified() => return ControlFlow::Continue(()),
+                () = stopped(&mut self.stop) => return ControlFlow::Break(()),
             }
         }
     }
 
-    async fn serve(&mut self, attached: &mut Attached) -> Ended {
-        let mut calls = Vec::with_capacity(CALLS_MAX);
+    async fn serve_link(&mut self, link: &mut ReceiverLink) -> LinkEnd {
+        let mut commands = Vec::with_capacity(COMMANDS_MAX);
         let mut is_stopping = false;
         if !self.waiting.is_empty()
-            && let Err(error) = settle::answer(attached, &self.holds, &mut self.waiting).await
+            && let Err(error) = settler::settle_all(link, &self.in_flight, &mut self.waiting).await
         {
-            return Ended::Lost(error);
+            return LinkEnd::Lost(error);
         }
         loop {
-            if !is_stopping && let Err(error) = self.top_up(&mut attached.receiver).await {
-                return Ended::Lost(error);
+            if !is_stopping && let Err(error) = self.grant_credit(&mut link.receiver).await {
+                return LinkEnd::Lost(error);
             }
             tokio::select! {
                 biased;
-                count = self.calls.recv_many(&mut calls, CALLS_MAX) => {
+                count = self.commands.recv_many(&mut commands, COMMANDS_MAX) => {
                     if count == 0 {
-                        return Ended::Done;
+                        return LinkEnd::Done;
                     }
-                    if let Err(error) = settle::answer(attached, &self.holds, &mut calls).await {
-                        return Ended::Lost(error);
+                    if let Err(error) = settler::settle_all(link, &self.in_flight, &mut commands).await {
+                        return LinkEnd::Lost(error);
                     }
                 }
-                () = told_to_stop(&mut self.stop), if !is_stopping => {
+                () = stopped(&mut self.stop), if !is_stopping => {
                     is_stopping = true;
-                    Box::pin(self.hand_back(attached)).await;
+                    Box::pin(self.drain(link)).await;
                 }
-                received = attached.receiver.recv::<Body<Value>>() => {
-                    if let Err(error) = self.received(attached, received).await {
-                        return Ended::Lost(error);
+                received = link.receiver.recv::<Body<Value>>() => {
+                    if let Err(error) = self.handle_received(link, received).await {
+                        return LinkEnd::Lost(error);
                     }
                 }
             }
         }
     }
 
-    /// Lets the broker send as many as there is room for.
-    async fn top_up(&self, receiver: &mut Receiver) -> Result<()> {
+    /// Grants the broker credit for as many deliveries as the prefetch allows.
+    async fn grant_credit(&self, receiver: &mut Receiver) -> Result<()> {
         let credit = usize::try_from(receiver.credit()).unwrap_or(usize::MAX);
-        let free = self.prefetch.saturating_sub(self.holds.len());
+        let free = self.prefetch.saturating_sub(self.in_flight.len());
         let missing = free.saturating_sub(credit);
         if missing == 0 || (credit > 0 && missing < (self.prefetch / 4).max(1)) {
             return Ok(());
         }
         let free = u32::try_from(free).unwrap_or(u32::MAX);
-        let asked = self.settings().about(&self.source);
+        let context = self.settings().error_context(&self.source);
         let granting =
-            async { receiver.set_credit(free).await.map_err(|error| asked.failed(error)) };
-        self.settings().in_time(granting).await
+            async { receiver.set_credit(free).await.map_err(|error| context.map_error(error)) };
+        self.settings().within_timeout(granting).await
     }
 
-    fn lock_length(&self) -> Duration {
-        *self.lock_length.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock_duration(&self) -> Duration {
+        *self.lock_duration.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn received(
+    async fn handle_received(
         &mut self,
-        attached: &Attached,
+        link: &ReceiverLink,
         received: std::result::Result<fe2o3_amqp::Delivery<Body<Value>>, RecvError>,
     ) -> Result<()> {
         let now = self.settings().clock.now();
-        let place = (&self.topic, self.source.as_str());
-        let (info, read) = match received {
+        let source = (&self.topic, self.source.as_str());
+        let (info, decoded) = match received {
             Ok(delivery) => {
                 let (info, message) = delivery.into_parts();
-                let read = wire::read(message, info.delivery_tag(), place, now);
-                (info, read)
+                let decoded = wire::decode(message, info.delivery_tag(), source, now);
+                (info, decoded)
             }
             Err(RecvError::MessageDecode(error)) => {
                 let why = error.source.to_string();
-                let read = wire::unreadable(&why, error.info.delivery_tag(), place, now);
-                (error.info, read)
+                let decoded = wire::undecodable(&why, error.info.delivery_tag(), source, now);
+                (error.info, decoded)
             }
-            Err(error) => return Err(self.settings().about(&self.source).failed(error)),
+            Err(error) => return Err(self.settings().error_context(&self.source).map_error(error)),
         };
-        self.holds.take((attached.number, info.delivery_id()), &read, now);
-        if let Some(until) = read.locked_until {
-            let length = clock::between(now, until);
-            *self.lock_length.lock().unwrap_or_else(PoisonError::into_inner) = length;
+        self.in_flight.insert((link.number, info.delivery_id()), &decoded, now);
+        if let Some(until) = decoded.locked_until {
+            let duration = clock::between(now, until);
+            *self.lock_duration.lock().unwrap_or_else(PoisonError::into_inner) = duration;
         }
         let losses = &self.settings().losses;
-        let is_forgiven = losses.of(&self.source, |loss| loss.forgives(&read, now));
-        self.give(attached, info, read, is_forgiven).await
+        let is_uncounted = losses.of(&self.source, |loss| loss.is_uncounted(&decoded, now));
+        self.deliver(link, info, decoded, is_uncounted).await
     }
 
-    /// Gives a delivery to the consumer, or passes over what is for another group.
-    async fn give(
+    /// Passes a delivery to the consumer; completes one that is for another group.
+    async fn deliver(
         &self,
-        attached: &Attached,
+        link: &ReceiverLink,
         info: DeliveryInfo,
-        read: Read,
-        is_forgiven: bool,
+        decoded: DecodedDelivery,
+        is_uncounted: bool,
     ) -> Result<()> {
-        let is_ours = self.desk.group.is_none() || read.received.is_for(&self.group);
-        let Some(calls) = self.caller.upgrade().filter(|_| is_ours) else {
-            let fate = if is_ours { Fate::Release } else { Fate::Complete };
-            let request =
-                Request { info, link: attached.number, lock: read.lock, fate, answer: None };
-            return Box::pin(settle::one(attached, &self.holds, request)).await;
+        let is_ours = self.context.group.is_none() || decoded.received.is_for(&self.group);
+        let Some(commands) = self.command_sender.upgrade().filter(|_| is_ours) else {
+            let disposition = if is_ours { Disposition::Release } else { Disposition::Complete };
+            let settlement = Settlement {
+                info,
+                link_number: link.number,
+                lock: decoded.lock,
+                disposition,
+                result_sender: None,
+            };
+            return Box::pin(settler::settle_one(link, &self.in_flight, settlement)).await;
         };
-        let Read { received, deliveries, lock, .. } = read;
-        let counted = deliveries.saturating_sub(u32::from(is_forgiven));
+        let DecodedDelivery { received, deliveries, lock, .. } = decoded;
+        let counted = deliveries.saturating_sub(u32::from(is_uncounted));
         let attempt = received.attempt.saturating_add(counted).saturating_add(1);
         let receipt = ServiceBusReceipt {
-            desk: self.desk.clone(),
-            calls,
+            context: self.context.clone(),
+            commands,
             info,
-            link: attached.number,
+            link_number: link.number,
             lock,
             message: Arc::new(received.message),
             attempt,
             deliveries,
-            is_forgiven,
-            is_given: false,
+            is_uncounted,
+            is_returned: false,
             is_settled: false,
         };
-        // Without a consumer it is dropped here, and so released.
-        let _ = self.taken.send(Ok(Taken { poison: received.poison, receipt }));
+        // Without a consumer the receipt is dropped here, which releases the delivery.
+        let _ = self.deliveries.send(Ok(PrefetchedDelivery { poison: received.poison, receipt }));
         Ok(())
     }
 
-    /// Tells the broker to send no more, and gives back what it had sent already.
-    async fn hand_back(&mut self, attached: &mut Attached) {
+    /// Stops the broker from sending, and releases what it had sent already.
+    async fn drain(&mut self, link: &mut ReceiverLink) {
         let clock = self.settings().clock.clone();
-        let is_told = attached.receiver.drain().await.is_ok();
+        let is_draining = link.receiver.drain().await.is_ok();
         for _ in 0..self.prefetch {
-            if !is_told {
+            if !is_draining {
                 break;
             }
-            let until = clock::add(clock.now(), QUIET);
-            let coming = attached.receiver.recv::<Body<Value>>();
+            let until = clock::add(clock.now(), DRAIN_SILENCE);
+            let coming = link.receiver.recv::<Body<Value>>();
             match clock::within(&*clock, until, coming).await {
                 Some(Ok(delivery)) => {
                     let (info, _) = delivery.into_parts();
-                    // It was not taken in hand, so there is nothing to let go.
-                    let _ = attached.receiver.release(info).await;
+                    // It was not added to the in-flight deliveries, so there is nothing to remove.
+                    let _ = link.receiver.release(info).await;
                 }
                 Some(Err(_)) | None => break,
             }
         }
         if let Some(stopped) = self.stopped.take() {
-            // Whoever closes the consumer may have given up.
+            // Closing the consumer may have timed out.
             let _ = stopped.send(());
         }
     }
 }
 
-/// Waits until the consumer is closed, or gone.
-async fn told_to_stop(stop: &mut watch::Receiver<bool>) {
+/// Waits until the consumer is closed or dropped.
+async fn stopped(stop: &mut watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }

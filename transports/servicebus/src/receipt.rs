@@ -1,4 +1,4 @@
-//! How a delivery is settled. Each way takes it by value, and whoever drops it puts it back.
+//! Receipt of a delivery. Each method consumes it; a dropped receipt requeues its message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,133 +12,144 @@ use punctual::wire::Wire;
 use punctual::{Error, Result};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::hold::Number;
-use crate::line::Settings;
-use crate::manage::Lock;
+use crate::connection::Settings;
+use crate::in_flight::DeliveryNumber;
+use crate::management::Lock;
 use crate::producer::Producer;
 use crate::wire;
 
-/// What is to become of a delivery.
+/// Disposition of a delivery.
 #[derive(Debug)]
-pub(crate) enum Fate {
-    /// Done with it.
+pub(crate) enum Disposition {
+    /// Settled for good.
     Complete,
-    /// Back, with one more delivery counted.
+    /// Requeued, with one more delivery counted.
     Abandon,
-    /// Back, as if it had never come.
+    /// Requeued, as if it had never been delivered.
     Release,
-    /// To the dead letters, with this written on it.
-    Bury(Fields),
+    /// Dead-lettered, with these fields.
+    DeadLetter(Fields),
 }
 
-/// A delivery that is to be settled.
-pub(crate) struct Request {
+/// Settlement of a delivery.
+pub(crate) struct Settlement {
     pub(crate) info: DeliveryInfo,
-    pub(crate) link: u64,
+    pub(crate) link_number: u64,
     pub(crate) lock: Option<Lock>,
-    pub(crate) fate: Fate,
-    pub(crate) answer: Option<oneshot::Sender<Result<()>>>,
+    pub(crate) disposition: Disposition,
+    pub(crate) result_sender: Option<oneshot::Sender<Result<()>>>,
 }
 
-impl Request {
-    pub(crate) fn number(&self) -> Number {
-        (self.link, self.info.delivery_id())
+impl Settlement {
+    pub(crate) fn number(&self) -> DeliveryNumber {
+        (self.link_number, self.info.delivery_id())
     }
 }
 
-/// What a reader can be asked for.
-pub(crate) enum Call {
+/// Command to a reader.
+pub(crate) enum ReaderCommand {
     /// Settle a delivery.
-    Settle(Request),
-    /// Answer when everything before is settled.
+    Settle(Settlement),
+    /// Report when every earlier settlement is done.
     Flush(oneshot::Sender<()>),
 }
 
-/// What all deliveries of a consumer share.
-pub(crate) struct Desk {
+/// State shared by all deliveries of a consumer.
+pub(crate) struct ConsumerContext {
     pub(crate) settings: Arc<Settings>,
     pub(crate) producer: Arc<Producer>,
-    /// The only group that a message is for which is put back; none where there is only one.
+    /// Group that requeued copies are for; none for a queue, which has one group.
     pub(crate) group: Option<String>,
 }
 
-/// The right to settle one delivery.
+/// Right to settle one delivery.
 pub(crate) struct ServiceBusReceipt {
-    pub(crate) desk: Arc<Desk>,
-    pub(crate) calls: mpsc::UnboundedSender<Call>,
+    pub(crate) context: Arc<ConsumerContext>,
+    pub(crate) commands: mpsc::UnboundedSender<ReaderCommand>,
     pub(crate) info: DeliveryInfo,
-    /// The number of the link it came by.
-    pub(crate) link: u64,
+    /// Number of the link of the delivery.
+    pub(crate) link_number: u64,
     pub(crate) lock: Option<Lock>,
     pub(crate) message: Arc<Message>,
-    /// Which attempt this is.
+    /// Number of this attempt.
     pub(crate) attempt: u32,
-    /// How often the broker had delivered it before.
+    /// How often the broker had delivered the message before.
     pub(crate) deliveries: u32,
     /// Whether one of those deliveries was no attempt.
-    pub(crate) is_forgiven: bool,
-    /// Whether anybody has seen the delivery; if not, no attempt is spent.
-    pub(crate) is_given: bool,
-    /// Whether somebody has begun to settle it; nobody else does from then on.
+    pub(crate) is_uncounted: bool,
+    /// Whether `receive` returned the delivery; if not, no attempt is counted.
+    pub(crate) is_returned: bool,
+    /// Whether settling has begun; from then on dropping the receipt does nothing.
     pub(crate) is_settled: bool,
 }
 
 impl ServiceBusReceipt {
-    async fn settle(mut self, fate: Fate) -> Result<()> {
+    async fn settle(mut self, disposition: Disposition) -> Result<()> {
         self.is_settled = true;
-        let (answer, answered) = oneshot::channel();
-        let request = self.request(fate, Some(answer));
+        let (result_sender, result) = oneshot::channel();
+        let settlement = self.settlement(disposition, Some(result_sender));
         let gone = || {
             Error::unavailable(
-                "the consumer of this delivery has ended; it comes again when its lock runs out",
+                "the consumer of this delivery has ended; the message is delivered again when its lock expires",
             )
         };
-        self.calls.send(Call::Settle(request)).map_err(|_| gone())?;
-        answered.await.map_err(|_| gone())?
+        self.commands.send(ReaderCommand::Settle(settlement)).map_err(|_| gone())?;
+        result.await.map_err(|_| gone())?
     }
 
-    fn request(&self, fate: Fate, answer: Option<oneshot::Sender<Result<()>>>) -> Request {
-        Request { info: self.info.clone(), link: self.link, lock: self.lock, fate, answer }
+    fn settlement(
+        &self,
+        disposition: Disposition,
+        result_sender: Option<oneshot::Sender<Result<()>>>,
+    ) -> Settlement {
+        Settlement {
+            info: self.info.clone(),
+            link_number: self.link_number,
+            lock: self.lock,
+            disposition,
+            result_sender,
+        }
     }
 
-    /// A copy of it for its own group, later.
-    async fn again(&self, delay: Duration) -> Result<()> {
+    /// Sends a copy of the message to its own group, after a delay.
+    async fn send_copy(&self, delay: Duration) -> Result<()> {
         let copy = Outgoing {
             message: self.message.clone(),
             delay,
             attempt: self.attempt,
-            group: self.desk.group.clone(),
+            group: self.context.group.clone(),
         };
-        let now = self.desk.settings.clock.now();
-        self.desk.producer.put_back(copy, now).await
+        let now = self.context.settings.clock.now();
+        self.context.producer.requeue(copy, now).await
     }
 }
 
 #[async_trait]
 impl Acknowledge for ServiceBusReceipt {
     async fn ack(self: Box<Self>) -> Result<()> {
-        self.settle(Fate::Complete).await.map_err(|error| error.during("ack"))
+        self.settle(Disposition::Complete).await.map_err(|error| error.during("ack"))
     }
 
     async fn requeue(self: Box<Self>, delay: Duration) -> Result<()> {
-        // The broker buries what it has delivered too often, whatever we think of it; and where its count
-        // is wrong, a copy carries the right one.
-        let is_last = self.deliveries + 1 >= self.desk.settings.deliveries_max || self.is_forgiven;
-        let put_back = async {
+        // The broker dead-letters what it has delivered too often, whatever the engine's limit; and where its
+        // count is wrong, a copy carries the right one.
+        let is_last =
+            self.deliveries + 1 >= self.context.settings.deliveries_max || self.is_uncounted;
+        let requeued = async {
             if delay.is_zero() && !is_last {
-                return self.settle(Fate::Abandon).await;
+                return self.settle(Disposition::Abandon).await;
             }
-            // The copy first: what happens in between repeats the message and never loses it.
-            self.again(delay).await?;
-            self.settle(Fate::Complete).await
+            // The copy is sent first: a crash in between repeats the message and never loses it.
+            self.send_copy(delay).await?;
+            self.settle(Disposition::Complete).await
         };
-        put_back.await.map_err(|error| error.during("requeue"))
+        requeued.await.map_err(|error| error.during("requeue"))
     }
 
     async fn reject(self: Box<Self>, rejection: &Rejection) -> Result<()> {
         let letter = Wire::dead(&self.message, rejection)?;
-        let fate = Fate::Bury(wire::rejected(&letter));
-        self.settle(fate).await.map_err(|error| error.during("reject"))
+        let disposition = Disposition::DeadLetter(wire::dead_letter_fields(&letter));
+        self.settle(disposition).await.map_err(|error| error.during("reject"))
     }
 }
 
@@ -147,9 +158,10 @@ impl Drop for ServiceBusReceipt {
         if self.is_settled {
             return;
         }
-        let fate = if self.is_given { Fate::Abandon } else { Fate::Release };
-        let request = self.request(fate, None);
-        // Without a reader it is free when its lock has run out.
-        let _ = self.calls.send(Call::Settle(request));
+        let disposition =
+            if self.is_returned { Disposition::Abandon } else { Disposition::Release };
+        let settlement = self.settlement(disposition, None);
+        // Without a reader the message becomes available when its lock expires.
+        let _ = self.commands.send(ReaderCommand::Settle(settlement));
     }
 }

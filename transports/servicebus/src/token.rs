@@ -1,4 +1,4 @@
-//! Signatures that say who we are: made from a policy's key for one entity, good for a while.
+//! Tokens that authenticate: signed with a policy's key for one entity, valid for a while.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -7,7 +7,7 @@ use ring::hmac;
 
 use crate::address::Credential;
 
-/// A signature for everything under a resource, good until an instant.
+/// Returns a token for everything under a resource, valid until an instant.
 pub(crate) fn signature(credential: &Credential, resource: &str, until: Timestamp) -> String {
     let (policy, key) = match credential {
         Credential::Signature(made) => return made.clone(),
@@ -20,7 +20,7 @@ pub(crate) fn signature(credential: &Credential, resource: &str, until: Timestam
     format!("SharedAccessSignature sr={resource}&sig={signed}&se={until}&skn={}", escaped(policy))
 }
 
-/// Text as it stands in an address.
+/// Percent-encodes text for a URL.
 fn escaped(text: &str) -> String {
     use std::fmt::Write as _;
     let mut escaped = String::with_capacity(text.len() + 16);
@@ -28,7 +28,7 @@ fn escaped(text: &str) -> String {
         if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
             escaped.push(char::from(byte));
         } else {
-            // Writing to a string cannot fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(escaped, "%{byte:02X}");
         }
     }
@@ -39,7 +39,8 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Calculated with OpenSSL: `printf 'sb%%3A%%2F%%2Fh%%2Fq\n1700000000' | openssl dgst -sha256 -hmac key`.
+    /// Expected value computed with OpenSSL: `printf 'sb%%3A%%2F%%2Fh%%2Fq\n1700000000' | openssl dgst -sha256
+    /// -hmac key`.
     #[test]
     fn the_signature_is_that_of_another_implementation() {
         let credential = Credential::Key { policy: "root".to_owned(), key: "key".to_owned() };

@@ -1,8 +1,8 @@
-//! How a message looks in AMQP 1.0: the body as data, its content type among the properties, every header
-//! an application property. What the broker adds stands in annotations, and there it stays: no header of
-//! a message comes from it. Here it is written; `reading` is the other way.
+//! Wire format in AMQP 1.0: the body as data, its content type in the properties, every header an application
+//! property. What the broker adds stays in annotations: no header of a message comes from it. This file encodes,
+//! `decode` decodes.
 
-mod reading;
+mod decode;
 
 use fe2o3_amqp::types::definitions::Fields;
 use fe2o3_amqp::types::messaging::annotations::OwnedKey;
@@ -16,19 +16,19 @@ use punctual::jiff::Timestamp;
 use punctual::wire::Wire;
 use punctual::{Error, Result};
 
-pub(crate) use self::reading::{Read, read, unreadable};
+pub(crate) use self::decode::{DecodedDelivery, decode, undecodable};
 
 const SCHEDULED: &str = "x-opt-scheduled-enqueue-time";
-/// What CloudEvents has before its attributes in AMQP; the other form, with a colon, is not allowed everywhere.
+/// Prefix of CloudEvents attributes in AMQP; the other form, with a colon, is not allowed by every product.
 pub(crate) const ATTRIBUTE_PREFIX: &str = "cloudEvents_";
-/// How our own headers begin.
-const OWN: &str = "punctual-";
+/// Prefix of Punctual's own headers.
+const OWN_PREFIX: &str = "punctual-";
 
-/// A message on its way out, not before an instant when one is given.
+/// Encodes a message, to be delivered not before an instant if one is given.
 ///
-/// The identity is one that no other sending has: an entity that looks for duplicates must not throw away
-/// what is put back or sent again on purpose.
-pub(crate) fn written(wire: Wire, id: String, due_at: Option<Timestamp>) -> Result<Amqp<Data>> {
+/// The message id is unique to this sending: an entity with duplicate detection must not drop what is requeued
+/// or sent again on purpose.
+pub(crate) fn encode(wire: Wire, id: String, due_at: Option<Timestamp>) -> Result<Amqp<Data>> {
     if !wire.content_type.is_ascii() {
         return Err(Error::invalid(format!(
             "the content type {:?} cannot be carried by AMQP; use ASCII characters only",
@@ -57,15 +57,15 @@ pub(crate) fn written(wire: Wire, id: String, due_at: Option<Timestamp>) -> Resu
     })
 }
 
-/// Never early: what is between two milliseconds waits for the later one.
+/// Rounds up to a whole millisecond, so that nothing is due early.
 fn up_to_millisecond(instant: Timestamp) -> i64 {
     let whole = instant.as_millisecond();
     whole + i64::from(instant.as_nanosecond() > i128::from(whole) * 1_000_000)
 }
 
-/// Why a delivery is rejected, as the broker writes it on the dead letter: the reason, the error, and our
-/// own headers.
-pub(crate) fn rejected(letter: &Wire) -> Fields {
+/// Returns the fields of a rejection, as the broker writes them on the dead letter: the reason, the error, and
+/// Punctual's own headers.
+pub(crate) fn dead_letter_fields(letter: &Wire) -> Fields {
     let mut fields = Fields::with_capacity(letter.headers.len() + 2);
     let text = |value: &str| Value::String(value.to_owned());
     for (known, name) in [
@@ -76,7 +76,7 @@ pub(crate) fn rejected(letter: &Wire) -> Fields {
             fields.insert(Symbol::from(name), text(value));
         }
     }
-    for (name, value) in letter.headers.iter().filter(|(name, _)| name.starts_with(OWN)) {
+    for (name, value) in letter.headers.iter().filter(|(name, _)| name.starts_with(OWN_PREFIX)) {
         fields.insert(Symbol(name.clone().into_owned()), text(value));
     }
     fields
@@ -89,15 +89,15 @@ mod tests {
 
     use super::*;
 
-    /// The bytes as part 1 and 3 of the standard want them, because a peer that is written with the same
-    /// library would read anything that library writes.
+    /// The bytes as part 1 and 3 of the standard define them, because a peer written with the same library would
+    /// read anything that library writes.
     #[test]
     fn a_message_is_encoded_as_the_standard_has_it() {
         let headers = vec![("tenant".into(), "acme".to_owned())];
         let (body, content_type) = (Bytes::from_static(b"{}"), "text/plain".into());
         let due_at = Timestamp::from_millisecond(0x0102_0304_0506).unwrap();
         let wire = Wire { headers, body, content_type };
-        let message = written(wire, "7".to_owned(), Some(due_at)).unwrap();
+        let message = encode(wire, "7".to_owned(), Some(due_at)).unwrap();
         let bytes = serde_amqp::to_vec(&Serializable(message)).unwrap();
         for part in [
             &b"\x00\x53\x70"[..],
@@ -126,7 +126,7 @@ mod tests {
     fn a_content_type_that_amqp_cannot_carry_is_refused() {
         let (headers, body) = (Vec::new(), Bytes::new());
         let wire = Wire { headers, body, content_type: "text/zażółć".into() };
-        let error = written(wire, "1".to_owned(), None).unwrap_err().to_string();
+        let error = encode(wire, "1".to_owned(), None).unwrap_err().to_string();
         assert!(error.contains("zażółć") && error.contains("ASCII"), "{error}");
     }
 }

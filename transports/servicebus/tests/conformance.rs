@@ -1,6 +1,6 @@
-//! The suite that every transport runs, against the double: each case has a broker of its own.
+//! Conformance suite of all transports, against the test double: each case has a broker of its own.
 
-// Each test uses its part of it.
+// Each test uses a part of it.
 #[allow(dead_code, unused_imports)]
 #[path = "double/mod.rs"]
 mod double;
@@ -17,24 +17,28 @@ use punctual::clock::add;
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Clock as _, Result, SystemClock, Transport};
+use punctual_conformance::own::{Proxy, Slowness};
 use punctual_conformance::transport::{self, Backend, Place};
 use punctual_servicebus::ServiceBusTransport;
 
-/// How long a restart takes.
-const AWAY: Duration = Duration::from_millis(300);
+/// Duration of a restart.
+const RESTART_DURATION: Duration = Duration::from_millis(300);
 
-struct Namespace(Double);
+struct BrokerFixture {
+    double: Double,
+    proxy: Proxy,
+}
 
-impl Namespace {
+impl BrokerFixture {
     fn letters(&self, topic: &Topic, group: &str, invalid: bool) -> Vec<Wire> {
-        let dead = self.0.broker().dead(&format!("{topic}/Subscriptions/{group}"));
+        let dead = self.double.broker().dead(&format!("{topic}/Subscriptions/{group}"));
         let letters = dead.into_iter().map(wire);
         let is_invalid = |wire: &Wire| wire.header("punctual-dead-reason") == Some("poison");
         letters.filter(|wire| is_invalid(wire) == invalid).collect()
     }
 }
 
-/// A dead letter as everybody sees it.
+/// Returns a dead letter as a foreign client reads it.
 fn wire(letter: Letter) -> Wire {
     let headers = properties(letter.application_properties.as_ref()).into_iter();
     let body = match letter.body {
@@ -50,9 +54,9 @@ fn wire(letter: Letter) -> Wire {
 }
 
 #[async_trait::async_trait]
-impl Place for Namespace {
+impl Place for BrokerFixture {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
-        let builder = ServiceBusTransport::builder(self.0.address());
+        let builder = ServiceBusTransport::builder(Double::address_at(self.proxy.address()));
         Ok(Arc::new(builder.connect().await?))
     }
 
@@ -64,7 +68,7 @@ impl Place for Namespace {
             .application_properties(ApplicationProperties(known.collect()))
             .body(Body::Data(vec![Data(Binary::from(body.to_vec()))].into()))
             .build();
-        self.0.broker().publish(topic.as_str(), message, SystemClock.now());
+        self.double.broker().publish(topic.as_str(), message, SystemClock.now());
         Ok(())
     }
 
@@ -77,18 +81,27 @@ impl Place for Namespace {
     }
 
     async fn restart(&self) -> Result<()> {
-        self.0.stop().await;
-        SystemClock.sleep_until(add(SystemClock.now(), AWAY)).await;
-        self.0.serve().await
+        self.double.stop().await;
+        SystemClock.sleep_until(add(SystemClock.now(), RESTART_DURATION)).await;
+        self.double.serve().await
     }
 
     async fn cut(&self) -> Result<()> {
-        self.0.cut();
+        self.double.cut();
+        Ok(())
+    }
+
+    async fn slow_down(&self, slowness: Slowness) -> Result<()> {
+        self.proxy.slow_down(slowness);
         Ok(())
     }
 }
 
 fn main() -> ExitCode {
-    let backend = Backend::here(|| async { Ok(Namespace(Double::start(true).await?)) });
+    let backend = Backend::here(|| async {
+        let double = Double::start(true).await?;
+        let proxy = Proxy::to(&format!("127.0.0.1:{}", double.port())).await;
+        Ok(BrokerFixture { double, proxy })
+    });
     transport::run("servicebus", backend)
 }

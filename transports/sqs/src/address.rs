@@ -1,6 +1,5 @@
-//! Where the queues are: `sqs://eu-west-1` for Amazon's own, or the address of an endpoint, such as
-//! `http://key:secret@127.0.0.1:5000/?region=us-east-1`, also as `sqs+http://`. Nothing here is ever shown
-//! with its secret.
+//! Address of the queues: `sqs://eu-west-1` for Amazon's endpoint of a region, or the URL of an endpoint, such
+//! as `http://key:secret@127.0.0.1:5000/?region=us-east-1`, also as `sqs+http://`. The secret is never shown.
 
 use std::fmt;
 
@@ -8,29 +7,28 @@ use percent_encoding::percent_decode_str;
 use punctual::{Error, Result};
 use url::Url;
 
-const FORM: &str =
-    "it looks like sqs://eu-west-1, or https://key:secret@host:port/?region=eu-west-1";
-/// What emulators take when nobody says otherwise.
+const FORM: &str = "expected sqs://eu-west-1, or https://key:secret@host:port/?region=eu-west-1";
+/// Region of emulators, unless the address names one.
 const REGION_DEFAULT: &str = "us-east-1";
 
-/// An address that was understood.
+/// Parsed address.
 #[derive(Clone)]
 pub(crate) struct Address {
-    /// The endpoint; none for Amazon's own of the region.
+    /// URL of the endpoint; none for Amazon's endpoint of the region.
     pub(crate) endpoint: Option<String>,
-    /// The region; none for what the environment says.
+    /// Region; none for that of the environment.
     pub(crate) region: Option<String>,
-    /// Key and secret; none for what the environment says.
+    /// Access key and secret; none for those of the environment.
     pub(crate) credentials: Option<(String, String)>,
-    /// For people, without the secret.
-    pub(crate) place: String,
+    /// Endpoint for messages, without the secret.
+    pub(crate) display: String,
 }
 
 impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let broken = |why: &str| Error::invalid(format!("the address of SQS {why}; {FORM}"));
         let text = text.trim();
-        // Where an address alone says which product it is of.
+        // Prefix that names the product where the scheme alone does not.
         let text = text.strip_prefix("sqs+").unwrap_or(text);
         let url = Url::parse(text).map_err(|error| broken(&error.to_string()))?;
         let credentials = credentials(&url).map_err(broken)?;
@@ -45,22 +43,23 @@ impl Address {
         match url.scheme() {
             "sqs" => {
                 let region = region.or_else(|| (!host.is_empty()).then(|| host.to_owned()));
-                let place = region.as_deref().unwrap_or("the region of the environment").to_owned();
-                Ok(Self { endpoint: None, region, credentials, place })
+                let display =
+                    region.as_deref().unwrap_or("the region of the environment").to_owned();
+                Ok(Self { endpoint: None, region, credentials, display })
             }
             "http" | "https" if !host.is_empty() => {
                 let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
-                let place = format!("{host}{port}");
-                let endpoint = Some(format!("{}://{place}{}", url.scheme(), url.path()));
+                let display = format!("{host}{port}");
+                let endpoint = Some(format!("{}://{display}{}", url.scheme(), url.path()));
                 let known = || region_of(host).unwrap_or(REGION_DEFAULT).to_owned();
                 let region = Some(region.unwrap_or_else(known));
-                Ok(Self { endpoint, region, credentials, place })
+                Ok(Self { endpoint, region, credentials, display })
             }
             scheme => Err(broken(&format!("cannot begin with {scheme}://"))),
         }
     }
 
-    /// Whether nothing is encrypted on the way.
+    /// Returns whether the connection is not encrypted.
     pub(crate) fn is_plain(&self) -> bool {
         self.endpoint.as_deref().is_some_and(|endpoint| endpoint.starts_with("http://"))
     }
@@ -68,11 +67,11 @@ impl Address {
 
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Address").field(&self.place).finish()
+        f.debug_tuple("Address").field(&self.display).finish()
     }
 }
 
-/// Key and secret of an address, when it has both or neither.
+/// Returns access key and secret of an address, if it has both; fails if it has only one.
 fn credentials(url: &Url) -> std::result::Result<Option<(String, String)>, &'static str> {
     let text = |part| {
         let text = percent_decode_str(part).decode_utf8();
@@ -85,7 +84,7 @@ fn credentials(url: &Url) -> std::result::Result<Option<(String, String)>, &'sta
     }
 }
 
-/// The region in a name of Amazon's, such as `sqs.eu-west-1.amazonaws.com`.
+/// Returns the region in a host name of Amazon, such as `sqs.eu-west-1.amazonaws.com`.
 fn region_of(host: &str) -> Option<&str> {
     let mut parts = host.strip_prefix("sqs.")?.split('.');
     let region = parts.next()?;
@@ -97,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_say_where_in_which_region_and_as_whom() {
+    fn addresses_have_endpoint_region_and_credentials() {
         let amazon = Address::parse("sqs://eu-west-1").unwrap();
         assert_eq!((amazon.endpoint, amazon.region.as_deref()), (None, Some("eu-west-1")));
         let named = Address::parse("https://sqs.eu-north-1.amazonaws.com").unwrap();
@@ -106,7 +105,10 @@ mod tests {
         let local = Address::parse("http://me:a%2Fb@127.0.0.1:5000/?region=x").unwrap();
         assert_eq!(local.credentials, Some(("me".to_owned(), "a/b".to_owned())));
         assert_eq!(local.endpoint.as_deref(), Some("http://127.0.0.1:5000/"));
-        assert_eq!((local.region.as_deref(), local.place.as_str()), (Some("x"), "127.0.0.1:5000"));
+        assert_eq!(
+            (local.region.as_deref(), local.display.as_str()),
+            (Some("x"), "127.0.0.1:5000")
+        );
         assert!(local.is_plain());
         let named = Address::parse("sqs+http://me:a%2Fb@127.0.0.1:5000/?region=x").unwrap();
         assert_eq!(

@@ -1,5 +1,5 @@
-//! What can be set about the transport, and the first call: what is wrong with the address, the
-//! credentials or the settings is said here and not at the first message.
+//! Builder of the SQS transport: options, their checks and a first call, so that a wrong address, credential or
+//! option fails here and not at the first message.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,31 +11,31 @@ use punctual::{Error, Result};
 
 use crate::SqsTransport;
 use crate::address::Address;
-use crate::fault::Fault;
-use crate::groups::Groups;
-use crate::link::Link;
+use crate::connection::BrokerConnection;
+use crate::error::CallError;
+use crate::groups::GroupCache;
 use crate::names::Names;
 use crate::producer::Producer;
 use crate::topology::Settings;
 
 const PREFIX: &str = "punctual";
-const HOLD_LENGTH: Duration = Duration::from_secs(60);
-const HOLD_LENGTH_MIN: Duration = Duration::from_secs(2);
-const HOLD_LENGTH_MAX: Duration = Duration::from_hours(12);
+const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(60);
+const VISIBILITY_TIMEOUT_MIN: Duration = Duration::from_secs(2);
+const VISIBILITY_TIMEOUT_MAX: Duration = Duration::from_hours(12);
 const TIMEOUT: Duration = Duration::from_secs(10);
 const WAIT: Duration = Duration::from_secs(5);
 const WAIT_MAX: Duration = Duration::from_secs(20);
-const GROUPS_KEPT_FOR: Duration = Duration::from_secs(1);
+const GROUPS_RETENTION: Duration = Duration::from_secs(1);
 const RETENTION_MIN: Duration = Duration::from_mins(1);
 const RETENTION_MAX: Duration = Duration::from_hours(14 * 24);
 const MESSAGE_MAX: usize = 256 * 1024;
 const MESSAGE_MIN: usize = 32 * 1024;
-/// What SQS takes since August 2025.
+/// Limit of SQS since August 2025.
 const MESSAGE_LIMIT: usize = 1024 * 1024;
-/// Of a message this much is not for its body: headers, and what a dead letter says.
-const HEADER_ROOM: usize = 16 * 1024;
+/// Bytes of a message that are reserved for headers and for what a dead letter adds.
+const HEADER_HEADROOM: usize = 16 * 1024;
 
-/// What can be set about the transport.
+/// Builder of an [`SqsTransport`].
 #[must_use = "a builder does nothing until it connects"]
 pub struct SqsBuilder {
     address: String,
@@ -44,11 +44,11 @@ pub struct SqsBuilder {
     clock: Arc<dyn Clock>,
     declares: bool,
     retention: Option<Duration>,
-    hold_length: Duration,
+    visibility_timeout: Duration,
     timeout: Duration,
     wait: Duration,
-    groups_kept_for: Duration,
-    message_max: usize,
+    groups_retention: Duration,
+    payload_max: usize,
     wrapping: Option<Wrapping>,
 }
 
@@ -61,88 +61,89 @@ impl SqsBuilder {
             clock: Arc::new(SystemClock),
             declares: true,
             retention: None,
-            hold_length: HOLD_LENGTH,
+            visibility_timeout: VISIBILITY_TIMEOUT,
             timeout: TIMEOUT,
             wait: WAIT,
-            groups_kept_for: GROUPS_KEPT_FOR,
-            message_max: MESSAGE_MAX,
+            groups_retention: GROUPS_RETENTION,
+            payload_max: MESSAGE_MAX,
             wrapping: None,
         }
     }
 
-    /// An access key and its secret; without them and without any in the address, what the environment
-    /// says: variables, the shared configuration file, or the machine's role.
+    /// Sets an access key and its secret; by default those in the address or in the environment: variables, the
+    /// shared configuration file, or the machine's role.
     pub fn credentials(mut self, key: impl Into<String>, secret: impl Into<String>) -> Self {
         self.credentials = Some((key.into(), secret.into()));
         self
     }
 
-    /// How the names of all queues begin; `punctual` unless said otherwise. A dash follows.
+    /// Sets the prefix of the names of all queues, which a dash follows; default `punctual`.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Whether missing queues are made; they are, unless said otherwise.
+    /// Sets whether missing queues are created; default `true`.
     pub fn declare(mut self, declares: bool) -> Self {
         self.declares = declares;
         self
     }
 
-    /// How long queues keep messages, letters too. Unless said otherwise, 14 days for queues that are
-    /// made, which is the longest, and whatever is set for those that are there.
-    pub fn retention(mut self, length: Duration) -> Self {
-        self.retention = Some(length);
+    /// Sets how long queues retain messages, dead letters included. Default: 14 days, the maximum, for queues
+    /// that are created; existing queues keep their setting.
+    pub fn retention(mut self, retention: Duration) -> Self {
+        self.retention = Some(retention);
         self
     }
 
-    /// What a process that is gone had in hand goes to others after so long; 60 seconds unless said
-    /// otherwise. A process that lives extends its holds three times as often.
-    pub fn hold_length(mut self, length: Duration) -> Self {
-        self.hold_length = length;
+    /// Sets how long a delivery stays invisible to other consumers after its process is gone; default 60
+    /// seconds. A live process extends its deliveries three times per timeout.
+    pub fn visibility_timeout(mut self, timeout: Duration) -> Self {
+        self.visibility_timeout = timeout;
         self
     }
 
-    /// How long SQS may take to answer; 10 seconds unless said otherwise.
+    /// Sets the timeout of one call to SQS; default 10 seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How long one poll waits for messages; 5 seconds unless said otherwise, and 20 at most. Longer ones
-    /// cost fewer calls; closing a consumer waits for the last.
-    pub fn wait(mut self, length: Duration) -> Self {
-        self.wait = length;
+    /// Sets how long one poll waits for messages; default 5 seconds, at most 20. Longer polls cost fewer calls;
+    /// closing a consumer waits for the last poll.
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = wait;
         self
     }
 
-    /// How long a publisher believes what it knows of a topic's groups; a second unless said otherwise. The
-    /// first subscription of a group takes so much longer, so it must be the same everywhere.
-    pub fn groups_kept_for(mut self, length: Duration) -> Self {
-        self.groups_kept_for = length;
+    /// Sets how long a publisher caches the groups of a topic; default one second. The first subscription of a
+    /// group waits this long, so set it alike in all processes.
+    pub fn groups_retention(mut self, retention: Duration) -> Self {
+        self.groups_retention = retention;
         self
     }
 
-    /// The largest message in bytes, headers included; 256 KiB unless said otherwise, which every queue
-    /// takes, and 1 MiB at most, which only newer ones do.
-    pub fn message_max(mut self, bytes: usize) -> Self {
-        self.message_max = bytes;
+    /// Sets the size limit of a message in bytes, headers included; default 256 KiB, which every queue accepts,
+    /// at most 1 MiB, which only newer queues accept. 16 KiB of it are reserved for headers.
+    pub fn payload_max(mut self, bytes: usize) -> Self {
+        self.payload_max = bytes;
         self
     }
 
-    /// What messages are published in; see [`Wrapping`].
+    /// Sets the envelope of published messages; see [`Wrapping`].
     pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
         self.wrapping = Some(envelope.into());
         self
     }
 
-    /// Where time comes from; the system's clock unless said otherwise.
+    /// Sets the clock; default [`SystemClock`].
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Asks SQS something, and refuses what cannot work.
+    /// Connects with one call to SQS. Fails when an option is invalid, or SQS cannot be reached or refuses the
+    /// call.
     pub async fn connect(self) -> Result<SqsTransport> {
         self.check()?;
         let names = Names::new(self.prefix)?;
@@ -151,22 +152,21 @@ impl SqsBuilder {
         if self.credentials.is_some() {
             address.credentials = self.credentials;
         }
-        let link = Link::new(&address, self.timeout, self.wait).await;
-        let asked = link.calls.list_queues().queue_name_prefix(names.all()).max_results(1);
-        asked
-            .send()
-            .await
-            .map_err(|error| Error::from(Fault::of(error, &link.place)).during("connect"))?;
-        let message_max = self.message_max;
+        let connection = BrokerConnection::new(&address, self.timeout, self.wait).await;
+        let probe = connection.calls.list_queues().queue_name_prefix(names.prefix()).max_results(1);
+        probe.send().await.map_err(|error| {
+            Error::from(CallError::map_error(error, &connection.endpoint)).during("connect")
+        })?;
+        let message_max = self.payload_max;
         let (declares, retention) = (self.declares, self.retention);
         let settings = Settings { names, declares, retention, message_max };
-        let groups = Groups::new(self.groups_kept_for);
-        let payload_max = message_max - HEADER_ROOM;
+        let groups = GroupCache::new(self.groups_retention);
+        let payload_max = message_max - HEADER_HEADROOM;
         Ok(SqsTransport {
-            link,
+            connection,
             producer: Producer { settings, groups, payload_max, wrapping },
             clock: self.clock,
-            hold_length: self.hold_length,
+            visibility_timeout: self.visibility_timeout,
             wait: self.wait,
         })
     }
@@ -174,12 +174,17 @@ impl SqsBuilder {
     fn check(&self) -> Result<()> {
         let refused = |what: &str, value: Duration, least: Duration, most: Duration| {
             Err(Error::invalid(format!(
-                "a {what} of {value:?} is not possible; give {least:?} to {most:?}"
+                "a {what} of {value:?} is out of range, use {least:?} to {most:?}"
             )))
         };
-        let Self { hold_length, wait, timeout, message_max, .. } = self;
-        if !(HOLD_LENGTH_MIN..=HOLD_LENGTH_MAX).contains(hold_length) {
-            return refused("hold_length", *hold_length, HOLD_LENGTH_MIN, HOLD_LENGTH_MAX);
+        let Self { visibility_timeout, wait, timeout, payload_max, .. } = self;
+        if !(VISIBILITY_TIMEOUT_MIN..=VISIBILITY_TIMEOUT_MAX).contains(visibility_timeout) {
+            return refused(
+                "visibility_timeout",
+                *visibility_timeout,
+                VISIBILITY_TIMEOUT_MIN,
+                VISIBILITY_TIMEOUT_MAX,
+            );
         }
         let second = Duration::from_secs(1);
         if !(second..=WAIT_MAX).contains(wait) {
@@ -191,11 +196,13 @@ impl SqsBuilder {
             return refused("retention", retention, RETENTION_MIN, RETENTION_MAX);
         }
         if timeout.is_zero() {
-            return Err(Error::invalid("a timeout of zero lets no call succeed; give some time"));
+            return Err(Error::invalid(
+                "a timeout of zero lets no call succeed; set a longer timeout",
+            ));
         }
-        if !(MESSAGE_MIN..=MESSAGE_LIMIT).contains(message_max) {
+        if !(MESSAGE_MIN..=MESSAGE_LIMIT).contains(payload_max) {
             return Err(Error::invalid(format!(
-                "a message_max of {message_max} bytes is not possible; give {MESSAGE_MIN} to {MESSAGE_LIMIT}"
+                "a payload_max of {payload_max} bytes is out of range, use {MESSAGE_MIN} to {MESSAGE_LIMIT}"
             )));
         }
         Ok(())
@@ -214,15 +221,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn impossible_settings_are_refused_by_value() {
+    fn invalid_options_are_refused_by_value() {
         let builder = || SqsBuilder::new("http://me:hush@h".to_owned());
         builder().check().unwrap();
         for (builder, value) in [
-            (builder().hold_length(Duration::from_secs(1)), "hold_length of 1s"),
+            (builder().visibility_timeout(Duration::from_secs(1)), "visibility_timeout of 1s"),
             (builder().wait(Duration::from_secs(21)), "wait of 21s"),
             (builder().retention(Duration::from_secs(59)), "retention of 59s"),
             (builder().timeout(Duration::ZERO), "zero"),
-            (builder().message_max(MESSAGE_LIMIT + 1), "1048577"),
+            (builder().payload_max(MESSAGE_LIMIT + 1), "1048577"),
         ] {
             let error = builder.check().unwrap_err().to_string();
             assert!(error.contains(value), "{error}");

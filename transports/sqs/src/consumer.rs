@@ -1,5 +1,5 @@
-//! Receives one subscription: hands out what the reader has taken, and hands back what it has not handed
-//! out when it is closed.
+//! Consumer of one subscription: returns what its reader has prefetched, and requeues the unreturned rest when
+//! it is closed.
 
 use std::sync::Arc;
 
@@ -12,46 +12,46 @@ use punctual::transport::feed::{Feed, Intake, feed};
 use punctual::transport::{Consumer, Delivery, Receipt};
 use tokio::task::JoinHandle;
 
-use crate::reader::{Reader, Taken};
-use crate::receipt::Hand;
+use crate::reader::{PrefetchedDelivery, Reader};
+use crate::receipt::ConsumerContext;
 
-/// The most deliveries that are handed back at a time.
-const BACK_MAX: usize = 16;
+/// Most deliveries that are requeued concurrently.
+const REQUEUE_CONCURRENCY: usize = 16;
 
-/// A consumer of a topic for a group.
+/// Consumer of a topic for a group.
 pub(crate) struct SqsConsumer {
-    hand: Arc<Hand>,
+    context: Arc<ConsumerContext>,
     clock: Arc<dyn Clock>,
-    intake: Intake<Taken>,
+    intake: Intake<PrefetchedDelivery>,
     reader: Option<JoinHandle<()>>,
 }
 
 impl SqsConsumer {
-    /// A consumer and the reader that feeds it.
+    /// Starts a consumer with its reader.
     pub(crate) fn start(
-        reader: impl FnOnce(Feed<Taken>) -> Reader,
-        hand: Arc<Hand>,
+        reader: impl FnOnce(Feed<PrefetchedDelivery>) -> Reader,
+        context: Arc<ConsumerContext>,
         clock: Arc<dyn Clock>,
         prefetch: usize,
     ) -> Self {
         let (feed, intake) = feed(prefetch);
         let reader = tokio::spawn(reader(feed).run());
-        Self { hand, clock, intake, reader: Some(reader) }
+        Self { context, clock, intake, reader: Some(reader) }
     }
 
-    /// Waits for the polls that are under way and puts back what nobody has seen.
-    async fn hand_back(&mut self) -> Result<()> {
+    /// Waits for running polls and requeues the deliveries that `receive` did not return.
+    async fn requeue_prefetched(&mut self) -> Result<()> {
         if let Some(reader) = &mut self.reader {
             let _ = reader.await;
             self.reader = None;
         }
-        let back = self.intake.unseen().into_iter().map(|taken| async move {
-            if let Err(error) = taken.hand_back().await {
-                tracing::debug!(%error, "a delivery was put back with an attempt spent");
+        let requeuing = self.intake.unseen().into_iter().map(|prefetched| async move {
+            if let Err(error) = prefetched.requeue_unattempted().await {
+                tracing::debug!(%error, "a delivery was requeued with an attempt counted");
             }
         });
-        stream::iter(back).buffer_unordered(BACK_MAX).for_each(|()| async {}).await;
-        self.hand.settler.flush().await;
+        stream::iter(requeuing).buffer_unordered(REQUEUE_CONCURRENCY).for_each(|()| async {}).await;
+        self.context.settler.flush().await;
         Ok(())
     }
 }
@@ -59,27 +59,28 @@ impl SqsConsumer {
 #[async_trait]
 impl Consumer for SqsConsumer {
     async fn receive(&mut self, limit: usize) -> Result<Vec<Delivery>> {
-        let taken = self.intake.receive(limit).await?;
-        Ok(taken.into_iter().map(delivery).collect())
+        let prefetched = self.intake.receive(limit).await?;
+        Ok(prefetched.into_iter().map(delivery).collect())
     }
 
     async fn close(&mut self, until: Timestamp) -> Result<()> {
         self.intake.stop();
         let clock = self.clock.clone();
-        // The reader goes on until its polls have come back, and hands back what they bring.
-        clock::within(&*clock, until, self.hand_back()).await.unwrap_or(Ok(()))
+        // The reader runs until its polls have returned, and requeues their deliveries.
+        clock::within(&*clock, until, self.requeue_prefetched()).await.unwrap_or(Ok(()))
     }
 }
 
 impl Drop for SqsConsumer {
     fn drop(&mut self) {
-        // It ends by itself, soon: a poll that is given up may bring a message to nobody.
+        // The reader ends soon by itself: SQS may still answer an aborted poll with a message, which would be
+        // lost until its visibility timeout ends.
         self.intake.stop();
     }
 }
 
-fn delivery(taken: Taken) -> Delivery {
-    let Taken { poison, receipt } = taken;
+fn delivery(prefetched: PrefetchedDelivery) -> Delivery {
+    let PrefetchedDelivery { poison, receipt } = prefetched;
     Delivery {
         message: receipt.message.clone(),
         attempt: receipt.attempt,

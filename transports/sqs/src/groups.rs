@@ -1,6 +1,6 @@
-//! The groups of a topic, as the queues that are there tell: what is published is copied to each. What is
-//! known is read again soon, and a new group is given that long before its subscription begins, so that no
-//! publisher misses it.
+//! Groups of a topic, read from the names of the existing queues: a published message is copied to each group.
+//! The cache expires soon, and the first subscription of a group waits that long before it begins, so that no
+//! publisher misses the group.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,43 +11,43 @@ use punctual::clock::add;
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
 
-use crate::link::Link;
+use crate::connection::BrokerConnection;
 use crate::names::{Names, name_of};
-use crate::topology::list;
+use crate::topology::list_queues;
 
-/// The most topics that are remembered.
+/// Most topics in the cache.
 const TOPICS_MAX: usize = 10_000;
 
-/// A group and the address of its queue.
+/// Group and the URL of its queue.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) name: String,
     pub(crate) queue: String,
 }
 
-/// Remembers groups for a while.
+/// Cache of the groups of topics.
 #[derive(Debug)]
-pub(crate) struct Groups {
-    /// For so long.
-    pub(crate) kept_for: Duration,
-    known: Mutex<HashMap<Topic, Known>>,
+pub(crate) struct GroupCache {
+    /// Time after which the groups of a topic are read again.
+    pub(crate) retention: Duration,
+    cached: Mutex<HashMap<Topic, CachedGroups>>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct CachedGroups {
     read_at: Timestamp,
     groups: Arc<[Group]>,
 }
 
-impl Groups {
-    pub(crate) fn new(kept_for: Duration) -> Self {
-        Self { kept_for, known: Mutex::default() }
+impl GroupCache {
+    pub(crate) fn new(retention: Duration) -> Self {
+        Self { retention, cached: Mutex::default() }
     }
 
-    /// The groups of a topic.
+    /// Returns the groups of a topic.
     pub(crate) async fn of(
         &self,
-        link: &Link,
+        connection: &BrokerConnection,
         names: &Names,
         topic: &Topic,
         now: Timestamp,
@@ -55,31 +55,31 @@ impl Groups {
         if let Some(groups) = self.fresh(topic, now) {
             return Ok(groups);
         }
-        let urls = list(link, &names.of_topic(topic)).await?;
+        let urls = list_queues(connection, &names.of_topic(topic)).await?;
         let groups: Arc<[Group]> = urls
             .into_iter()
             .filter_map(|queue| {
-                let (found, name) = names.read(name_of(&queue))?;
+                let (found, name) = names.parse(name_of(&queue))?;
                 (found == *topic).then_some(Group { name, queue })
             })
             .collect();
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= TOPICS_MAX {
-            known.clear();
+        let mut cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        if cached.len() >= TOPICS_MAX {
+            cached.clear();
         }
-        known.insert(topic.clone(), Known { read_at: now, groups: groups.clone() });
+        cached.insert(topic.clone(), CachedGroups { read_at: now, groups: groups.clone() });
         Ok(groups)
     }
 
-    /// Reads the groups of a topic again the next time.
+    /// Removes a topic from the cache.
     pub(crate) fn forget(&self, topic: &Topic) {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(topic);
+        self.cached.lock().unwrap_or_else(PoisonError::into_inner).remove(topic);
     }
 
     fn fresh(&self, topic: &Topic, now: Timestamp) -> Option<Arc<[Group]>> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = known.get(topic)?;
-        let is_fresh = known.read_at <= now && now < add(known.read_at, self.kept_for);
-        is_fresh.then(|| known.groups.clone())
+        let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
+        let cached = cached.get(topic)?;
+        let is_fresh = cached.read_at <= now && now < add(cached.read_at, self.retention);
+        is_fresh.then(|| cached.groups.clone())
     }
 }

@@ -1,9 +1,9 @@
-//! Punctual's transport over Amazon SQS: a queue for each group of a topic, and beside it one for dead
-//! letters and one for what cannot be read. It delays what is sent by up to 15 minutes and what is put
-//! back by up to 11 hours; beyond that the engine keeps messages in the storage.
+//! Punctual's transport over Amazon SQS: a queue for each group of a topic, one for its dead letters and one for
+//! its unreadable messages. SQS delays published messages by up to 15 minutes and requeued ones by up to 11
+//! hours; beyond that the engine stores delayed messages.
 //!
-//! [`SqsTransport::builder`] is where to begin. The README beside this crate says what it makes on the
-//! account, what it promises, and what it does not.
+//! Start with [`SqsTransport::builder`]. The README of this crate describes the queues on the account, the
+//! guarantees and the limits.
 
 // The README is compiled with the tests.
 #[cfg(doctest)]
@@ -12,11 +12,12 @@ mod readme {}
 
 mod address;
 mod builder;
+mod connection;
 mod consumer;
-mod fault;
+mod error;
 mod groups;
-mod link;
-mod lost;
+mod in_flight;
+mod lost_polls;
 mod names;
 mod producer;
 mod reader;
@@ -41,40 +42,47 @@ use punctual::transport::{
 use tokio::sync::Semaphore;
 
 pub use self::builder::SqsBuilder;
+use self::connection::BrokerConnection;
 use self::consumer::SqsConsumer;
-use self::link::Link;
+use self::in_flight::InFlight;
 use self::producer::Producer;
 use self::reader::Reader;
-use self::receipt::Hand;
-use self::settler::{Held, Settler, Settling};
+use self::receipt::ConsumerContext;
+use self::settler::{Settler, SettlerTask};
 
-/// Carries messages over the queues of one account and region.
+/// Transport over the queues of one account and region.
 #[derive(Debug)]
 pub struct SqsTransport {
-    link: Link,
+    connection: BrokerConnection,
     producer: Producer,
     clock: Arc<dyn Clock>,
-    hold_length: Duration,
+    visibility_timeout: Duration,
     wait: Duration,
 }
 
 impl SqsTransport {
-    /// A transport to the queues at an address: `sqs://eu-west-1` for Amazon's own, or the address of an
-    /// endpoint, such as `http://key:secret@127.0.0.1:5000/?region=us-east-1`.
+    /// Returns a builder for the queues at an address: `sqs://eu-west-1` for Amazon's endpoint of a region, or
+    /// the URL of an endpoint, such as `http://key:secret@127.0.0.1:5000/?region=us-east-1`.
     pub fn builder(address: impl Into<String>) -> SqsBuilder {
         SqsBuilder::new(address.into())
     }
 
-    fn hand(&self, queues: topology::Queues, group: String) -> Arc<Hand> {
-        let held = Arc::new(Held::default());
-        let settler = Settler::start(Settling {
-            link: self.link.clone(),
+    fn consumer_context(&self, queues: topology::Queues, group: String) -> Arc<ConsumerContext> {
+        let in_flight = Arc::new(InFlight::default());
+        let settler = Settler::start(SettlerTask {
+            connection: self.connection.clone(),
             queue: queues.queue.clone(),
-            held: held.clone(),
+            in_flight: in_flight.clone(),
             clock: self.clock.clone(),
-            hold_length: self.hold_length,
+            visibility_timeout: self.visibility_timeout,
         });
-        Arc::new(Hand { link: self.link.clone(), queues, group, settler, held })
+        Arc::new(ConsumerContext {
+            connection: self.connection.clone(),
+            queues,
+            group,
+            settler,
+            in_flight,
+        })
     }
 }
 
@@ -85,7 +93,7 @@ impl Transport for SqsTransport {
             publish_delay: Delay::UpTo(producer::DELAY_MAX),
             requeue_delay: Delay::UpTo(receipt::DELAY_MAX),
             dead_letter: true,
-            // Standard queues promise none.
+            // Standard queues promise no order.
             ordering: Ordering::None,
             fan_out: true,
             attempts: AttemptCount::Counted,
@@ -96,39 +104,39 @@ impl Transport for SqsTransport {
     }
 
     async fn publish(&self, batch: Vec<Outgoing>, now: Timestamp) -> Result<()> {
-        self.producer.publish(&self.link, &batch, now).await
+        self.producer.publish(&self.connection, &batch, now).await
     }
 
     async fn subscribe(&self, subscription: Subscription) -> Result<Box<dyn Consumer>> {
         let Subscription { topic, group, prefetch } = subscription;
         let settings = self.producer.settings.clone();
         let names = settings.names.of_group(&topic, &group)?;
-        let queues = topology::declare(&self.link, &settings, &names).await?;
+        let queues = topology::declare(&self.connection, &settings, &names).await?;
         self.producer.groups.forget(&topic);
         if queues.is_new {
-            // Publishers may believe for so long that there is no such group.
-            let known_at = add(self.clock.now(), self.producer.groups.kept_for);
+            // Publishers may have cached the groups without this one until then.
+            let known_at = add(self.clock.now(), self.producer.groups.retention);
             self.clock.sleep_until(known_at).await;
         }
         let prefetch = prefetch.clamp(1, Semaphore::MAX_PERMITS);
-        let hand = self.hand(queues, group);
+        let context = self.consumer_context(queues, group);
         let reader = |feed: Feed<_>| Reader {
-            hand: hand.clone(),
+            context: context.clone(),
             topic,
             settings,
             names,
             clock: self.clock.clone(),
-            hold_length: self.hold_length,
+            visibility_timeout: self.visibility_timeout,
             wait: self.wait,
-            room: Arc::new(Semaphore::new(prefetch)),
-            taken: feed.taken,
-            asked: feed.asked,
+            capacity: Arc::new(Semaphore::new(prefetch)),
+            deliveries: feed.taken,
+            resume: feed.asked,
             stop: feed.stop,
         };
-        Ok(Box::new(SqsConsumer::start(reader, hand.clone(), self.clock.clone(), prefetch)))
+        Ok(Box::new(SqsConsumer::start(reader, context.clone(), self.clock.clone(), prefetch)))
     }
 
     async fn topics(&self) -> Result<Vec<Topic>> {
-        topology::topics(&self.link, &self.producer.settings.names).await
+        topology::topics(&self.connection, &self.producer.settings.names).await
     }
 }

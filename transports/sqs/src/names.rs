@@ -1,26 +1,26 @@
-//! What queues are called: `<prefix>-<topic>-<group>`, and beside it `-dead` and `-invalid`. SQS takes
-//! letters, digits, `-` and `_` only, so a dot is written as `__` and everything else as `_` and two
-//! digits for each byte, the dash as well: it separates the parts, and no part has one.
+//! Queue names: `<prefix>-<topic>-<group>`, with `-dead` and `-invalid` for the two other queues. SQS allows
+//! letters, digits, `-` and `_` only, so a dot is written as `__` and everything else as `_` and two hex digits
+//! for each byte, the dash as well: it separates the parts, and no part contains one.
 
 use std::fmt::Write as _;
 
 use punctual::model::Topic;
 use punctual::{Error, Result};
 
-/// The longest name of a queue.
+/// Longest name of a queue.
 const NAME_MAX: usize = 80;
-/// The longest prefix, which leaves room for the rest.
+/// Longest prefix, which leaves enough for the rest.
 const PREFIX_MAX: usize = 40;
 const DEAD: &str = "-dead";
 const INVALID: &str = "-invalid";
 
-/// Names queues.
+/// Builds and parses queue names.
 #[derive(Clone, Debug)]
 pub(crate) struct Names {
     prefix: String,
 }
 
-/// The names of the three queues of a group.
+/// Names of the three queues of a group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct GroupNames {
     pub(crate) queue: String,
@@ -39,28 +39,28 @@ impl Names {
         Ok(Self { prefix })
     }
 
-    /// How the names of all queues begin.
-    pub(crate) fn all(&self) -> String {
+    /// Returns the prefix of all queue names.
+    pub(crate) fn prefix(&self) -> String {
         format!("{}-", self.prefix)
     }
 
-    /// How the names of a topic's queues begin.
+    /// Returns the prefix of a topic's queue names.
     pub(crate) fn of_topic(&self, topic: &Topic) -> String {
-        format!("{}-{}-", self.prefix, written(topic.as_str()))
+        format!("{}-{}-", self.prefix, encode(topic.as_str()))
     }
 
-    /// The queues of a group.
+    /// Returns the queue names of a group.
     pub(crate) fn of_group(&self, topic: &Topic, group: &str) -> Result<GroupNames> {
         if group.is_empty() || group.chars().any(char::is_control) {
             return Err(Error::invalid(format!(
                 "the group {group:?} must have at least one character, and printable ones only"
             )));
         }
-        let queue = self.of_topic(topic) + &written(group);
+        let queue = self.of_topic(topic) + &encode(group);
         if queue.len() + INVALID.len() > NAME_MAX {
             let most = NAME_MAX - INVALID.len();
             return Err(Error::invalid(format!(
-                "the queue of topic {topic} and group {group:?} would be called {queue}, which has {} characters and SQS has room for {most}; choose shorter names or a shorter prefix",
+                "the queue of topic {topic} and group {group:?} would be called {queue}, which has {} characters and SQS allows {most}; use shorter names or a shorter prefix",
                 queue.len()
             )));
         }
@@ -68,20 +68,20 @@ impl Names {
         Ok(GroupNames { queue, dead, invalid })
     }
 
-    /// The topic and the group of a queue; none for letters and for what is not ours.
-    pub(crate) fn read(&self, name: &str) -> Option<(Topic, String)> {
+    /// Returns topic and group of a queue; none for dead letters and for foreign queues.
+    pub(crate) fn parse(&self, name: &str) -> Option<(Topic, String)> {
         let rest = name.strip_prefix(&self.prefix)?.strip_prefix('-')?;
         let (topic, group) = rest.split_once('-')?;
-        Some((Topic::stored(read(topic)?).ok()?, read(group)?))
+        Some((Topic::stored(decode(topic)?).ok()?, decode(group)?))
     }
 }
 
-/// The name of the queue at an address.
+/// Returns the name of the queue at a URL.
 pub(crate) fn name_of(url: &str) -> &str {
     url.rsplit('/').next().unwrap_or(url)
 }
 
-fn written(part: &str) -> String {
+fn encode(part: &str) -> String {
     let mut name = String::with_capacity(part.len());
     for byte in part.bytes() {
         match byte {
@@ -93,7 +93,7 @@ fn written(part: &str) -> String {
     name
 }
 
-fn read(name: &str) -> Option<String> {
+fn decode(name: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(name.len());
     let mut rest = name.bytes();
     while let Some(byte) = rest.next() {
@@ -134,8 +134,8 @@ mod tests {
                 let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
                 assert!(queue.bytes().all(allowed), "{queue}");
                 assert!(queue.starts_with(&names().of_topic(&topic)), "{queue}");
-                assert_eq!(names().read(&queue), Some((topic.clone(), group.to_owned())));
-                assert_eq!((names().read(&dead), names().read(&invalid)), (None, None));
+                assert_eq!(names().parse(&queue), Some((topic.clone(), group.to_owned())));
+                assert_eq!((names().parse(&dead), names().parse(&invalid)), (None, None));
             }
         }
         let queue = names().of_group(&Topic::new("mail.sent").unwrap(), "office").unwrap();
@@ -144,9 +144,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_not_read() {
+    fn foreign_names_are_not_read() {
         for name in ["app-1", "app-1-mail", "app-2-mail-office", "app-1-ma_il-office", "app-1--x"] {
-            assert_eq!(names().read(name), None, "{name}");
+            assert_eq!(names().parse(name), None, "{name}");
         }
     }
 

@@ -1,5 +1,5 @@
-//! Publishing: one copy for each group, ten to a call, several calls at a time, and done when SQS has
-//! confirmed every copy. What cannot be sent is refused before anything is.
+//! Producer: sends one copy for each group, ten in a call, several calls concurrently, and returns when SQS has
+//! confirmed every copy. A message that cannot be sent is refused before any is sent.
 
 use std::time::Duration;
 
@@ -12,39 +12,39 @@ use punctual::transport::Outgoing;
 use punctual::wire::{PREFIX_DEFAULT, Wrapping};
 use punctual::{Error, Result};
 
-use crate::fault::Fault;
-use crate::groups::Groups;
-use crate::link::Link;
+use crate::connection::BrokerConnection;
+use crate::error::CallError;
+use crate::groups::GroupCache;
 use crate::names::name_of;
-use crate::topology::{self, LETTER_ROOM, Settings};
-use crate::wire::Packed;
+use crate::topology::{self, DEAD_LETTER_HEADROOM, Settings};
+use crate::wire::EncodedMessage;
 
-/// The longest delay of a message that is sent.
+/// Longest delay of a published message.
 pub(crate) const DELAY_MAX: Duration = Duration::from_mins(15);
-/// The most entries of a call.
+/// Most entries of a call.
 pub(crate) const CALL_MAX: usize = 10;
-/// The most calls at a time.
+/// Most concurrent calls.
 const CALLS_MAX: usize = 16;
 
 /// Sends messages to their queues.
 #[derive(Debug)]
 pub(crate) struct Producer {
     pub(crate) settings: Settings,
-    pub(crate) groups: Groups,
+    pub(crate) groups: GroupCache,
     pub(crate) payload_max: usize,
     pub(crate) wrapping: Wrapping,
 }
 
-/// A message that is ready to be sent.
-struct Ready<'a> {
+/// Encoded message with its destination.
+struct PreparedMessage<'a> {
     topic: &'a Topic,
     group: Option<&'a str>,
-    packed: Packed,
+    encoded: EncodedMessage,
     delay: i32,
 }
 
-/// What goes to one queue in one call.
-struct Piece {
+/// Entries of one call to one queue.
+struct QueueBatch {
     queue: String,
     entries: Vec<SendMessageBatchRequestEntry>,
     size: usize,
@@ -53,55 +53,60 @@ struct Piece {
 impl Producer {
     pub(crate) async fn publish(
         &self,
-        link: &Link,
+        connection: &BrokerConnection,
         batch: &[Outgoing],
         now: Timestamp,
     ) -> Result<()> {
-        let ready = batch.iter().map(|outgoing| self.ready(outgoing));
-        let ready = ready.collect::<Result<Vec<_>>>()?;
-        let mut pieces = Vec::new();
-        for one in ready {
-            for queue in self.queues(link, &one, now).await? {
-                add(&mut pieces, &queue, &one, self.settings.message_max)?;
+        let prepared = batch.iter().map(|outgoing| self.prepare(outgoing));
+        let prepared = prepared.collect::<Result<Vec<_>>>()?;
+        let mut batches = Vec::new();
+        for one in prepared {
+            for queue in self.queues(connection, &one, now).await? {
+                add_copy(&mut batches, &queue, &one, self.settings.message_max)?;
             }
         }
-        let sent = stream::iter(pieces.into_iter().map(Ok)).try_for_each_concurrent(
+        let sent = stream::iter(batches.into_iter().map(Ok)).try_for_each_concurrent(
             CALLS_MAX,
-            |piece| async move {
-                let queue = piece.queue.clone();
-                send(link, piece.queue, piece.entries)
+            |batch| async move {
+                let queue = batch.queue.clone();
+                send(connection, batch.queue, batch.entries)
                     .await
-                    .map_err(|fault| self.told(fault, &queue))
+                    .map_err(|error| self.map_send_error(error, &queue))
             },
         );
         sent.await
     }
 
-    fn ready<'a>(&self, outgoing: &'a Outgoing) -> Result<Ready<'a>> {
+    fn prepare<'a>(&self, outgoing: &'a Outgoing) -> Result<PreparedMessage<'a>> {
         let Outgoing { message, delay, group, .. } = outgoing;
         if *delay > DELAY_MAX {
             return Err(Error::unsupported(format!(
-                "SQS cannot delay the message {} by {delay:?}, only by {DELAY_MAX:?}; give the builder a storage to keep it in",
+                "SQS cannot delay the message {} by {delay:?}, only by {DELAY_MAX:?}; give the builder a storage for longer delays",
                 message.id
             )));
         }
         message.body.check(self.payload_max)?;
-        let packed = Packed::of(&self.wrapping.wire(outgoing, PREFIX_DEFAULT)?)?;
-        let (size, most) = (packed.size(), self.settings.message_max - LETTER_ROOM);
+        let encoded = EncodedMessage::encode(&self.wrapping.wire(outgoing, PREFIX_DEFAULT)?)?;
+        let (size, most) = (encoded.size(), self.settings.message_max - DEAD_LETTER_HEADROOM);
         if size > most {
             return Err(Error::invalid(format!(
-                "the message {} has {size} bytes with its headers as SQS carries it, and {most} are allowed; bytes that are no text take a third more",
+                "the message {} has {size} bytes with its headers as encoded for SQS, and {most} are allowed; bodies that are not text grow by a third",
                 message.id
             )));
         }
         let topic = &message.topic;
-        Ok(Ready { topic, group: group.as_deref(), packed, delay: seconds(*delay) })
+        Ok(PreparedMessage { topic, group: group.as_deref(), encoded, delay: seconds(*delay) })
     }
 
-    /// Where a message goes.
-    async fn queues(&self, link: &Link, one: &Ready<'_>, now: Timestamp) -> Result<Vec<String>> {
+    /// Returns the queues of a message.
+    async fn queues(
+        &self,
+        connection: &BrokerConnection,
+        one: &PreparedMessage<'_>,
+        now: Timestamp,
+    ) -> Result<Vec<String>> {
         let names = &self.settings.names;
-        let known = self.groups.of(link, names, one.topic, now).await?;
+        let known = self.groups.of(connection, names, one.topic, now).await?;
         let wanted = match one.group {
             Some(group) => {
                 let found = known.iter().find(|known| known.name == group);
@@ -113,59 +118,68 @@ impl Producer {
             None if known.is_empty() => GROUP_DEFAULT,
             None => return Ok(known.iter().map(|group| group.queue.clone()).collect()),
         };
-        // Nobody has subscribed: what is sent must not vanish.
+        // Without a subscribed group the queue is created, so that the message is not lost.
         let names = names.of_group(one.topic, wanted)?;
-        let made = topology::declare(link, &self.settings, &names).await?;
+        let made = topology::declare(connection, &self.settings, &names).await?;
         self.groups.forget(one.topic);
         Ok(vec![made.queue])
     }
 
-    /// A queue that is gone is one that a group has given up, so that trying again finds the others.
-    fn told(&self, fault: Fault, queue: &str) -> Error {
-        if !fault.is_without_queue() {
-            return Error::from(fault).during("publish");
+    /// Maps an error of sending. A missing queue is one that its group has given up; trying again finds the
+    /// remaining queues.
+    fn map_send_error(&self, error: CallError, queue: &str) -> Error {
+        if !error.is_queue_missing() {
+            return Error::from(error).during("publish");
         }
         let name = name_of(queue);
-        if let Some((topic, _)) = self.settings.names.read(name) {
+        if let Some((topic, _)) = self.settings.names.parse(name) {
             self.groups.forget(&topic);
         }
-        Error::unavailable(format!("the queue {name} is gone; try again")).during("publish")
+        Error::unavailable(format!("the queue {name} no longer exists; try again"))
+            .during("publish")
     }
 }
 
-/// Adds a copy to the piece of its queue that has room, or begins another.
-fn add(pieces: &mut Vec<Piece>, queue: &str, one: &Ready<'_>, most: usize) -> Result<()> {
-    let size = one.packed.size();
-    let last = pieces.iter_mut().rev().find(|piece| piece.queue == queue);
-    let has_room = |piece: &&mut Piece| piece.entries.len() < CALL_MAX && piece.size + size <= most;
-    if let Some(piece) = last.filter(has_room) {
-        piece.entries.push(one.packed.clone().entry(piece.entries.len(), one.delay)?);
-        piece.size += size;
+/// Adds a copy to the last batch of its queue if that has capacity, or begins another.
+fn add_copy(
+    batches: &mut Vec<QueueBatch>,
+    queue: &str,
+    one: &PreparedMessage<'_>,
+    most: usize,
+) -> Result<()> {
+    let size = one.encoded.size();
+    let last = batches.iter_mut().rev().find(|batch| batch.queue == queue);
+    let has_capacity =
+        |batch: &&mut QueueBatch| batch.entries.len() < CALL_MAX && batch.size + size <= most;
+    if let Some(batch) = last.filter(has_capacity) {
+        batch.entries.push(one.encoded.clone().entry(batch.entries.len(), one.delay)?);
+        batch.size += size;
         return Ok(());
     }
-    let entries = vec![one.packed.clone().entry(0, one.delay)?];
-    pieces.push(Piece { queue: queue.to_owned(), entries, size });
+    let entries = vec![one.encoded.clone().entry(0, one.delay)?];
+    batches.push(QueueBatch { queue: queue.to_owned(), entries, size });
     Ok(())
 }
 
-/// Sends entries to one queue; done when every one is confirmed.
+/// Sends entries to one queue; returns when every entry is confirmed.
 pub(crate) async fn send(
-    link: &Link,
+    connection: &BrokerConnection,
     queue: String,
     entries: Vec<SendMessageBatchRequestEntry>,
-) -> std::result::Result<(), Fault> {
-    let call = link.calls.send_message_batch().queue_url(queue).set_entries(Some(entries));
-    let answer = call.send().await.map_err(|error| Fault::of(error, &link.place))?;
-    match answer.failed.first() {
-        Some(failed) => Err(Fault::of_entry(failed, &link.place)),
+) -> std::result::Result<(), CallError> {
+    let call = connection.calls.send_message_batch().queue_url(queue).set_entries(Some(entries));
+    let response =
+        call.send().await.map_err(|error| CallError::map_error(error, &connection.endpoint))?;
+    match response.failed.first() {
+        Some(failed) => Err(CallError::map_entry(failed, &connection.endpoint)),
         None => Ok(()),
     }
 }
 
-/// Whole seconds, and never fewer than asked for.
-pub(crate) fn seconds(length: Duration) -> i32 {
-    let whole = length.as_secs();
-    let whole = if length.subsec_nanos() > 0 { whole.saturating_add(1) } else { whole };
+/// Returns a duration in whole seconds, rounded up.
+pub(crate) fn seconds(duration: Duration) -> i32 {
+    let whole = duration.as_secs();
+    let whole = if duration.subsec_nanos() > 0 { whole.saturating_add(1) } else { whole };
     i32::try_from(whole).unwrap_or(i32::MAX)
 }
 

@@ -1,8 +1,8 @@
-//! Reads ahead of the handlers, as far as the prefetch allows. One poll waits for messages; while polls
-//! come back full there are more at a time.
+//! Reader of a consumer: reads ahead of the handlers, as far as the prefetch allows. One poll waits for
+//! messages; while polls return full, more run concurrently.
 //!
-//! It never rests by itself: after an error it goes on when somebody asks for deliveries again. A poll is
-//! never given up while there is time, because SQS may give a message to whoever has just hung up.
+//! It does not retry by itself: after an error it continues when the consumer asks for deliveries again. A poll
+//! is not aborted while there is time, because SQS may deliver a message to a connection that was just closed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,183 +15,185 @@ use punctual::model::Topic;
 use punctual::{Error, Result};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
 
-use crate::fault::Fault;
-use crate::lost::Lost;
+use crate::error::CallError;
+use crate::lost_polls::LostPolls;
 use crate::names::{GroupNames, name_of};
 use crate::producer::{CALL_MAX, seconds};
-use crate::receipt::{Hand, SqsReceipt};
-use crate::settler::Request;
+use crate::receipt::{ConsumerContext, SqsReceipt};
+use crate::settler::Settlement;
 use crate::topology::{self, Settings};
 use crate::wire;
 
-/// The most polls at a time.
+/// Most concurrent polls.
 const POLLS_MAX: usize = 8;
 
-/// A delivery that nobody has seen yet.
-pub(crate) struct Taken {
+/// Delivery that `receive` has not returned yet.
+pub(crate) struct PrefetchedDelivery {
     pub(crate) poison: Option<String>,
     pub(crate) receipt: SqsReceipt,
 }
 
-impl Taken {
-    /// Puts it back as one that nobody has seen.
-    pub(crate) async fn hand_back(self) -> Result<()> {
+impl PrefetchedDelivery {
+    /// Requeues the delivery without counting an attempt.
+    pub(crate) async fn requeue_unattempted(self) -> Result<()> {
         match self.poison {
-            None => self.receipt.hand_back().await,
-            // What cannot be read cannot be copied; dropping it puts it back.
+            None => self.receipt.requeue_unattempted().await,
+            // An unreadable message cannot be copied; dropping its receipt requeues it.
             Some(_) => Ok(()),
         }
     }
 }
 
-/// Reads for one consumer.
+/// Reader of one consumer.
 pub(crate) struct Reader {
-    pub(crate) hand: Arc<Hand>,
+    pub(crate) context: Arc<ConsumerContext>,
     pub(crate) topic: Topic,
     pub(crate) settings: Settings,
     pub(crate) names: GroupNames,
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) hold_length: Duration,
-    /// How long one poll waits.
+    pub(crate) visibility_timeout: Duration,
+    /// Longest time one poll waits.
     pub(crate) wait: Duration,
-    pub(crate) room: Arc<Semaphore>,
-    pub(crate) taken: mpsc::UnboundedSender<Result<Vec<Taken>>>,
-    /// Rings when somebody asks again after an error.
-    pub(crate) asked: Arc<Notify>,
+    pub(crate) capacity: Arc<Semaphore>,
+    pub(crate) deliveries: mpsc::UnboundedSender<Result<Vec<PrefetchedDelivery>>>,
+    /// Notified when the consumer asks again after an error.
+    pub(crate) resume: Arc<Notify>,
     pub(crate) stop: watch::Receiver<bool>,
 }
 
-/// How far the reader is.
+/// State of a reader.
 #[derive(Default)]
-struct Progress {
-    /// The number of the last delivery.
+struct ReaderState {
+    /// Number of the last delivery.
     number: u64,
-    /// So many polls at a time.
-    wanted: usize,
-    /// Whether it waits to be asked again after an error.
-    is_resting: bool,
-    lost: Lost,
+    /// Number of concurrent polls to run.
+    polls_target: usize,
+    /// Whether it waits for `resume` after an error.
+    is_paused: bool,
+    lost_polls: LostPolls,
 }
 
-/// What a poll brought, and the room it was given.
-struct Polled {
+/// Result of a poll, and its share of the prefetch.
+struct PollResult {
     started_at: Timestamp,
-    answer: std::result::Result<Vec<Raw>, Fault>,
-    room: OwnedSemaphorePermit,
+    response: std::result::Result<Vec<Raw>, CallError>,
+    capacity: OwnedSemaphorePermit,
 }
 
 impl Reader {
-    /// Reads until told to stop, and then until the polls that are under way have come back.
+    /// Reads until it is stopped, and then until running polls have returned.
     pub(crate) async fn run(self) {
         let mut stop = self.stop.clone();
         let mut polls = FuturesUnordered::new();
-        let mut progress = Progress { wanted: 1, ..Progress::default() };
+        let mut state = ReaderState { polls_target: 1, ..ReaderState::default() };
         loop {
             let is_stopped = *self.stop.borrow();
             if is_stopped && polls.is_empty() {
                 return;
             }
-            let is_reading = !is_stopped && !progress.is_resting;
-            while is_reading && polls.len() < progress.wanted {
-                let Some(room) = self.room_now() else { break };
-                polls.push(self.poll(room));
+            let is_reading = !is_stopped && !state.is_paused;
+            while is_reading && polls.len() < state.polls_target {
+                let Some(capacity) = self.try_acquire_capacity() else { break };
+                polls.push(self.poll(capacity));
             }
             tokio::select! {
                 biased;
-                Some(polled) = polls.next() => self.take(polled, &mut progress).await,
+                Some(result) = polls.next() => self.handle_poll(result, &mut state).await,
                 _ = stop.changed(), if !is_stopped => {}
-                () = self.asked.notified(), if progress.is_resting => progress.is_resting = false,
-                room = self.some_room(), if is_reading && polls.len() < progress.wanted => {
-                    polls.push(self.poll(room));
+                () = self.resume.notified(), if state.is_paused => state.is_paused = false,
+                capacity = self.acquire_capacity(), if is_reading && polls.len() < state.polls_target => {
+                    polls.push(self.poll(capacity));
                 }
             }
         }
     }
 
-    /// Takes what a poll brought.
-    async fn take(&self, polled: Polled, progress: &mut Progress) {
-        let started_at = polled.started_at;
-        match self.give(polled, progress).await {
-            Ok(true) => progress.wanted = (progress.wanted + 1).min(POLLS_MAX),
-            Ok(false) => progress.wanted = 1,
+    /// Handles the result of a poll.
+    async fn handle_poll(&self, result: PollResult, state: &mut ReaderState) {
+        let started_at = result.started_at;
+        match self.deliver(result, state).await {
+            Ok(true) => state.polls_target = (state.polls_target + 1).min(POLLS_MAX),
+            Ok(false) => state.polls_target = 1,
             Err(error) => {
-                progress.wanted = 1;
-                progress.is_resting = true;
-                progress.lost.lose(started_at);
-                let _ = self.taken.send(Err(error));
+                state.polls_target = 1;
+                state.is_paused = true;
+                state.lost_polls.record(started_at);
+                let _ = self.deliveries.send(Err(error));
             }
         }
     }
 
-    /// As much room as one poll needs, of what there is.
-    fn room_now(&self) -> Option<OwnedSemaphorePermit> {
-        let most = self.room.available_permits().min(CALL_MAX);
+    /// Returns capacity for one poll, as far as there is some now.
+    fn try_acquire_capacity(&self) -> Option<OwnedSemaphorePermit> {
+        let most = self.capacity.available_permits().min(CALL_MAX);
         let most = u32::try_from(most).unwrap_or(1);
-        (most > 0).then(|| self.room.clone().try_acquire_many_owned(most).ok()).flatten()
+        (most > 0).then(|| self.capacity.clone().try_acquire_many_owned(most).ok()).flatten()
     }
 
-    /// Waits for room for one.
-    async fn some_room(&self) -> OwnedSemaphorePermit {
-        match self.room.clone().acquire_owned().await {
-            Ok(room) => room,
-            // It is never closed.
+    /// Waits for capacity for one delivery.
+    async fn acquire_capacity(&self) -> OwnedSemaphorePermit {
+        match self.capacity.clone().acquire_owned().await {
+            Ok(capacity) => capacity,
+            // The semaphore is never closed.
             Err(_) => std::future::pending().await,
         }
     }
 
-    async fn poll(&self, mut room: OwnedSemaphorePermit) -> Polled {
+    async fn poll(&self, mut capacity: OwnedSemaphorePermit) -> PollResult {
         let started_at = self.clock.now();
-        // What came back since is taken as well.
-        while room.num_permits() < CALL_MAX
-            && let Ok(more) = self.room.clone().try_acquire_owned()
+        // Capacity that was returned since is used as well.
+        while capacity.num_permits() < CALL_MAX
+            && let Ok(more) = self.capacity.clone().try_acquire_owned()
         {
-            room.merge(more);
+            capacity.merge(more);
         }
-        let Hand { link, queues, .. } = &*self.hand;
-        let call = link.polls.receive_message().queue_url(&queues.queue);
-        let call = call.max_number_of_messages(i32::try_from(room.num_permits()).unwrap_or(1));
+        let ConsumerContext { connection, queues, .. } = &*self.context;
+        let call = connection.polls.receive_message().queue_url(&queues.queue);
+        let call = call.max_number_of_messages(i32::try_from(capacity.num_permits()).unwrap_or(1));
         let call = call.wait_time_seconds(seconds(self.wait));
-        let call =
-            call.visibility_timeout(seconds(self.hold_length)).message_attribute_names("All");
+        let call = call
+            .visibility_timeout(seconds(self.visibility_timeout))
+            .message_attribute_names("All");
         let call = call
             .message_system_attribute_names(MessageSystemAttributeName::ApproximateReceiveCount)
             .message_system_attribute_names(MessageSystemAttributeName::SentTimestamp)
             .message_system_attribute_names(
                 MessageSystemAttributeName::ApproximateFirstReceiveTimestamp,
             );
-        let answer = call.send().await.map_err(|error| Fault::of(error, &link.place));
-        Polled {
-            answer: answer.map(|answer| answer.messages.unwrap_or_default()),
-            room,
+        let response =
+            call.send().await.map_err(|error| CallError::map_error(error, &connection.endpoint));
+        PollResult {
+            response: response.map(|output| output.messages.unwrap_or_default()),
+            capacity,
             started_at,
         }
     }
 
-    /// Makes deliveries of what a poll brought; whether it brought all it could.
-    async fn give(&self, polled: Polled, progress: &mut Progress) -> Result<bool> {
-        let Polled { answer, mut room, .. } = polled;
-        let found = match answer {
+    /// Turns the result of a poll into deliveries; returns whether the poll was full.
+    async fn deliver(&self, result: PollResult, state: &mut ReaderState) -> Result<bool> {
+        let PollResult { response, mut capacity, .. } = result;
+        let found = match response {
             Ok(found) => found,
-            Err(fault) if fault.is_without_queue() && self.settings.declares => {
-                let link = &self.hand.link;
-                topology::declare(link, &self.settings, &self.names).await?;
+            Err(error) if error.is_queue_missing() && self.settings.declares => {
+                let connection = &self.context.connection;
+                topology::declare(connection, &self.settings, &self.names).await?;
                 return Ok(false);
             }
-            Err(fault) => return Err(Error::from(fault).during("receive")),
+            Err(error) => return Err(Error::from(error).during("receive")),
         };
-        let is_full = found.len() == room.num_permits();
-        let mut taken = Vec::with_capacity(found.len());
+        let is_full = found.len() == capacity.num_permits();
+        let mut deliveries = Vec::with_capacity(found.len());
         for raw in found {
-            let Some(room) = room.split(1) else { break };
-            taken.extend(self.delivery(raw, room, progress));
+            let Some(capacity) = capacity.split(1) else { break };
+            deliveries.extend(self.delivery(raw, capacity, state));
         }
         if !*self.stop.borrow() {
-            let _ = self.taken.send(Ok(taken));
+            let _ = self.deliveries.send(Ok(deliveries));
             return Ok(is_full);
         }
-        for one in taken {
-            if let Err(error) = one.hand_back().await {
-                tracing::debug!(%error, "a delivery was put back with an attempt spent");
+        for one in deliveries {
+            if let Err(error) = one.requeue_unattempted().await {
+                tracing::debug!(%error, "a delivery was requeued with an attempt counted");
             }
         }
         Ok(is_full)
@@ -200,31 +202,31 @@ impl Reader {
     fn delivery(
         &self,
         mut raw: Raw,
-        room: OwnedSemaphorePermit,
-        progress: &mut Progress,
-    ) -> Option<Taken> {
-        // Without one it cannot be settled, and comes again by itself.
+        capacity: OwnedSemaphorePermit,
+        state: &mut ReaderState,
+    ) -> Option<PrefetchedDelivery> {
+        // Without a receipt handle it cannot be settled, and SQS delivers it again.
         let handle = Arc::from(raw.receipt_handle.take()?);
-        let hand = self.hand.clone();
-        let queue = name_of(&hand.queues.queue);
-        let mut read = wire::read(raw, &self.topic, queue, self.clock.now());
-        let counted = progress.lost.counted(&mut read, self.wait);
-        let received = read.received;
-        if !received.is_for(&hand.group) {
-            hand.settler.ask(Request::Delete(handle, None));
+        let context = self.context.clone();
+        let queue = name_of(&context.queues.queue);
+        let mut decoded = wire::decode(raw, &self.topic, queue, self.clock.now());
+        let counted = state.lost_polls.receive_count(&mut decoded, self.wait);
+        let received = decoded.received;
+        if !received.is_for(&context.group) {
+            context.settler.send(Settlement::Delete(handle, None));
             return None;
         }
-        progress.number += 1;
-        hand.held.hold(progress.number, Arc::clone(&handle));
+        state.number += 1;
+        context.in_flight.insert(state.number, Arc::clone(&handle));
         let receipt = SqsReceipt {
-            hand,
-            number: progress.number,
+            context,
+            number: state.number,
             handle,
             attempt: received.attempt.saturating_add(counted),
             message: Arc::new(received.message),
             is_settled: false,
-            _room: room,
+            _capacity: capacity,
         };
-        Some(Taken { poison: received.poison, receipt })
+        Some(PrefetchedDelivery { poison: received.poison, receipt })
     }
 }

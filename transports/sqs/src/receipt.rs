@@ -1,4 +1,4 @@
-//! How a delivery is settled. Each way takes it by value, and whoever drops it puts it back.
+//! Receipt of a delivery. Each method consumes it; a dropped receipt requeues its message.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,65 +10,66 @@ use punctual::wire::Wire;
 use punctual::{Error, Result};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::link::Link;
+use crate::connection::BrokerConnection;
+use crate::in_flight::{InFlight, ReceiptHandle};
 use crate::producer::{seconds, send};
-use crate::settler::{Handle, Held, Request, Settler};
+use crate::settler::{Settlement, Settler};
 use crate::topology::Queues;
-use crate::wire::Packed;
+use crate::wire::EncodedMessage;
 
-/// How long SQS waits before it gives a delivery again, counted from when it was received.
-const WAIT_LIMIT: Duration = Duration::from_hours(12);
-/// The longest delay of a delivery that is put back: an hour is left to its handler.
+/// Longest delay before SQS delivers a message again, counted from when it was received.
+const VISIBILITY_MAX: Duration = Duration::from_hours(12);
+/// Longest delay of a requeued delivery: an hour is left for its handler.
 pub(crate) const DELAY_MAX: Duration = Duration::from_hours(11);
-/// How often the original of a dead letter is tried to be removed.
-const REMOVALS_MAX: usize = 3;
+/// Most attempts to delete the original of a dead letter.
+const DELETE_ATTEMPTS_MAX: usize = 3;
 
-/// What the deliveries of one consumer have in common.
-pub(crate) struct Hand {
-    pub(crate) link: Link,
+/// State shared by all deliveries of a consumer.
+pub(crate) struct ConsumerContext {
+    pub(crate) connection: BrokerConnection,
     pub(crate) queues: Queues,
     pub(crate) group: String,
     pub(crate) settler: Settler,
-    pub(crate) held: Arc<Held>,
+    pub(crate) in_flight: Arc<InFlight>,
 }
 
-/// The right to settle one delivery.
+/// Right to settle one delivery.
 pub(crate) struct SqsReceipt {
-    pub(crate) hand: Arc<Hand>,
-    /// Its number among those of this consumer.
+    pub(crate) context: Arc<ConsumerContext>,
+    /// Number among the deliveries of its consumer.
     pub(crate) number: u64,
-    pub(crate) handle: Handle,
+    pub(crate) handle: ReceiptHandle,
     pub(crate) message: Arc<Message>,
-    /// Which attempt this is.
+    /// Number of this attempt.
     pub(crate) attempt: u32,
-    /// Whether somebody has begun to settle it; nobody else does from then on.
+    /// Whether settling has begun; from then on dropping the receipt does nothing.
     pub(crate) is_settled: bool,
-    /// Room within the prefetch, free again when this is gone.
-    pub(crate) _room: OwnedSemaphorePermit,
+    /// Share of the prefetch, free again when the receipt is gone.
+    pub(crate) _capacity: OwnedSemaphorePermit,
 }
 
 impl SqsReceipt {
-    /// From here on it is not held longer, so that an extension cannot undo how it is settled.
-    fn begin(&mut self) {
+    /// Ends the extensions of the visibility timeout, as a later extension would undo the settlement.
+    fn begin_settling(&mut self) {
         self.is_settled = true;
-        self.hand.held.release(self.number);
+        self.context.in_flight.remove(self.number);
     }
 
     async fn delete(&self) -> Result<()> {
-        self.hand.settler.settle(|answer| Request::Delete(self.handle.clone(), answer)).await
+        self.context.settler.settle(|sender| Settlement::Delete(self.handle.clone(), sender)).await
     }
 
-    /// Puts back what nobody has seen, as a copy, because SQS counts what it gave out as an attempt.
-    pub(crate) async fn hand_back(mut self) -> Result<()> {
+    /// Requeues a delivery that no handler received, as a copy, because SQS counts every delivery as an attempt.
+    pub(crate) async fn requeue_unattempted(mut self) -> Result<()> {
         let outgoing = Outgoing {
             message: self.message.clone(),
             delay: Duration::ZERO,
             attempt: self.attempt.saturating_sub(1),
-            group: Some(self.hand.group.clone()),
+            group: Some(self.context.group.clone()),
         };
-        let entry = Packed::of(&Wire::of(&outgoing)?)?.entry(0, 0)?;
-        send(&self.hand.link, self.hand.queues.queue.clone(), vec![entry]).await?;
-        self.begin();
+        let entry = EncodedMessage::encode(&Wire::of(&outgoing)?)?.entry(0, 0)?;
+        send(&self.context.connection, self.context.queues.queue.clone(), vec![entry]).await?;
+        self.begin_settling();
         self.delete().await
     }
 }
@@ -76,47 +77,47 @@ impl SqsReceipt {
 #[async_trait]
 impl Acknowledge for SqsReceipt {
     async fn ack(mut self: Box<Self>) -> Result<()> {
-        self.begin();
+        self.begin_settling();
         self.delete().await
     }
 
     async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
-        if delay > WAIT_LIMIT {
+        if delay > VISIBILITY_MAX {
             return Err(Error::unsupported(format!(
-                "SQS cannot put the message {} back for {delay:?}, only for {DELAY_MAX:?}; keep it in a storage",
+                "SQS cannot requeue the message {} with a delay of {delay:?}, only of {DELAY_MAX:?}; give the builder a storage for longer delays",
                 self.message.id
             )));
         }
-        self.begin();
+        self.begin_settling();
         let after = seconds(delay);
-        let free = |answer| Request::Free(self.handle.clone(), after, answer);
-        self.hand.settler.settle(free).await
+        let settlement = |sender| Settlement::ChangeVisibility(self.handle.clone(), after, sender);
+        self.context.settler.settle(settlement).await
     }
 
     async fn reject(mut self: Box<Self>, rejection: &Rejection) -> Result<()> {
-        let Hand { link, queues, .. } = &*self.hand;
+        let ConsumerContext { connection, queues, .. } = &*self.context;
         let to = if rejection.is_invalid() { &queues.invalid } else { &queues.dead };
-        let letter = Packed::of(&Wire::dead(&self.message, rejection)?)?.entry(0, 0)?;
-        send(link, to.clone(), vec![letter])
+        let letter = EncodedMessage::encode(&Wire::dead(&self.message, rejection)?)?.entry(0, 0)?;
+        send(connection, to.clone(), vec![letter])
             .await
-            .map_err(|fault| Error::from(fault).during("reject"))?;
-        self.begin();
-        let mut removed = self.delete().await;
-        for _ in 1..REMOVALS_MAX {
-            if !removed.as_ref().is_err_and(Error::is_temporary) {
+            .map_err(|error| Error::from(error).during("reject"))?;
+        self.begin_settling();
+        let mut deleted = self.delete().await;
+        for _ in 1..DELETE_ATTEMPTS_MAX {
+            if !deleted.as_ref().is_err_and(Error::is_temporary) {
                 break;
             }
-            removed = self.delete().await;
+            deleted = self.delete().await;
         }
-        removed
+        deleted
     }
 }
 
 impl Drop for SqsReceipt {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.begin();
-            self.hand.settler.ask(Request::Free(self.handle.clone(), 0, None));
+            self.begin_settling();
+            self.context.settler.send(Settlement::ChangeVisibility(self.handle.clone(), 0, None));
         }
     }
 }

@@ -1,12 +1,11 @@
-//! Settles deliveries together: while calls are under way the next settlements gather, so that ten cost one
-//! round trip. The same task extends what is in hand, and nothing is put back while it does: an extension
-//! that overtook a settlement would undo it.
+//! Settler: settles deliveries in batches. During running calls the next settlements queue up, so that ten cost
+//! one round trip. The same task extends the visibility timeout of in-flight deliveries, and requeues nothing
+//! meanwhile: an extension that overtook a settlement would undo it.
 //!
-//! The channel is bounded by the prefetch: each delivery in hand asks once. The task ends with the last of
-//! those who can still ask, which are the consumer and the deliveries it gave out.
+//! The channel is bounded by the prefetch: each delivery in flight sends one settlement. The task ends with the
+//! last sender; senders are the consumer and its deliveries.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_sqs::types::{
@@ -18,110 +17,94 @@ use punctual::{Error, Result};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use crate::fault::Fault;
-use crate::link::Link;
+use crate::connection::BrokerConnection;
+use crate::error::CallError;
+use crate::in_flight::{InFlight, ReceiptHandle};
 use crate::producer::{CALL_MAX, seconds};
 
-/// The most calls at a time, beyond which settlements gather.
+/// Most concurrent calls, beyond which settlements queue up.
 const CALLS_MAX: usize = 16;
-/// The most settlements that are taken together.
-const TOGETHER_MAX: usize = CALL_MAX * CALLS_MAX;
-/// How often a call lets more gather.
+/// Most settlements in one batch.
+const BATCH_MAX: usize = CALL_MAX * CALLS_MAX;
+/// Most yields in which more settlements may arrive.
 const YIELDS_MAX: usize = 4;
-/// A hold is extended so many times before it could run out.
-const EXTENSIONS: u32 = 3;
+/// Extensions per visibility timeout.
+const EXTENSIONS_PER_TIMEOUT: u32 = 3;
 
-/// Who hears how it went; nobody, for what was dropped.
-type Answer = Option<oneshot::Sender<Result<()>>>;
+/// Receiver of the result; none for a dropped delivery.
+type ResultSender = Option<oneshot::Sender<Result<()>>>;
 
-/// What SQS calls a delivery.
-pub(crate) type Handle = Arc<str>;
-
-/// What is to be done with deliveries.
-pub(crate) enum Request {
-    /// Done with it.
-    Delete(Handle, Answer),
-    /// Others may have it after so many seconds.
-    Free(Handle, i32, Answer),
-    /// Says when everything asked before is settled.
+/// Settlement of a delivery.
+pub(crate) enum Settlement {
+    /// Delete the message.
+    Delete(ReceiptHandle, ResultSender),
+    /// Make the message visible to consumers after so many seconds.
+    ChangeVisibility(ReceiptHandle, i32, ResultSender),
+    /// Report when every earlier settlement is done.
     Flush(oneshot::Sender<()>),
 }
 
-/// Deliveries in hand, by number.
-#[derive(Debug, Default)]
-pub(crate) struct Held(Mutex<HashMap<u64, Handle>>);
-
-impl Held {
-    pub(crate) fn hold(&self, number: u64, handle: Handle) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(number, handle);
-    }
-
-    pub(crate) fn release(&self, number: u64) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
-    }
-
-    fn handles(&self) -> Vec<Handle> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
-    }
-}
-
-/// Where requests go.
+/// Handle of the settler's task.
 #[derive(Debug)]
 pub(crate) struct Settler {
-    requests: mpsc::UnboundedSender<Request>,
+    settlements: mpsc::UnboundedSender<Settlement>,
 }
 
-/// What the task needs.
-pub(crate) struct Settling {
-    pub(crate) link: Link,
+/// State of the settler's task.
+pub(crate) struct SettlerTask {
+    pub(crate) connection: BrokerConnection,
     pub(crate) queue: String,
-    pub(crate) held: Arc<Held>,
+    pub(crate) in_flight: Arc<InFlight>,
     pub(crate) clock: Arc<dyn Clock>,
-    /// Without an extension for so long, others get a delivery.
-    pub(crate) hold_length: Duration,
+    /// Time without an extension after which other consumers receive a delivery.
+    pub(crate) visibility_timeout: Duration,
 }
 
 impl Settler {
-    pub(crate) fn start(settling: Settling) -> Self {
-        let (requests, asked) = mpsc::unbounded_channel();
-        tokio::spawn(Arc::new(settling).run(asked));
-        Self { requests }
+    pub(crate) fn start(task: SettlerTask) -> Self {
+        let (settlements, receiver) = mpsc::unbounded_channel();
+        tokio::spawn(Arc::new(task).run(receiver));
+        Self { settlements }
     }
 
-    /// Asks without waiting for the answer.
-    pub(crate) fn ask(&self, request: Request) {
-        // Without a runtime nobody settles any more; the hold runs out and others get it.
-        let _ = self.requests.send(request);
+    /// Sends a settlement without waiting for its result.
+    pub(crate) fn send(&self, settlement: Settlement) {
+        // Without a runtime nothing is settled; the visibility timeout ends and other consumers receive the
+        // message.
+        let _ = self.settlements.send(settlement);
     }
 
-    /// Asks and waits for the answer.
-    pub(crate) async fn settle(&self, request: impl FnOnce(Answer) -> Request) -> Result<()> {
-        let (answer, heard) = oneshot::channel();
-        self.ask(request(Some(answer)));
-        heard.await.unwrap_or_else(|_| Err(stopped()))
+    /// Sends a settlement and waits for its result.
+    pub(crate) async fn settle(
+        &self,
+        settlement: impl FnOnce(ResultSender) -> Settlement,
+    ) -> Result<()> {
+        let (sender, result) = oneshot::channel();
+        self.send(settlement(Some(sender)));
+        result.await.unwrap_or_else(|_| Err(settler_stopped()))
     }
 
-    /// Waits until everything asked before is settled.
+    /// Waits until every earlier settlement is done.
     pub(crate) async fn flush(&self) {
-        let (answer, heard) = oneshot::channel();
-        self.ask(Request::Flush(answer));
-        let _ = heard.await;
+        let (sender, result) = oneshot::channel();
+        self.send(Settlement::Flush(sender));
+        let _ = result.await;
     }
 }
 
-impl Settling {
-    async fn run(self: Arc<Self>, mut asked: mpsc::UnboundedReceiver<Request>) {
+impl SettlerTask {
+    async fn run(self: Arc<Self>, mut receiver: mpsc::UnboundedReceiver<Settlement>) {
         let mut calls = JoinSet::new();
-        let mut requests = Vec::new();
+        let mut settlements = Vec::new();
         let mut extend_at = self.next_extension();
         loop {
             tokio::select! {
-                count = asked.recv_many(&mut requests, TOGETHER_MAX), if calls.len() < CALLS_MAX => {
+                count = receiver.recv_many(&mut settlements, BATCH_MAX), if calls.len() < CALLS_MAX => {
                     if count == 0 {
                         break;
                     }
-                    gather(&mut asked, &mut requests).await;
-                    self.begin(requests.drain(..), &mut calls).await;
+                    collect_batch(&mut receiver, &mut settlements).await;
+                    self.start_calls(settlements.drain(..), &mut calls).await;
                 }
                 Some(_) = calls.join_next() => {}
                 () = self.clock.sleep_until(extend_at) => {
@@ -134,144 +117,157 @@ impl Settling {
     }
 
     fn next_extension(&self) -> punctual::jiff::Timestamp {
-        add(self.clock.now(), self.hold_length / EXTENSIONS)
+        add(self.clock.now(), self.visibility_timeout / EXTENSIONS_PER_TIMEOUT)
     }
 
-    /// Begins the calls that settle requests, in the order in which they were made where that matters.
-    async fn begin(
+    /// Starts the calls of a batch of settlements, in order where the order matters.
+    async fn start_calls(
         self: &Arc<Self>,
-        requests: impl Iterator<Item = Request>,
+        settlements: impl Iterator<Item = Settlement>,
         calls: &mut JoinSet<()>,
     ) {
-        let (mut deleted, mut freed, mut flushed) = (Vec::new(), Vec::new(), Vec::new());
-        for request in requests {
-            match request {
-                Request::Delete(handle, answer) => deleted.push((handle, answer)),
-                Request::Free(handle, after, answer) => freed.push(((handle, after), answer)),
-                Request::Flush(answer) => flushed.push(answer),
+        let (mut deleted, mut changed, mut flushed) = (Vec::new(), Vec::new(), Vec::new());
+        for settlement in settlements {
+            match settlement {
+                Settlement::Delete(handle, sender) => deleted.push((handle, sender)),
+                Settlement::ChangeVisibility(handle, after, sender) => {
+                    changed.push(((handle, after), sender));
+                }
+                Settlement::Flush(sender) => flushed.push(sender),
             }
         }
         while !deleted.is_empty() {
             let rest = deleted.split_off(deleted.len().min(CALL_MAX));
-            let (settling, piece) = (self.clone(), std::mem::replace(&mut deleted, rest));
+            let (task, chunk) = (self.clone(), std::mem::replace(&mut deleted, rest));
             calls.spawn(async move {
-                let (handles, answers): (Vec<_>, Vec<_>) = piece.into_iter().unzip();
-                settling.tell(settling.delete(&handles).await, answers);
+                let (handles, senders): (Vec<_>, Vec<_>) = chunk.into_iter().unzip();
+                task.send_results(task.delete(&handles).await, senders);
             });
         }
-        while !freed.is_empty() {
-            let rest = freed.split_off(freed.len().min(CALL_MAX));
-            let (settling, piece) = (self.clone(), std::mem::replace(&mut freed, rest));
+        while !changed.is_empty() {
+            let rest = changed.split_off(changed.len().min(CALL_MAX));
+            let (task, chunk) = (self.clone(), std::mem::replace(&mut changed, rest));
             calls.spawn(async move {
-                let (changes, answers): (Vec<_>, Vec<_>) = piece.into_iter().unzip();
-                settling.tell(settling.change(&changes).await, answers);
+                let (changes, senders): (Vec<_>, Vec<_>) = chunk.into_iter().unzip();
+                task.send_results(task.change_visibility(&changes).await, senders);
             });
         }
         if !flushed.is_empty() {
             while calls.join_next().await.is_some() {}
         }
-        for answer in flushed {
-            let _ = answer.send(());
+        for sender in flushed {
+            let _ = sender.send(());
         }
     }
 
-    async fn delete(&self, handles: &[Handle]) -> Outcome {
+    async fn delete(&self, handles: &[ReceiptHandle]) -> BatchOutcome {
         let entries = handles.iter().enumerate().map(|(number, handle)| {
             let entry = DeleteMessageBatchRequestEntry::builder();
             entry.id(number.to_string()).receipt_handle(&**handle).build()
         });
         let entries = entries.collect::<std::result::Result<Vec<_>, _>>();
         let entries = entries.map_err(|error| Error::internal(error.to_string()))?;
-        let call = self.link.calls.delete_message_batch().queue_url(&self.queue);
-        let answer = call.set_entries(Some(entries)).send().await;
-        Ok(answer.map_err(|error| Fault::of(error, &self.link.place))?.failed)
+        let call = self.connection.calls.delete_message_batch().queue_url(&self.queue);
+        let response = call.set_entries(Some(entries)).send().await;
+        Ok(response.map_err(|error| CallError::map_error(error, &self.connection.endpoint))?.failed)
     }
 
-    /// Lets others have deliveries after so many seconds each.
-    async fn change(&self, changes: &[(Handle, i32)]) -> Outcome {
+    /// Makes messages visible to consumers after so many seconds each.
+    async fn change_visibility(&self, changes: &[(ReceiptHandle, i32)]) -> BatchOutcome {
         let entries = changes.iter().enumerate().map(|(number, (handle, after))| {
             let entry = ChangeMessageVisibilityBatchRequestEntry::builder().id(number.to_string());
             entry.receipt_handle(&**handle).visibility_timeout(*after).build()
         });
         let entries = entries.collect::<std::result::Result<Vec<_>, _>>();
         let entries = entries.map_err(|error| Error::internal(error.to_string()))?;
-        let call = self.link.calls.change_message_visibility_batch().queue_url(&self.queue);
-        let answer = call.set_entries(Some(entries)).send().await;
-        Ok(answer.map_err(|error| Fault::of(error, &self.link.place))?.failed)
+        let call = self.connection.calls.change_message_visibility_batch().queue_url(&self.queue);
+        let response = call.set_entries(Some(entries)).send().await;
+        Ok(response.map_err(|error| CallError::map_error(error, &self.connection.endpoint))?.failed)
     }
 
-    /// Tells each how it went.
-    fn tell(&self, outcome: Outcome, answers: Vec<Answer>) {
-        let again = |error: &Error| Error::new(error.kind(), error.to_string()).during("settle");
-        for (number, answer) in answers.into_iter().enumerate() {
+    /// Sends the results.
+    fn send_results(&self, outcome: BatchOutcome, senders: Vec<ResultSender>) {
+        let copy = |error: &Error| Error::new(error.kind(), error.to_string()).during("settle");
+        for (number, sender) in senders.into_iter().enumerate() {
             let settled = match &outcome {
-                Err(error) => Err(again(error)),
+                Err(error) => Err(copy(error)),
                 Ok(failed) => failed
                     .iter()
                     .find(|entry| entry.id() == number.to_string())
-                    .map_or(Ok(()), |entry| Err(Fault::of_entry(entry, &self.link.place).into())),
+                    .map_or(Ok(()), |entry| {
+                        Err(CallError::map_entry(entry, &self.connection.endpoint).into())
+                    }),
             };
-            match answer {
-                Some(answer) => _ = answer.send(settled),
+            match sender {
+                Some(sender) => _ = sender.send(settled),
                 None => {
                     if let Err(error) = settled {
-                        tracing::debug!(queue = self.queue, %error, "a delivery was not put back");
+                        tracing::debug!(queue = self.queue, %error, "a dropped delivery was not requeued");
                     }
                 }
             }
         }
     }
 
-    /// Holds everything in hand for longer.
+    /// Extends the visibility timeout of all in-flight deliveries.
     async fn extend(&self) {
-        let length = seconds(self.hold_length);
-        let held = self.held.handles().into_iter().map(|handle| (handle, length));
-        let held: Vec<_> = held.collect();
-        for together in held.chunks(TOGETHER_MAX) {
+        let timeout = seconds(self.visibility_timeout);
+        let in_flight = self.in_flight.handles().into_iter().map(|handle| (handle, timeout));
+        let in_flight: Vec<_> = in_flight.collect();
+        for batch in in_flight.chunks(BATCH_MAX) {
             let mut calls = FuturesUnordered::new();
-            for piece in together.chunks(CALL_MAX) {
-                calls.push(self.change(piece));
+            for chunk in batch.chunks(CALL_MAX) {
+                calls.push(self.change_visibility(chunk));
             }
             while let Some(outcome) = calls.next().await {
-                self.note(outcome);
+                self.log_extension(outcome);
             }
         }
     }
 
-    fn note(&self, extended: Outcome) {
+    fn log_extension(&self, extended: BatchOutcome) {
         match extended {
             Ok(failed) if failed.is_empty() => {}
-            // Some may have been settled while we asked.
+            // Some may have been settled during the call.
             Ok(failed) => {
                 let count = failed.len();
-                tracing::debug!(queue = self.queue, count, "deliveries were not held longer");
+                tracing::debug!(
+                    queue = self.queue,
+                    count,
+                    "the visibility timeout of deliveries was not extended"
+                );
             }
             Err(error) => {
-                tracing::warn!(queue = self.queue, %error, "deliveries were not held longer");
+                tracing::warn!(queue = self.queue, %error, "the visibility timeout of deliveries was not extended");
             }
         }
     }
 }
 
-/// What of a batch failed, or why all of it did.
-type Outcome = Result<Vec<BatchResultErrorEntry>>;
+/// Failed entries of a batch, or the error of the whole batch.
+type BatchOutcome = Result<Vec<BatchResultErrorEntry>>;
 
-/// Lets the attempts that are ready ask first: one call for ten instead of many for a few.
-async fn gather(asked: &mut mpsc::UnboundedReceiver<Request>, requests: &mut Vec<Request>) {
+/// Collects further settlements of tasks that are ready: one call for ten instead of many for a few.
+async fn collect_batch(
+    receiver: &mut mpsc::UnboundedReceiver<Settlement>,
+    settlements: &mut Vec<Settlement>,
+) {
     for _ in 0..YIELDS_MAX {
         tokio::task::yield_now().await;
-        let before = requests.len();
-        while requests.len() < TOGETHER_MAX
-            && let Ok(request) = asked.try_recv()
+        let before = settlements.len();
+        while settlements.len() < BATCH_MAX
+            && let Ok(settlement) = receiver.try_recv()
         {
-            requests.push(request);
+            settlements.push(settlement);
         }
-        if requests.len() == before {
+        if settlements.len() == before {
             return;
         }
     }
 }
 
-fn stopped() -> Error {
-    Error::unavailable("nobody settles deliveries any more; it will be delivered again")
+fn settler_stopped() -> Error {
+    Error::unavailable(
+        "the settler of the consumer has stopped; the message will be delivered again",
+    )
 }

@@ -1,12 +1,11 @@
-//! How a message lies in a queue: the body, as text where SQS can carry it and as base64 where it cannot,
-//! and three attributes: `content-type`, `punctual-encoding` when the body is not what it seems, and
-//! `punctual-headers`, one JSON object, because SQS allows no more than ten attributes and few characters
-//! in their names. What every CloudEvent has are attributes of their own beside it, at most seven, so that
-//! others find them.
+//! Wire format: the body, as text where SQS allows its characters and as base64 otherwise, and three attributes:
+//! `content-type`, `punctual-encoding` when the body is encoded, and `punctual-headers`, one JSON object,
+//! because SQS allows no more than ten attributes and few characters in their names. The attributes of a
+//! CloudEvent, at most seven, are SQS attributes of their own, so that other clients find them.
 //!
-//! Here it is written; `reading` is the other way.
+//! This file encodes, `decode` decodes.
 
-mod reading;
+mod decode;
 
 use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};
 use base64::Engine as _;
@@ -15,61 +14,63 @@ use punctual::wire::Wire;
 use punctual::{Error, Result};
 use serde_json::Value;
 
-pub(crate) use self::reading::{Read, read};
+pub(crate) use self::decode::{DecodedDelivery, decode};
 
 const CONTENT_TYPE: &str = "content-type";
 const ENCODING: &str = "punctual-encoding";
 const HEADERS: &str = "punctual-headers";
 const BASE64: &str = "base64";
 const EMPTY: &str = "empty";
-/// Headers that are attributes of their own.
-const OPEN: [&str; 7] =
+/// Headers that are SQS attributes of their own.
+const ATTRIBUTE_HEADERS: [&str; 7] =
     ["ce-specversion", "ce-id", "ce-source", "ce-type", "ce-time", "ce-subject", "ce-dataschema"];
-/// Stands for an empty body, which SQS does not take.
-const NOTHING: &str = "-";
+/// Placeholder of an empty body, which SQS does not accept.
+const EMPTY_BODY: &str = "-";
 const TEXT: &str = "String";
 
-/// A message as SQS takes it.
+/// Message in the encoding of SQS.
 #[derive(Clone, Debug)]
-pub(crate) struct Packed {
+pub(crate) struct EncodedMessage {
     body: String,
     encoding: Option<&'static str>,
     content_type: String,
     headers: String,
-    /// Those that are attributes of their own.
-    open: Vec<(String, String)>,
+    /// Headers that are SQS attributes of their own.
+    attributes: Vec<(String, String)>,
 }
 
-impl Packed {
-    pub(crate) fn of(wire: &Wire) -> Result<Self> {
+impl EncodedMessage {
+    pub(crate) fn encode(wire: &Wire) -> Result<Self> {
         let (body, encoding) = match std::str::from_utf8(&wire.body) {
-            Ok("") => (NOTHING.to_owned(), Some(EMPTY)),
-            Ok(text) if text.chars().all(is_carried) => (text.to_owned(), None),
+            Ok("") => (EMPTY_BODY.to_owned(), Some(EMPTY)),
+            Ok(text) if text.chars().all(is_allowed) => (text.to_owned(), None),
             _ => (STANDARD.encode(&wire.body), Some(BASE64)),
         };
         let pairs = wire.headers.iter().map(|(name, value)| (name.to_string(), value.clone()));
-        let (open, closed): (Vec<_>, Vec<_>) = pairs.partition(|(name, value)| {
-            OPEN.contains(&name.as_str()) && !value.is_empty() && value.chars().all(is_carried)
+        let (attributes, json_headers): (Vec<_>, Vec<_>) = pairs.partition(|(name, value)| {
+            ATTRIBUTE_HEADERS.contains(&name.as_str())
+                && !value.is_empty()
+                && value.chars().all(is_allowed)
         });
         let headers: serde_json::Map<String, Value> =
-            closed.into_iter().map(|(name, value)| (name, value.into())).collect();
+            json_headers.into_iter().map(|(name, value)| (name, value.into())).collect();
         let headers = serde_json::to_string(&headers)
             .map_err(|error| Error::internal(format!("headers cannot be written: {error}")))?;
-        let content_type = carried(&wire.content_type);
-        Ok(Self { body, encoding, content_type, headers: carried(&headers), open })
+        let content_type = escaped(&wire.content_type);
+        Ok(Self { body, encoding, content_type, headers: escaped(&headers), attributes })
     }
 
-    /// What SQS counts: the body, and name, type and value of each attribute.
+    /// Returns the size that SQS counts: the body, and name, type and value of each attribute.
     pub(crate) fn size(&self) -> usize {
         let attribute = |name: &str, value: &str| name.len() + TEXT.len() + value.len();
         self.body.len()
             + attribute(CONTENT_TYPE, &self.content_type)
             + attribute(HEADERS, &self.headers)
             + self.encoding.map_or(0, |encoding| attribute(ENCODING, encoding))
-            + self.open.iter().map(|(name, value)| attribute(name, value)).sum::<usize>()
+            + self.attributes.iter().map(|(name, value)| attribute(name, value)).sum::<usize>()
     }
 
-    /// As an entry of a batch, under a number.
+    /// Returns the entry of a batch, with a number as its id.
     pub(crate) fn entry(self, number: usize, delay: i32) -> Result<SendMessageBatchRequestEntry> {
         let mut entry = SendMessageBatchRequestEntry::builder()
             .id(number.to_string())
@@ -80,7 +81,7 @@ impl Packed {
         if let Some(encoding) = self.encoding {
             entry = entry.message_attributes(ENCODING, text(encoding.to_owned())?);
         }
-        for (name, value) in self.open {
+        for (name, value) in self.attributes {
             entry = entry.message_attributes(name, text(value)?);
         }
         entry.build().map_err(|error| Error::internal(error.to_string()))
@@ -92,8 +93,8 @@ fn text(value: String) -> Result<MessageAttributeValue> {
     value.build().map_err(|error| Error::internal(error.to_string()))
 }
 
-/// Whether SQS carries a character: those of XML 1.0.
-fn is_carried(letter: char) -> bool {
+/// Returns whether SQS allows a character: those of XML 1.0.
+fn is_allowed(letter: char) -> bool {
     match letter {
         '\t' | '\n' | '\r' => true,
         '\u{fffe}' | '\u{ffff}' => false,
@@ -101,9 +102,9 @@ fn is_carried(letter: char) -> bool {
     }
 }
 
-/// JSON as SQS carries it: what it does not carry is written as an escape.
-fn carried(json: &str) -> String {
-    if json.chars().all(is_carried) {
+/// Escapes the characters of JSON that SQS does not allow.
+fn escaped(json: &str) -> String {
+    if json.chars().all(is_allowed) {
         return json.to_owned();
     }
     json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
@@ -132,8 +133,8 @@ mod tests {
             .build()
     }
 
-    fn read_raw(raw: Raw) -> Read {
-        read(raw, &Topic::new("orders").unwrap(), "p-orders-office", Timestamp::UNIX_EPOCH)
+    fn read_raw(raw: Raw) -> DecodedDelivery {
+        decode(raw, &Topic::new("orders").unwrap(), "p-orders-office", Timestamp::UNIX_EPOCH)
     }
 
     #[test]
@@ -150,10 +151,11 @@ mod tests {
                 body: Bytes::copy_from_slice(body),
                 content_type: Cow::Borrowed("image/png"),
             };
-            let packed = Packed::of(&wire).unwrap();
-            assert!(packed.body.chars().chain(packed.headers.chars()).all(is_carried));
-            assert!(!packed.body.is_empty());
-            let Read { received, count, .. } = read_raw(raw(packed.entry(0, 0).unwrap()));
+            let encoded = EncodedMessage::encode(&wire).unwrap();
+            assert!(encoded.body.chars().chain(encoded.headers.chars()).all(is_allowed));
+            assert!(!encoded.body.is_empty());
+            let DecodedDelivery { received, count, .. } =
+                read_raw(raw(encoded.entry(0, 0).unwrap()));
             assert_eq!((received.poison, count), (None, 3));
             assert_eq!(received.message.body.bytes, wire.body);
             assert_eq!(received.message.body.content_type, "image/png");
@@ -166,8 +168,8 @@ mod tests {
     fn the_size_is_what_is_sent() {
         let (content_type, body) = (Cow::Borrowed("a/b"), Bytes::from_static(b"\0"));
         let wire = Wire { headers: Vec::new(), body, content_type };
-        let packed = Packed::of(&wire).unwrap();
+        let encoded = EncodedMessage::encode(&wire).unwrap();
         let names = CONTENT_TYPE.len() + ENCODING.len() + HEADERS.len() + 3 * TEXT.len();
-        assert_eq!(packed.size(), names + "AA==".len() + "a/b".len() + BASE64.len() + "{}".len());
+        assert_eq!(encoded.size(), names + "AA==".len() + "a/b".len() + BASE64.len() + "{}".len());
     }
 }

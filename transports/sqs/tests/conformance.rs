@@ -1,7 +1,7 @@
-//! The suite that every transport runs, against an endpoint that all cases share: each has a prefix for its
-//! queues and a network of its own, which it may break.
+//! Conformance suite of all transports, against an endpoint that all cases share: each has its own prefix for
+//! its queues and its own proxy, which it may break.
 
-// Without the standard harness the lints do not see that this is test code.
+// Without the standard harness clippy does not recognize this as test code.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 #[path = "it/raw.rs"]
@@ -16,49 +16,50 @@ use aws_sdk_sqs::Client;
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Result, Transport};
-use punctual_conformance::own::Proxy;
+use punctual_conformance::own::{Proxy, Slowness};
 use punctual_conformance::transport::{self, Backend, Need, Place};
 use punctual_sqs::SqsTransport;
 
 const VARIABLE: &str = "PUNCTUAL_SQS_URL";
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-struct Prefix {
+struct QueueFixture {
     proxy: Proxy,
     client: Client,
     name: String,
 }
 
-impl Prefix {
+impl QueueFixture {
     async fn new(address: String) -> Result<Self> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("c{}-{number}", std::process::id());
+        let name = format!("c{}-{number}", punctual_conformance::own::run_name());
         let (proxy, client) = (Proxy::to(&address).await, raw::client(&address));
         Ok(Self { proxy, client, name })
     }
 
-    /// How the name of a topic's queues begins; the suite's topics and groups need no escapes.
-    fn begins(&self, topic: &Topic) -> String {
+    /// Returns the prefix of a topic's queue names; the suite's topics and groups need no escapes.
+    fn queue_prefix(&self, topic: &Topic) -> String {
         format!("{}-{topic}-", self.name)
     }
 
-    async fn letters_in(&self, topic: &Topic, rest: String) -> Vec<Wire> {
-        let queue = raw::queue(&self.client, &(self.begins(topic) + &rest)).await;
+    async fn messages_in(&self, topic: &Topic, rest: String) -> Vec<Wire> {
+        let queue = raw::queue(&self.client, &(self.queue_prefix(topic) + &rest)).await;
         raw::letters(&self.client, &queue).await
     }
 }
 
 #[async_trait::async_trait]
-impl Place for Prefix {
+impl Place for QueueFixture {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         let builder = SqsTransport::builder(self.proxy.address()).prefix(&self.name);
-        // A case that drops a consumer waits for what it had.
-        let builder = builder.wait(Duration::from_secs(1)).hold_length(Duration::from_secs(10));
+        // A case that drops a consumer waits for its in-flight messages.
+        let builder =
+            builder.wait(Duration::from_secs(1)).visibility_timeout(Duration::from_secs(10));
         Ok(Arc::new(builder.connect().await?))
     }
 
     async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
-        for queue in raw::queues(&self.client, &self.begins(topic)).await {
+        for queue in raw::queues(&self.client, &self.queue_prefix(topic)).await {
             if !queue.ends_with("-dead") && !queue.ends_with("-invalid") {
                 raw::put(&self.client, &queue, body, headers).await;
             }
@@ -67,16 +68,21 @@ impl Place for Prefix {
     }
 
     async fn dead(&self, topic: &Topic, group: &str) -> Result<Vec<Wire>> {
-        Ok(self.letters_in(topic, format!("{group}-dead")).await)
+        Ok(self.messages_in(topic, format!("{group}-dead")).await)
     }
 
     async fn invalid(&self, topic: &Topic, group: &str) -> Result<Vec<Wire>> {
-        Ok(self.letters_in(topic, format!("{group}-invalid")).await)
+        Ok(self.messages_in(topic, format!("{group}-invalid")).await)
     }
 
     async fn cut(&self) -> Result<()> {
         self.proxy.cut();
         self.proxy.mend();
+        Ok(())
+    }
+
+    async fn slow_down(&self, slowness: Slowness) -> Result<()> {
+        self.proxy.slow_down(slowness);
         Ok(())
     }
 
@@ -89,7 +95,7 @@ impl Place for Prefix {
 }
 
 fn main() -> ExitCode {
-    let backend = Backend::at(VARIABLE, Prefix::new).cannot(
+    let backend = Backend::at(VARIABLE, QueueFixture::new).cannot(
         Need::Restart,
         "nobody can restart SQS, and what stands in for it keeps everything in memory",
     );

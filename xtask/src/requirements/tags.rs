@@ -5,7 +5,7 @@
 //! in `conformance/src` whose name stands a second time in the same folder, where the suite lists it.
 
 use super::list::is_id;
-use crate::tidy::{Finding, Source, has_word};
+use crate::tidy::{Finding, Source, has_word, is_test_attribute};
 
 /// Folders whose functions are cases of suites.
 const SUITES: [&str; 2] = ["/tests/", "conformance/src/"];
@@ -87,11 +87,6 @@ fn test_below(source: &Source, lines: &[&str], sources: &[Source]) -> Result<(),
         }
     }
     Err("a tag stands directly above its test; nothing follows this one".to_owned())
-}
-
-fn is_test_attribute(attribute: &str) -> bool {
-    let path = attribute.trim_start_matches("#[").split(['(', ']']).next().unwrap_or_default();
-    path.rsplit("::").next() == Some("test")
 }
 
 fn is_test(

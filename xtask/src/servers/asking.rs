@@ -5,13 +5,13 @@ use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
 /// The longest wait for an answer of a server that is being started.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Sends these bytes and answers the first ones that come back.
 pub fn ask<const LENGTH: usize>(port: u16, words: &[u8]) -> Result<[u8; LENGTH]> {
     let address = (Ipv4Addr::LOCALHOST, port).into();
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
     stream.write_all(words)?;
     let mut answer = [0; LENGTH];
     stream.read_exact(&mut answer)?;

@@ -86,10 +86,10 @@ fn configuration(place: &Place) -> String {
 
 /// What the server says to whoever connects; it says it once JetStream is there.
 fn greeting(port: u16) -> Option<String> {
-    let patience = Duration::from_secs(1);
+    let timeout = Duration::from_secs(1);
     let address = (Ipv4Addr::LOCALHOST, port).into();
-    let mut stream = TcpStream::connect_timeout(&address, patience).ok()?;
-    stream.set_read_timeout(Some(patience)).ok()?;
+    let mut stream = TcpStream::connect_timeout(&address, timeout).ok()?;
+    stream.set_read_timeout(Some(timeout)).ok()?;
     let mut greeting = vec![0; GREETING_MAX];
     let length = stream.read(&mut greeting).ok()?;
     Some(String::from_utf8_lossy(&greeting[..length]).into_owned())

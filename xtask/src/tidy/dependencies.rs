@@ -1,8 +1,8 @@
 //! Who may know whom: read from the manifests and from the code.
 //!
-//! A storage or a transport knows the core and nothing else of ours, but for the rows the SQL storages
-//! share; an integration knows the core alone; the core knows none of them; only `connect/`, which opens
-//! them by address, and `server/src/backends.rs` name concrete ones. Back-ends are recognised by their folder, so a new one is
+//! A storage or a transport knows the core and nothing else of ours, but for the column codecs that the SQL
+//! storages share; an integration knows the core alone; the core knows none of them; only `connect/`, which opens
+//! them by address, names concrete ones. Back-ends are recognised by their folder, so a new one is
 //! under the rule from its first commit.
 
 use super::source::has_word;
@@ -11,12 +11,12 @@ use super::{Finding, Source};
 const FAMILIES: [&str; 2] = ["storages/", "transports/"];
 /// Tests of a back-end may use the shared suite.
 const SUITE: &str = "punctual-conformance";
-/// What the SQL storages share.
-const ROWS: &str = "punctual-rows";
+/// The column codecs that the SQL storages share: below `storages/`, but not a back-end.
+const COLUMNS: &str = "punctual-columns";
+/// The folder of that crate.
+const COLUMNS_FOLDER: &str = "storages/columns/";
 /// What the core is made of besides itself; neither knows the core.
 const PARTS: [&str; 2] = ["punctual-macros", "punctual-schedule"];
-/// The one file of the server that names concrete back-ends.
-const BACK_ENDS: &str = "server/src/backends.rs";
 /// The crate that opens storages by address.
 const CONNECT: &str = "connect/";
 /// What stands beside things that applications already use.
@@ -39,6 +39,9 @@ pub(crate) fn dependency_rules(sources: &[Source]) -> Vec<Finding> {
 
 /// The package name of a back-end, when this is its manifest.
 fn back_end(source: &Source) -> Option<String> {
+    if source.path.starts_with(COLUMNS_FOLDER) {
+        return None;
+    }
     let inner = source.path.strip_suffix("/Cargo.toml")?;
     let name = FAMILIES.iter().find_map(|family| inner.strip_prefix(family))?;
     Some(format!("punctual-{name}"))
@@ -69,8 +72,8 @@ fn refusal(source: &Source, section: &str, package: &str, back_ends: &[String]) 
     let folder = source.path.trim_end_matches("Cargo.toml");
     let is_back_end = back_end(source).is_some();
     let for_tests = section.contains("dev-dependencies");
-    let shares_rows = folder.starts_with("storages/") && package == ROWS;
-    if is_back_end && !shares_rows && !(for_tests && package == SUITE) {
+    let shares_columns = folder.starts_with("storages/") && package == COLUMNS;
+    if is_back_end && !shares_columns && !(for_tests && package == SUITE) {
         return Some(format!("a back-end depends on the core only, not on `{package}`"));
     }
     if folder == "core/" && !for_tests && !PARTS.contains(&package) {
@@ -83,9 +86,12 @@ fn refusal(source: &Source, section: &str, package: &str, back_ends: &[String]) 
     if folder.starts_with(INTEGRATIONS) && !for_tests {
         return Some(format!("an integration depends on the core only, not on `{package}`"));
     }
-    let may_name = [CONNECT, "server/"].contains(&folder) || OUTSIDE.contains(&folder);
+    if folder == COLUMNS_FOLDER && !for_tests {
+        return Some(format!("the column codecs depend on the core only, not on `{package}`"));
+    }
+    let may_name = folder == CONNECT || OUTSIDE.contains(&folder);
     if !may_name && !for_tests && back_ends.iter().any(|name| name == package) {
-        return Some(format!("only {CONNECT} and the server name back-ends such as `{package}`"));
+        return Some(format!("only {CONNECT} names back-ends such as `{package}`"));
     }
     None
 }
@@ -99,17 +105,14 @@ fn our_packages(line: &str) -> impl Iterator<Item = &str> {
 fn code(source: &Source, back_ends: &[String]) -> Vec<Finding> {
     let of_product = !OUTSIDE.iter().any(|folder| source.path.starts_with(folder))
         && !FAMILIES.iter().any(|family| source.path.starts_with(family));
-    let may_name = source.path == BACK_ENDS || source.path.starts_with(CONNECT);
-    if may_name || !of_product || source.path.contains("/tests/") {
+    if source.path.starts_with(CONNECT) || !of_product || source.path.contains("/tests/") {
         return Vec::new();
     }
     let names: Vec<String> = back_ends.iter().map(|name| name.replace('-', "_")).collect();
     source
         .code_lines()
         .filter(|(_, line)| names.iter().any(|name| has_word(line, name)))
-        .map(|(number, _)| {
-            source.finding(number, format!("only {CONNECT} and {BACK_ENDS} name back-ends"))
-        })
+        .map(|(number, _)| source.finding(number, format!("only {CONNECT} names back-ends")))
         .collect()
 }
 
@@ -140,10 +143,23 @@ mod tests {
     }
 
     #[test]
-    fn only_storages_share_rows() {
-        let text = "[dependencies]\npunctual-rows.workspace = true\n";
+    fn only_storages_share_column_codecs() {
+        let text = "[dependencies]\npunctual-columns.workspace = true\n";
         assert_eq!(count(&[("storages/postgres/Cargo.toml", text)]), 0);
         assert_eq!(count(&[("transports/redis/Cargo.toml", text)]), 1);
+    }
+
+    #[test]
+    fn the_column_codecs_are_no_back_end_and_know_the_core_alone() {
+        let on_columns = "[dependencies]\npunctual-columns.workspace = true\n";
+        let on_core = "[dependencies]\npunctual.workspace = true\n";
+        let shared = [
+            ("storages/columns/Cargo.toml", on_core),
+            ("storages/postgres/Cargo.toml", on_columns),
+        ];
+        assert_eq!(count(&shared), 0);
+        let text = "[dependencies]\npunctual-sqlite.workspace = true\n";
+        assert_eq!(count(&[("storages/columns/Cargo.toml", text)]), 1);
     }
 
     #[test]
@@ -176,14 +192,13 @@ mod tests {
     }
 
     #[test]
-    fn only_the_server_names_back_ends() {
+    fn only_connect_names_back_ends() {
         let text = "[dependencies]\npunctual-sqlite = { workspace = true, optional = true }\n";
         assert_eq!(count(&[("cli/Cargo.toml", text)]), 1);
-        assert_eq!(count(&[("server/Cargo.toml", text)]), 0);
+        assert_eq!(count(&[("server/Cargo.toml", text)]), 1);
         assert_eq!(count(&[("connect/Cargo.toml", text)]), 0);
         let code = "use punctual_sqlite::SqliteStorage;\n";
         assert_eq!(count(&[("server/src/config.rs", code)]), 1);
-        assert_eq!(count(&[("server/src/backends.rs", code)]), 0);
         assert_eq!(count(&[("connect/src/opened.rs", code)]), 0);
         assert_eq!(count(&[("examples/src/outbox.rs", code)]), 0);
     }

@@ -14,10 +14,11 @@ mod machine_paths;
 mod one_place;
 mod returned_flags;
 mod rules;
+mod security_tests;
 mod source;
 mod unfinished;
 mod vocabulary;
 
 pub(crate) use dependencies::dependency_rules;
 pub(crate) use rules::{findings, notes};
-pub(crate) use source::{Finding, Source, has_word, report};
+pub(crate) use source::{Finding, Source, has_word, is_test_attribute, report};

@@ -2,7 +2,7 @@
 
 use super::{
     Finding, Source, decisions, file_names, headers, length, links, machine_paths, one_place,
-    returned_flags, unfinished, vocabulary,
+    returned_flags, security_tests, unfinished, vocabulary,
 };
 
 /// Rules that need one file at a time.
@@ -19,6 +19,7 @@ const FILE_RULES: [fn(&Source) -> Vec<Finding>; 7] = [
 /// Everything that is broken. `exists` says whether a path from the root is there.
 pub(crate) fn findings(sources: &[Source], exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     let mut findings = decisions::check(sources);
+    findings.extend(security_tests::check(sources));
     for source in sources {
         for rule in FILE_RULES {
             findings.extend(rule(source));

@@ -96,6 +96,12 @@ pub(crate) fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
+/// Whether a line that begins with `#[` makes a test of the function below it.
+pub(crate) fn is_test_attribute(attribute: &str) -> bool {
+    let path = attribute.trim_start_matches("#[").split(['(', ']']).next().unwrap_or_default();
+    path.rsplit("::").next() == Some("test")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

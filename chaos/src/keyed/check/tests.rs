@@ -8,7 +8,12 @@ fn answered(ids: &[&str], is_replay: bool) -> Seen {
 
 fn story(messages: usize, seen: Vec<Seen>) -> Story {
     let tries = seen.into_iter().zip(0..);
-    let tries = tries.map(|(seen, n)| Try { from_ms: n * 1_000, to_ms: n * 1_000 + 10, seen });
+    let tries = tries.map(|(seen, n)| Try {
+        from_ms: n * 1_000,
+        to_ms: n * 1_000 + 10,
+        beside: n == 2,
+        seen,
+    });
     Story { key: "k".to_owned(), messages, tries: tries.collect() }
 }
 
@@ -22,7 +27,7 @@ fn stored(effects: &[(u64, &str)]) -> BTreeMap<String, Vec<Effect>> {
 fn one_effect_and_one_answer_are_good() {
     let seen = vec![
         Seen::Broken,
-        Seen::Failed(503),
+        Seen::Failed("503 away".to_owned()),
         Seen::UnderWay,
         answered(&["a", "b"], true),
         answered(&["a", "b"], true),
@@ -31,7 +36,9 @@ fn one_effect_and_one_answer_are_good() {
     assert!(judgement.is_good(), "{judgement:?}");
     assert_eq!((judgement.repeated, judgement.taken_over, judgement.batches), (1, 1, 1));
     assert_eq!((judgement.requests, judgement.answered, judgement.replays), (5, 2, 2));
-    assert_eq!((judgement.failed, judgement.broken, judgement.under_way), (1, 1, 1));
+    assert_eq!((judgement.broken, judgement.under_way, judgement.beside), (1, 1, 1));
+    assert_eq!((judgement.leased, judgement.waited), (1, 0));
+    assert_eq!(judgement.failed, BTreeMap::from([("503 away".to_owned(), 1)]));
 }
 
 #[test]
@@ -62,7 +69,7 @@ fn a_key_that_is_refused_for_too_long_or_for_ever_is_found() {
     let mut seen = vec![Seen::UnderWay; 13];
     seen.push(answered(&["a"], true));
     let judgement = judge(&[story(1, seen)], &stored(&[(0, "a")]));
-    assert_eq!(judgement.under_way_ms, 12_010);
+    assert_eq!((judgement.under_way_ms, judgement.waited), (12_010, 1));
     assert!(!judgement.is_good());
     assert!(!judge(&[story(1, vec![Seen::Broken])], &BTreeMap::new()).is_good());
 }
@@ -70,6 +77,6 @@ fn a_key_that_is_refused_for_too_long_or_for_ever_is_found() {
 #[test]
 fn what_nobody_sent_and_a_wrong_answer_are_found() {
     assert!(!judge(&[], &stored(&[(0, "a")])).is_good());
-    let seen = vec![Seen::Wrong(422), answered(&["a"], false)];
+    let seen = vec![Seen::Wrong("422 other".to_owned()), answered(&["a"], false)];
     assert!(!judge(&[story(1, seen)], &stored(&[(0, "a")])).is_good());
 }

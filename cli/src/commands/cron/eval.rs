@@ -13,7 +13,7 @@ use serde_json::Value;
 use super::query::{Direction, Query, QueryError, format_instant};
 
 /// The longest line that is read, in bytes.
-const LINE_LENGTH_MAX: usize = 65_536;
+const LINE_BYTES_MAX: usize = 65_536;
 
 /// A question as it is written.
 #[derive(Debug, Deserialize)]
@@ -68,7 +68,7 @@ pub(super) fn run(mut input: impl BufRead, out: &mut impl Write) -> io::Result<(
             (true, line) => answer_line(line),
             (false, _) => Answer::refused(
                 Value::Null,
-                format!("the line is longer than {LINE_LENGTH_MAX} bytes"),
+                format!("the line is longer than {LINE_BYTES_MAX} bytes"),
             ),
         };
         writeln!(out, "{answer}")?;
@@ -90,7 +90,7 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<
         started = true;
         let end = chunk.iter().position(|byte| *byte == b'\n');
         let part = &chunk[..end.unwrap_or(chunk.len())];
-        whole &= line.len() + part.len() <= LINE_LENGTH_MAX;
+        whole &= line.len() + part.len() <= LINE_BYTES_MAX;
         if whole {
             line.extend_from_slice(part);
         }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use punctual::schedule::Cron;
+use punctual_server::cron_warnings;
 
 use super::days::schedules;
 
@@ -21,6 +22,8 @@ pub(super) struct Found {
     pub(super) lines: usize,
     /// What is not quite the same, in sentences.
     pub(super) notes: Vec<String>,
+    /// What is taken over and probably not meant, in sentences.
+    pub(super) warnings: Vec<String>,
     /// Lines that could not be converted, and why.
     pub(super) refused: Vec<String>,
 }
@@ -131,15 +134,7 @@ impl Reader {
             "" => format!("From line {number} of the crontab"),
             comment => comment.to_owned(),
         };
-        for cron in &crons {
-            Cron::parse(cron).map_err(|error| error.to_string())?;
-        }
-        if crons.len() > 1 {
-            self.note(
-                &format!("days {number}"),
-                format!("line {number}: either day field is enough, so it became two jobs that share no day"),
-            );
-        }
+        let crons = self.checked(number, crons)?;
         let base = named(&command, number);
         for cron in crons {
             let name = self.unique(&base);
@@ -156,6 +151,32 @@ impl Reader {
             });
         }
         Ok(())
+    }
+
+    /// The schedules of a line, without a half that never runs; says what is probably not meant.
+    fn checked(&mut self, number: usize, texts: Vec<String>) -> Result<Vec<String>, String> {
+        let mut crons = Vec::new();
+        for text in texts {
+            crons.push(Cron::parse(&text).map_err(|error| error.to_string())?);
+        }
+        if crons.iter().any(Cron::happens) {
+            crons.retain(Cron::happens);
+        } else {
+            crons.truncate(1);
+        }
+        match crons.as_slice() {
+            // Both day fields, as they are meant in a crontab.
+            [_, _, ..] => self.note(
+                &format!("days {number}"),
+                format!("line {number}: either day field is enough, so it became two jobs that share no day"),
+            ),
+            [cron] if !cron.happens() => {
+                let warnings = cron_warnings(cron).into_iter();
+                self.found.warnings.extend(warnings.map(|text| format!("line {number}: {cron}: {text}")));
+            }
+            _ => {}
+        }
+        Ok(crons.iter().map(|cron| cron.source().to_owned()).collect())
     }
 
     /// The rest after the user, who is told of.

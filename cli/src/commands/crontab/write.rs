@@ -15,8 +15,8 @@ pub(super) fn configuration(found: &Found, from: &str) -> String {
     let mut text = format!(
         "# Made from {} by `punctual import crontab`. Run it with `punctual serve --config FILE`.\n\
          # Each job does as cron does: what was missed is not made up for, a run that fails is not tried\n\
-         # again, and a run may begin while the one before still runs. Change misfire, retry and overlap\n\
-         # where you want better.\n\n[command]\n# Jobs may run programs only when this says so.\nenabled = true\n",
+         # again, nor is one that a crash or a stop of the server has cut off, and a run may begin while the\n\
+         # one before still runs. Change misfire, retry, when_interrupted and overlap where you want better.\n\n[command]\n# Jobs may run programs only when this says so.\nenabled = true\n",
         one_line(from)
     );
     for refused in &found.refused {
@@ -45,7 +45,7 @@ fn table(job: &Entry) -> String {
     put("overlap", "allow");
     let _ =
         writeln!(text, "misfire = {{ policy = \"skip_to_next\", threshold = \"{THRESHOLD}\" }}");
-    let _ = writeln!(text, "retry = 0\n\n[jobs.{}.command]", job.name);
+    let _ = writeln!(text, "retry = 0\nwhen_interrupted = \"lost\"\n\n[jobs.{}.command]", job.name);
     let mut put = |key: &str, value: String| {
         let _ = writeln!(text, "{key} = {value}");
     };

@@ -16,7 +16,7 @@ use crate::render::{length, one_line, word};
 /// Clocks may be this far apart: the server tells its time in whole seconds.
 const SKEW_MS_MAX: u64 = 3_000;
 /// The most characters of an error.
-const ERROR_LENGTH_MAX: usize = 300;
+const ERROR_LEN_MAX: usize = 300;
 
 pub(super) async fn examine(
     checkup: &mut Checkup,
@@ -93,10 +93,22 @@ fn alerts(checkup: &mut Checkup, health: &Value) {
         let found = format!(
             "{name}: {runs} failed, since {}: {}",
             word(&job["since"]),
-            one_line(&word(&job["error"]), ERROR_LENGTH_MAX)
+            one_line(&word(&job["error"]), ERROR_LEN_MAX)
         );
         checkup.wrong("failing job", found, format!("punctual jobs history {name}"));
     }
+    if let Some(found) = unlisted(health) {
+        checkup.wrong("failing jobs", found, "punctual jobs list");
+    }
+}
+
+/// Says how many jobs fail, where they are more than the server lists or may be more than it looked at.
+fn unlisted(health: &Value) -> Option<String> {
+    let listed = health["failing_jobs"].as_array().map_or(0, Vec::len) as u64;
+    let count = health["failing_count"].as_u64().unwrap_or(listed);
+    let or_more = if health["failing_more"].as_bool() == Some(true) { " or more" } else { "" };
+    (count > listed || !or_more.is_empty())
+        .then(|| format!("{count}{or_more} jobs fail; the first {listed} are listed"))
 }
 
 /// The kind of an alert in words.
@@ -107,5 +119,24 @@ fn what(kind: &Value) -> &'static str {
         Some("dead_letters") => "dead letters",
         Some("webhook_failing") => "webhook",
         _ => "server",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::unlisted;
+
+    #[test]
+    fn jobs_that_are_not_listed_are_counted() {
+        let jobs = |count: usize| vec![json!({ "name": "a" }); count];
+        let health = json!({ "failing_jobs": jobs(2), "failing_count": 2, "failing_more": false });
+        assert_eq!(unlisted(&health), None);
+        let health = json!({ "failing_jobs": jobs(100), "failing_count": 120 });
+        assert_eq!(unlisted(&health).unwrap(), "120 jobs fail; the first 100 are listed");
+        let health =
+            json!({ "failing_jobs": jobs(100), "failing_count": 200, "failing_more": true });
+        assert_eq!(unlisted(&health).unwrap(), "200 or more jobs fail; the first 100 are listed");
     }
 }

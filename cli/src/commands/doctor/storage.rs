@@ -1,8 +1,10 @@
 //! A storage: whether it opens, its tables, what waits in it, and whether a file can be written.
 
+use std::path::Path;
+
 use anyhow::Result;
 use punctual::clock::{Clock, SystemClock};
-use punctual::model::State;
+use punctual::model::MessageState;
 use punctual_connect::{Address, SqliteAddress};
 
 use super::Checkup;
@@ -16,7 +18,12 @@ pub(super) async fn examine(checkup: &mut Checkup, text: &str) -> Result<()> {
         if !checkup.findings.is_empty() {
             return Ok(());
         }
-        private(checkup, file);
+        let holds = "bodies, secrets and hashes of passwords";
+        for ending in ["", "-wal", "-shm"] {
+            let mut path = file.path.clone().into_os_string();
+            path.push(ending);
+            private(checkup, Path::new(&path), holds);
+        }
     }
     if let Some(warning) = address.tls_warning() {
         let fix = "add sslmode=verify-full to the address, or sslmode=disable where the network is trusted";
@@ -39,7 +46,7 @@ pub(super) async fn examine(checkup: &mut Checkup, text: &str) -> Result<()> {
     for (what, value) in found.facts {
         checkup.fact(what, value);
     }
-    for state in [State::Pending, State::Running, State::Dead] {
+    for state in [MessageState::Pending, MessageState::Running, MessageState::Dead] {
         checkup.fact(state.as_str(), counts.total(state).to_string());
     }
     checkup.fact("stale", counts.stale.to_string());
@@ -56,29 +63,27 @@ pub(super) async fn examine(checkup: &mut Checkup, text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Other users of the machine must not read what is stored. New files are made so; this is about old ones.
+/// Other users of the machine must not read what holds secrets. New files of a storage are made so; this is about old
+/// ones, and about those that others have made.
 #[cfg(unix)]
-fn private(checkup: &mut Checkup, file: &SqliteAddress) {
+pub(super) fn private(checkup: &mut Checkup, path: &Path, holds: &str) {
     use std::os::unix::fs::PermissionsExt;
-    for ending in ["", "-wal", "-shm"] {
-        let mut path = file.path.clone().into_os_string();
-        path.push(ending);
-        let path = std::path::PathBuf::from(path);
-        let Ok(facts) = std::fs::metadata(&path) else { continue };
-        let mode = facts.permissions().mode() & 0o777;
-        if mode & 0o007 != 0 {
-            let path = path.display();
-            checkup.wrong(
-                "permissions",
-                format!("every user of this machine can read {path} (mode {mode:o}), which holds bodies, secrets and hashes of passwords"),
-                format!("chmod o-rwx {path}"),
-            );
-        }
+    let Ok(facts) = std::fs::metadata(path) else { return };
+    let mode = facts.permissions().mode() & 0o777;
+    if mode & 0o007 != 0 {
+        let path = path.display();
+        checkup.wrong(
+            "permissions",
+            format!(
+                "every user of this machine can read {path} (mode {mode:o}), which holds {holds}"
+            ),
+            format!("chmod o-rwx {path}"),
+        );
     }
 }
 
 #[cfg(not(unix))]
-fn private(_: &mut Checkup, _: &SqliteAddress) {}
+pub(super) fn private(_: &mut Checkup, _: &Path, _: &str) {}
 
 /// The file and its folder must both be writable: the journal stands beside it.
 fn permissions(checkup: &mut Checkup, file: &SqliteAddress) {

@@ -69,6 +69,9 @@ pub(super) struct Create {
     /// How often a failed run is tried again.
     #[arg(long, value_name = "N")]
     retry: Option<u32>,
+    /// What becomes of a run that a crash or a stop of the server has cut off: `again` or `lost`.
+    #[arg(long, value_name = "WHAT")]
+    when_interrupted: Option<String>,
     /// The line its messages wait in.
     #[arg(long)]
     queue: Option<String>,
@@ -116,6 +119,7 @@ fn spec(create: &Create) -> Result<Map<String, Value>> {
     put("overlap", text(&create.overlap));
     put("misfire", text(&create.misfire));
     put("retry", create.retry.map(Value::from));
+    put("when_interrupted", text(&create.when_interrupted));
     put("tags", (!create.tags.is_empty()).then(|| json!(create.tags)));
     put("publish", create.publish.as_ref().map(|topic| json!({ "topic": topic })));
     put(

@@ -131,7 +131,7 @@ fn one(desk: &Desk, job: &Value) -> String {
         ("broken", word(&job["broken"])),
         ("misconfigured", word(&job["misconfigured"])),
         ("description", word(&job["description"])),
-        ("schedule", format!("{} ({})", word(&job["schedule"]), word(&job["in_words"]))),
+        ("schedule", schedule(job)),
         ("next", moment(&job["next_at"], now)),
         ("last", last),
         ("running", word(&job["running"])),
@@ -149,12 +149,35 @@ fn one(desk: &Desk, job: &Value) -> String {
                 .as_u64()
                 .map_or("no limit".to_owned(), |max| max.to_string()),
         ),
+        ("interrupted", interrupted(&job["when_interrupted"])),
         ("time limit", took(&job["timeout_ms"])),
         ("changed by hand", word(&job["overridden"])),
         ("skips", word(&job["skips"])),
-        ("defined by", format!("{} ({})", word(&job["app"]), word(&job["source"]))),
+        ("defined by", defined_by(job)),
     ];
     facts(&known)
+}
+
+/// When it runs, as a text and in words where these say more.
+fn schedule(job: &Value) -> String {
+    let (text, words) = (word(&job["schedule"]), word(&job["in_words"]));
+    if text == words { text } else { format!("{text} ({words})") }
+}
+
+/// Who declares it. All configuration files declare under one name, whatever their own.
+fn defined_by(job: &Value) -> String {
+    match job["source"].as_str() {
+        Some("file") => "the configuration file".to_owned(),
+        _ => format!("{} ({})", word(&job["app"]), word(&job["source"])),
+    }
+}
+
+/// What becomes of a run that was cut off, where that is not the usual.
+fn interrupted(when: &Value) -> String {
+    match when.as_str() {
+        Some("lost") => "not run again".to_owned(),
+        _ => "-".to_owned(),
+    }
 }
 
 /// What happens with missed occurrences, and how late one has to be for that.

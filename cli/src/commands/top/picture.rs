@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Scene;
 use crate::commands::jobs::gist;
-use crate::commands::queues::rate;
+use crate::commands::queues::{rate, waiting};
 use crate::render::{away, one_line, short, took, word};
 
 /// Draws everything.
@@ -42,9 +42,11 @@ fn sum(list: &Value, key: &str) -> u64 {
 fn head(scene: &Scene) -> Line<'_> {
     let dead = sum(&scene.dead, "count");
     let time = scene.now.strftime("%H:%M:%SZ");
+    let is_exact = items(&scene.queues).iter().all(|queue| queue["is_exact"] != false);
     let counts = format!(
-        "{time}  {}  ready {}  running {}  ",
+        "{time}  {}  ready {}{}  running {}  ",
         scene.whom,
+        if is_exact { "" } else { "<=" },
         sum(&scene.queues, "ready"),
         sum(&scene.queues, "running")
     );
@@ -72,10 +74,11 @@ fn table(frame: &mut Frame<'_>, area: Rect, head: &[&str], rows: Vec<Vec<String>
 fn draw_queues(frame: &mut Frame<'_>, area: Rect, scene: &Scene) {
     let row = |queue: &Value| {
         let paused = if queue["paused"].is_null() { "" } else { "paused" };
+        let [ready, scheduled] = waiting(queue);
         vec![
             short(&queue["name"], 28),
-            word(&queue["ready"]),
-            word(&queue["scheduled"]),
+            ready,
+            scheduled,
             word(&queue["running"]),
             word(&queue["dead"]),
             took(&queue["oldest_age_ms"]),

@@ -7,25 +7,31 @@ use jiff::Timestamp;
 use super::index::Index;
 use super::memory::Memory;
 use super::records::Stored;
-use crate::model::{Assignment, Message, MessageId, MessageRecord, Source, State, StateChange};
-use crate::storage::{Command, Commanded};
+use crate::model::{
+    Assignment, DueTime, Message, MessageId, MessageRecord, MessageState, Source, StateChange,
+};
+use crate::storage::{Command, CommandResult};
 
 impl Memory {
-    pub(super) fn command(&mut self, command: &Command, now: Timestamp) -> Commanded {
+    pub(super) fn command(&mut self, command: &Command, now: Timestamp) -> CommandResult {
         let answer = match command {
             Command::Cancel(id) => self.cancel(*id, now),
             Command::CancelKey { topic, key } => {
                 let about = self.names.about(topic, key);
                 let jobs = about.into_iter().filter(|id| self.is_of_job(*id)).collect::<Vec<_>>();
                 let cancelled = jobs.into_iter().filter(|id| self.cancel_pending(*id, now));
-                Commanded::Applied(cancelled.count() as u64)
+                CommandResult::Applied(cancelled.count() as u64)
             }
             Command::Redrive { id, due_at } => self.redrive(*id, *due_at),
-            Command::Reschedule { id, due_at } => self.reschedule(*id, *due_at),
+            Command::Pause { id, pause } => self.edit_due(*id, |due| due.paused_by(pause.clone())),
+            Command::Resume { id, due_at } => self.edit_due(*id, |due| due.resumed(*due_at, now)),
+            Command::Reschedule { id, due_at } => {
+                self.edit_due(*id, |due| Some(due.rescheduled(*due_at)))
+            }
             Command::Reassign { id, to } => self.reassign(*id, to),
             Command::Delete(id) => self.delete(*id),
             Command::Discard(id) => match self.state_of(*id) {
-                Some(state) if state != State::Dead => Commanded::Refused(state),
+                Some(state) if state != MessageState::Dead => CommandResult::Refused(state),
                 _ => self.delete(*id),
             },
         };
@@ -34,13 +40,13 @@ impl Memory {
     }
 
     /// Stops a message: a pending one at once, a running one by a flag that its owner will see.
-    pub(super) fn cancel(&mut self, id: MessageId, now: Timestamp) -> Commanded {
+    pub(super) fn cancel(&mut self, id: MessageId, now: Timestamp) -> CommandResult {
         if let Some(stored) = self.records.get_mut(id)
-            && stored.record.state == State::Running
+            && stored.record.state == MessageState::Running
         {
             stored.record.cancel_requested = true;
-            self.index.leases.ring();
-            return Commanded::Requested;
+            self.index.leases.notify();
+            return CommandResult::Requested;
         }
         answered(self.change(id, StateChange::Cancel, |record| {
             record.ended_at = Some(now);
@@ -48,28 +54,46 @@ impl Memory {
     }
 
     fn cancel_pending(&mut self, id: MessageId, now: Timestamp) -> bool {
-        self.state_of(id) == Some(State::Pending) && self.cancel(id, now) == Commanded::Applied(1)
+        self.state_of(id) == Some(MessageState::Pending)
+            && self.cancel(id, now) == CommandResult::Applied(1)
     }
 
     /// Sends a finished message again, under its id, with every count at zero.
-    fn redrive(&mut self, id: MessageId, due_at: Timestamp) -> Commanded {
+    fn redrive(&mut self, id: MessageId, due_at: Timestamp) -> CommandResult {
         let Some(stored) = self.records.get(id) else {
-            return Commanded::Unknown;
+            return CommandResult::Unknown;
         };
         let state = stored.record.state;
         if self.names.twin(&stored.record.message).is_some() {
-            return Commanded::Refused(state);
+            return CommandResult::Refused(state);
         }
         let message = Message { source: Source::Redriven, ..(*stored.record.message).clone() };
         let fresh = MessageRecord { due_at, ..MessageRecord::new(Arc::new(message)) };
         answered(self.change(id, StateChange::Redrive, |record| *record = fresh))
     }
 
-    fn reschedule(&mut self, id: MessageId, due_at: Timestamp) -> Commanded {
-        self.edit_pending(id, |stored, _| stored.record.due_at = due_at)
+    /// Changes when a pending message is due; to none when the change is none.
+    fn edit_due(
+        &mut self,
+        id: MessageId,
+        change: impl FnOnce(DueTime) -> Option<DueTime>,
+    ) -> CommandResult {
+        let Some(stored) = self.records.get(id) else {
+            return CommandResult::Unknown;
+        };
+        match (stored.record.state, change(stored.record.due_time())) {
+            (MessageState::Pending, None) => CommandResult::Applied(0),
+            (MessageState::Pending, Some(DueTime { due_at, paused })) => {
+                self.edit_pending(id, |stored, _| {
+                    stored.record.due_at = due_at;
+                    stored.record.paused = paused;
+                })
+            }
+            (state, _) => CommandResult::Refused(state),
+        }
     }
 
-    fn reassign(&mut self, id: MessageId, to: &Assignment) -> Commanded {
+    fn reassign(&mut self, id: MessageId, to: &Assignment) -> CommandResult {
         self.edit_pending(id, |stored, index| {
             let message = Arc::make_mut(&mut stored.record.message);
             if let Some(queue) = &to.queue {
@@ -85,27 +109,27 @@ impl Memory {
         &mut self,
         id: MessageId,
         edit: impl FnOnce(&mut Stored, &mut Index),
-    ) -> Commanded {
+    ) -> CommandResult {
         let Some(stored) = self.records.get_mut(id) else {
-            return Commanded::Unknown;
+            return CommandResult::Unknown;
         };
-        if stored.record.state != State::Pending {
-            return Commanded::Refused(stored.record.state);
+        if stored.record.state != MessageState::Pending {
+            return CommandResult::Refused(stored.record.state);
         }
         self.index.leave(stored);
         edit(stored, &mut self.index);
         self.index.enter(stored);
-        Commanded::Applied(1)
+        CommandResult::Applied(1)
     }
 
-    fn delete(&mut self, id: MessageId) -> Commanded {
+    fn delete(&mut self, id: MessageId) -> CommandResult {
         match self.state_of(id) {
-            None => Commanded::Unknown,
-            Some(State::Running) => Commanded::Refused(State::Running),
+            None => CommandResult::Unknown,
+            Some(MessageState::Running) => CommandResult::Refused(MessageState::Running),
             Some(_) => {
                 self.remove(id);
                 self.history.forget(id);
-                Commanded::Applied(1)
+                CommandResult::Applied(1)
             }
         }
     }
@@ -114,15 +138,15 @@ impl Memory {
         self.records.get(id).is_some_and(|stored| stored.record.message.occurrence.is_some())
     }
 
-    fn state_of(&self, id: MessageId) -> Option<State> {
+    fn state_of(&self, id: MessageId) -> Option<MessageState> {
         self.records.get(id).map(|stored| stored.record.state)
     }
 }
 
-fn answered(changed: Result<(), Option<State>>) -> Commanded {
+fn answered(changed: Result<(), Option<MessageState>>) -> CommandResult {
     match changed {
-        Ok(()) => Commanded::Applied(1),
-        Err(Some(state)) => Commanded::Refused(state),
-        Err(None) => Commanded::Unknown,
+        Ok(()) => CommandResult::Applied(1),
+        Err(Some(state)) => CommandResult::Refused(state),
+        Err(None) => CommandResult::Unknown,
     }
 }

@@ -7,7 +7,10 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{DOCUMENTS_MAX_DEFAULT, MemoryStorage};
-use crate::documents::{DOCUMENTS_MAX, Document, Documents, Draft, KeyRange, Put, Removed, Seen};
+use crate::documents::{
+    DOCUMENTS_MAX, Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult,
+    RemoveResult,
+};
 use crate::error::{Error, Result};
 
 /// The documents, and the order they expire in.
@@ -34,17 +37,22 @@ impl Shelf {
         self.count_max = count;
     }
 
-    fn put(&mut self, draft: Draft, seen: Seen, now: Timestamp) -> Result<Put> {
+    fn put(
+        &mut self,
+        draft: NewDocument,
+        seen: ExpectedVersion,
+        now: Timestamp,
+    ) -> Result<PutResult> {
         let present = self.get(&draft.kind, &draft.key, now).map(|document| document.version);
         let put = seen.put(present);
-        if let Put::Stored(version) = put {
+        if let PutResult::Stored(version) = put {
             self.check_room(std::slice::from_ref(&draft), now)?;
             self.write(draft, version, now);
         }
         Ok(put)
     }
 
-    fn put_all(&mut self, drafts: Vec<Draft>, now: Timestamp) -> Result<()> {
+    fn put_all(&mut self, drafts: Vec<NewDocument>, now: Timestamp) -> Result<()> {
         self.check_room(&drafts, now)?;
         for draft in drafts {
             let present = self.get(&draft.kind, &draft.key, now).map_or(0, |one| one.version);
@@ -54,8 +62,8 @@ impl Shelf {
     }
 
     /// Refuses documents that would be too many; what has expired gives way first.
-    fn check_room(&mut self, drafts: &[Draft], now: Timestamp) -> Result<()> {
-        let is_new = |draft: &&Draft| self.kept(&draft.kind, &draft.key).is_none();
+    fn check_room(&mut self, drafts: &[NewDocument], now: Timestamp) -> Result<()> {
+        let is_new = |draft: &&NewDocument| self.kept(&draft.kind, &draft.key).is_none();
         let more = drafts.iter().filter(is_new).count();
         if self.count + more <= self.count_max {
             return Ok(());
@@ -71,8 +79,8 @@ impl Shelf {
         )))
     }
 
-    fn write(&mut self, draft: Draft, version: u64, now: Timestamp) {
-        let Draft { kind, key, body, expires_at } = draft;
+    fn write(&mut self, draft: NewDocument, version: u64, now: Timestamp) {
+        let NewDocument { kind, key, body, expires_at } = draft;
         self.take(&kind, &key);
         if let Some(expires_at) = expires_at {
             self.expiring.insert((expires_at, kind.clone(), key.clone()));
@@ -126,9 +134,9 @@ impl Shelf {
         })
     }
 
-    fn remove(&mut self, kind: &str, key: &str, seen: Seen) -> Removed {
+    fn remove(&mut self, kind: &str, key: &str, seen: ExpectedVersion) -> RemoveResult {
         let removed = seen.remove(self.kept(kind, key).map(|document| document.version));
-        if removed == Removed::Removed {
+        if removed == RemoveResult::Removed {
             self.take(kind, key);
         }
         removed
@@ -150,14 +158,19 @@ impl Shelf {
 }
 
 #[async_trait]
-impl Documents for MemoryStorage {
-    async fn put(&self, draft: Draft, seen: Seen, now: Timestamp) -> Result<Put> {
+impl DocumentStore for MemoryStorage {
+    async fn put(
+        &self,
+        draft: NewDocument,
+        seen: ExpectedVersion,
+        now: Timestamp,
+    ) -> Result<PutResult> {
         Document::check(&draft)?;
         self.act(|memory| memory.shelf.put(draft, seen, now))
     }
 
-    async fn put_all(&self, drafts: Vec<Draft>, now: Timestamp) -> Result<()> {
-        let drafts = Draft::check_all(drafts)?.into_iter().map(|(draft, _)| draft).collect();
+    async fn put_all(&self, drafts: Vec<NewDocument>, now: Timestamp) -> Result<()> {
+        let drafts = NewDocument::check_all(drafts)?.into_iter().map(|(draft, _)| draft).collect();
         self.act(|memory| memory.shelf.put_all(drafts, now))
     }
 
@@ -174,7 +187,7 @@ impl Documents for MemoryStorage {
         Ok(found.into_iter().map(Arc::unwrap_or_clone).collect())
     }
 
-    async fn remove(&self, kind: &str, key: &str, seen: Seen) -> Result<Removed> {
+    async fn remove(&self, kind: &str, key: &str, seen: ExpectedVersion) -> Result<RemoveResult> {
         Document::check_names(kind, key)?;
         Ok(self.act(|memory| memory.shelf.remove(kind, key, seen)))
     }

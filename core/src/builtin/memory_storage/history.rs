@@ -11,7 +11,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::by_end::{ByEnd, Ended, Place};
 use crate::clock;
 use crate::error::{Error, Result};
-use crate::inspect::{Bucket, ExecutionFilter, Page, Paged};
+use crate::inspect::{Bucket, ExecutionFilter, PageRequest, PageResult};
 use crate::model::{Execution, ExecutionId, JobName, MessageId};
 
 /// The executions that are kept.
@@ -66,8 +66,8 @@ impl History {
     pub(super) fn page(
         &self,
         filter: &ExecutionFilter,
-        page: Page<ExecutionId>,
-    ) -> Paged<Execution, ExecutionId> {
+        page: PageRequest<ExecutionId>,
+    ) -> PageResult<Execution, ExecutionId> {
         let limit = page.bounded();
         let mut newest = BinaryHeap::with_capacity(limit + 2);
         let walk = self.executions.iter().enumerate().rev();
@@ -88,7 +88,7 @@ impl History {
                 self.executions.get(index).map(|execution| (**execution).clone())
             })
             .collect();
-        Paged { next: rows.last().filter(|_| more).map(|row| row.id), rows }
+        PageResult { next: rows.last().filter(|_| more).map(|row| row.id), rows }
     }
 
     /// The executions since an instant in buckets that start there; empty buckets are left out.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use crate::inbox::Admitted;
+use crate::inbox::InboxResult;
 use crate::model::MessageId;
 
 type Note = (Arc<str>, MessageId);
@@ -28,17 +28,17 @@ impl Notes {
         message: MessageId,
         now: Timestamp,
         count_max: usize,
-    ) -> Admitted {
+    ) -> InboxResult {
         let note = (Arc::from(group), message);
         if self.noted_at.contains_key(&note) {
-            return Admitted::Again;
+            return InboxResult::Again;
         }
         self.noted_at.insert(note.clone(), now);
         self.oldest.insert((now, note));
         while self.noted_at.len() > count_max {
             self.forget_oldest();
         }
-        Admitted::First
+        InboxResult::First
     }
 
     pub(super) fn forget(&mut self, before: Timestamp, limit: usize) -> u64 {

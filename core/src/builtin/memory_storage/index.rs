@@ -11,8 +11,8 @@ use super::lane::{Lane, LaneId, Walk};
 use super::leases::Leases;
 use super::records::{Slot, Stored};
 use super::turns::{Gate, Turns};
-use crate::model::{Queue, State};
-use crate::storage::{Bell, Wakeup};
+use crate::model::{MessageState, Queue};
+use crate::storage::{Notifier, Wakeup};
 
 /// The sorted sets.
 pub(super) struct Index {
@@ -22,7 +22,7 @@ pub(super) struct Index {
     pub(super) turns: Turns,
     finished: ByEnd<Finished>,
     dead: BTreeMap<Place, Slot>,
-    rung: BTreeSet<LaneId>,
+    notified: BTreeSet<LaneId>,
 }
 
 /// A message that is done or cancelled.
@@ -46,7 +46,7 @@ impl Index {
             turns: Turns::default(),
             finished: ByEnd::new(),
             dead: BTreeMap::new(),
-            rung: BTreeSet::new(),
+            notified: BTreeSet::new(),
         }
     }
 
@@ -55,21 +55,21 @@ impl Index {
         let lane = &mut self.lanes[stored.lane];
         lane.count_up(stored.record.state);
         match stored.record.state {
-            State::Pending => {
+            MessageState::Pending => {
                 // Who sleeps was told an instant that is not later than the earliest one here, or
                 // was woken since; only something earlier still is news.
                 if lane.insert(stored) {
-                    self.rung.insert(stored.lane);
+                    self.notified.insert(stored.lane);
                 }
             }
-            State::Running => {
+            MessageState::Running => {
                 self.leases.insert(stored);
                 self.turns.started(&stored.record.message);
             }
-            State::Done | State::Cancelled => {
+            MessageState::Done | MessageState::Cancelled => {
                 self.finished.insert(Finished { place: end_of(stored), slot: stored.slot });
             }
-            State::Dead => {
+            MessageState::Dead => {
                 self.dead.insert(end_of(stored), stored.slot);
             }
         }
@@ -80,16 +80,16 @@ impl Index {
         let lane = &mut self.lanes[stored.lane];
         lane.count_down(stored.record.state);
         match stored.record.state {
-            State::Pending => {
+            MessageState::Pending => {
                 lane.remove(stored);
                 self.turns.leave(stored);
             }
-            State::Running => {
+            MessageState::Running => {
                 self.leases.remove(stored);
                 self.turns.ended(&stored.record.message);
             }
-            State::Done | State::Cancelled => self.finished.remove(end_of(stored)),
-            State::Dead => {
+            MessageState::Done | MessageState::Cancelled => self.finished.remove(end_of(stored)),
+            MessageState::Dead => {
                 self.dead.remove(&end_of(stored));
             }
         }
@@ -105,13 +105,13 @@ impl Index {
     ) -> Option<Slot> {
         let lane = &mut self.lanes[lane];
         let slot = lane.pop_due(walk, now, wants)?;
-        lane.count_down(State::Pending);
+        lane.count_down(MessageState::Pending);
         Some(slot)
     }
 
     /// A pending message that was taken out of its lane has to wait for its turn.
     pub(super) fn set_aside(&mut self, stored: &Stored, gate: Gate) {
-        self.lanes[stored.lane].count_up(State::Pending);
+        self.lanes[stored.lane].count_up(MessageState::Pending);
         self.turns.wait(gate, stored);
     }
 
@@ -124,7 +124,7 @@ impl Index {
     /// A pending message that waited for its turn is back in its lane.
     pub(super) fn offer(&mut self, stored: &Stored) {
         if self.lanes[stored.lane].insert(stored) {
-            self.rung.insert(stored.lane);
+            self.notified.insert(stored.lane);
         }
     }
 
@@ -160,9 +160,9 @@ impl Index {
         self.lanes[lane].bell().wakeup()
     }
 
-    pub(super) fn take_bells(&mut self) -> Vec<Bell> {
-        let rung = std::mem::take(&mut self.rung);
-        rung.into_iter().map(|lane| self.lanes[lane].bell().clone()).collect()
+    pub(super) fn take_bells(&mut self) -> Vec<Notifier> {
+        let notified = std::mem::take(&mut self.notified);
+        notified.into_iter().map(|lane| self.lanes[lane].bell().clone()).collect()
     }
 
     pub(super) fn finished_count(&self) -> usize {

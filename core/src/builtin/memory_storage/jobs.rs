@@ -10,15 +10,17 @@ use jiff::Timestamp;
 use super::memory::Memory;
 use crate::error::Result;
 use crate::inspect::JobFilter;
-use crate::model::{JobName, JobRecord, MessageId, Steer};
-use crate::storage::{Bell, Declared, DueJob, Fired, Firing, Steered, Wakeup};
+use crate::model::{JobCommand, JobName, JobRecord, MessageId};
+use crate::storage::{
+    DeclareResult, DueJob, FireResult, Firing, JobCommandResult, Notifier, Wakeup,
+};
 
 /// The jobs and when each is due.
 pub(super) struct Jobs {
     records: BTreeMap<JobName, JobRecord>,
     due: BTreeSet<(Timestamp, JobName)>,
-    bell: Bell,
-    rung: bool,
+    bell: Notifier,
+    notified: bool,
     resumed: Vec<JobName>,
 }
 
@@ -29,7 +31,7 @@ impl Jobs {
             records: BTreeMap::new(),
             due: BTreeSet::new(),
             bell,
-            rung: false,
+            notified: false,
             resumed: Vec::new(),
         }
     }
@@ -39,7 +41,7 @@ impl Jobs {
         mut record: JobRecord,
         seen: Option<u64>,
         now: Timestamp,
-    ) -> Declared {
+    ) -> DeclareResult {
         let name = record.job.name.clone();
         let known = self.records.get(&name);
         if let Some(known) = known {
@@ -47,48 +49,48 @@ impl Jobs {
             record.updated_at = known.updated_at;
             record.version = known.version;
             if *known == record {
-                return Declared::Unchanged;
+                return DeclareResult::Unchanged;
             }
         }
         if known.map(|known| known.version) != seen {
-            return Declared::Raced;
+            return DeclareResult::Raced;
         }
         record.updated_at = now;
         record.version = seen.unwrap_or(0) + 1;
         self.put(name, record);
-        if seen.is_some() { Declared::Changed } else { Declared::Created }
+        if seen.is_some() { DeclareResult::Changed } else { DeclareResult::Created }
     }
 
     pub(super) fn steer(
         &mut self,
         name: &JobName,
-        steer: &Steer,
+        steer: &JobCommand,
         seen: u64,
         now: Timestamp,
-    ) -> Result<Steered> {
+    ) -> Result<JobCommandResult> {
         let Some(known) = self.records.get(name) else {
-            return Ok(Steered::Unknown);
+            return Ok(JobCommandResult::Unknown);
         };
         if known.version != seen {
-            return Ok(Steered::Raced);
+            return Ok(JobCommandResult::Raced);
         }
         let record = known.steered(steer, now)?;
         self.put(name.clone(), record.clone());
-        Ok(Steered::Applied(Box::new(record)))
+        Ok(JobCommandResult::Applied(Box::new(record)))
     }
 
     /// Takes a job out if its version is the one seen.
-    pub(super) fn remove(&mut self, name: &JobName, seen: u64) -> Steered {
+    pub(super) fn remove(&mut self, name: &JobName, seen: u64) -> JobCommandResult {
         match self.records.get(name).map(|known| known.version) {
-            None => Steered::Unknown,
-            Some(version) if version != seen => Steered::Raced,
+            None => JobCommandResult::Unknown,
+            Some(version) if version != seen => JobCommandResult::Raced,
             Some(_) => match self.records.remove(name) {
-                None => Steered::Unknown,
+                None => JobCommandResult::Unknown,
                 Some(record) => {
                     if let Some(due_at) = record.due_at() {
                         self.due.remove(&(due_at, name.clone()));
                     }
-                    Steered::Applied(Box::new(record))
+                    JobCommandResult::Applied(Box::new(record))
                 }
             },
         }
@@ -102,7 +104,7 @@ impl Jobs {
         }
         if let Some(due_at) = record.due_at() {
             self.due.insert((due_at, name.clone()));
-            self.rung |= first.is_none_or(|first| due_at < first);
+            self.notified |= first.is_none_or(|first| due_at < first);
         }
         if self.is_paused(&name) && record.paused.is_none() {
             self.resumed.push(name.clone());
@@ -127,8 +129,8 @@ impl Jobs {
         self.bell.wakeup()
     }
 
-    pub(super) fn take_bell(&mut self) -> Option<Bell> {
-        std::mem::take(&mut self.rung).then(|| self.bell.clone())
+    pub(super) fn take_bell(&mut self) -> Option<Notifier> {
+        std::mem::take(&mut self.notified).then(|| self.bell.clone())
     }
 
     pub(super) fn get(&self, name: &JobName) -> Option<JobRecord> {
@@ -158,16 +160,16 @@ impl Memory {
             .collect()
     }
 
-    pub(super) fn fire(&mut self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<Fired>> {
+    pub(super) fn fire(&mut self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<FireResult>> {
         self.check_room(firings.iter().map(|firing| firing.messages.len()).sum())?;
         let fired = firings.into_iter().map(|firing| self.fire_one(firing, now)).collect();
         self.trim();
         Ok(fired)
     }
 
-    pub(super) fn remove_job(&mut self, name: &JobName, seen: u64) -> Steered {
+    pub(super) fn remove_job(&mut self, name: &JobName, seen: u64) -> JobCommandResult {
         let removed = self.jobs.remove(name, seen);
-        if matches!(removed, Steered::Applied(_)) {
+        if matches!(removed, JobCommandResult::Applied(_)) {
             for id in self.records.of_job(name) {
                 self.remove(id);
             }
@@ -184,15 +186,15 @@ impl Memory {
         self.names.of_job(job).into_iter().filter(is_in_the_way).collect()
     }
 
-    fn fire_one(&mut self, firing: Firing, now: Timestamp) -> Fired {
+    fn fire_one(&mut self, firing: Firing, now: Timestamp) -> FireResult {
         let known = self.jobs.records.get(&firing.job);
         if known.is_none_or(|known| known.version != firing.seen) {
-            return Fired::AlreadyMoved;
+            return FireResult::AlreadyMoved;
         }
         let in_the_way = self.in_the_way(&firing.job, now);
         let alive = count(&in_the_way);
         if firing.alive_max.is_some_and(|alive_max| alive > alive_max) {
-            return Fired::Overlapping(alive);
+            return FireResult::Overlapping(alive);
         }
         if firing.cancel_alive {
             for id in in_the_way {
@@ -210,7 +212,7 @@ impl Memory {
         }
         let after = JobRecord { version: firing.seen + 1, ..*firing.after };
         self.jobs.put(firing.job, after);
-        Fired::Fired
+        FireResult::Fired
     }
 }
 

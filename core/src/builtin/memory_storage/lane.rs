@@ -11,8 +11,8 @@ use jiff::Timestamp;
 
 use super::by_end::Place;
 use super::records::{Slot, Stored};
-use crate::model::{Priority, Queue, State};
-use crate::storage::{Bell, LOOK_MAX, Wakeup};
+use crate::model::{MessageState, Priority, Queue};
+use crate::storage::{LOOK_MAX, Notifier, Wakeup};
 
 /// The place of a lane in the list of lanes. Lanes are never removed.
 pub(super) type LaneId = usize;
@@ -24,8 +24,8 @@ const PRIORITIES: usize = 10;
 pub(super) struct Lane {
     queue: Queue,
     pending: [BTreeMap<Place, Slot>; PRIORITIES],
-    counts: [u64; State::ALL.len()],
-    bell: Bell,
+    counts: [u64; MessageState::ALL.len()],
+    bell: Notifier,
     /// The latest instant told since the last ring to those who asked with a filter; none when none of them
     /// sleeps. They may have been told a later instant than that of the first message.
     told: Option<Timestamp>,
@@ -107,7 +107,7 @@ impl Lane {
 
     /// How many are running, whoever runs them.
     pub(super) fn running(&self) -> usize {
-        usize::try_from(self.counts[State::Running as usize]).unwrap_or(usize::MAX)
+        usize::try_from(self.counts[MessageState::Running as usize]).unwrap_or(usize::MAX)
     }
 
     /// When the earliest pending message is due.
@@ -136,23 +136,24 @@ impl Lane {
         firsts.min_by_key(|(due_at, _)| *due_at)
     }
 
-    pub(super) fn count_up(&mut self, state: State) {
+    pub(super) fn count_up(&mut self, state: MessageState) {
         self.counts[state as usize] += 1;
     }
 
-    pub(super) fn count_down(&mut self, state: State) {
+    pub(super) fn count_down(&mut self, state: MessageState) {
         self.counts[state as usize] -= 1;
     }
 
     /// How many messages are in each state; states without any are left out.
-    pub(super) fn counts(&self) -> impl Iterator<Item = ((Queue, State), u64)> {
-        let counts = State::ALL.into_iter().map(|state| (state, self.counts[state as usize]));
+    pub(super) fn counts(&self) -> impl Iterator<Item = ((Queue, MessageState), u64)> {
+        let counts =
+            MessageState::ALL.into_iter().map(|state| (state, self.counts[state as usize]));
         counts
             .filter(|(_, count)| *count > 0)
             .map(|(state, count)| ((self.queue.clone(), state), count))
     }
 
-    pub(super) fn bell(&self) -> &Bell {
+    pub(super) fn bell(&self) -> &Notifier {
         &self.bell
     }
 }

@@ -7,35 +7,35 @@ use jiff::Timestamp;
 use super::by_end::{Place, first_at};
 use super::records::{Slot, Stored};
 use crate::model::ProcessId;
-use crate::storage::{Bell, Wakeup};
+use crate::storage::{Notifier, Wakeup};
 
 /// The leases of every owner, by their end and the message's id.
 pub(super) struct Leases {
     owners: BTreeMap<ProcessId, BTreeMap<Place, Slot>>,
     beats: BTreeMap<ProcessId, Timestamp>,
-    bell: Bell,
-    rung: bool,
+    bell: Notifier,
+    notified: bool,
 }
 
 impl Default for Leases {
     fn default() -> Self {
         let (bell, _) = Wakeup::new();
-        Self { owners: BTreeMap::new(), beats: BTreeMap::new(), bell, rung: false }
+        Self { owners: BTreeMap::new(), beats: BTreeMap::new(), bell, notified: false }
     }
 }
 
 impl Leases {
     /// Somebody asked for a running message to be cancelled; its owner learns it from a renewal.
-    pub(super) fn ring(&mut self) {
-        self.rung = true;
+    pub(super) fn notify(&mut self) {
+        self.notified = true;
     }
 
     pub(super) fn wakeup(&self) -> Wakeup {
         self.bell.wakeup()
     }
 
-    pub(super) fn take_bell(&mut self) -> Option<Bell> {
-        std::mem::take(&mut self.rung).then(|| self.bell.clone())
+    pub(super) fn take_bell(&mut self) -> Option<Notifier> {
+        std::mem::take(&mut self.notified).then(|| self.bell.clone())
     }
 
     pub(super) fn insert(&mut self, stored: &Stored) {
@@ -56,7 +56,7 @@ impl Leases {
         }
     }
 
-    pub(super) fn beat(&mut self, process: ProcessId, until: Timestamp, now: Timestamp) {
+    pub(super) fn heartbeat(&mut self, process: ProcessId, until: Timestamp, now: Timestamp) {
         let said = self.beats.entry(process).or_insert(until);
         *said = if until > now { until.max(*said) } else { until };
     }
@@ -74,7 +74,7 @@ impl Leases {
     pub(super) fn lapsed(&self, limit: usize, now: Timestamp) -> Vec<Slot> {
         let mut found: Vec<(Place, Slot)> = Vec::new();
         for (owner, owned) in &self.owners {
-            let silent = self.beats.get(owner).is_some_and(|until| *until < now);
+            let silent = self.is_silent(owner, now);
             let lapsed = owned.iter().take_while(|(place, _)| silent || **place < first_at(now));
             found.extend(lapsed.take(limit).map(|(place, slot)| (*place, *slot)));
         }
@@ -82,8 +82,28 @@ impl Leases {
         found.into_iter().take(limit).map(|(_, slot)| slot).collect()
     }
 
-    /// How many leases ended before an instant.
-    pub(super) fn expired_count(&self, now: Timestamp) -> usize {
-        self.owners.values().map(|owned| owned.range(..first_at(now)).count()).sum()
+    /// Returns how many leases may be taken over.
+    pub(super) fn lapsed_count(&self, now: Timestamp) -> usize {
+        let counts = self.owners.iter().map(|(owner, owned)| {
+            if self.is_silent(owner, now) {
+                owned.len()
+            } else {
+                owned.range(..first_at(now)).count()
+            }
+        });
+        counts.sum()
+    }
+
+    /// Returns the earliest end of a lease or of its owner's heartbeat.
+    pub(super) fn next_expiry(&self) -> Option<Timestamp> {
+        let ends = self.owners.iter().filter_map(|(owner, owned)| {
+            let first = owned.first_key_value().map(|((until, _), _)| *until);
+            first.into_iter().chain(self.beats.get(owner).copied()).min()
+        });
+        ends.min()
+    }
+
+    fn is_silent(&self, owner: &ProcessId, now: Timestamp) -> bool {
+        self.beats.get(owner).is_some_and(|until| *until < now)
     }
 }

@@ -16,9 +16,9 @@ use super::rates::Rates;
 use super::records::{Records, Slot, Stored};
 use super::turns::Gate;
 use crate::error::{Error, Result};
-use crate::inbox::Admitted;
-use crate::model::{Execution, Message, MessageId, MessageRecord, State, StateChange};
-use crate::storage::{Bell, Line, Wakeup};
+use crate::inbox::InboxResult;
+use crate::model::{Execution, Message, MessageId, MessageRecord, MessageState, StateChange};
+use crate::storage::{Notifier, WakeSource, Wakeup};
 
 /// The state behind the mutex.
 pub(super) struct Memory {
@@ -72,7 +72,7 @@ impl Memory {
     }
 
     /// Notes a delivery; as many are kept as history.
-    pub(super) fn admit(&mut self, group: &str, message: MessageId, now: Timestamp) -> Admitted {
+    pub(super) fn admit(&mut self, group: &str, message: MessageId, now: Timestamp) -> InboxResult {
         self.notes.admit(group, message, now, self.history_max)
     }
 
@@ -140,7 +140,7 @@ impl Memory {
         id: MessageId,
         change: StateChange,
         edit: impl FnOnce(&mut MessageRecord),
-    ) -> Result<(), Option<State>> {
+    ) -> Result<(), Option<MessageState>> {
         let stored = self.records.get_mut(id).ok_or(None)?;
         let state = stored.record.state;
         let next = state.after(change).ok_or(Some(state))?;
@@ -167,20 +167,20 @@ impl Memory {
         }
     }
 
-    pub(super) fn next_due(&mut self, line: &Line) -> Option<Timestamp> {
+    pub(super) fn next_due(&mut self, line: &WakeSource) -> Option<Timestamp> {
         match line {
-            Line::Queue(queue) => self.next_due_of(queue),
-            Line::Topics(queue, topics) => self.next_due_among(queue, topics),
-            Line::Jobs => self.jobs.next_due(),
-            Line::Leases => None,
+            WakeSource::Queue(queue) => self.next_due_of(queue),
+            WakeSource::Topics(queue, topics) => self.next_due_among(queue, topics),
+            WakeSource::Jobs => self.jobs.next_due(),
+            WakeSource::Leases => None,
         }
     }
 
-    pub(super) fn wakeup(&mut self, line: &Line) -> Wakeup {
+    pub(super) fn wakeup(&mut self, line: &WakeSource) -> Wakeup {
         match line {
-            Line::Queue(queue) | Line::Topics(queue, _) => self.index.wakeup(queue),
-            Line::Jobs => self.jobs.wakeup(),
-            Line::Leases => self.index.leases.wakeup(),
+            WakeSource::Queue(queue) | WakeSource::Topics(queue, _) => self.index.wakeup(queue),
+            WakeSource::Jobs => self.jobs.wakeup(),
+            WakeSource::Leases => self.index.leases.wakeup(),
         }
     }
 
@@ -191,8 +191,10 @@ impl Memory {
             self.index.turns.release(&Gate::Job(job));
         }
         for slot in self.index.turns.take_ready() {
-            if let Some(stored) =
-                self.records.at_mut(slot).filter(|stored| stored.record.state == State::Pending)
+            if let Some(stored) = self
+                .records
+                .at_mut(slot)
+                .filter(|stored| stored.record.state == MessageState::Pending)
             {
                 self.index.offer(stored);
             }
@@ -205,7 +207,7 @@ impl Memory {
     }
 
     /// The bells this step has to ring, once each.
-    pub(super) fn take_bells(&mut self) -> Vec<Bell> {
+    pub(super) fn take_bells(&mut self) -> Vec<Notifier> {
         let mut bells = self.index.take_bells();
         bells.extend(self.jobs.take_bell());
         bells.extend(self.index.leases.take_bell());

@@ -130,6 +130,11 @@ impl Names {
         found.into_iter().flatten().copied().collect()
     }
 
+    /// The alive messages of every job, job after job.
+    pub(super) fn of_jobs(&self) -> impl Iterator<Item = MessageId> {
+        self.jobs.values().flatten().copied()
+    }
+
     /// The alive messages of a job, oldest id first.
     pub(super) fn of_job(&self, job: &JobName) -> Vec<MessageId> {
         self.jobs.get(job).into_iter().flatten().copied().collect()

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::model::Key;
-use crate::policy::{Permitted, Starts, permit};
-use crate::storage::Permit;
+use crate::policy::{RateGrant, RateStarts, permit};
+use crate::storage::RateRequest;
 
 /// How many names are kept before those that are not needed are forgotten.
 const NAMES_MAX: usize = 1_024;
@@ -14,12 +14,12 @@ const NAMES_MAX: usize = 1_024;
 /// The latest starts of each name, and until when they count.
 #[derive(Default)]
 pub(super) struct Rates {
-    names: BTreeMap<Key, (Starts, Option<Timestamp>)>,
+    names: BTreeMap<Key, (RateStarts, Option<Timestamp>)>,
     forget_at: usize,
 }
 
 impl Rates {
-    pub(super) fn permit(&mut self, wanted: Permit, now: Timestamp) -> Permitted {
+    pub(super) fn permit(&mut self, wanted: RateRequest, now: Timestamp) -> RateGrant {
         let (starts, used_until) = self.names.entry(wanted.name).or_default();
         let (permitted, after) = permit(wanted.rate, starts, wanted.wanted, now);
         *used_until = after.used_until(wanted.rate);

@@ -7,8 +7,9 @@ use jiff::Timestamp;
 
 use super::lane::Lane;
 use super::memory::Memory;
-use crate::inspect::{Counts, MessageFilter, Page, Paged};
-use crate::model::{BatchId, MessageId, MessageRecord, State};
+use super::records::Stored;
+use crate::inspect::{Counts, MessageFilter, PageRequest, PageResult};
+use crate::model::{BatchId, MessageId, MessageRecord, MessageState};
 
 impl Memory {
     pub(super) fn message(&self, id: MessageId) -> Option<MessageRecord> {
@@ -18,23 +19,24 @@ impl Memory {
     pub(super) fn page_of_messages(
         &self,
         filter: &MessageFilter,
-        page: Page<MessageId>,
-    ) -> Paged<MessageRecord, MessageId> {
-        let only_ended =
-            !filter.states.is_empty() && filter.states.iter().all(|state| !state.is_alive());
-        if only_ended {
-            // People look at dead letters while millions wait; those are not walked through.
+        page: PageRequest<MessageId>,
+    ) -> PageResult<MessageRecord, MessageId> {
+        let all = |is_wanted: fn(&MessageState) -> bool| {
+            !filter.states.is_empty() && filter.states.iter().all(is_wanted)
+        };
+        // People look at dead letters and at jobs while millions wait; those are not walked through.
+        if all(|state| !state.is_alive()) {
             let ended = self.index.ended().filter_map(|slot| self.records.at(slot));
-            let mut ended: Vec<&MessageRecord> = ended.map(|stored| &stored.record).collect();
-            ended.sort_unstable_by_key(|record| Reverse(record.message.id));
-            ended.retain(|record| page.after.is_none_or(|after| record.message.id < after));
-            paged(ended.into_iter(), filter, page)
+            paged(newest_first(ended, page).into_iter(), filter, page)
+        } else if filter.planned && all(|state| state.is_alive()) {
+            let of_jobs = self.names.of_jobs().filter_map(|id| self.records.get(id));
+            paged(newest_first(of_jobs, page).into_iter(), filter, page)
         } else {
             paged(self.records.below(page.after), filter, page)
         }
     }
 
-    pub(super) fn batch(&self, batch: BatchId) -> BTreeMap<State, u64> {
+    pub(super) fn batch(&self, batch: BatchId) -> BTreeMap<MessageState, u64> {
         let members = self.records.below(None).filter(|one| one.message.batch() == Some(batch));
         members.fold(BTreeMap::new(), |mut counts, record| {
             *counts.entry(record.state).or_default() += 1;
@@ -47,7 +49,7 @@ impl Memory {
         let waiting = self.index.turns.waiting().filter_map(|slot| self.records.at(slot));
         Counts {
             messages: lanes.iter().flat_map(Lane::counts).collect(),
-            stale: self.index.leases.expired_count(now) as u64,
+            stale: self.index.leases.lapsed_count(now) as u64,
             oldest_due: lanes
                 .iter()
                 .filter_map(Lane::next_due)
@@ -59,20 +61,31 @@ impl Memory {
     }
 }
 
+/// The records behind the beginning of a page, newest id first.
+fn newest_first<'a>(
+    stored: impl Iterator<Item = &'a Stored>,
+    page: PageRequest<MessageId>,
+) -> Vec<&'a MessageRecord> {
+    let mut records: Vec<&MessageRecord> = stored.map(|stored| &stored.record).collect();
+    records.retain(|record| page.after.is_none_or(|after| record.message.id < after));
+    records.sort_unstable_by_key(|record| Reverse(record.message.id));
+    records
+}
+
 /// The first rows that match, and whether there are more.
 fn paged<'a>(
     records: impl Iterator<Item = &'a MessageRecord>,
     filter: &MessageFilter,
-    page: Page<MessageId>,
-) -> Paged<MessageRecord, MessageId> {
+    page: PageRequest<MessageId>,
+) -> PageResult<MessageRecord, MessageId> {
     let mut found = records.filter(|record| matches(filter, record));
     let rows: Vec<MessageRecord> = found.by_ref().take(page.bounded()).cloned().collect();
     let more = found.next().is_some();
-    Paged { next: rows.last().filter(|_| more).map(|row| row.message.id), rows }
+    PageResult { next: rows.last().filter(|_| more).map(|row| row.message.id), rows }
 }
 
 fn matches(filter: &MessageFilter, record: &MessageRecord) -> bool {
-    let MessageFilter { states, queue, topic, key, job, batch } = filter;
+    let MessageFilter { states, queue, topic, key, job, batch, planned } = filter;
     let message = &record.message;
     let of_job = message.occurrence.as_ref().map(|occurrence| &occurrence.job);
     is_wanted(states, record.state)
@@ -81,8 +94,9 @@ fn matches(filter: &MessageFilter, record: &MessageRecord) -> bool {
         && key.as_ref().is_none_or(|key| message.key.as_ref() == Some(key))
         && job.as_ref().is_none_or(|job| of_job == Some(job))
         && batch.is_none_or(|batch| message.batch() == Some(batch))
+        && (!planned || record.is_planned())
 }
 
-fn is_wanted(states: &[State], state: State) -> bool {
+fn is_wanted(states: &[MessageState], state: MessageState) -> bool {
     states.is_empty() || states.contains(&state)
 }

@@ -7,7 +7,7 @@ use std::collections::btree_map::Entry;
 use std::ops::Bound;
 
 use super::lane::LaneId;
-use crate::model::{JobName, MessageId, MessageRecord, State};
+use crate::model::{JobName, MessageId, MessageRecord, MessageState};
 
 /// The place of a record. Used again once the record is gone.
 pub(super) type Slot = usize;
@@ -87,7 +87,7 @@ impl Records {
     pub(super) fn of_job(&self, job: &JobName) -> Vec<MessageId> {
         let records = self.below(None).filter(|record| {
             let of = record.message.occurrence.as_ref().map(|occurrence| &occurrence.job);
-            of == Some(job) && record.state != State::Running
+            of == Some(job) && record.state != MessageState::Running
         });
         records.map(|record| record.message.id).collect()
     }

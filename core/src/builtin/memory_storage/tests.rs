@@ -9,17 +9,17 @@ use uuid::Uuid;
 
 use super::memory::Memory;
 use crate::model::{
-    Body, Headers, JobName, Key, Message, MessageId, Occurrence, Priority, ProcessId, Queue,
-    Source, State, Topic, Trail, mix,
+    Body, Correlation, Headers, JobName, Key, Message, MessageId, MessageState, Occurrence,
+    Priority, ProcessId, Queue, Source, Topic, mix,
 };
-use crate::policy::{Verdict, Why};
-use crate::storage::{Claim, Claimed, Command, Entry, Prune, Reclaim, Settlement};
+use crate::policy::{AgainReason, Verdict};
+use crate::storage::{Claim, ClaimedMessage, Command, Entry, Prune, Reclaim, Settlement};
 
 /// A seeded life: a generator, a memory, and what owners have in their hands.
 struct Life {
     random: u64,
     memory: Memory,
-    hands: Vec<Claimed>,
+    hands: Vec<ClaimedMessage>,
     now: Timestamp,
 }
 
@@ -62,10 +62,10 @@ impl Life {
             exclusive: false,
             body: Body::empty(),
             headers: Headers::new(),
-            trail: Trail::default(),
+            correlation: Correlation::default(),
             occurrence: (self.below(2) == 0).then_some(occurrence),
-            terms: None,
-            ties: None,
+            handler_options: None,
+            relations: None,
         }
     }
 
@@ -93,7 +93,7 @@ impl Life {
             4 | 5 => self.settle(),
             6 => {
                 let (owner, until) = (self.process(), self.instant());
-                self.memory.beat(owner, until, self.now);
+                self.memory.heartbeat(owner, until, self.now);
                 let reclaim = Reclaim { owner: self.process(), limit: 2, until: self.instant() };
                 self.hands.extend(self.memory.reclaim(&reclaim, self.now));
             }
@@ -109,7 +109,7 @@ impl Life {
             }
             _ => {
                 self.now = self.instant();
-                let leases: Vec<_> = self.hands.iter().map(Claimed::lease_ref).collect();
+                let leases: Vec<_> = self.hands.iter().map(ClaimedMessage::lease_ref).collect();
                 let until = self.instant();
                 self.memory.extend(&leases, until);
                 let prune = Prune { before: at(950), limit: 2, dead: true };
@@ -133,7 +133,7 @@ impl Life {
                 crashes: 0,
                 snoozes: 0,
                 error: None,
-                why: Why::Retry,
+                why: AgainReason::Retry,
             },
         };
         let settlement = Settlement::new(claimed.lease_ref(), verdict, None);
@@ -148,7 +148,7 @@ impl Life {
         let mut next_due: BTreeMap<&Queue, Timestamp> = BTreeMap::new();
         for record in &records {
             *counts.entry((record.message.queue.clone(), record.state)).or_insert(0) += 1;
-            assert_eq!(record.lease.is_some(), record.state == State::Running);
+            assert_eq!(record.lease.is_some(), record.state == MessageState::Running);
             assert_eq!(record.ended_at.is_some(), !record.state.is_alive());
             if let Some(lease) = record.lease {
                 assert!(tokens.insert(lease.token), "two leases with one token");
@@ -157,7 +157,7 @@ impl Life {
                 assert!(keys.insert(dedupe), "two alive under {dedupe}");
                 assert_eq!(self.memory.names.twin(&record.message), Some(record.message.id));
             }
-            if record.state == State::Pending {
+            if record.state == MessageState::Pending {
                 let first = next_due.entry(&record.message.queue).or_insert(record.due_at);
                 *first = record.due_at.min(*first);
             }

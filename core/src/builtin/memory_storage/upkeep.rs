@@ -5,14 +5,14 @@ use jiff::Timestamp;
 use super::memory::Memory;
 use super::work::lease_to;
 use crate::model::{Lease, ProcessId};
-use crate::storage::{Claimed, Prune, Pruned, Reclaim};
+use crate::storage::{ClaimedMessage, Prune, PruneResult, Reclaim};
 
 impl Memory {
-    pub(super) fn beat(&mut self, process: ProcessId, until: Timestamp, now: Timestamp) {
-        self.index.leases.beat(process, until, now);
+    pub(super) fn heartbeat(&mut self, process: ProcessId, until: Timestamp, now: Timestamp) {
+        self.index.leases.heartbeat(process, until, now);
     }
 
-    pub(super) fn reclaim(&mut self, reclaim: &Reclaim, now: Timestamp) -> Vec<Claimed> {
+    pub(super) fn reclaim(&mut self, reclaim: &Reclaim, now: Timestamp) -> Vec<ClaimedMessage> {
         let lapsed = self.index.leases.lapsed(reclaim.limit, now);
         let mut claimed = Vec::with_capacity(lapsed.len());
         for slot in lapsed {
@@ -29,13 +29,13 @@ impl Memory {
         claimed
     }
 
-    pub(super) fn prune(&mut self, prune: Prune) -> Pruned {
+    pub(super) fn prune(&mut self, prune: Prune) -> PruneResult {
         let ended = self.index.ended_before(prune.before, prune.limit, prune.dead);
         for slot in &ended {
             self.remove_at(*slot);
         }
         self.index.leases.forget_silent(prune.before);
-        Pruned {
+        PruneResult {
             messages: ended.len() as u64,
             executions: self.history.prune(prune.before, prune.limit),
         }

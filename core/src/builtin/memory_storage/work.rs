@@ -11,16 +11,21 @@ use super::records::{Records, Slot, Stored};
 use super::turns::{Gate, Turns};
 use crate::error::Result;
 use crate::model::{
-    Lease, LeaseRef, Message, MessageId, MessageRecord, Queue, Source, State, StateChange, Unique,
+    Lease, LeaseRef, Message, MessageId, MessageRecord, MessageState, Queue, Source, StateChange,
+    Unique,
 };
 use crate::policy::Verdict;
 use crate::storage::{
-    BrokerRecord, Claim, Claimed, END_OF_TIME, Enqueued, Entry, Extended, Keep, Settled,
-    Settlement, TopicFilter,
+    BrokerRecord, Claim, ClaimedMessage, END_OF_TIME, EnqueueResult, Entry, ExtendResult,
+    ProgressUpdate, SettleResult, Settlement, TopicFilter,
 };
 
 impl Memory {
-    pub(super) fn enqueue(&mut self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
+    pub(super) fn enqueue(
+        &mut self,
+        entries: Vec<Entry>,
+        now: Timestamp,
+    ) -> Result<Vec<EnqueueResult>> {
         if !self.has_room(entries.len()) {
             let new = entries.iter().filter(|one| self.duplicate_of(&one.message, now).is_none());
             self.check_room(new.count())?;
@@ -37,14 +42,14 @@ impl Memory {
         Ok(answers)
     }
 
-    fn enqueue_one(&mut self, entry: Entry, now: Timestamp) -> Enqueued {
+    fn enqueue_one(&mut self, entry: Entry, now: Timestamp) -> EnqueueResult {
         let answer = match self.duplicate_of(&entry.message, now) {
-            None => Enqueued::Stored,
+            None => EnqueueResult::Stored,
             Some(twin) if entry.replace && self.is_replaceable(twin, entry.message.id) => {
                 self.remove(twin);
-                Enqueued::Replaced(twin)
+                EnqueueResult::Replaced(twin)
             }
-            Some(twin) => return Enqueued::Duplicate(twin),
+            Some(twin) => return EnqueueResult::Duplicate(twin),
         };
         self.names.hold(&entry.message, now);
         self.insert(entry.message);
@@ -54,7 +59,8 @@ impl Memory {
     /// Puts a message that has to wait for a batch at the end of time.
     fn wait_for_batch(&mut self, id: MessageId) {
         let Some(stored) = self.records.get_mut(id) else { return };
-        if stored.record.state != State::Pending || !self.names.has_to_wait(&stored.record.message)
+        if stored.record.state != MessageState::Pending
+            || !self.names.has_to_wait(&stored.record.message)
         {
             return;
         }
@@ -67,7 +73,7 @@ impl Memory {
     pub(super) fn end_batches(&mut self) {
         for id in self.names.take_freed() {
             let Some(stored) = self.records.get_mut(id) else { continue };
-            if stored.record.state == State::Pending && stored.record.due_at == END_OF_TIME {
+            if stored.record.state == MessageState::Pending && stored.record.due_at == END_OF_TIME {
                 self.index.leave(stored);
                 stored.record.due_at = stored.record.message.due_at;
                 self.index.enter(stored);
@@ -79,7 +85,8 @@ impl Memory {
     /// keeps others out for a time. A done or cancelled one that went and came back differently does not.
     pub(super) fn duplicate_of(&self, message: &Message, now: Timestamp) -> Option<MessageId> {
         let itself = self.records.get(message.id).filter(|stored| {
-            let finished = matches!(stored.record.state, State::Done | State::Cancelled);
+            let finished =
+                matches!(stored.record.state, MessageState::Done | MessageState::Cancelled);
             !finished || !message.may_return() || stored.record.message.is_same_sending(message)
         });
         let itself = itself.map(|_| message.id);
@@ -90,10 +97,10 @@ impl Memory {
 
     fn is_replaceable(&self, twin: MessageId, by: MessageId) -> bool {
         let stored = self.records.get(twin);
-        twin != by && stored.is_some_and(|stored| stored.record.state == State::Pending)
+        twin != by && stored.is_some_and(|stored| stored.record.state == MessageState::Pending)
     }
 
-    pub(super) fn claim(&mut self, claim: &Claim, now: Timestamp) -> Vec<Claimed> {
+    pub(super) fn claim(&mut self, claim: &Claim, now: Timestamp) -> Vec<ClaimedMessage> {
         let Some(lane) = self.index.find_lane(&claim.queue) else {
             return Vec::new();
         };
@@ -170,45 +177,53 @@ impl Memory {
         due_at
     }
 
-    pub(super) fn extend(&mut self, leases: &[LeaseRef], until: Timestamp) -> Vec<Extended> {
+    pub(super) fn extend(&mut self, leases: &[LeaseRef], until: Timestamp) -> Vec<ExtendResult> {
         leases.iter().map(|lease| self.extend_one(*lease, until)).collect()
     }
 
-    fn extend_one(&mut self, lease: LeaseRef, until: Timestamp) -> Extended {
+    fn extend_one(&mut self, lease: LeaseRef, until: Timestamp) -> ExtendResult {
         let Some(stored) = self.records.get_mut(lease.message) else {
-            return Extended::Lost;
+            return ExtendResult::Lost;
         };
         if !is_current(stored, lease) {
-            return Extended::Lost;
+            return ExtendResult::Lost;
         }
         self.index.leave(stored);
         if let Some(lease) = &mut stored.record.lease {
             lease.until = until;
         }
         self.index.enter(stored);
-        if stored.record.cancel_requested { Extended::CancelRequested } else { Extended::Held }
+        if stored.record.cancel_requested {
+            ExtendResult::CancelRequested
+        } else {
+            ExtendResult::Held
+        }
     }
 
-    pub(super) fn settle(&mut self, settlements: Vec<Settlement>, now: Timestamp) -> Vec<Settled> {
+    pub(super) fn settle(
+        &mut self,
+        settlements: Vec<Settlement>,
+        now: Timestamp,
+    ) -> Vec<SettleResult> {
         let settled = settlements.into_iter().map(|settlement| self.settle_one(settlement, now));
         let settled = settled.collect();
         self.trim();
         settled
     }
 
-    fn settle_one(&mut self, settlement: Settlement, now: Timestamp) -> Settled {
+    fn settle_one(&mut self, settlement: Settlement, now: Timestamp) -> SettleResult {
         let Settlement { lease, verdict, execution, then } = settlement;
         let Some(stored) = self.records.get_mut(lease.message) else {
-            return Settled::Lost;
+            return SettleResult::Lost;
         };
         if !is_current(stored, lease) {
-            return Settled::Lost;
+            return SettleResult::Lost;
         }
         if stored.record.cancel_requested && matches!(verdict, Verdict::Again { .. }) {
-            return Settled::CancelRequested;
+            return SettleResult::CancelRequested;
         }
         let Some(state) = stored.record.state.after(verdict.change()) else {
-            return Settled::Lost;
+            return SettleResult::Lost;
         };
         self.index.leave(stored);
         stored.record.state = state;
@@ -225,22 +240,22 @@ impl Memory {
         for message in then {
             self.enqueue_one(Entry { message, replace: false }, now);
         }
-        Settled::Applied
+        SettleResult::Applied
     }
 
-    pub(super) fn keep(&mut self, keeps: Vec<Keep>) -> Vec<Extended> {
+    pub(super) fn keep(&mut self, keeps: Vec<ProgressUpdate>) -> Vec<ExtendResult> {
         keeps.into_iter().map(|keep| self.keep_one(keep)).collect()
     }
 
-    fn keep_one(&mut self, keep: Keep) -> Extended {
+    fn keep_one(&mut self, keep: ProgressUpdate) -> ExtendResult {
         let stored = self.records.get_mut(keep.lease.message);
         let Some(stored) = stored.filter(|stored| is_current(stored, keep.lease)) else {
-            return Extended::Lost;
+            return ExtendResult::Lost;
         };
         let record = &mut stored.record;
         record.progress = keep.progress.or(record.progress.take());
         record.checkpoint = keep.checkpoint.or(record.checkpoint.take());
-        if record.cancel_requested { Extended::CancelRequested } else { Extended::Held }
+        if record.cancel_requested { ExtendResult::CancelRequested } else { ExtendResult::Held }
     }
 
     pub(super) fn record(&mut self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()> {
@@ -258,29 +273,29 @@ impl Memory {
         &mut self,
         records: Vec<MessageRecord>,
         now: Timestamp,
-    ) -> Result<Vec<Enqueued>> {
+    ) -> Result<Vec<EnqueueResult>> {
         self.check_room(records.len())?;
         Ok(records.into_iter().map(|record| self.restore_one(record.moved(now))).collect())
     }
 
-    fn restore_one(&mut self, record: MessageRecord) -> Enqueued {
+    fn restore_one(&mut self, record: MessageRecord) -> EnqueueResult {
         let id = record.message.id;
         let twin = || self.names.twin(&record.message).filter(|_| record.state.is_alive());
         if let Some(known) = self.records.get(id).map(|_| id).or_else(twin) {
-            return Enqueued::Duplicate(known);
+            return EnqueueResult::Duplicate(known);
         }
         self.put(record);
-        Enqueued::Stored
+        EnqueueResult::Stored
     }
 
     /// Keeps a dead letter, unless the same message is alive here or dead already.
     fn keep_letter(&mut self, mut letter: MessageRecord, now: Timestamp) {
         let id = letter.message.id;
         let known = self.records.get(id).map(|stored| stored.record.state);
-        if known.is_some_and(|state| state.is_alive() || state == State::Dead) {
+        if known.is_some_and(|state| state.is_alive() || state == MessageState::Dead) {
             return;
         }
-        letter.state = State::Dead;
+        letter.state = MessageState::Dead;
         letter.lease = None;
         letter.cancel_requested = false;
         letter.ended_at = letter.ended_at.or(Some(now));
@@ -310,13 +325,13 @@ fn waits_for(message: &Message, turns: &Turns, jobs: &Jobs) -> Option<Gate> {
 
 /// The fence: running, and under this very token.
 fn is_current(stored: &Stored, lease: LeaseRef) -> bool {
-    stored.record.state == State::Running && stored.record.lease_ref() == Some(lease)
+    stored.record.state == MessageState::Running && stored.record.lease_ref() == Some(lease)
 }
 
 /// Puts a record under a lease and says what its owner gets to see.
-pub(super) fn lease_to(record: &mut MessageRecord, lease: Lease) -> Claimed {
+pub(super) fn lease_to(record: &mut MessageRecord, lease: Lease) -> ClaimedMessage {
     record.lease = Some(lease);
-    Claimed {
+    ClaimedMessage {
         message: Arc::clone(&record.message),
         lease,
         due_at: record.due_at,

@@ -14,30 +14,30 @@ use super::Shared;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::Queue;
-use crate::policy::{Verdict, Why};
-use crate::storage::{Claim, Claimed, Line, Settlement, Wakeup};
+use crate::policy::{AgainReason, Verdict};
+use crate::storage::{Claim, ClaimedMessage, Settlement, WakeSource, Wakeup};
 use crate::transport::{Consumer, Delivery, LeaseReceipt, Receipt};
 
 /// How long a storage is trusted in which another process may have enqueued unheard.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-type Claiming = Pin<Box<dyn Future<Output = Result<Vec<Claimed>>> + Send>>;
+type Claiming = Pin<Box<dyn Future<Output = Result<Vec<ClaimedMessage>>> + Send>>;
 
 /// Claims from the line of a topic and a group.
 pub(super) struct StoredConsumer {
     shared: Shared,
-    line: Line,
+    line: WakeSource,
     queue: Queue,
     wakeup: Wakeup,
     prefetch: usize,
     claiming: Option<Claiming>,
-    received: Vec<Claimed>,
+    received: Vec<ClaimedMessage>,
     closed: bool,
 }
 
 impl StoredConsumer {
     pub(super) fn new(shared: Shared, queue: Queue, prefetch: usize) -> Self {
-        let line = Line::Queue(queue.clone());
+        let line = WakeSource::Queue(queue.clone());
         let wakeup = shared.storage.wakeup(&line);
         let prefetch = prefetch.max(1);
         Self {
@@ -56,7 +56,7 @@ impl StoredConsumer {
     async fn claim(&mut self, limit: usize) -> Result<()> {
         if self.claiming.is_none() {
             let now = self.shared.clock.now();
-            let until = clock::add(now, self.shared.lease_length);
+            let until = clock::add(now, self.shared.lease_duration);
             let claim = Claim::new(self.queue.clone(), self.shared.owner, limit, until);
             let storage = Arc::clone(&self.shared.storage);
             self.claiming = Some(Box::pin(async move { storage.claim(claim, now).await }));
@@ -109,7 +109,7 @@ impl Consumer for StoredConsumer {
             let until = next.map_or(poll_at, |due_at| due_at.min(poll_at));
             tokio::select! {
                 biased;
-                () = self.wakeup.rung() => {}
+                () = self.wakeup.notified() => {}
                 () = self.shared.clock.sleep_until(until) => {}
             }
         }
@@ -123,7 +123,7 @@ impl Consumer for StoredConsumer {
     }
 }
 
-fn delivery(claimed: Claimed, shared: &Shared) -> Delivery {
+fn delivery(claimed: ClaimedMessage, shared: &Shared) -> Delivery {
     let storage = Arc::clone(&shared.storage);
     Delivery {
         message: Arc::clone(&claimed.message),
@@ -134,14 +134,14 @@ fn delivery(claimed: Claimed, shared: &Shared) -> Delivery {
 }
 
 /// As if it had never been claimed.
-fn release(claimed: &Claimed) -> Settlement {
+fn release(claimed: &ClaimedMessage) -> Settlement {
     let verdict = Verdict::Again {
         due_at: claimed.due_at,
         attempt: claimed.attempt.saturating_sub(1),
         crashes: claimed.crashes,
         snoozes: claimed.snoozes,
         error: None,
-        why: Why::Release,
+        why: AgainReason::Release,
     };
     Settlement::new(claimed.lease_ref(), verdict, None)
 }

@@ -36,7 +36,7 @@ impl Groups {
         group: &str,
         now: Timestamp,
     ) -> Result<()> {
-        storage.join(topic, group, now).await?;
+        storage.register_group(topic, group, now).await?;
         self.told().add(topic.clone(), group);
         Ok(())
     }

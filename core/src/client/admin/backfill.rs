@@ -14,10 +14,10 @@ use crate::clock::{add, subtract};
 use crate::engine::occurrence_message;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::inspect::{MessageFilter, PAGE_LIMIT_MAX, Page};
+use crate::inspect::{MessageFilter, PAGE_LIMIT_MAX, PageRequest};
 use crate::model::{JobRecord, Message, MessageId, Occurrence, Source};
 use crate::schedule::stable_hash;
-use crate::storage::{Enqueued, Entry};
+use crate::storage::{EnqueueResult, Entry};
 
 /// The most occurrences that the range of one backfill may hold.
 pub const OCCURRENCES_MAX: usize = 100_000;
@@ -43,7 +43,7 @@ pub struct Backfill {
     /// Which occurrence comes first, and which are left when there are too many. Default oldest first.
     pub order: BackfillOrder,
     /// Which occurrences. Default those that never ran.
-    pub which: Which,
+    pub which: BackfillSelection,
     /// Tells two backfills of the same range apart: under the same label an occurrence runs once, under
     /// another one again. Default empty.
     pub label: String,
@@ -55,7 +55,7 @@ impl Default for Backfill {
             dry_run: false,
             max: 100,
             order: BackfillOrder::OldestFirst,
-            which: Which::Missing,
+            which: BackfillSelection::Missing,
             label: String::new(),
         }
     }
@@ -72,7 +72,7 @@ pub enum BackfillOrder {
 
 /// Which occurrences of a range a backfill is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Which {
+pub enum BackfillSelection {
     /// Those without a message of their own: skipped, missed, or before the job was declared. What the
     /// storage has forgotten counts as missing, too.
     Missing,
@@ -82,7 +82,7 @@ pub enum Which {
 
 /// What a backfill came to, or would come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Backfilled {
+pub struct BackfillResult {
     /// The occurrences it is about, in the order they run.
     pub nominals: Vec<Timestamp>,
     /// The messages that were stored; none in a dry run.
@@ -106,13 +106,13 @@ impl Admin {
         from: Timestamp,
         to: Timestamp,
         backfill: &Backfill,
-    ) -> Result<Backfilled> {
+    ) -> Result<BackfillResult> {
         let record = self.job(job).await?;
         let now = self.process.now();
         check(backfill, (from, to), now)?;
         let mut nominals = occurrences(&record, from, to).await?;
         let before = nominals.len();
-        if backfill.which == Which::Missing && before > 0 {
+        if backfill.which == BackfillSelection::Missing && before > 0 {
             let there = self.present(&record, from).await?;
             nominals.retain(|nominal| !there.contains(nominal));
         }
@@ -122,7 +122,7 @@ impl Admin {
         }
         let more = nominals.len() > backfill.max;
         nominals.truncate(backfill.max);
-        let mut done = Backfilled { nominals, present, more, ..Backfilled::default() };
+        let mut done = BackfillResult { nominals, present, more, ..BackfillResult::default() };
         if !backfill.dry_run {
             self.store(&record, &backfill.label, &mut done).await?;
         }
@@ -133,7 +133,7 @@ impl Admin {
     async fn present(&self, record: &JobRecord, from: Timestamp) -> Result<BTreeSet<Timestamp>> {
         let name = &record.job.name;
         let filter = MessageFilter { job: Some(name.clone()), ..MessageFilter::default() };
-        let mut page = Page::first(PAGE_LIMIT_MAX);
+        let mut page = PageRequest::first(PAGE_LIMIT_MAX);
         let mut there = BTreeSet::new();
         for _ in 0..PAGES_MAX {
             let paged = self.messages(filter.clone(), page).await?;
@@ -145,7 +145,7 @@ impl Admin {
                 .last()
                 .is_some_and(|last| last.message.created_at < subtract(from, SKEW_MAX));
             match paged.next {
-                Some(next) if !all_older => page = Page::after(next, PAGE_LIMIT_MAX),
+                Some(next) if !all_older => page = PageRequest::after(next, PAGE_LIMIT_MAX),
                 _ => return Ok(there),
             }
         }
@@ -154,7 +154,12 @@ impl Admin {
         )))
     }
 
-    async fn store(&self, record: &JobRecord, label: &str, done: &mut Backfilled) -> Result<()> {
+    async fn store(
+        &self,
+        record: &JobRecord,
+        label: &str,
+        done: &mut BackfillResult,
+    ) -> Result<()> {
         let now = self.process.now();
         let mut due_at = now;
         for step in done.nominals.chunks(STEP) {
@@ -168,7 +173,7 @@ impl Admin {
                 entries.iter().map(|entry| entry.message.clone()).collect();
             let answers = self.process.storage.enqueue(entries, now).await?;
             for (message, answer) in made.into_iter().zip(answers) {
-                if let Enqueued::Duplicate(_) = answer {
+                if let EnqueueResult::Duplicate(_) = answer {
                     done.duplicates += 1;
                     continue;
                 }

@@ -1,7 +1,7 @@
 //! Declaring jobs while a process runs: one by one, or the whole set of a source such as a configuration
 //! file. What that means for what is stored is decided in `policy/reconcile.rs`, as at a start.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
@@ -10,14 +10,14 @@ use crate::client::JobBuilder;
 use crate::config::resolve;
 use crate::engine::{Came, declare, declare_one, retire, stored};
 use crate::error::{Error, Result};
-use crate::model::{JobName, JobRecord, Origin, Retirement, Steer};
-use crate::policy::{Declaration, DeclaredSet, Reconciled as Decided, reconcile};
+use crate::model::{JobCommand, JobName, JobRecord, Origin, Retirement};
+use crate::policy::{Declaration, DeclaredSet, Reconciliation as Decided, reconcile};
 use crate::punctual::{check_jobs, jobs, schedules};
-use crate::storage::Declared;
+use crate::storage::DeclareResult;
 
 /// What declaring the whole set of a source came to, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Reconciled {
+pub struct DeclaredJobs {
     /// Jobs that are new.
     pub created: Vec<JobName>,
     /// Jobs that differed, or came back.
@@ -35,7 +35,7 @@ impl Admin {
     ///
     /// Its handler is found by its topic, here or in another process. Who makes such jobs from outside
     /// gives them [`JobBuilder::topic`] with a topic that has a handler.
-    pub async fn declare(&self, job: JobBuilder) -> Result<(JobRecord, Declared)> {
+    pub async fn declare(&self, job: JobBuilder) -> Result<(JobRecord, DeclareResult)> {
         let declared = self.declare_if(job, |_| true).await?;
         declared.ok_or_else(|| Error::internal("no job came of one job"))
     }
@@ -46,7 +46,7 @@ impl Admin {
         &self,
         job: JobBuilder,
         is_as_seen: impl Fn(Option<&JobRecord>) -> bool + Sync,
-    ) -> Result<Option<(JobRecord, Declared)>> {
+    ) -> Result<Option<(JobRecord, DeclareResult)>> {
         let app = self.process.app.clone();
         // Whoever made it changes it: a release has nothing to say about what no release brings.
         let declarations = self.declarations(vec![job], &app, 0, Origin::Runtime)?;
@@ -57,7 +57,7 @@ impl Admin {
         let seen = self.process.inspect.job(&declaration.job.name).await?;
         match declare_one(&self.process, declaration, seen, &is_as_seen, now).await? {
             Came::Stored(record, declared) => Ok(Some((*record, declared))),
-            Came::Outdated(record) => Ok(Some((*record, Declared::Unchanged))),
+            Came::Outdated(record) => Ok(Some((*record, DeclareResult::Unchanged))),
             Came::Foreign(owner) => Err(foreign(&[(&declaration.job.name, &owner)])),
             Came::Different => Ok(None),
         }
@@ -67,7 +67,8 @@ impl Admin {
     /// one of code at the next start, one of a source with the next set, any other by
     /// [`Admin::declare`].
     pub async fn retire(&self, job: impl AsRef<str>) -> Result<JobRecord> {
-        self.steer(job.as_ref(), Steer::Retire { reason: Retirement::Removed }, "retired").await
+        self.steer(job.as_ref(), JobCommand::Retire { reason: Retirement::Removed }, "retired")
+            .await
     }
 
     /// Replaces everything that a source declares, such as a configuration file that was read again. Jobs
@@ -79,7 +80,27 @@ impl Admin {
     /// taken over.
     ///
     /// The source is the application the jobs belong to, so it needs a name of its own.
-    pub async fn reconcile(&self, source: &str, jobs: Vec<JobBuilder>) -> Result<Reconciled> {
+    pub async fn reconcile(&self, source: &str, jobs: Vec<JobBuilder>) -> Result<DeclaredJobs> {
+        let process = &*self.process;
+        let (mut reconciled, names) = self.declare_set(source, jobs).await?;
+        let set =
+            DeclaredSet { app: source, release: process.release, names: &names, allow_empty: true };
+        reconciled.retired = retire(process, &set, process.now()).await?.into_iter().collect();
+        Ok(reconciled)
+    }
+
+    /// Declares jobs of a source like [`Admin::reconcile`] and retires none: for a process that fires none, and may not know
+    /// all jobs of the source.
+    pub async fn declare_all(&self, source: &str, jobs: Vec<JobBuilder>) -> Result<DeclaredJobs> {
+        Ok(self.declare_set(source, jobs).await?.0)
+    }
+
+    /// Stores what a source declares; returns the names as well.
+    async fn declare_set(
+        &self,
+        source: &str,
+        jobs: Vec<JobBuilder>,
+    ) -> Result<(DeclaredJobs, BTreeSet<JobName>)> {
         let process = &*self.process;
         if source.trim().is_empty() || source == process.app {
             return Err(Error::invalid(format!(
@@ -96,13 +117,13 @@ impl Admin {
             let taken: Vec<_> = taken.iter().map(|(name, owner)| (*name, owner.as_str())).collect();
             return Err(foreign(&taken));
         }
-        let mut reconciled = Reconciled::default();
+        let mut reconciled = DeclaredJobs::default();
         let came = declare(process, &declarations, &stored, now).await?;
         for (declaration, came) in declarations.iter().zip(came) {
             let name = &declaration.job.name;
             let names = match came {
-                Came::Stored(_, Declared::Created) => &mut reconciled.created,
-                Came::Stored(_, Declared::Changed) => &mut reconciled.changed,
+                Came::Stored(_, DeclareResult::Created) => &mut reconciled.created,
+                Came::Stored(_, DeclareResult::Changed) => &mut reconciled.changed,
                 Came::Stored(..) | Came::Outdated(_) => &mut reconciled.unchanged,
                 // Somebody was faster; the next set is refused as a whole.
                 Came::Foreign(owner) => return Err(foreign(&[(name, &owner)])),
@@ -112,9 +133,7 @@ impl Admin {
             names.push(name.clone());
         }
         let names = declarations.iter().map(|declaration| declaration.job.name.clone()).collect();
-        let set = DeclaredSet { app: source, release, names: &names, allow_empty: true };
-        reconciled.retired = retire(process, &set, now).await?.into_iter().collect();
-        Ok(reconciled)
+        Ok((reconciled, names))
     }
 
     /// Builders as declarations, all of them checked, with what the configuration says about them.

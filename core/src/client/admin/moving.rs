@@ -7,9 +7,9 @@ use super::{Admin, TRIES_MAX, busy};
 use crate::engine::{Decision, jump};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::model::{JobRecord, Overrides, Retirement, Steer};
+use crate::model::{JobCommand, JobRecord, Overrides, Retirement};
 use crate::policy::upcoming;
-use crate::storage::{Fired, Steered};
+use crate::storage::{FireResult, JobCommandResult};
 
 /// The most occurrences of one job that may wait to be skipped.
 const SKIPS_MAX: usize = 100;
@@ -46,14 +46,17 @@ impl Admin {
             }
             let mut skips = record.overrides.skips.clone();
             skips.insert(nominal);
-            let steer = Steer::Override {
+            let steer = JobCommand::Override {
                 overrides: Box::new(Overrides { skips, ..record.overrides.clone() }),
                 job: Box::new(record.job.clone()),
                 cursor: record.cursor,
             };
-            let steered =
-                self.process.storage.steer(&record.job.name, steer, record.version, now).await?;
-            if let Steered::Applied(record) = steered {
+            let steered = self
+                .process
+                .storage
+                .command_job(&record.job.name, steer, record.version, now)
+                .await?;
+            if let JobCommandResult::Applied(record) = steered {
                 self.moved(&record, "skips one");
                 return Ok(*record);
             }
@@ -86,7 +89,7 @@ impl Admin {
     /// Stores a decision about a job; answers whether nobody else was first.
     async fn decided(&self, decision: Decision, now: Timestamp) -> Result<bool> {
         let answers = self.process.storage.fire(vec![decision.firing.clone()], now).await?;
-        let stored = answers.first() == Some(&Fired::Fired);
+        let stored = answers.first() == Some(&FireResult::Fired);
         if stored {
             decision.tell(&self.process);
             self.moved(&decision.firing.after, "moved");

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use jiff::Timestamp;
 
 use super::health::no_answer;
-use super::{Admin, PATIENCE};
+use super::{Admin, TIMEOUT};
 use crate::clock::{Clock, add, within};
 use crate::error::{Error, Result};
-use crate::inspect::{ExecutionFilter, JobFilter, MessageFilter, PAGE_LIMIT_MAX, Page};
-use crate::model::{Execution, JobName, JobRecord, State, Topic};
+use crate::inspect::{ExecutionFilter, JobFilter, MessageFilter, PAGE_LIMIT_MAX, PageRequest};
+use crate::model::{Execution, JobName, JobRecord, MessageState, Topic};
 use crate::status::{Found, JobStatus, Status};
 
 /// How many of the newest executions are looked at for the last run of each job.
@@ -34,8 +34,9 @@ impl Admin {
     pub async fn status(&self) -> Status {
         let process = &*self.process;
         let clock: &dyn Clock = &*process.clock;
-        let until = add(clock.now(), PATIENCE);
-        let answer = within(clock, until, self.stored()).await.unwrap_or_else(no_answer);
+        let until = add(clock.now(), TIMEOUT);
+        let answer = within(clock, until, self.stored()).await;
+        let answer = answer.unwrap_or_else(|| no_answer(TIMEOUT));
         let (stored, running, latest) = match answer {
             Ok(Stored { records, running, latest }) => (Ok(records), running, latest),
             Err(error) => {
@@ -114,10 +115,10 @@ impl Admin {
 
     /// How many messages of each job, or of one, are running, on whatever node.
     async fn running(&self, job: Option<JobName>) -> Result<BTreeMap<JobName, u64>> {
-        let states = vec![State::Running];
+        let states = vec![MessageState::Running];
         let filter = MessageFilter { states, job, ..MessageFilter::default() };
         let mut running = BTreeMap::new();
-        for record in self.messages(filter, Page::first(PAGE_LIMIT_MAX)).await?.rows {
+        for record in self.messages(filter, PageRequest::first(PAGE_LIMIT_MAX)).await?.rows {
             if let Some(occurrence) = &record.message.occurrence {
                 *running.entry(occurrence.job.clone()).or_default() += 1;
             }
@@ -129,7 +130,7 @@ impl Admin {
     async fn newest(&self) -> Result<BTreeMap<JobName, Arc<Execution>>> {
         let mut latest: BTreeMap<JobName, Arc<Execution>> = BTreeMap::new();
         for execution in
-            self.executions(ExecutionFilter::runs(), Page::first(NEWEST_MAX)).await?.rows
+            self.executions(ExecutionFilter::runs(), PageRequest::first(NEWEST_MAX)).await?.rows
         {
             let Some(job) = execution.job.clone() else { continue };
             match latest.get(&job) {

@@ -6,9 +6,9 @@ use futures_util::future::try_join_all;
 
 use super::Admin;
 use crate::error::{Error, Result};
-use crate::inspect::{MessageFilter, PAGE_LIMIT_MAX, Page};
-use crate::model::{MessageId, State};
-use crate::storage::{Command, Commanded};
+use crate::inspect::{MessageFilter, PAGE_LIMIT_MAX, PageRequest};
+use crate::model::{MessageId, MessageState};
+use crate::storage::{Command, CommandResult};
 
 /// The most messages that one call counts one by one, or commands.
 pub const SWEEP_MAX: usize = 10_000;
@@ -17,7 +17,7 @@ const TOGETHER_MAX: usize = 32;
 
 /// How many messages match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counted {
+pub struct MatchCount {
     /// How many; with `more` at least that many.
     pub count: u64,
     /// Whether counting stopped at [`SWEEP_MAX`].
@@ -26,7 +26,7 @@ pub struct Counted {
 
 /// What a command for many came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Swept {
+pub struct BulkResult {
     /// So many are done.
     pub applied: u64,
     /// So many handlers were asked to stop; it may take a moment.
@@ -55,12 +55,15 @@ impl Act {
     }
 
     /// The states it is about when a filter names none, and all that it may be about.
-    fn states(self) -> (&'static [State], &'static [State]) {
+    fn states(self) -> (&'static [MessageState], &'static [MessageState]) {
         match self {
-            Self::Redrive => (&[State::Dead], &[State::Dead, State::Done, State::Cancelled]),
-            Self::Discard => (&[State::Dead], &[State::Dead]),
+            Self::Redrive => (
+                &[MessageState::Dead],
+                &[MessageState::Dead, MessageState::Done, MessageState::Cancelled],
+            ),
+            Self::Discard => (&[MessageState::Dead], &[MessageState::Dead]),
             Self::Cancel => {
-                let alive = &[State::Pending, State::Running];
+                let alive = &[MessageState::Pending, MessageState::Running];
                 (alive, alive)
             }
         }
@@ -90,38 +93,39 @@ impl Act {
 impl Admin {
     /// How many messages match: exactly where only queue and states are asked for, else up to
     /// [`SWEEP_MAX`]. Ask before a command for many.
-    pub async fn count(&self, filter: &MessageFilter) -> Result<Counted> {
-        let MessageFilter { states, queue, topic, key, job, batch } = filter;
-        if topic.is_none() && key.is_none() && job.is_none() && batch.is_none() {
+    pub async fn count(&self, filter: &MessageFilter) -> Result<MatchCount> {
+        let MessageFilter { states, queue, topic, key, job, batch, planned } = filter;
+        let is_counted = topic.is_none() && key.is_none() && job.is_none() && batch.is_none();
+        if is_counted && !planned {
             let counts = self.counts().await?.messages;
             let matching = counts.iter().filter(|((of, state), _)| {
                 queue.as_ref().is_none_or(|queue| queue == of)
                     && (states.is_empty() || states.contains(state))
             });
-            return Ok(Counted { count: matching.map(|(_, count)| count).sum(), more: false });
+            return Ok(MatchCount { count: matching.map(|(_, count)| count).sum(), more: false });
         }
         let (found, more) = self.matching(filter, SWEEP_MAX).await?;
-        Ok(Counted { count: found.len() as u64, more })
+        Ok(MatchCount { count: found.len() as u64, more })
     }
 
     /// Sends finished messages again that match, dead letters unless the filter names other states;
     /// at most `limit`, newest first. Their attempts start anew.
-    pub async fn redrive_all(&self, filter: MessageFilter, limit: usize) -> Result<Swept> {
+    pub async fn redrive_all(&self, filter: MessageFilter, limit: usize) -> Result<BulkResult> {
         self.sweep(Act::Redrive, filter, limit).await
     }
 
     /// Deletes dead letters that match, with their history; at most `limit`, newest first.
-    pub async fn discard_all(&self, filter: MessageFilter, limit: usize) -> Result<Swept> {
+    pub async fn discard_all(&self, filter: MessageFilter, limit: usize) -> Result<BulkResult> {
         self.sweep(Act::Discard, filter, limit).await
     }
 
     /// Stops messages that match: pending ones at once, running ones by asking their handlers; at most
     /// `limit`, newest first.
-    pub async fn cancel_all(&self, filter: MessageFilter, limit: usize) -> Result<Swept> {
+    pub async fn cancel_all(&self, filter: MessageFilter, limit: usize) -> Result<BulkResult> {
         self.sweep(Act::Cancel, filter, limit).await
     }
 
-    async fn sweep(&self, act: Act, filter: MessageFilter, limit: usize) -> Result<Swept> {
+    async fn sweep(&self, act: Act, filter: MessageFilter, limit: usize) -> Result<BulkResult> {
         let filter = act.narrowed(filter)?;
         if !(1..=SWEEP_MAX).contains(&limit) {
             return Err(Error::invalid(format!(
@@ -129,21 +133,21 @@ impl Admin {
             )));
         }
         let (found, more) = self.matching(&filter, limit).await?;
-        let mut swept = Swept { more, ..Swept::default() };
+        let mut swept = BulkResult { more, ..BulkResult::default() };
         for some in found.chunks(TOGETHER_MAX) {
             let commands = some.iter().map(|id| self.act(act, *id));
             for answer in try_join_all(commands).await? {
                 match answer {
-                    Commanded::Applied(_) => swept.applied += 1,
-                    Commanded::Requested => swept.requested += 1,
-                    Commanded::Refused(_) | Commanded::Unknown => swept.refused += 1,
+                    CommandResult::Applied(_) => swept.applied += 1,
+                    CommandResult::Requested => swept.requested += 1,
+                    CommandResult::Refused(_) | CommandResult::Unknown => swept.refused += 1,
                 }
             }
         }
         Ok(swept)
     }
 
-    async fn act(&self, act: Act, id: MessageId) -> Result<Commanded> {
+    async fn act(&self, act: Act, id: MessageId) -> Result<CommandResult> {
         let command = match act {
             Act::Redrive => Command::Redrive { id, due_at: self.process.now() },
             Act::Discard => Command::Discard(id),
@@ -159,14 +163,16 @@ impl Admin {
         limit: usize,
     ) -> Result<(Vec<MessageId>, bool)> {
         let mut found = Vec::new();
-        let mut page = Page::first(PAGE_LIMIT_MAX.min(limit));
+        let mut page = PageRequest::first(PAGE_LIMIT_MAX.min(limit));
         loop {
             let paged = self.messages(filter.clone(), page).await?;
             found.extend(paged.rows.iter().map(|record| record.message.id));
             let more = found.len() > limit || paged.next.is_some();
             found.truncate(limit);
             match paged.next {
-                Some(next) if found.len() < limit => page = Page { after: Some(next), ..page },
+                Some(next) if found.len() < limit => {
+                    page = PageRequest { after: Some(next), ..page }
+                }
                 _ => return Ok((found, more)),
             }
         }

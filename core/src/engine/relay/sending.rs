@@ -10,8 +10,8 @@ use crate::engine::{Process, backoff};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::model::{DeadReason, TransportName};
-use crate::policy::{Verdict, Why, bounded};
-use crate::storage::{Claimed, Settled, Settlement};
+use crate::policy::{AgainReason, Verdict, bounded};
+use crate::storage::{ClaimedMessage, SettleResult, Settlement};
 use crate::transport::{Outgoing, Transport};
 
 /// Sends to one transport.
@@ -23,7 +23,7 @@ pub(super) struct Sending {
 
 impl Sending {
     /// Publishes messages of one topic in their order, and settles each.
-    pub(super) async fn send(&self, claimed: Vec<Claimed>) -> Result<()> {
+    pub(super) async fn send(&self, claimed: Vec<ClaimedMessage>) -> Result<()> {
         let batch = claimed.iter().map(|one| unpack(&one.message)).collect();
         let settlements = match self.publish(batch).await {
             Ok(()) => claimed.iter().map(|one| settlement(one, Verdict::Done)).collect(),
@@ -34,7 +34,7 @@ impl Sending {
     }
 
     /// Finds those of a refused batch that are refused themselves.
-    async fn one_by_one(&self, claimed: &[Claimed], error: Error) -> Vec<Settlement> {
+    async fn one_by_one(&self, claimed: &[ClaimedMessage], error: Error) -> Vec<Settlement> {
         if let [only] = claimed {
             return vec![refused(only, &error)];
         }
@@ -53,21 +53,21 @@ impl Sending {
     /// nobody else sends the same meanwhile.
     async fn publish(&self, batch: Vec<Outgoing>) -> Result<()> {
         let (now, options) = (self.process.now(), &self.process.options);
-        let patience = options.publish_patience.min(options.lease_length / 2);
+        let timeout = options.publish_timeout.min(options.lease_duration / 2);
         let publish = self.transport.publish(batch, now);
-        within(&*self.process.clock, add(now, patience), publish).await.unwrap_or_else(|| {
+        within(&*self.process.clock, add(now, timeout), publish).await.unwrap_or_else(|| {
             Err(Error::unavailable(format!(
-                "the transport {:?} did not confirm within {patience:?}",
+                "the transport {:?} did not confirm within {timeout:?}",
                 self.target
             )))
         })
     }
 
-    async fn settle(&self, claimed: &[Claimed], settlements: Vec<Settlement>) -> Result<()> {
+    async fn settle(&self, claimed: &[ClaimedMessage], settlements: Vec<Settlement>) -> Result<()> {
         let verdicts: Vec<Verdict> =
             settlements.iter().map(|settlement| settlement.verdict.clone()).collect();
         let answers = self.process.storage.settle(settlements, self.process.now()).await?;
-        let applied = answers.iter().map(|answer| *answer == Settled::Applied);
+        let applied = answers.iter().map(|answer| *answer == SettleResult::Applied);
         for ((one, verdict), _) in
             claimed.iter().zip(verdicts).zip(applied).filter(|(_, applied)| *applied)
         {
@@ -76,7 +76,7 @@ impl Sending {
         Ok(())
     }
 
-    fn tell(&self, one: &Claimed, verdict: Verdict) {
+    fn tell(&self, one: &ClaimedMessage, verdict: Verdict) {
         let message = one.message.id;
         match verdict {
             Verdict::Done => {
@@ -91,14 +91,14 @@ impl Sending {
         }
     }
 
-    fn again(&self, claimed: &Claimed, error: &Error) -> Settlement {
+    fn again(&self, claimed: &ClaimedMessage, error: &Error) -> Settlement {
         let verdict = Verdict::Again {
             due_at: add(self.process.now(), backoff(claimed.attempt)),
             attempt: claimed.attempt,
             crashes: claimed.crashes,
             snoozes: claimed.snoozes,
             error: Some(bounded(&Arc::from(error.to_string()))),
-            why: Why::Retry,
+            why: AgainReason::Retry,
         };
         settlement(claimed, verdict)
     }
@@ -109,11 +109,11 @@ fn is_final(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Unsupported)
 }
 
-fn refused(claimed: &Claimed, error: &Error) -> Settlement {
+fn refused(claimed: &ClaimedMessage, error: &Error) -> Settlement {
     let error = Some(bounded(&Arc::from(error.to_string())));
     settlement(claimed, Verdict::Dead { reason: DeadReason::Refused, error })
 }
 
-fn settlement(claimed: &Claimed, verdict: Verdict) -> Settlement {
+fn settlement(claimed: &ClaimedMessage, verdict: Verdict) -> Settlement {
     Settlement::new(claimed.lease_ref(), verdict, None)
 }

@@ -14,9 +14,11 @@ use crate::engine::given_up::GivenUp;
 use crate::engine::{Process, backoff};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::model::{Execution, Message, MessageRecord, State, TransportName};
-use crate::policy::{Hold, Judged, Means, Verdict, Why, cannot_wait, hold};
-use crate::storage::{BrokerRecord, Enqueued, Entry};
+use crate::model::{Execution, Message, MessageRecord, MessageState, TransportName};
+use crate::policy::{
+    AgainReason, AttemptDecision, DelayOptions, HoldDecision, Verdict, cannot_wait, hold, put_off,
+};
+use crate::storage::{BrokerRecord, EnqueueResult, Entry};
 use crate::transport::{Acknowledge, AttemptCount, Rejection, Transport};
 
 /// Settles a delivery of a broker.
@@ -45,7 +47,7 @@ impl Broker<'_> {
     pub(super) async fn settle(
         &self,
         receipt: Box<dyn Acknowledge>,
-        judged: &Judged,
+        judged: &AttemptDecision,
         execution: Arc<Execution>,
         now: Timestamp,
     ) -> Result<()> {
@@ -60,10 +62,12 @@ impl Broker<'_> {
                 self.record(execution, now).await?;
                 receipt.ack().await
             }
-            Verdict::Again { due_at, attempt, snoozes, why, .. } => {
+            Verdict::Again { due_at, attempt, snoozes, why, error, .. } => {
                 let native = self.is_native(*attempt, *why, &execution);
                 self.record(execution, now).await?;
-                let back = Return { due_at: *due_at, attempt: *attempt, snoozes: *snoozes };
+                let unhandled = error.as_deref().map_or(Duration::ZERO, put_off);
+                let (due_at, attempt, snoozes) = (*due_at, *attempt, *snoozes);
+                let back = Return { due_at, attempt, snoozes, unhandled };
                 self.again(receipt, &back, native, now).await
             }
             Verdict::Dead { reason, error } => {
@@ -106,7 +110,7 @@ impl Broker<'_> {
         rejection: &Rejection,
     ) -> Result<()> {
         let mut letter = MessageRecord::new(message);
-        letter.state = State::Dead;
+        letter.state = MessageState::Dead;
         letter.attempt = rejection.attempt;
         letter.dead = Some(rejection.reason);
         letter.error.clone_from(&rejection.error);
@@ -133,10 +137,10 @@ impl Broker<'_> {
             let now = self.process.now();
             let stored = self.process.inspect.message(kept.id).await?;
             let Some(stored) = stored else { return Ok(kept) };
-            if stored.state != State::Done && is_of_another(&stored.message, &kept) {
+            if stored.state != MessageState::Done && is_of_another(&stored.message, &kept) {
                 return Ok(apart(kept));
             }
-            if stored.state != State::Running {
+            if stored.state != MessageState::Running {
                 return Ok(kept);
             }
             if now >= self.storing_until {
@@ -168,10 +172,10 @@ impl Broker<'_> {
         };
         let (wanted, native) = (between(now, due_at), transport.capabilities().requeue_delay);
         let prefer_storage = self.process.outbound.prefers_storage(&from.transport);
-        match hold(wanted, Means { native, storage: self.process.holds, prefer_storage }) {
-            Hold::Refuse => Err(cannot_wait(self.message.id, wanted, native)),
-            Hold::Send if natively => receipt.requeue(Duration::ZERO).await,
-            Hold::SendDelayed(delay) if natively => receipt.requeue(delay).await,
+        match hold(wanted, DelayOptions { native, storage: self.process.holds, prefer_storage }) {
+            HoldDecision::Refuse => Err(cannot_wait(self.message.id, wanted, native)),
+            HoldDecision::Send if natively => receipt.requeue(Duration::ZERO).await,
+            HoldDecision::SendDelayed(delay) if natively => receipt.requeue(delay).await,
             _ => {
                 self.keep(packed(&self.message, from, back)).await?;
                 let (message, transport) = (self.message.id, from.transport.clone());
@@ -184,14 +188,14 @@ impl Broker<'_> {
     /// Whether the broker may put it back by itself. That counts one more attempt where it counts, and
     /// forgets the number where it does not; what a shutdown gives back must not go anywhere else, unless
     /// the broker would count it as one too many.
-    fn is_native(&self, attempt: u32, why: Why, execution: &Execution) -> bool {
+    fn is_native(&self, attempt: u32, why: AgainReason, execution: &Execution) -> bool {
         if self.extras.acknowledged || !self.process.holds {
             return !self.process.holds;
         }
         let counted = self.is_counted() && self.extras.inline == 0;
         let last = execution.attempts_max.is_some_and(|limit| execution.attempt >= limit);
         match why {
-            Why::Release => !(self.is_counted() && last),
+            AgainReason::Release => !(self.is_counted() && last),
             _ => counted && attempt == execution.attempt,
         }
     }
@@ -216,10 +220,10 @@ impl Broker<'_> {
             let now = self.process.now();
             let entry = Entry { message: Arc::new(held.clone()), replace: false };
             let answers = self.process.storage.enqueue(vec![entry], now).await?;
-            let Some(Enqueued::Duplicate(twin)) = answers.first() else { return Ok(()) };
+            let Some(EnqueueResult::Duplicate(twin)) = answers.first() else { return Ok(()) };
             let stored = self.process.inspect.message(*twin).await?;
             let (is_foreign, is_waiting) = stored.map_or((false, false), |stored| {
-                (is_of_another(&stored.message, &held), stored.state == State::Pending)
+                (is_of_another(&stored.message, &held), stored.state == MessageState::Pending)
             });
             if is_waiting && !is_foreign {
                 return Ok(());

@@ -1,4 +1,4 @@
-//! The deadline of a settlement: `settle_patience`, for the storage and the broker together. Whatever does
+//! The deadline of a settlement: `settle_timeout`, for the storage and the broker together. Whatever does
 //! not return by then is given up, so that its slot is free again. Nothing is lost: what was not confirmed is
 //! delivered again, by the broker or when the lease ends.
 
@@ -16,12 +16,12 @@ pub(crate) async fn in_time<T>(
     message: MessageId,
     work: impl Future<Output = Result<T>>,
 ) -> Result<T> {
-    let timeout = process.options.settle_patience;
+    let timeout = process.options.settle_timeout;
     let until = add(process.now(), timeout);
     let settled = within(&*process.clock, until, work).await;
     settled.unwrap_or_else(|| {
         Err(Error::unavailable(format!(
-            "the settlement did not end within settle_patience ({timeout:?}) and was given up; the message \
+            "the settlement did not end within settle_timeout ({timeout:?}) and was given up; the message \
              is delivered again"
         ))
         .with("message", message))

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::SubscribedTo;
-use crate::model::noted::SNOOZES;
+use crate::model::noted::{SNOOZES, UNHANDLED};
 use crate::model::{Message, MessageId, Queue, mix};
 use crate::transport::Outgoing;
 
@@ -27,6 +27,8 @@ pub(super) struct Return {
     pub(super) due_at: Timestamp,
     pub(super) attempt: u32,
     pub(super) snoozes: u32,
+    /// For how long it was put off for want of a handler.
+    pub(super) unhandled: Duration,
 }
 
 /// A message as it waits for the relay.
@@ -36,6 +38,9 @@ pub(super) fn packed(message: &Message, from: &SubscribedTo, back: &Return) -> M
     packed.headers.note(ATTEMPT_HEADER, back.attempt.to_string());
     if back.snoozes > 0 {
         packed.headers.note(SNOOZES, back.snoozes.to_string());
+    }
+    if !back.unhandled.is_zero() {
+        packed.headers.note(UNHANDLED, back.unhandled.as_secs().to_string());
     }
     packed.headers.note(DUE_HEADER, message.due_at.to_string());
     packed
@@ -49,6 +54,7 @@ pub(super) fn letter(message: &Message, from: &SubscribedTo) -> Message {
     // way, nor be replaced by it.
     letter.dedupe = None;
     letter.headers.remove(SNOOZES);
+    letter.headers.remove(UNHANDLED);
     letter.headers.note(GROUP_HEADER, from.group.clone());
     letter
 }
@@ -100,4 +106,26 @@ fn derived(id: MessageId, line: &str, group: &str) -> MessageId {
         mix(hash.wrapping_add(u64::from(byte) + 1))
     });
     MessageId::from_uuid(Uuid::from_u64_pair(high, (hash >> 2) | VARIANT))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::TransportName;
+    use crate::wire::tests::message;
+
+    // A redrive has a budget of its own.
+    #[test]
+    fn how_long_it_was_put_off_for_want_of_a_handler_travels_along_and_not_with_a_letter() {
+        let from = SubscribedTo {
+            transport: TransportName::new("post").unwrap(),
+            group: "office".to_owned(),
+        };
+        let (due_at, unhandled) = (Timestamp::UNIX_EPOCH, Duration::from_secs(75));
+        let back = Return { due_at, attempt: 0, snoozes: 0, unhandled };
+        let packed = Arc::new(packed(&message(), &from, &back));
+        let sent = unpack(&packed).message;
+        assert_eq!(sent.headers.get(UNHANDLED), Some("75"));
+        assert_eq!(letter(&sent, &from).headers.get(UNHANDLED), None);
+    }
 }

@@ -11,8 +11,8 @@ use super::Subscribed;
 use crate::engine::{Process, Slots};
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
-use crate::policy::{Admits, Breaker, Circuit, Sign};
-use crate::storage::{Bell, Wakeup};
+use crate::policy::{Breaker, BreakerDecision, BreakerSignal, Circuit};
+use crate::storage::{Notifier, Wakeup};
 use crate::subscription::{SubscriptionName, SubscriptionStatus};
 
 /// How one subscription is steered.
@@ -20,7 +20,7 @@ pub(crate) struct Control {
     name: SubscriptionName,
     breaker: Option<Breaker>,
     standing: Mutex<Standing>,
-    changed: Bell,
+    changed: Notifier,
     pub(crate) slots: Arc<Slots>,
 }
 
@@ -49,12 +49,12 @@ impl Control {
     }
 
     /// What may be received now; nothing at all while it is paused.
-    pub(crate) fn admits(&self, events: &Events, now: Timestamp) -> Option<Admits> {
+    pub(crate) fn admits(&self, events: &Events, now: Timestamp) -> Option<BreakerDecision> {
         let mut standing = self.lock();
         if standing.paused {
             return None;
         }
-        let Some(breaker) = self.breaker else { return Some(Admits::All) };
+        let Some(breaker) = self.breaker else { return Some(BreakerDecision::All) };
         let before = standing.circuit;
         let (circuit, admits) = breaker.admits(before, now);
         standing.circuit = circuit;
@@ -72,7 +72,7 @@ impl Control {
     }
 
     /// Says what an attempt that has ended is a sign of.
-    pub(crate) fn ended(&self, events: &Events, sign: Sign, now: Timestamp) {
+    pub(crate) fn ended(&self, events: &Events, sign: BreakerSignal, now: Timestamp) {
         let Some(breaker) = self.breaker else { return };
         let mut standing = self.lock();
         let before = standing.circuit;
@@ -81,7 +81,7 @@ impl Control {
         drop(standing);
         if before != after {
             self.tell(events, before, after);
-            self.changed.ring();
+            self.changed.notify();
         }
     }
 
@@ -109,7 +109,7 @@ impl Control {
     /// Pauses or resumes; answers whether that changed anything.
     fn set_paused(&self, paused: bool) -> bool {
         let was = std::mem::replace(&mut self.lock().paused, paused);
-        self.changed.ring();
+        self.changed.notify();
         was != paused
     }
 
@@ -118,7 +118,7 @@ impl Control {
         standing.closing = true;
         let circuit = standing.circuit;
         drop(standing);
-        self.changed.ring();
+        self.changed.notify();
         circuit
     }
 

@@ -11,9 +11,9 @@ use crate::engine::settle::{Extras, Settler, Started, in_time};
 use crate::engine::{Process, Slots};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::policy::EffectiveTerms;
-use crate::policy::{Sign, Verdict, is_tried_at_once};
-use crate::storage::{Settled, Settlement};
+use crate::policy::EffectiveHandlerOptions;
+use crate::policy::{BreakerSignal, Verdict, is_tried_at_once};
+use crate::storage::{SettleResult, Settlement};
 use crate::transport::{Acknowledge, Delivery, LeaseReceipt, Receipt, Rejection};
 
 /// What every delivery of a subscription is run with.
@@ -32,27 +32,32 @@ impl Runner {
     }
 
     /// Counts a delivery in.
-    pub(super) fn begin(&self, delivery: Delivery, terms: Arc<EffectiveTerms>) -> Started {
+    pub(super) fn begin(
+        &self,
+        delivery: Delivery,
+        handler_options: Arc<EffectiveHandlerOptions>,
+    ) -> Started {
         let slots = self.slots();
-        let context = context(&self.process, &delivery, &terms, slots, self.process.now());
+        let context =
+            context(&self.process, &delivery, &handler_options, slots, self.process.now());
         let entered = self.process.in_flight.enter(&delivery.receipt, &context);
         let registration = self.subscribed.registration.clone();
         let extras = Extras { registration, ..Extras::default() };
-        Started { delivery, terms, context, entered, extras }
+        Started { delivery, handler_options, context, entered, extras }
     }
 
     /// The same delivery as if it began now.
     pub(super) fn afresh(&self, started: Started) -> Started {
-        let Started { delivery, terms, context: old, extras, entered } = started;
+        let Started { delivery, handler_options, context: old, extras, entered } = started;
         let slots = self.slots();
-        let new = context(&self.process, &delivery, &terms, slots, self.process.now());
+        let new = context(&self.process, &delivery, &handler_options, slots, self.process.now());
         if let Some(until) = old.lease_until().filter(|_| new.lease_until().is_some()) {
             new.renewed(until);
         }
         // Counted in before it is counted out, so that shutdown never sees it gone.
         let anew = self.process.in_flight.enter(&delivery.receipt, &new);
         drop(entered);
-        Started { delivery, terms, context: new, entered: anew, extras }
+        Started { delivery, handler_options, context: new, entered: anew, extras }
     }
 
     /// Runs a delivery to its settlement.
@@ -71,7 +76,11 @@ impl Runner {
                 self.process.events.emit(Event::LeaseLost { message, topic });
                 return;
             };
-            self.control.ended(&self.process.events, Sign::of(&report), self.process.now());
+            self.control.ended(
+                &self.process.events,
+                BreakerSignal::of(&report),
+                self.process.now(),
+            );
             let again = started.extras.inline < receiving.inline_retries
                 && !self.process.stop.is_requested()
                 && started.context.cancel_cause().is_none()
@@ -89,7 +98,7 @@ impl Runner {
     /// Acknowledges before the handler is called. What cannot be acknowledged is not handled: it comes
     /// again, to us or to somebody else.
     async fn acknowledge(&self, started: Started) -> Option<Started> {
-        let Started { delivery, terms, context, entered, mut extras } = started;
+        let Started { delivery, handler_options, context, entered, mut extras } = started;
         let Delivery { message, attempt, poison, receipt } = delivery;
         let acknowledging = async {
             match receipt {
@@ -108,7 +117,7 @@ impl Runner {
         extras.acknowledged = true;
         let receipt = Receipt::Broker(Box::new(Acknowledged));
         let delivery = Delivery { message, attempt, poison, receipt };
-        Some(self.afresh(Started { delivery, terms, context, entered, extras }))
+        Some(self.afresh(Started { delivery, handler_options, context, entered, extras }))
     }
 
     /// Settles a claim as done before it is.
@@ -117,7 +126,7 @@ impl Runner {
         let settlement = Settlement::new(claimed.lease_ref(), Verdict::Done, None);
         let answers = storage.settle(vec![settlement], self.process.now()).await?;
         match answers.first() {
-            Some(Settled::Applied) => Ok(()),
+            Some(SettleResult::Applied) => Ok(()),
             _ => Err(Error::conflict("the message belongs to somebody else by now")
                 .with("message", claimed.message.id)),
         }
@@ -142,30 +151,30 @@ impl Acknowledge for Acknowledged {
     }
 }
 
-/// Terms with at most so many attempts, the last ones kept: a handler's are the same for every message.
+/// Handler options with at most so many attempts, the last ones kept: a handler's are the same for every message.
 #[derive(Default)]
 pub(super) struct Capped {
-    last: Option<(Arc<EffectiveTerms>, Arc<EffectiveTerms>)>,
+    last: Option<(Arc<EffectiveHandlerOptions>, Arc<EffectiveHandlerOptions>)>,
 }
 
 impl Capped {
     pub(super) fn cap(
         &mut self,
-        terms: &Arc<EffectiveTerms>,
+        handler_options: &Arc<EffectiveHandlerOptions>,
         attempts_max: u32,
-    ) -> Arc<EffectiveTerms> {
-        if terms.retry.attempts_max.is_some_and(|count| count <= attempts_max) {
-            return terms.clone();
+    ) -> Arc<EffectiveHandlerOptions> {
+        if handler_options.retry.attempts_max.is_some_and(|count| count <= attempts_max) {
+            return handler_options.clone();
         }
         if let Some((of, capped)) = &self.last
-            && Arc::ptr_eq(of, terms)
+            && Arc::ptr_eq(of, handler_options)
         {
             return capped.clone();
         }
-        let mut capped = (**terms).clone();
+        let mut capped = (**handler_options).clone();
         capped.retry.attempts_max = Some(attempts_max);
         let capped = Arc::new(capped);
-        self.last = Some((terms.clone(), capped.clone()));
+        self.last = Some((handler_options.clone(), capped.clone()));
         capped
     }
 }

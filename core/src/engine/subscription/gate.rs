@@ -13,7 +13,7 @@ use crate::engine::rates::ask;
 use crate::engine::settle::Started;
 use crate::handler::Cause;
 use crate::model::{Key, Rate};
-use crate::storage::Permit;
+use crate::storage::RateRequest;
 
 type Running = Arc<Mutex<HashMap<Key, usize>>>;
 
@@ -152,7 +152,7 @@ impl Gate {
 
     /// When a rate lets one more start, when it does not now.
     async fn refused(&self, name: Key, rate: Rate, now: Timestamp) -> Option<Timestamp> {
-        let permitted = ask(&self.process, Permit { name, rate, wanted: 1 }, now).await;
+        let permitted = ask(&self.process, RateRequest { name, rate, wanted: 1 }, now).await;
         (permitted.granted == 0).then_some(permitted.next_at)
     }
 }

@@ -8,12 +8,12 @@ use crate::engine::settle::SubscribedTo;
 use crate::engine::{Process, Registration};
 use crate::error::{Error, Result};
 use crate::model::{Message, Rate};
-use crate::policy::{Breaker, EffectiveTerms};
+use crate::policy::{Breaker, EffectiveHandlerOptions};
 use crate::subscription::SubscriptionName;
 use crate::transport::{Consumer, Subscription};
 
 /// How long a transport may take to answer a subscription.
-const SUBSCRIBE_PATIENCE: Duration = Duration::from_secs(10);
+const SUBSCRIBE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A topic to receive from a transport.
 pub(crate) struct Subscribed {
@@ -61,10 +61,14 @@ impl Subscribed {
     }
 
     /// The terms of a message, before any cap.
-    pub(crate) fn terms(&self, process: &Process, message: &Message) -> Arc<EffectiveTerms> {
+    pub(crate) fn handler_options(
+        &self,
+        process: &Process,
+        message: &Message,
+    ) -> Arc<EffectiveHandlerOptions> {
         match &self.registration {
-            Some(own) => process.term_layers.effective(message, Some(own)),
-            None => process.terms(message),
+            Some(own) => process.option_layers.effective(message, Some(own)),
+            None => process.handler_options(message),
         }
     }
 
@@ -89,11 +93,11 @@ pub(crate) async fn subscribe(
         group: group.to_string(),
         prefetch: subscribed.receiving.prefetch,
     };
-    let until = add(process.now(), SUBSCRIBE_PATIENCE);
+    let until = add(process.now(), SUBSCRIBE_TIMEOUT);
     let answer = within(&*process.clock, until, carrier.subscribe(subscription)).await;
     answer.unwrap_or_else(|| {
         Err(Error::unavailable(format!(
-            "the transport {transport:?} did not answer within {SUBSCRIBE_PATIENCE:?}"
+            "the transport {transport:?} did not answer within {SUBSCRIBE_TIMEOUT:?}"
         )))
     })
 }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::{Receiving, Subscribed};
 use crate::engine::{Options, Registration, Registry};
 use crate::error::{Error, Result};
-use crate::handler::{States, Unbound};
-use crate::model::{Rate, Terms, TransportName};
+use crate::handler::{States, UnboundHandler};
+use crate::model::{HandlerOptions, Rate, TransportName};
 use crate::policy::Breaker;
 use crate::subscription::SubscriptionName;
 use crate::transport::{AttemptCount, Transport};
@@ -21,7 +21,7 @@ pub(crate) struct Unchecked {
     pub(crate) transport: String,
     pub(crate) topic: String,
     pub(crate) group: String,
-    pub(crate) handler: Option<(Unbound, Terms)>,
+    pub(crate) handler: Option<(UnboundHandler, HandlerOptions)>,
     pub(crate) concurrency: Option<usize>,
     pub(crate) prefetch: Option<usize>,
     pub(crate) rate: Option<Rate>,
@@ -93,12 +93,12 @@ impl Unchecked {
             )));
         }
         let registration = match self.handler {
-            Some((handler, terms)) => {
-                terms.check()?;
+            Some((handler, handler_options)) => {
+                handler_options.check()?;
                 let (handler, must_report) = handler.bind(around.states).map_err(|error| {
                     Error::invalid(format!("the handler of the subscription to {topic:?} {error}"))
                 })?;
-                Some(Arc::new(Registration::new(handler, terms, must_report)))
+                Some(Arc::new(Registration::new(handler, handler_options, must_report)))
             }
             None if around.registry.contains(topic) => None,
             None => {
@@ -132,7 +132,7 @@ impl Unchecked {
         }
         if self.inline_retries > INLINE_RETRIES_MAX {
             return Err(format!(
-                "has {} inline retries; {INLINE_RETRIES_MAX} are allowed, let the retry terms do the rest",
+                "has {} inline retries; {INLINE_RETRIES_MAX} are allowed, let the retry policy do the rest",
                 self.inline_retries
             ));
         }

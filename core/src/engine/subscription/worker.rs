@@ -14,8 +14,8 @@ use crate::engine::settle::{Settler, Started};
 use crate::engine::{Process, backoff, worker};
 use crate::error::Error;
 use crate::event::Event;
-use crate::policy::Admits;
-use crate::policy::EffectiveTerms;
+use crate::policy::BreakerDecision;
+use crate::policy::EffectiveHandlerOptions;
 use crate::storage::Wakeup;
 use crate::transport::{Consumer, Delivery, Receipt};
 
@@ -84,9 +84,9 @@ impl SubscriptionWorker {
             let now = self.process().now();
             let admits = self.runner.control.admits(&self.process().events, now);
             let admitted = match admits {
-                Some(Admits::All) => usize::MAX,
-                Some(Admits::One) => 1,
-                Some(Admits::NotBefore(_)) | None => 0,
+                Some(BreakerDecision::All) => usize::MAX,
+                Some(BreakerDecision::One) => 1,
+                Some(BreakerDecision::NotBefore(_)) | None => 0,
             };
             let started = self.start_waiting(admitted, now).await;
             let limit = self.room().min(admitted.saturating_sub(started));
@@ -94,7 +94,7 @@ impl SubscriptionWorker {
                 self.receive(limit).await;
             } else if !self.has_room(admitted) {
                 let until = match admits {
-                    Some(Admits::NotBefore(until)) => Some(until),
+                    Some(BreakerDecision::NotBefore(until)) => Some(until),
                     Some(_) => self.gate.wake_at(),
                     None => None,
                 };
@@ -134,8 +134,8 @@ impl SubscriptionWorker {
         tokio::select! {
             biased;
             () = process.stop.requested() => {}
-            () = self.changed.rung() => {}
-            () = self.freed.rung() => {}
+            () = self.changed.notified() => {}
+            () = self.freed.notified() => {}
             () = reached(&*process.clock, until) => {}
         }
     }
@@ -147,8 +147,8 @@ impl SubscriptionWorker {
         let received = tokio::select! {
             biased;
             () = process.stop.requested() => return,
-            () = self.changed.rung() => return,
-            () = self.freed.rung(), if self.gate.len() > 0 => return,
+            () = self.changed.notified() => return,
+            () = self.freed.notified(), if self.gate.len() > 0 => return,
             received = consumer.receive(limit) => received,
             () = reached(&*process.clock, until) => return,
         };
@@ -184,13 +184,14 @@ impl SubscriptionWorker {
         {
             return worker::start(settler, delivery, self.runner.slots().take());
         }
-        let terms: Arc<EffectiveTerms> = subscribed.terms(process, &delivery.message);
-        let terms = match cap {
-            Some(attempts_max) => self.capped.cap(&terms, attempts_max),
-            None => terms,
+        let handler_options: Arc<EffectiveHandlerOptions> =
+            subscribed.handler_options(process, &delivery.message);
+        let handler_options = match cap {
+            Some(attempts_max) => self.capped.cap(&handler_options, attempts_max),
+            None => handler_options,
         };
         let limited = receiving.is_limited();
-        let started = Box::new(self.runner.begin(delivery, terms));
+        let started = Box::new(self.runner.begin(delivery, handler_options));
         if limited {
             self.gate.push(started);
         } else {
@@ -278,7 +279,7 @@ impl SubscriptionWorker {
         tokio::select! {
             biased;
             () = process.stop.requested() => {}
-            () = self.changed.rung() => {}
+            () = self.changed.notified() => {}
             () = process.clock.sleep_until(again_at) => {}
         }
     }

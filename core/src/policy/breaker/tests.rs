@@ -10,13 +10,13 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn after(circuit: Circuit, signs: &[Sign], now: Timestamp) -> Circuit {
+fn after(circuit: Circuit, signs: &[BreakerSignal], now: Timestamp) -> Circuit {
     signs.iter().fold(circuit, |circuit, sign| BREAKER.ended(circuit, *sign, now))
 }
 
 #[test]
 fn only_failures_in_a_row_open_it() {
-    use Sign::{Bad, Good, None};
+    use BreakerSignal::{Bad, Good, None};
     let closed = Circuit::default();
     assert_eq!(after(closed, &[Bad, Bad, Good, Bad, Bad], at(0)).as_str(), "closed");
     let open = Circuit::Open { until: at(10), openings: 1 };
@@ -27,20 +27,20 @@ fn only_failures_in_a_row_open_it() {
 #[test]
 fn it_lets_one_through_after_the_wait_and_longer_waits_follow() {
     let open = Circuit::Open { until: at(10), openings: 1 };
-    assert_eq!(BREAKER.admits(open, at(9)), (open, Admits::NotBefore(at(10))));
+    assert_eq!(BREAKER.admits(open, at(9)), (open, BreakerDecision::NotBefore(at(10))));
     let (half, admits) = BREAKER.admits(open, at(10));
-    assert_eq!((half.as_str(), admits), ("half open", Admits::One));
+    assert_eq!((half.as_str(), admits), ("half open", BreakerDecision::One));
     let probing = BREAKER.begun(half, at(10));
-    assert_eq!(BREAKER.admits(probing, at(11)), (probing, Admits::NotBefore(at(20))));
-    assert_eq!(BREAKER.ended(probing, Sign::Good, at(12)), Circuit::default());
-    let mut circuit = BREAKER.ended(probing, Sign::Bad, at(12));
+    assert_eq!(BREAKER.admits(probing, at(11)), (probing, BreakerDecision::NotBefore(at(20))));
+    assert_eq!(BREAKER.ended(probing, BreakerSignal::Good, at(12)), Circuit::default());
+    let mut circuit = BREAKER.ended(probing, BreakerSignal::Bad, at(12));
     let mut now = at(12);
     for wait in [20, 35, 35] {
         let until = add(now, Duration::from_secs(wait));
         assert!(matches!(circuit, Circuit::Open { until: open, .. } if open == until), "{wait}");
         now = until;
         let half = BREAKER.begun(BREAKER.admits(circuit, now).0, now);
-        circuit = BREAKER.ended(half, Sign::Bad, now);
+        circuit = BREAKER.ended(half, BreakerSignal::Bad, now);
     }
 }
 
@@ -49,9 +49,9 @@ fn it_lets_one_through_after_the_wait_and_longer_waits_follow() {
 fn a_probe_without_an_answer_is_followed_by_another() {
     let half = Circuit::HalfOpen { probing_until: None, openings: 1 };
     let probing = BREAKER.begun(half, at(0));
-    assert_eq!(BREAKER.admits(probing, at(10)).1, Admits::One);
-    let nothing_said = BREAKER.ended(probing, Sign::None, at(1));
-    assert_eq!(BREAKER.admits(nothing_said, at(1)).1, Admits::One, "at once");
+    assert_eq!(BREAKER.admits(probing, at(10)).1, BreakerDecision::One);
+    let nothing_said = BREAKER.ended(probing, BreakerSignal::None, at(1));
+    assert_eq!(BREAKER.admits(nothing_said, at(1)).1, BreakerDecision::One, "at once");
 }
 
 proptest! {
@@ -62,17 +62,17 @@ proptest! {
         for (step, later) in steps {
             now += later;
             circuit = match step {
-                0 => BREAKER.ended(circuit, Sign::Good, at(now)),
-                1 | 2 => BREAKER.ended(circuit, Sign::Bad, at(now)),
-                3 => BREAKER.ended(circuit, Sign::None, at(now)),
+                0 => BREAKER.ended(circuit, BreakerSignal::Good, at(now)),
+                1 | 2 => BREAKER.ended(circuit, BreakerSignal::Bad, at(now)),
+                3 => BREAKER.ended(circuit, BreakerSignal::None, at(now)),
                 _ => {
                     let (circuit, admits) = BREAKER.admits(circuit, at(now));
-                    let begins = !matches!(admits, Admits::NotBefore(_));
+                    let begins = !matches!(admits, BreakerDecision::NotBefore(_));
                     if begins { BREAKER.begun(circuit, at(now)) } else { circuit }
                 }
             };
             let (_, admits) = BREAKER.admits(circuit, at(now + 35));
-            prop_assert!(!matches!(admits, Admits::NotBefore(_)), "{circuit:?}");
+            prop_assert!(!matches!(admits, BreakerDecision::NotBefore(_)), "{circuit:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::model::{Origin, Retirement};
-use crate::policy::{Declaration, Reconciled, reconcile};
+use crate::policy::{Declaration, Reconciliation, reconcile};
 
 fn at(time: &str) -> Timestamp {
     format!("2026-01-05T{time}Z").parse().unwrap()
@@ -10,8 +10,8 @@ fn at(time: &str) -> Timestamp {
 
 fn declared(schedule: Schedule) -> JobRecord {
     let mut job = Job::new("nightly", schedule).unwrap();
-    job.terms = std::sync::Arc::new(
-        crate::model::Terms::new()
+    job.handler_options = std::sync::Arc::new(
+        crate::model::HandlerOptions::new()
             .retry(Retry::intervals([Duration::from_secs(60)]))
             .timeout(Duration::from_secs(9)),
     );
@@ -23,7 +23,7 @@ fn declared(schedule: Schedule) -> JobRecord {
         origin: Origin::Declared,
     };
     match reconcile(None, &declaration, at("12:00:00")) {
-        Reconciled::Create(record) => *record,
+        Reconciliation::Create(record) => *record,
         other => panic!("{other:?}"),
     }
 }
@@ -63,13 +63,17 @@ fn what_is_not_the_schedule_leaves_the_cursor_where_it_is() {
     let after = edited(&hourly(), edit, at("15:10:00"));
     assert_eq!(after.cursor, Some(at("13:00:00")));
     let four = Retry::intervals([Duration::from_secs(60)]).max_retries(4);
-    assert_eq!(after.job.terms.retry, Some(four));
-    assert_eq!(after.job.terms.timeout, Some(Duration::ZERO));
+    assert_eq!(after.job.handler_options.retry, Some(four));
+    assert_eq!(after.job.handler_options.timeout, Some(Duration::ZERO));
     assert_eq!(after.job.misfire, Misfire::skip_to_next());
     assert_eq!(after.declared, hourly().declared, "the layer below is kept");
     let none = edited(&after, Edit::new().retry(Retry::none()), at("15:10:00"));
     let some = edited(&none, Edit::new().max_retries(2), at("15:10:00"));
-    assert_eq!(some.job.terms.retry, Some(Retry::exponential().max_retries(2)), "it had no waits");
+    assert_eq!(
+        some.job.handler_options.retry,
+        Some(Retry::exponential().max_retries(2)),
+        "it had no waits"
+    );
 }
 
 #[test]
@@ -117,7 +121,7 @@ fn fields_are_taken_back_one_by_one_or_all_at_once() {
     let schedule = taken_back(&after, Some(Field::Schedule), now);
     assert_eq!(schedule.job.schedule, hourly().job.schedule);
     assert_eq!(schedule.cursor, Some(at("13:00:00")));
-    let retry = schedule.job.terms.retry.as_ref().unwrap();
+    let retry = schedule.job.handler_options.retry.as_ref().unwrap();
     assert_eq!(retry.attempts_max, Some(8), "the others stay");
     let all = taken_back(&after, None, now);
     assert_eq!(all.job, hourly().job);

@@ -8,8 +8,8 @@ use crate::clock::between;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
-fn means(native: Delay) -> Means {
-    Means { native, storage: true, prefer_storage: false }
+fn means(native: Delay) -> DelayOptions {
+    DelayOptions { native, storage: true, prefer_storage: false }
 }
 
 // spec: D-8, D-13, D-15
@@ -21,9 +21,9 @@ fn without_a_delay_it_is_sent_at_once_whatever_there_is() {
         for (storage, prefer_storage) in
             [(false, false), (false, true), (true, false), (true, true)]
         {
-            let means = Means { native, storage, prefer_storage };
-            assert_eq!(hold(Duration::ZERO, means), Hold::Send, "{means:?}");
-            assert_eq!(hold(between(now, past), means), Hold::Send, "{means:?}");
+            let means = DelayOptions { native, storage, prefer_storage };
+            assert_eq!(hold(Duration::ZERO, means), HoldDecision::Send, "{means:?}");
+            assert_eq!(hold(between(now, past), means), HoldDecision::Send, "{means:?}");
         }
     }
 }
@@ -34,10 +34,10 @@ fn the_transport_waits_as_far_as_it_reaches_and_the_storage_beyond() {
     let quarter = 15 * MINUTE;
     let over = quarter + Duration::from_nanos(1);
     for (native, wanted, expected) in [
-        (Delay::None, MINUTE, Hold::Keep(MINUTE)),
-        (Delay::UpTo(quarter), quarter, Hold::SendDelayed(quarter)),
-        (Delay::UpTo(quarter), over, Hold::Keep(over)),
-        (Delay::Any, Duration::MAX, Hold::SendDelayed(Duration::MAX)),
+        (Delay::None, MINUTE, HoldDecision::Keep(MINUTE)),
+        (Delay::UpTo(quarter), quarter, HoldDecision::SendDelayed(quarter)),
+        (Delay::UpTo(quarter), over, HoldDecision::Keep(over)),
+        (Delay::Any, Duration::MAX, HoldDecision::SendDelayed(Duration::MAX)),
     ] {
         assert_eq!(hold(wanted, means(native)), expected, "{native:?} {wanted:?}");
     }
@@ -46,20 +46,20 @@ fn the_transport_waits_as_far_as_it_reaches_and_the_storage_beyond() {
 // spec: D-21
 #[test]
 fn a_setting_prefers_the_storage() {
-    let forced = Means { prefer_storage: true, ..means(Delay::Any) };
-    assert_eq!(hold(MINUTE, forced), Hold::Keep(MINUTE));
-    let without = Means { storage: false, ..forced };
-    assert_eq!(hold(MINUTE, without), Hold::SendDelayed(MINUTE));
+    let forced = DelayOptions { prefer_storage: true, ..means(Delay::Any) };
+    assert_eq!(hold(MINUTE, forced), HoldDecision::Keep(MINUTE));
+    let without = DelayOptions { storage: false, ..forced };
+    assert_eq!(hold(MINUTE, without), HoldDecision::SendDelayed(MINUTE));
 }
 
 // spec: D-11
 #[test]
 fn without_a_storage_a_delay_out_of_reach_is_a_configuration_error() {
     let id = MessageId::from_uuid(Uuid::from_u128(7));
-    let bare = Means { storage: false, ..means(Delay::UpTo(MINUTE)) };
-    assert_eq!(hold(MINUTE, bare), Hold::SendDelayed(MINUTE));
-    assert_eq!(hold(2 * MINUTE, bare), Hold::Refuse);
-    assert_eq!(hold(MINUTE, Means { native: Delay::None, ..bare }), Hold::Refuse);
+    let bare = DelayOptions { storage: false, ..means(Delay::UpTo(MINUTE)) };
+    assert_eq!(hold(MINUTE, bare), HoldDecision::SendDelayed(MINUTE));
+    assert_eq!(hold(2 * MINUTE, bare), HoldDecision::Refuse);
+    assert_eq!(hold(MINUTE, DelayOptions { native: Delay::None, ..bare }), HoldDecision::Refuse);
     let error = cannot_wait(id, 2 * MINUTE, bare.native);
     assert!(!error.is_temporary());
     let text = error.to_string();

@@ -4,7 +4,9 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::model::{Job, Pause};
-use crate::policy::{Declaration, Edit, Reconciled, configured_schedule, overridden, reconcile};
+use crate::policy::{
+    Declaration, Edit, Reconciliation, configured_schedule, overridden, reconcile,
+};
 
 fn now() -> Timestamp {
     "2026-01-05T12:00:00Z".parse().unwrap()
@@ -16,7 +18,7 @@ fn record(configured: Option<&str>) -> JobRecord {
     let (app, origin) = ("shop".to_owned(), Origin::Declared);
     let declaration = Declaration { job, configured, app, release: 1, origin };
     match reconcile(None, &declaration, now()) {
-        Reconciled::Create(record) => *record,
+        Reconciliation::Create(record) => *record,
         other => panic!("{other:?}"),
     }
 }

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::model::MisfireFacts;
 
-fn planned(second: i64, policy: Option<MisfirePolicy>) -> Planned {
+fn planned(second: i64, policy: Option<MisfirePolicy>) -> PlannedOccurrence {
     let nominal = Timestamp::from_second(second).unwrap();
     let misfire = policy.map(|policy| MisfireFacts {
         policy,
@@ -17,15 +17,15 @@ fn planned(second: i64, policy: Option<MisfirePolicy>) -> Planned {
         delay_ms: 0,
         index: 0,
     });
-    Planned { nominal, misfire }
+    PlannedOccurrence { nominal, misfire }
 }
 
 /// Candidates at 1, 2, 3, ...
-fn candidates(count: i64) -> Vec<Planned> {
+fn candidates(count: i64) -> Vec<PlannedOccurrence> {
     (1..=count).map(|second| planned(second, None)).collect()
 }
 
-fn seconds(planned: &[Planned]) -> Vec<i64> {
+fn seconds(planned: &[PlannedOccurrence]) -> Vec<i64> {
     planned.iter().map(|planned| planned.nominal.as_second()).collect()
 }
 
@@ -159,7 +159,7 @@ proptest! {
         promised in 0_i64..4,
         others in 0_i64..6,
     ) {
-        let mut given: Vec<Planned> =
+        let mut given: Vec<PlannedOccurrence> =
             (1..=promised).map(|second| planned(second, Some(MisfirePolicy::FireAll))).collect();
         given.extend((1..=others).map(|second| planned(100 + second, None)));
         let admission = admit(overlap, alive, given.clone());

@@ -53,7 +53,11 @@ fn reference(schedule: &Schedule, cursor: Timestamp, misfire: &Misfire, now: Tim
     let taken = normal.len().min(OCCURRENCES_PER_PLAN);
     let undecided = normal.get(taken).copied();
     let mut fire = made_up(policy, runs, missed.len(), now);
-    fire.extend(normal[..taken].iter().map(|nominal| Planned { nominal: *nominal, misfire: None }));
+    fire.extend(
+        normal[..taken]
+            .iter()
+            .map(|nominal| PlannedOccurrence { nominal: *nominal, misfire: None }),
+    );
     Plan {
         fire,
         skipped: [folded(&list.old, SkipReason::Window), folded(dropped, reason)].concat(),
@@ -78,7 +82,7 @@ fn made_up(
     runs: &[Timestamp],
     missed: usize,
     now: Timestamp,
-) -> Vec<Planned> {
+) -> Vec<PlannedOccurrence> {
     let facts = |(index, nominal): (u32, &Timestamp)| MisfireFacts {
         policy,
         misfired_from: *nominal,
@@ -89,7 +93,9 @@ fn made_up(
         index,
     };
     let facts = (0..).zip(runs).map(facts);
-    facts.map(|facts| Planned { nominal: facts.misfired_from, misfire: Some(facts) }).collect()
+    facts
+        .map(|facts| PlannedOccurrence { nominal: facts.misfired_from, misfire: Some(facts) })
+        .collect()
 }
 
 fn folded(instants: &[Timestamp], reason: SkipReason) -> Vec<Skip> {

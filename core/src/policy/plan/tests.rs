@@ -95,7 +95,7 @@ fn fire_now_runs_once_in_the_name_of_the_oldest() {
         delay_ms: 9 * 3_600_000 + 1_800_000,
         index: 0,
     };
-    assert_eq!(plan.fire, [Planned { nominal: today("01:00:00"), misfire: Some(facts) }]);
+    assert_eq!(plan.fire, [PlannedOccurrence { nominal: today("01:00:00"), misfire: Some(facts) }]);
     assert_eq!(plan.skipped, []);
     assert_eq!(plan.cursor, Some(today("11:00:00")));
     assert_eq!(plan.last_nominal, Some(today("10:00:00")));
@@ -342,7 +342,7 @@ fn a_one_time_schedule_fires_however_late_and_is_never_a_misfire() {
         MisfirePolicy::ALL.map(|policy| Misfire::from(policy).threshold(MINUTE).window(MINUTE))
     {
         let plan = planned(&once, today("01:00:00"), &misfire, at("2036-01-05T00:00:00Z"));
-        assert_eq!(plan.fire, [Planned { nominal: today("01:00:00"), misfire: None }]);
+        assert_eq!(plan.fire, [PlannedOccurrence { nominal: today("01:00:00"), misfire: None }]);
         assert_eq!((plan.skipped.len(), plan.missed_count, plan.cursor), (0, 0, None));
         assert_eq!(plan.last_nominal, Some(today("01:00:00")));
     }

@@ -35,7 +35,7 @@ fn declaration(schedule: Schedule, release: u64) -> Declaration {
 
 /// Declared at noon in release 1: hourly, so the cursor is at 13:00.
 fn stored() -> JobRecord {
-    let Reconciled::Create(record) =
+    let Reconciliation::Create(record) =
         reconcile(None, &declaration(cron("0 * * * *"), 1), today("12:00:00"))
     else {
         panic!("a new job is created");
@@ -45,7 +45,7 @@ fn stored() -> JobRecord {
 
 fn change(stored: &JobRecord, declaration: &Declaration, now: Timestamp) -> JobRecord {
     match reconcile(Some(stored), declaration, now) {
-        Reconciled::Change(record) => *record,
+        Reconciliation::Change(record) => *record,
         other => panic!("{other:?}"),
     }
 }
@@ -84,7 +84,7 @@ fn a_new_job_is_created_with_its_cursor_on_the_next_occurrence() {
 #[test]
 fn a_new_job_whose_schedule_is_over_has_finished() {
     for schedule in [Schedule::once(today("11:00:00")), cron("0 * * * *").at_most(0)] {
-        let Reconciled::Create(record) =
+        let Reconciliation::Create(record) =
             reconcile(None, &declaration(schedule, 1), today("12:00:00"))
         else {
             panic!("a new job is created");
@@ -117,12 +117,12 @@ fn the_same_declaration_writes_nothing_and_keeps_what_was_missed() {
         let same = declaration(cron("0 * * * *"), release);
         assert_eq!(
             reconcile(Some(&stored()), &same, at("2026-01-09T00:00:00Z")),
-            Reconciled::Unchanged
+            Reconciliation::Unchanged
         );
     }
     // Down from 12:00 to 17:30: another retry policy is written, the cursor stays overdue.
     let mut other = declaration(cron("0 * * * *"), 2);
-    other.job.terms = Arc::new(Terms::new().retry(Retry::default()));
+    other.job.handler_options = Arc::new(HandlerOptions::new().retry(Retry::default()));
     let record = change(&stored(), &other, today("17:30:00"));
     assert_eq!(record.cursor, Some(today("13:00:00")));
     let plan = plan(
@@ -141,7 +141,7 @@ fn a_pause_outlives_every_declaration() {
     let stored = paused(stored());
     assert_eq!(
         reconcile(Some(&stored), &declaration(cron("0 * * * *"), 2), today("12:34:00")),
-        Reconciled::Unchanged
+        Reconciliation::Unchanged
     );
     let record = change(&stored, &declaration(cron("*/10 * * * *"), 2), today("12:34:00"));
     assert_eq!(record.paused, stored.paused);
@@ -198,11 +198,11 @@ fn two_releases_side_by_side_do_not_flip_a_job() {
     let old = declaration(cron("0 * * * *"), 1);
     let new = declaration(cron("*/10 * * * *"), 2);
     let record = change(&stored(), &new, today("12:34:00"));
-    assert_eq!(reconcile(Some(&record), &old, today("12:35:00")), Reconciled::Outdated);
-    assert_eq!(reconcile(Some(&record), &new, today("12:36:00")), Reconciled::Unchanged);
+    assert_eq!(reconcile(Some(&record), &old, today("12:35:00")), Reconciliation::Outdated);
+    assert_eq!(reconcile(Some(&record), &new, today("12:36:00")), Reconciliation::Unchanged);
     // Release 2 has dropped it: release 1 can neither bring it back nor retire what release 2 added.
     let gone = &retired(&stored(), 2, today("14:00:00"))[0];
-    assert_eq!(reconcile(Some(gone), &old, today("14:01:00")), Reconciled::Outdated);
+    assert_eq!(reconcile(Some(gone), &old, today("14:01:00")), Reconciliation::Outdated);
     assert!(retired(&record, 1, today("14:00:00")).is_empty());
 }
 
@@ -213,7 +213,7 @@ fn a_name_has_one_owner() {
     other.app = "bank".to_owned();
     assert_eq!(
         reconcile(Some(&stored()), &other, today("12:34:00")),
-        Reconciled::Foreign("shop".to_owned())
+        Reconciliation::Foreign("shop".to_owned())
     );
     // What its owner has dropped may be taken over; release numbers of two owners say nothing.
     let gone = &retired(&stored(), 7, today("14:00:00"))[0];
@@ -227,20 +227,20 @@ fn a_name_has_one_owner() {
     let made = Declaration { origin: Origin::Runtime, ..declaration(cron("*/10 * * * *"), 1) };
     assert_eq!(
         reconcile(Some(&stored()), &made, today("12:34:00")),
-        Reconciled::Foreign("shop".to_owned())
+        Reconciliation::Foreign("shop".to_owned())
     );
     // And what one application has made at run time, another one does not make anew.
     let own = JobRecord { origin: Origin::Runtime, ..stored() };
-    assert!(matches!(reconcile(Some(&own), &made, today("12:34:00")), Reconciled::Change(_)));
+    assert!(matches!(reconcile(Some(&own), &made, today("12:34:00")), Reconciliation::Change(_)));
     let others = Declaration { app: "bank".to_owned(), ..made };
     assert_eq!(
         reconcile(Some(&own), &others, today("12:34:00")),
-        Reconciled::Foreign("shop".to_owned())
+        Reconciliation::Foreign("shop".to_owned())
     );
     // A seed fills a gap and nothing else.
     let seed = Declaration { origin: Origin::Seeded, ..declaration(cron("*/10 * * * *"), 9) };
-    assert_eq!(reconcile(Some(&stored()), &seed, today("12:34:00")), Reconciled::Unchanged);
-    assert!(matches!(reconcile(None, &seed, today("12:34:00")), Reconciled::Create(_)));
+    assert_eq!(reconcile(Some(&stored()), &seed, today("12:34:00")), Reconciliation::Unchanged);
+    assert!(matches!(reconcile(None, &seed, today("12:34:00")), Reconciliation::Create(_)));
 }
 
 // spec: H-53, H-54, H-56, H-57, T-49
@@ -272,17 +272,20 @@ fn an_operator_overrides_retries_timeout_and_misfire_and_the_rest_stays() {
         ..Overrides::default()
     };
     let job = effective(&declared, None, &overrides);
-    assert_eq!(job.terms.retry, Some(Retry::default()));
-    assert_eq!(job.terms.timeout, Some(Duration::from_secs(9)));
-    assert_eq!(job.terms.crashes_max, declared.terms.crashes_max);
+    assert_eq!(job.handler_options.retry, Some(Retry::default()));
+    assert_eq!(job.handler_options.timeout, Some(Duration::from_secs(9)));
+    assert_eq!(job.handler_options.crashes_max, declared.handler_options.crashes_max);
     assert_eq!(job.misfire, Misfire::skip_to_next());
     assert_eq!((job.schedule, job.overlap), (declared.schedule.clone(), declared.overlap));
     // One of them alone leaves the other as declared, and "no timeout" can be said.
     let mut limited = declared.clone();
-    limited.terms = Arc::new(Terms::new().timeout(Duration::from_secs(5)));
+    limited.handler_options = Arc::new(HandlerOptions::new().timeout(Duration::from_secs(5)));
     let only = Overrides { timeout: Some(None), ..Overrides::default() };
     let job = effective(&limited, None, &only);
-    assert_eq!((job.terms.timeout, &job.terms.retry), (Some(Duration::ZERO), &limited.terms.retry));
+    assert_eq!(
+        (job.handler_options.timeout, &job.handler_options.retry),
+        (Some(Duration::ZERO), &limited.handler_options.retry)
+    );
 }
 
 // spec: H-55, H-56
@@ -315,7 +318,7 @@ fn configuration_that_comes_and_goes_moves_the_cursor_each_time() {
     let record = change(&stored(), &configured, today("12:10:00"));
     assert_eq!(record.cursor, Some(today("12:15:00")));
     assert_eq!(record.declared.schedule, cron("0 * * * *"));
-    assert_eq!(reconcile(Some(&record), &configured, today("12:50:00")), Reconciled::Unchanged);
+    assert_eq!(reconcile(Some(&record), &configured, today("12:50:00")), Reconciliation::Unchanged);
     let record = change(&record, &declaration(cron("0 * * * *"), 1), today("12:20:00"));
     assert_eq!((record.cursor, record.configured), (Some(today("13:00:00")), None));
 }
@@ -346,7 +349,7 @@ fn overrides_take_effect_from_the_next_occurrence_and_survive_deploys() {
 fn a_moved_anchor_survives_deploys() {
     let every = Schedule::every(Duration::from_hours(1), today("00:00:00")).unwrap();
     let every = every.following_last_run();
-    let Reconciled::Create(created) =
+    let Reconciliation::Create(created) =
         reconcile(None, &declaration(every.clone(), 1), today("12:10:00"))
     else {
         panic!("a new job is created");
@@ -357,7 +360,7 @@ fn a_moved_anchor_survives_deploys() {
     record.cursor = Some(today("16:20:00"));
     assert_eq!(
         reconcile(Some(&record), &declaration(every, 2), today("15:30:00")),
-        Reconciled::Unchanged
+        Reconciliation::Unchanged
     );
     let steer = overridden(&record, Overrides::default(), today("15:30:00"));
     assert_eq!(record.steered(&steer, today("15:30:00")).unwrap().job, record.job);
@@ -370,7 +373,7 @@ fn a_moved_anchor_survives_deploys() {
 #[test]
 fn an_anchor_that_should_not_have_moved_goes_back_to_the_grid() {
     let every = Schedule::every(Duration::from_hours(1), today("00:00:00")).unwrap();
-    let Reconciled::Create(created) =
+    let Reconciliation::Create(created) =
         reconcile(None, &declaration(every.clone(), 1), today("12:10:00"))
     else {
         panic!("a new job is created");
@@ -396,11 +399,11 @@ fn a_finished_job_stays_finished_until_its_schedule_says_more() {
     };
     assert_eq!(
         reconcile(Some(&finished), &declaration(schedule, 2), today("15:30:00")),
-        Reconciled::Unchanged
+        Reconciliation::Unchanged
     );
     let ended_early = JobRecord { runs: 1, ..finished.clone() };
     let again = declaration(ended_early.declared.schedule.clone(), 2);
-    assert_eq!(reconcile(Some(&ended_early), &again, today("15:30:00")), Reconciled::Unchanged);
+    assert_eq!(reconcile(Some(&ended_early), &again, today("15:30:00")), Reconciliation::Unchanged);
     let more = change(&finished, &declaration(cron("0 * * * *").at_most(3), 2), today("15:30:00"));
     assert_eq!((more.cursor, more.retired), (Some(today("16:00:00")), None));
     let moved = change(&finished, &declaration(cron("5 * * * *").at_most(2), 2), today("15:30:00"));

@@ -1,17 +1,20 @@
 //! What the loss of a process means, by terms and crash budget.
 
 use super::*;
-use crate::model::StateChange;
-use crate::policy::EffectiveTerms;
-use crate::policy::Retry;
-use crate::policy::verdict::tests::{at, case, message, secs, terms};
+use crate::model::{Queue, StateChange, TransportName};
+use crate::policy::verdict::tests::{at, case, handler_options, message, secs};
+use crate::policy::{AttemptEnd, EffectiveHandlerOptions, Retry, judge};
 
-fn rescued(terms: &EffectiveTerms, attempt: u32, crashes: u32) -> Judged {
+fn rescued(
+    handler_options: &EffectiveHandlerOptions,
+    attempt: u32,
+    crashes: u32,
+) -> AttemptDecision {
     let message = message();
-    rescue(&Case { attempt, crashes, ..case(&message, terms) })
+    rescue(&AttemptFacts { attempt, crashes, ..case(&message, handler_options) })
 }
 
-fn again(judged: &Judged) -> (i64, u32, u32) {
+fn again(judged: &AttemptDecision) -> (i64, u32, u32) {
     assert_eq!(judged.ending, Ending::Lost);
     assert_eq!(judged.verdict.change(), StateChange::Rescue);
     match judged.verdict {
@@ -20,7 +23,7 @@ fn again(judged: &Judged) -> (i64, u32, u32) {
     }
 }
 
-fn dead(judged: &Judged) -> DeadReason {
+fn dead(judged: &AttemptDecision) -> DeadReason {
     assert_eq!(judged.ending, Ending::Lost);
     match judged.verdict {
         Verdict::Dead { reason, .. } => reason,
@@ -32,28 +35,32 @@ fn dead(judged: &Judged) -> DeadReason {
 #[test]
 fn a_lost_message_is_due_at_once_with_its_attempt_given_back() {
     // Also with a single attempt: a crash is not a failure.
-    for terms in [terms(), EffectiveTerms::recurring()] {
+    for handler_options in [handler_options(), EffectiveHandlerOptions::recurring()] {
         for crashes in 0..5 {
-            assert_eq!(again(&rescued(&terms, 1, crashes)), (5_000, 0, crashes + 1));
+            assert_eq!(again(&rescued(&handler_options, 1, crashes)), (5_000, 0, crashes + 1));
         }
     }
-    let judged = rescued(&terms(), 1, 1);
+    let judged = rescued(&handler_options(), 1, 1);
     assert_eq!(judged.note.as_deref(), Some("its process was lost (crash 2)"));
 }
 
 // spec: H-8
 #[test]
 fn beyond_the_crash_budget_each_crash_spends_an_attempt() {
-    let terms = EffectiveTerms { crashes_max: 2, ..terms() };
-    assert_eq!(again(&rescued(&terms, 1, 1)), (5_000, 0, 2));
-    assert_eq!(again(&rescued(&terms, 1, 2)), (5_060, 1, 3));
-    assert_eq!(again(&rescued(&terms, 2, 3)), (5_120, 2, 4));
-    assert_eq!(dead(&rescued(&terms, 3, 4)), DeadReason::CrashLoop);
+    let handler_options = EffectiveHandlerOptions { crashes_max: 2, ..handler_options() };
+    assert_eq!(again(&rescued(&handler_options, 1, 1)), (5_000, 0, 2));
+    assert_eq!(again(&rescued(&handler_options, 1, 2)), (5_060, 1, 3));
+    assert_eq!(again(&rescued(&handler_options, 2, 3)), (5_120, 2, 4));
+    assert_eq!(dead(&rescued(&handler_options, 3, 4)), DeadReason::CrashLoop);
     assert_eq!(
-        dead(&rescued(&EffectiveTerms { crashes_max: 2, ..EffectiveTerms::recurring() }, 1, 2)),
+        dead(&rescued(
+            &EffectiveHandlerOptions { crashes_max: 2, ..EffectiveHandlerOptions::recurring() },
+            1,
+            2
+        )),
         DeadReason::CrashLoop
     );
-    let forgiving = EffectiveTerms { crashes_max: 0, ..terms };
+    let forgiving = EffectiveHandlerOptions { crashes_max: 0, ..handler_options };
     assert_eq!(again(&rescued(&forgiving, 3, 1_000)), (5_000, 2, 1_001));
     assert_eq!(again(&rescued(&forgiving, 3, u32::MAX)), (5_000, 2, u32::MAX));
 }
@@ -62,38 +69,78 @@ fn beyond_the_crash_budget_each_crash_spends_an_attempt() {
 #[test]
 fn a_lost_one_time_job_waits_like_after_a_failure_and_dies_when_its_retries_are_spent() {
     // Planned 900 seconds ahead: a tenth, two tenths, three tenths.
-    let terms = EffectiveTerms::deferred();
-    assert_eq!(again(&rescued(&terms, 1, 0)), (5_090, 1, 1));
-    assert_eq!(again(&rescued(&terms, 2, 1)), (5_180, 2, 2));
-    assert_eq!(again(&rescued(&terms, 3, 2)), (5_270, 3, 3));
-    assert_eq!(dead(&rescued(&terms, 4, 3)), DeadReason::AttemptsSpent);
+    let handler_options = EffectiveHandlerOptions::deferred();
+    assert_eq!(again(&rescued(&handler_options, 1, 0)), (5_090, 1, 1));
+    assert_eq!(again(&rescued(&handler_options, 2, 1)), (5_180, 2, 2));
+    assert_eq!(again(&rescued(&handler_options, 3, 2)), (5_270, 3, 3));
+    assert_eq!(dead(&rescued(&handler_options, 4, 3)), DeadReason::AttemptsSpent);
 }
 
 #[test]
 fn a_crash_never_resets_the_retry_budget() {
-    let terms = EffectiveTerms {
+    let handler_options = EffectiveHandlerOptions {
         retry: Retry::intervals([secs(1); 2]),
         crashes_max: 5,
-        ..EffectiveTerms::default()
+        ..EffectiveHandlerOptions::default()
     };
     let message = message();
     // Two failures, then crashes: the third attempt stays the third.
     let mut spent = 2;
     for crashes in 0..5 {
-        let (due_at, attempt, _) = again(&rescued(&terms, spent + 1, crashes));
+        let (due_at, attempt, _) = again(&rescued(&handler_options, spent + 1, crashes));
         assert_eq!(due_at, at(5_000).as_second());
         spent = attempt;
     }
     assert_eq!(spent, 2);
-    let last = Case { attempt: spent + 1, crashes: 5, ..case(&message, &terms) };
+    let last = AttemptFacts { attempt: spent + 1, crashes: 5, ..case(&message, &handler_options) };
     let error = Arc::from("no route");
-    let judged = crate::policy::judge(&last, crate::policy::Report::Failed { error });
+    let judged = judge(&last, AttemptEnd::Failed { error });
     assert!(matches!(judged.verdict, Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
 }
 
 #[test]
 fn a_lost_message_that_was_to_be_cancelled_is_cancelled() {
-    let (message, terms) = (message(), terms());
-    let judged = rescue(&Case { cancel_requested: true, ..case(&message, &terms) });
+    let (message, handler_options) = (message(), handler_options());
+    let judged =
+        rescue(&AttemptFacts { cancel_requested: true, ..case(&message, &handler_options) });
     assert_eq!((judged.verdict, judged.ending), (Verdict::Cancelled, Ending::Lost));
+}
+
+/// Handler options by which a message is not run again.
+fn not_again() -> EffectiveHandlerOptions {
+    EffectiveHandlerOptions { when_interrupted: WhenInterrupted::Lost, ..handler_options() }
+}
+
+// Finding P9 of the newcomer's review.
+#[test]
+fn a_message_that_is_not_run_again_is_dead_after_a_crash_and_after_a_shutdown() {
+    let message = message();
+    for rescue_as in [Rescue::AtOnce, Rescue::AsFailure] {
+        let handler_options =
+            EffectiveHandlerOptions { rescue: rescue_as, crashes_max: 0, ..not_again() };
+        let case = case(&message, &handler_options);
+        for judged in [rescue(&case), judge(&case, AttemptEnd::Interrupted)] {
+            assert_eq!(dead(&judged), DeadReason::Interrupted);
+            assert_eq!(judged.note.as_deref(), Some(NOT_AGAIN));
+        }
+    }
+}
+
+#[test]
+fn what_is_not_run_again_when_interrupted_is_retried_and_released_as_ever() {
+    let (message, handler_options) = (message(), not_again());
+    let case = case(&message, &handler_options);
+    let error: Arc<str> = Arc::from("no route");
+    assert_eq!(judge(&case, AttemptEnd::Failed { error }).verdict.change(), StateChange::Retry);
+    assert_eq!(judge(&case, AttemptEnd::Released).verdict.change(), StateChange::Release);
+    let cancelled = AttemptFacts { cancel_requested: true, ..case };
+    assert_eq!(rescue(&cancelled).verdict, Verdict::Cancelled);
+    assert_eq!(judge(&cancelled, AttemptEnd::Interrupted).verdict, Verdict::Cancelled);
+}
+
+#[test]
+fn a_message_on_its_way_to_a_transport_is_sent_again_after_a_crash() {
+    let (mut message, handler_options) = (message(), not_again());
+    message.queue = Queue::of_relay(&TransportName::new("broker").unwrap());
+    assert_eq!(again(&rescue(&case(&message, &handler_options))), (5_000, 0, 1));
 }

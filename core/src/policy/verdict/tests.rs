@@ -4,7 +4,10 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use super::*;
-use crate::model::{Body, Headers, MessageId, Priority, Queue, Source, State, Topic, Trail};
+use crate::model::{
+    Body, Correlation, Headers, MessageId, MessageState, Priority, Queue, Source, Topic,
+    WhenInterrupted,
+};
 use crate::policy::Retry;
 
 pub(in crate::policy) fn at(second: i64) -> Timestamp {
@@ -30,25 +33,31 @@ pub(in crate::policy) fn message() -> Message {
         exclusive: false,
         body: Body::empty(),
         headers: Headers::new(),
-        trail: Trail::default(),
+        correlation: Correlation::default(),
         occurrence: None,
-        terms: None,
-        ties: None,
+        handler_options: None,
+        relations: None,
     }
 }
 
 /// The first attempt of three, a minute apart.
-pub(in crate::policy) fn terms() -> EffectiveTerms {
-    EffectiveTerms { retry: Retry::intervals([secs(60), secs(120)]), ..EffectiveTerms::default() }
+pub(in crate::policy) fn handler_options() -> EffectiveHandlerOptions {
+    EffectiveHandlerOptions {
+        retry: Retry::intervals([secs(60), secs(120)]),
+        ..EffectiveHandlerOptions::default()
+    }
 }
 
-pub(in crate::policy) fn case<'a>(message: &'a Message, terms: &'a EffectiveTerms) -> Case<'a> {
-    Case {
+pub(in crate::policy) fn case<'a>(
+    message: &'a Message,
+    handler_options: &'a EffectiveHandlerOptions,
+) -> AttemptFacts<'a> {
+    AttemptFacts {
         message,
         attempt: 1,
         crashes: 0,
         snoozes: 0,
-        terms,
+        handler_options,
         cancel_requested: false,
         now: at(5_000),
     }
@@ -58,11 +67,11 @@ fn text(text: &str) -> Arc<str> {
     Arc::from(text)
 }
 
-fn failed() -> Report {
-    Report::Failed { error: text("no route") }
+fn failed() -> AttemptEnd {
+    AttemptEnd::Failed { error: text("no route") }
 }
 
-fn again(due_at: i64, attempt: u32, error: Option<&str>, why: Why) -> Verdict {
+fn again(due_at: i64, attempt: u32, error: Option<&str>, why: AgainReason) -> Verdict {
     Verdict::Again {
         due_at: at(due_at),
         attempt,
@@ -75,23 +84,26 @@ fn again(due_at: i64, attempt: u32, error: Option<&str>, why: Why) -> Verdict {
 
 #[test]
 fn done_is_done() {
-    let (message, terms) = (message(), terms());
-    let judged = judge(&case(&message, &terms), Report::Done);
-    assert_eq!(judged, Judged { verdict: Verdict::Done, ending: Ending::Succeeded, note: None });
+    let (message, handler_options) = (message(), handler_options());
+    let judged = judge(&case(&message, &handler_options), AttemptEnd::Done);
+    assert_eq!(
+        judged,
+        AttemptDecision { verdict: Verdict::Done, ending: Ending::Succeeded, note: None }
+    );
 }
 
 // spec: H-8, U-26, T-10, T-30
 #[test]
 fn a_failure_is_tried_again_until_the_attempts_are_spent() {
-    let (message, terms) = (message(), terms());
+    let (message, handler_options) = (message(), handler_options());
     for (attempt, verdict) in [
-        (1, again(5_060, 1, Some("no route"), Why::Retry)),
-        (2, again(5_120, 2, Some("no route"), Why::Retry)),
+        (1, again(5_060, 1, Some("no route"), AgainReason::Retry)),
+        (2, again(5_120, 2, Some("no route"), AgainReason::Retry)),
         (3, Verdict::Dead { reason: DeadReason::AttemptsSpent, error: Some(text("no route")) }),
         // A stray further attempt is the end too, never another try.
         (4, Verdict::Dead { reason: DeadReason::AttemptsSpent, error: Some(text("no route")) }),
     ] {
-        let judged = judge(&Case { attempt, ..case(&message, &terms) }, failed());
+        let judged = judge(&AttemptFacts { attempt, ..case(&message, &handler_options) }, failed());
         assert_eq!(judged.verdict, verdict, "attempt {attempt}");
         assert_eq!(judged.ending, Ending::Failed);
         assert_eq!(judged.note, Some(text("no route")));
@@ -101,8 +113,8 @@ fn a_failure_is_tried_again_until_the_attempts_are_spent() {
 // spec: T-31
 #[test]
 fn a_recurring_job_is_not_retried_because_its_next_occurrence_is_its_retry() {
-    let (message, terms) = (message(), EffectiveTerms::recurring());
-    let judged = judge(&case(&message, &terms), failed());
+    let (message, handler_options) = (message(), EffectiveHandlerOptions::recurring());
+    let judged = judge(&case(&message, &handler_options), failed());
     assert!(matches!(judged.verdict, Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
 }
 
@@ -110,13 +122,15 @@ fn a_recurring_job_is_not_retried_because_its_next_occurrence_is_its_retry() {
 #[test]
 fn a_one_time_job_of_fifteen_minutes_is_retried_at_a_tenth_and_two_tenths() {
     let message = message();
-    let terms = EffectiveTerms {
+    let handler_options = EffectiveHandlerOptions {
         retry: Retry::proportional().max_retries(2),
-        ..EffectiveTerms::deferred()
+        ..EffectiveHandlerOptions::deferred()
     };
-    let at_attempt = |attempt| judge(&Case { attempt, ..case(&message, &terms) }, failed()).verdict;
-    assert_eq!(at_attempt(1), again(5_090, 1, Some("no route"), Why::Retry));
-    assert_eq!(at_attempt(2), again(5_180, 2, Some("no route"), Why::Retry));
+    let at_attempt = |attempt| {
+        judge(&AttemptFacts { attempt, ..case(&message, &handler_options) }, failed()).verdict
+    };
+    assert_eq!(at_attempt(1), again(5_090, 1, Some("no route"), AgainReason::Retry));
+    assert_eq!(at_attempt(2), again(5_180, 2, Some("no route"), AgainReason::Retry));
     assert!(matches!(at_attempt(3), Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
 }
 
@@ -125,9 +139,9 @@ fn a_one_time_job_of_fifteen_minutes_is_retried_at_a_tenth_and_two_tenths() {
 fn with_n_attempts_the_nth_failure_is_dead_exactly_once() {
     let message = message();
     for most in [0, 1, 2, 5] {
-        let terms = EffectiveTerms {
+        let handler_options = EffectiveHandlerOptions {
             retry: Retry::intervals([secs(1)]).attempts(most),
-            ..EffectiveTerms::default()
+            ..EffectiveHandlerOptions::default()
         };
         let mut attempt = 0;
         let mut calls = 0;
@@ -135,7 +149,9 @@ fn with_n_attempts_the_nth_failure_is_dead_exactly_once() {
             // What a claim does.
             attempt += 1;
             calls += 1;
-            match judge(&Case { attempt, ..case(&message, &terms) }, failed()).verdict {
+            match judge(&AttemptFacts { attempt, ..case(&message, &handler_options) }, failed())
+                .verdict
+            {
                 Verdict::Again { attempt: spent, .. } => attempt = spent,
                 Verdict::Dead { reason, .. } => {
                     break assert_eq!(reason, DeadReason::AttemptsSpent);
@@ -149,25 +165,28 @@ fn with_n_attempts_the_nth_failure_is_dead_exactly_once() {
 
 #[test]
 fn retry_after_spends_an_attempt_with_its_own_wait() {
-    let (message, terms) = (message(), terms());
-    let report = Report::RetryAfter { wait: secs(7), note: Some(text("busy")) };
-    let judged = judge(&case(&message, &terms), report.clone());
-    assert_eq!(judged.verdict, again(5_007, 1, Some("busy"), Why::Retry));
+    let (message, handler_options) = (message(), handler_options());
+    let report = AttemptEnd::RetryAfter { wait: secs(7), note: Some(text("busy")) };
+    let judged = judge(&case(&message, &handler_options), report.clone());
+    assert_eq!(judged.verdict, again(5_007, 1, Some("busy"), AgainReason::Retry));
     assert_eq!(judged.ending, Ending::Failed);
-    let last = judge(&Case { attempt: 3, ..case(&message, &terms) }, report);
+    let last = judge(&AttemptFacts { attempt: 3, ..case(&message, &handler_options) }, report);
     assert!(matches!(last.verdict, Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
-    let silent = judge(&case(&message, &terms), Report::RetryAfter { wait: secs(7), note: None });
+    let silent = judge(
+        &case(&message, &handler_options),
+        AttemptEnd::RetryAfter { wait: secs(7), note: None },
+    );
     assert_eq!(silent.note, Some(text("the handler asked for another try")));
 }
 
 #[test]
 fn a_snooze_gives_the_attempt_back_and_is_counted() {
     let message = message();
-    let terms = EffectiveTerms { snoozes_max: 2, ..terms() };
+    let handler_options = EffectiveHandlerOptions { snoozes_max: 2, ..handler_options() };
     let snoozed = |attempt, snoozes| {
         judge(
-            &Case { attempt, snoozes, ..case(&message, &terms) },
-            Report::Snooze { wait: secs(9) },
+            &AttemptFacts { attempt, snoozes, ..case(&message, &handler_options) },
+            AttemptEnd::Snooze { wait: secs(9) },
         )
     };
     for (attempt, snoozes) in [(1, 0), (3, 1)] {
@@ -178,15 +197,15 @@ fn a_snooze_gives_the_attempt_back_and_is_counted() {
             crashes: 0,
             snoozes: snoozes + 1,
             error: None,
-            why: Why::Snooze,
+            why: AgainReason::Snooze,
         };
-        assert_eq!(judged, Judged { verdict, ending: Ending::Snoozed, note: None });
+        assert_eq!(judged, AttemptDecision { verdict, ending: Ending::Snoozed, note: None });
     }
     let third = snoozed(1, 2);
     assert_eq!(third.ending, Ending::Failed);
     assert!(matches!(
         third.verdict,
-        Verdict::Again { attempt: 1, snoozes: 2, why: Why::Retry, .. }
+        Verdict::Again { attempt: 1, snoozes: 2, why: AgainReason::Retry, .. }
     ));
     assert!(matches!(
         snoozed(3, 2).verdict,
@@ -197,16 +216,17 @@ fn a_snooze_gives_the_attempt_back_and_is_counted() {
 // spec: H-27, H-28
 #[test]
 fn a_timeout_is_a_failure_or_the_end_and_shutdown_is_neither() {
-    let (message, terms) = (message(), terms());
-    let report = Report::TimedOut { timeout: secs(30) };
+    let (message, handler_options) = (message(), handler_options());
+    let report = AttemptEnd::TimedOut { timeout: secs(30) };
     let error = "took longer than the 30s allowed";
-    let judged = judge(&case(&message, &terms), report.clone());
-    assert_eq!(judged.verdict, again(5_060, 1, Some(error), Why::Retry));
+    let judged = judge(&case(&message, &handler_options), report.clone());
+    assert_eq!(judged.verdict, again(5_060, 1, Some(error), AgainReason::Retry));
     assert_eq!(judged.ending, Ending::TimedOut);
-    let spent = judge(&Case { attempt: 3, ..case(&message, &terms) }, report.clone());
+    let spent =
+        judge(&AttemptFacts { attempt: 3, ..case(&message, &handler_options) }, report.clone());
     assert!(matches!(spent.verdict, Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
 
-    let strict = EffectiveTerms { on_timeout: OnTimeout::Fail, ..terms.clone() };
+    let strict = EffectiveHandlerOptions { on_timeout: OnTimeout::Fail, ..handler_options.clone() };
     let judged = judge(&case(&message, &strict), report);
     assert_eq!(
         judged.verdict,
@@ -214,47 +234,58 @@ fn a_timeout_is_a_failure_or_the_end_and_shutdown_is_neither() {
     );
 
     for attempt in 1..=4 {
-        let judged = judge(&Case { attempt, ..case(&message, &terms) }, Report::Interrupted);
-        assert_eq!(judged.verdict, again(5_000, attempt - 1, None, Why::Release));
-        assert_eq!(judged.ending, Ending::Released);
-        assert!(!judged.ending.is_failure());
+        for report in [AttemptEnd::Interrupted, AttemptEnd::Released] {
+            let judged =
+                judge(&AttemptFacts { attempt, ..case(&message, &handler_options) }, report);
+            assert_eq!(judged.verdict, again(5_000, attempt - 1, None, AgainReason::Release));
+            assert_eq!(judged.ending, Ending::Released);
+            assert!(!judged.ending.is_failure());
+        }
     }
 }
 
 #[test]
 fn a_panic_asks_the_retry_policy() {
-    let (message, terms) = (message(), terms());
-    let judged = judge(&case(&message, &terms), Report::Panicked { error: text("index 3") });
-    assert_eq!(judged.verdict, again(5_060, 1, Some("index 3"), Why::Retry));
+    let (message, handler_options) = (message(), handler_options());
+    let judged =
+        judge(&case(&message, &handler_options), AttemptEnd::Panicked { error: text("index 3") });
+    assert_eq!(judged.verdict, again(5_060, 1, Some("index 3"), AgainReason::Retry));
     assert_eq!(judged.ending, Ending::Panicked);
 }
 
 // spec: U-20, T-29
 #[test]
 fn a_message_without_a_handler_is_given_back_at_no_cost_until_its_own_budget_is_spent() {
-    let (message, terms) = (message(), terms());
-    let error = "no handler here has the topic \"mail\"";
-    // Since when it is given back, and after how many seconds it is due again.
-    for (since, wait) in
-        [(5_000, 1), (4_999, 1), (4_990, 10), (4_941, 59), (4_000, 60), (-81_399, 60)]
-    {
+    let (message, handler_options) = (message(), handler_options());
+    // For how long it was put off already, and after how many seconds it is due again.
+    for (waited, wait) in [(0, 1), (1, 1), (10, 10), (59, 59), (1_000, 60), (86_399, 60)] {
+        let error = format!(
+            "no handler here has the topic \"mail\"; put off for {} s in all",
+            waited + wait
+        );
         for attempt in 1..=4 {
-            let case = Case { attempt, crashes: 2, snoozes: 3, ..case(&message, &terms) };
-            let judged = judge(&case, Report::NoHandler { since: at(since) });
+            let case = AttemptFacts {
+                attempt,
+                crashes: 2,
+                snoozes: 3,
+                ..case(&message, &handler_options)
+            };
+            let judged = judge(&case, AttemptEnd::NoHandler { waited: secs(waited) });
             let expected = Verdict::Again {
-                due_at: at(5_000 + wait),
+                due_at: at(5_000 + i64::try_from(wait).unwrap()),
                 attempt: attempt - 1,
                 crashes: 2,
                 snoozes: 3,
-                error: Some(text(error)),
-                why: Why::NoHandler,
+                error: Some(text(&error)),
+                why: AgainReason::NoHandler,
             };
-            assert_eq!(judged.verdict, expected, "since {since}, attempt {attempt}");
+            assert_eq!(judged.verdict, expected, "put off for {waited} s, attempt {attempt}");
             assert_eq!(judged.verdict.change(), StateChange::Release);
             assert!(!judged.ending.is_failure());
         }
     }
-    let judged = judge(&case(&message, &terms), Report::NoHandler { since: at(5_000 - 86_400) });
+    let judged =
+        judge(&case(&message, &handler_options), AttemptEnd::NoHandler { waited: secs(86_400) });
     let error = "no handler anywhere: in 24 hours no process had one for the topic \"mail\"";
     let dead = Verdict::Dead { reason: DeadReason::NoHandler, error: Some(text(error)) };
     assert_eq!((judged.verdict, judged.ending), (dead, Ending::NoHandler));
@@ -262,52 +293,56 @@ fn a_message_without_a_handler_is_given_back_at_no_cost_until_its_own_budget_is_
 
 #[test]
 fn poison_and_discard_are_dead_at_once_and_cancel_is_not_a_failure() {
-    let (message, terms) = (message(), terms());
-    let judged = judge(&case(&message, &terms), Report::Poison { error: text("not JSON") });
+    let (message, handler_options) = (message(), handler_options());
+    let judged =
+        judge(&case(&message, &handler_options), AttemptEnd::Poison { error: text("not JSON") });
     assert_eq!(
         judged.verdict,
         Verdict::Dead { reason: DeadReason::Poison, error: Some(text("not JSON")) }
     );
     assert_eq!(judged.ending, Ending::Poison);
-    let judged = judge(&case(&message, &terms), Report::Discard { reason: text("too old") });
+    let judged =
+        judge(&case(&message, &handler_options), AttemptEnd::Discard { reason: text("too old") });
     assert_eq!(
         judged.verdict,
         Verdict::Dead { reason: DeadReason::Discarded, error: Some(text("too old")) }
     );
     assert_eq!(judged.ending, Ending::Discarded);
-    for report in [Report::Cancel, Report::CancelledByOperator] {
-        let judged = judge(&case(&message, &terms), report);
+    for report in [AttemptEnd::Cancel, AttemptEnd::CancelledByOperator] {
+        let judged = judge(&case(&message, &handler_options), report);
         assert_eq!(
             judged,
-            Judged { verdict: Verdict::Cancelled, ending: Ending::Cancelled, note: None }
+            AttemptDecision { verdict: Verdict::Cancelled, ending: Ending::Cancelled, note: None }
         );
     }
 }
 
 #[test]
 fn an_operators_cancel_ends_what_would_go_on_and_leaves_what_is_over() {
-    let (message, terms) = (message(), terms());
+    let (message, handler_options) = (message(), handler_options());
     for attempt in [1, 3] {
-        let case = Case { cancel_requested: true, attempt, ..case(&message, &terms) };
+        let case =
+            AttemptFacts { cancel_requested: true, attempt, ..case(&message, &handler_options) };
         for report in [
             failed(),
-            Report::RetryAfter { wait: secs(1), note: None },
-            Report::Snooze { wait: secs(1) },
-            Report::TimedOut { timeout: secs(1) },
-            Report::Panicked { error: text("boom") },
-            Report::NoHandler { since: at(5_000) },
-            Report::Interrupted,
-            Report::CancelledByOperator,
+            AttemptEnd::RetryAfter { wait: secs(1), note: None },
+            AttemptEnd::Snooze { wait: secs(1) },
+            AttemptEnd::TimedOut { timeout: secs(1) },
+            AttemptEnd::Panicked { error: text("boom") },
+            AttemptEnd::NoHandler { waited: secs(0) },
+            AttemptEnd::Interrupted,
+            AttemptEnd::Released,
+            AttemptEnd::CancelledByOperator,
         ] {
             let judged = judge(&case, report.clone());
             assert_eq!(judged.verdict, Verdict::Cancelled, "{report:?}");
             assert_eq!(judged.ending, Ending::Cancelled, "{report:?}");
         }
         assert_eq!(judge(&case, failed()).note, Some(text("no route")));
-        assert_eq!(judge(&case, Report::Done).verdict, Verdict::Done);
-        let poison = judge(&case, Report::Poison { error: text("not JSON") });
+        assert_eq!(judge(&case, AttemptEnd::Done).verdict, Verdict::Done);
+        let poison = judge(&case, AttemptEnd::Poison { error: text("not JSON") });
         assert!(matches!(poison.verdict, Verdict::Dead { reason: DeadReason::Poison, .. }));
-        let discarded = judge(&case, Report::Discard { reason: text("too old") });
+        let discarded = judge(&case, AttemptEnd::Discard { reason: text("too old") });
         assert!(matches!(discarded.verdict, Verdict::Dead { reason: DeadReason::Discarded, .. }));
     }
 }
@@ -316,40 +351,41 @@ fn an_operators_cancel_ends_what_would_go_on_and_leaves_what_is_over() {
 fn a_long_error_is_cut_between_characters() {
     let long: Arc<str> = Arc::from("ü".repeat(5_000));
     let kept = bounded(&long);
-    assert!(kept.len() <= NOTE_LENGTH_MAX && kept.len() > NOTE_LENGTH_MAX - 4);
+    assert!(kept.len() <= NOTE_LEN_MAX && kept.len() > NOTE_LEN_MAX - 4);
     assert!(kept.ends_with("ü…"));
-    let fits: Arc<str> = Arc::from("x".repeat(NOTE_LENGTH_MAX));
+    let fits: Arc<str> = Arc::from("x".repeat(NOTE_LEN_MAX));
     assert!(Arc::ptr_eq(&bounded(&fits), &fits));
-    let (message, terms) = (message(), terms());
-    let judged = judge(&case(&message, &terms), Report::Failed { error: long });
+    let (message, handler_options) = (message(), handler_options());
+    let judged = judge(&case(&message, &handler_options), AttemptEnd::Failed { error: long });
     assert_eq!(judged.note, Some(kept));
 }
 
 #[test]
 fn a_due_time_past_the_end_of_time_is_the_end_of_time() {
-    let (message, terms) = (message(), terms());
-    let report = Report::RetryAfter { wait: Duration::MAX, note: None };
-    let judged = judge(&case(&message, &terms), report);
+    let (message, handler_options) = (message(), handler_options());
+    let report = AttemptEnd::RetryAfter { wait: Duration::MAX, note: None };
+    let judged = judge(&case(&message, &handler_options), report);
     let end = Timestamp::MAX;
     assert!(matches!(judged.verdict, Verdict::Again { due_at, .. } if due_at == end));
 }
 
-fn any_report() -> impl Strategy<Value = Report> {
+fn any_report() -> impl Strategy<Value = AttemptEnd> {
     let error = || ".{0,40}".prop_map(Arc::<str>::from);
     prop_oneof![
-        Just(Report::Done),
+        Just(AttemptEnd::Done),
         (any::<Duration>(), prop::option::of(error()))
-            .prop_map(|(wait, note)| Report::RetryAfter { wait, note }),
-        any::<Duration>().prop_map(|wait| Report::Snooze { wait }),
-        error().prop_map(|reason| Report::Discard { reason }),
-        Just(Report::Cancel),
-        error().prop_map(|error| Report::Failed { error }),
-        any::<Duration>().prop_map(|timeout| Report::TimedOut { timeout }),
-        error().prop_map(|error| Report::Panicked { error }),
-        (-90_000_i64..5_000).prop_map(|since| Report::NoHandler { since: at(since) }),
-        error().prop_map(|error| Report::Poison { error }),
-        Just(Report::Interrupted),
-        Just(Report::CancelledByOperator),
+            .prop_map(|(wait, note)| AttemptEnd::RetryAfter { wait, note }),
+        any::<Duration>().prop_map(|wait| AttemptEnd::Snooze { wait }),
+        error().prop_map(|reason| AttemptEnd::Discard { reason }),
+        Just(AttemptEnd::Cancel),
+        error().prop_map(|error| AttemptEnd::Failed { error }),
+        any::<Duration>().prop_map(|timeout| AttemptEnd::TimedOut { timeout }),
+        error().prop_map(|error| AttemptEnd::Panicked { error }),
+        (0_u64..90_000).prop_map(|waited| AttemptEnd::NoHandler { waited: secs(waited) }),
+        error().prop_map(|error| AttemptEnd::Poison { error }),
+        Just(AttemptEnd::Interrupted),
+        Just(AttemptEnd::Released),
+        Just(AttemptEnd::CancelledByOperator),
     ]
 }
 
@@ -363,14 +399,15 @@ proptest! {
         snoozes in 0_u32..8,
         attempts_max in prop::option::of(0_u32..6),
         cancel_requested in any::<bool>(),
+        when_interrupted in prop_oneof![Just(WhenInterrupted::Again), Just(WhenInterrupted::Lost)],
     ) {
         let message = message();
         let retry = Retry { attempts_max, ..Retry::default() };
-        let terms = EffectiveTerms { retry, snoozes_max: 3, ..EffectiveTerms::default() };
+        let handler_options = EffectiveHandlerOptions { retry, snoozes_max: 3, when_interrupted, ..EffectiveHandlerOptions::default() };
         let now = at(5_000);
-        let case = Case { message: &message, attempt, crashes, snoozes, terms: &terms, cancel_requested, now };
+        let case = AttemptFacts { message: &message, attempt, crashes, snoozes, handler_options: &handler_options, cancel_requested, now };
         for judged in [judge(&case, report.clone()), crate::policy::rescue(&case)] {
-            prop_assert!(State::Running.after(judged.verdict.change()).is_some());
+            prop_assert!(MessageState::Running.after(judged.verdict.change()).is_some());
             let Verdict::Again { due_at, attempt: spent, snoozes: slept, .. } = judged.verdict else { continue };
             prop_assert!(!cancel_requested);
             prop_assert!(due_at >= now);

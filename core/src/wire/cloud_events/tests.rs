@@ -7,11 +7,11 @@ use bytes::Bytes;
 use proptest::prelude::*;
 
 use super::super::tests::{ENVELOPES, arrive, instant, message, outgoing, topic};
-use super::super::{Arrived, Envelope, Received, Wire, receive};
-use crate::model::{Body, Headers, Key, Message, MessageId, Trail};
+use super::super::{DecodedMessage, Envelope, RawMessage, Wire, receive};
+use crate::model::{Body, Correlation, Headers, Key, Message, MessageId};
 
-fn event(content_type: &str, headers: &[(&str, &str)], body: &str) -> Received {
-    let arrived = Arrived {
+fn event(content_type: &str, headers: &[(&str, &str)], body: &str) -> DecodedMessage {
+    let arrived = RawMessage {
         topic: &topic(),
         body: Bytes::copy_from_slice(body.as_bytes()),
         content_type: Some(content_type.to_owned()),
@@ -289,7 +289,11 @@ fn messages() -> impl Strategy<Value = Message> {
                 created_at: instant(created),
                 due_at: instant(created + later),
                 key: key.and_then(|key| Key::new(key).ok()),
-                trail: Trail { correlation: Some(Arc::from("story")), causation: None, sequence },
+                correlation: Correlation {
+                    id: Some(Arc::from("story")),
+                    causation: None,
+                    sequence,
+                },
                 ..message()
             }
         })

@@ -8,11 +8,11 @@ use std::time::Duration;
 use punctual::builtin::memory_transport;
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    Body, Headers, IdSource, Ids, Message, MessageId, Priority, ProcessId, Queue, Source, Topic,
-    Trail,
+    Body, Correlation, Headers, IdSource, Ids, Message, MessageId, Priority, ProcessId, Queue,
+    Source, Topic,
 };
 use punctual::policy::Verdict;
-use punctual::storage::{Claimed, Settled, Settlement};
+use punctual::storage::{ClaimedMessage, SettleResult, Settlement};
 use punctual::transport::{Consumer, Delivery, Outgoing, Receipt, Subscription};
 use punctual::{ManualClock, MemoryStorage, StoredTransport, Transport};
 
@@ -69,10 +69,10 @@ impl Fixture {
             exclusive: false,
             body: Body::raw("hello", "text/plain"),
             headers: Headers::new(),
-            trail: Trail::default(),
+            correlation: Correlation::default(),
             occurrence: None,
-            terms: None,
-            ties: None,
+            handler_options: None,
+            relations: None,
         }
     }
 
@@ -89,14 +89,14 @@ impl Fixture {
         self.transport.subscribe(subscription).await.unwrap()
     }
 
-    pub(super) async fn settle(&self, claimed: &Claimed, verdict: Verdict) -> Settled {
+    pub(super) async fn settle(&self, claimed: &ClaimedMessage, verdict: Verdict) -> SettleResult {
         let settlement = Settlement::new(claimed.lease_ref(), verdict, None);
         let now = self.clock.now();
         self.transport.storage().settle(vec![settlement], now).await.unwrap()[0]
     }
 }
 
-pub(super) fn claimed(delivery: &Delivery) -> &Claimed {
+pub(super) fn claimed(delivery: &Delivery) -> &ClaimedMessage {
     match &delivery.receipt {
         Receipt::Lease(receipt) => &receipt.claimed,
         Receipt::Broker(_) => panic!("a stored delivery is settled by its lease"),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use punctual::jiff::Timestamp;
-use punctual::model::{JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Steer, Topic};
-use punctual::policy::Permitted;
+use punctual::model::{JobCommand, JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Topic};
+use punctual::policy::RateGrant;
 use punctual::storage::{
-    BrokerRecord, Claim, Claimed, Command, Commanded, Declared, DueJob, Enqueued, Entry, Extended,
-    Fired, Firing, Keep, Line, Permit, Prune, Pruned, Reclaim, Settled, Settlement, Steered,
-    Wakeup,
+    BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
+    EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
+    Prune, PruneResult, RateRequest, Reclaim, SettleResult, Settlement, WakeSource, Wakeup,
 };
 use punctual::{MemoryStorage, Result, Storage};
 
@@ -18,13 +18,13 @@ pub(super) struct Late(pub(super) Arc<MemoryStorage>);
 
 #[async_trait]
 impl Storage for Late {
-    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<Claimed>> {
+    async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<ClaimedMessage>> {
         let claimed = self.0.claim(claim, now).await;
         tokio::task::yield_now().await;
         claimed
     }
 
-    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<Enqueued>> {
+    async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<EnqueueResult>> {
         self.0.enqueue(entries, now).await
     }
 
@@ -33,31 +33,48 @@ impl Storage for Late {
         leases: &[LeaseRef],
         until: Timestamp,
         now: Timestamp,
-    ) -> Result<Vec<Extended>> {
+    ) -> Result<Vec<ExtendResult>> {
         self.0.extend(leases, until, now).await
     }
 
-    async fn settle(&self, settlements: Vec<Settlement>, now: Timestamp) -> Result<Vec<Settled>> {
+    async fn settle(
+        &self,
+        settlements: Vec<Settlement>,
+        now: Timestamp,
+    ) -> Result<Vec<SettleResult>> {
         self.0.settle(settlements, now).await
     }
 
-    async fn keep(&self, keeps: Vec<Keep>, now: Timestamp) -> Result<Vec<Extended>> {
-        self.0.keep(keeps, now).await
+    async fn save_progress(
+        &self,
+        keeps: Vec<ProgressUpdate>,
+        now: Timestamp,
+    ) -> Result<Vec<ExtendResult>> {
+        self.0.save_progress(keeps, now).await
     }
 
-    async fn permit(&self, permit: Permit, now: Timestamp) -> Result<Permitted> {
-        self.0.permit(permit, now).await
+    async fn acquire_rate(&self, permit: RateRequest, now: Timestamp) -> Result<RateGrant> {
+        self.0.acquire_rate(permit, now).await
     }
 
-    async fn join(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()> {
-        self.0.join(topic, group, now).await
+    async fn register_group(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()> {
+        self.0.register_group(topic, group, now).await
+    }
+
+    async fn next_expiry(&self) -> Result<Option<Timestamp>> {
+        self.0.next_expiry().await
     }
 
     async fn groups(&self) -> Result<Vec<(Topic, String)>> {
         self.0.groups().await
     }
 
-    async fn remove_job(&self, job: &JobName, seen: u64, now: Timestamp) -> Result<Steered> {
+    async fn remove_job(
+        &self,
+        job: &JobName,
+        seen: u64,
+        now: Timestamp,
+    ) -> Result<JobCommandResult> {
         self.0.remove_job(job, seen, now).await
     }
 
@@ -65,7 +82,7 @@ impl Storage for Late {
         self.0.record(records, now).await
     }
 
-    async fn command(&self, command: Command, now: Timestamp) -> Result<Commanded> {
+    async fn command(&self, command: Command, now: Timestamp) -> Result<CommandResult> {
         self.0.command(command, now).await
     }
 
@@ -74,7 +91,7 @@ impl Storage for Late {
         record: JobRecord,
         seen: Option<u64>,
         now: Timestamp,
-    ) -> Result<Declared> {
+    ) -> Result<DeclareResult> {
         self.0.declare(record, seen, now).await
     }
 
@@ -82,41 +99,45 @@ impl Storage for Late {
         self.0.due_jobs(limit, now).await
     }
 
-    async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<Fired>> {
+    async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<FireResult>> {
         self.0.fire(firings, now).await
     }
 
-    async fn steer(
+    async fn command_job(
         &self,
         job: &JobName,
-        steer: Steer,
+        steer: JobCommand,
         seen: u64,
         now: Timestamp,
-    ) -> Result<Steered> {
-        self.0.steer(job, steer, seen, now).await
+    ) -> Result<JobCommandResult> {
+        self.0.command_job(job, steer, seen, now).await
     }
 
-    async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<Claimed>> {
+    async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<ClaimedMessage>> {
         self.0.reclaim(reclaim, now).await
     }
 
-    async fn beat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
-        self.0.beat(process, until, now).await
+    async fn heartbeat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
+        self.0.heartbeat(process, until, now).await
     }
 
-    async fn prune(&self, prune: Prune, now: Timestamp) -> Result<Pruned> {
+    async fn prune(&self, prune: Prune, now: Timestamp) -> Result<PruneResult> {
         self.0.prune(prune, now).await
     }
 
-    async fn restore(&self, records: Vec<MessageRecord>, now: Timestamp) -> Result<Vec<Enqueued>> {
-        self.0.restore(records, now).await
+    async fn import_messages(
+        &self,
+        records: Vec<MessageRecord>,
+        now: Timestamp,
+    ) -> Result<Vec<EnqueueResult>> {
+        self.0.import_messages(records, now).await
     }
 
-    async fn next_due(&self, line: &Line) -> Result<Option<Timestamp>> {
+    async fn next_due(&self, line: &WakeSource) -> Result<Option<Timestamp>> {
         self.0.next_due(line).await
     }
 
-    fn wakeup(&self, line: &Line) -> Wakeup {
+    fn wakeup(&self, line: &WakeSource) -> Wakeup {
         self.0.wakeup(line)
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use punctual::builtin::{GROUP_DEFAULT, memory_transport};
 use punctual::model::{IdSource, Ids, Key, Message, ProcessId, Queue, TransportName};
 use punctual::policy::Verdict;
-use punctual::storage::{Claim, Entry, Settled};
+use punctual::storage::{Claim, Entry, SettleResult};
 use punctual::transport::{AttemptCount, Delay, Subscription};
 use punctual::{ErrorKind, ManualClock, MemoryStorage, Storage, StoredTransport, Transport};
 
@@ -39,7 +39,7 @@ async fn a_published_message_is_received_once_with_everything_it_had() {
     assert_eq!((&arrived.key, delivery.attempt), (&message.key, 1));
     assert!(delivery.poison.is_none());
     assert_eq!(received(&mut *consumer).await, []);
-    assert_eq!(f.settle(claimed(delivery), Verdict::Done).await, Settled::Applied);
+    assert_eq!(f.settle(claimed(delivery), Verdict::Done).await, SettleResult::Applied);
 }
 
 #[tokio::test]
@@ -56,8 +56,8 @@ async fn each_group_gets_a_copy_and_consumers_of_a_group_share() {
     assert_eq!(at_desk[0].message.body, at_audit[0].message.body);
     assert_ne!(at_desk[0].message.id, at_audit[0].message.id);
     assert_eq!(at_audit[0].message.id, message.id, "the first group's copy keeps the id");
-    assert_eq!(f.settle(claimed(&at_audit[0]), Verdict::Done).await, Settled::Applied);
-    assert_eq!(f.settle(claimed(&at_desk[0]), Verdict::Done).await, Settled::Applied);
+    assert_eq!(f.settle(claimed(&at_audit[0]), Verdict::Done).await, SettleResult::Applied);
+    assert_eq!(f.settle(claimed(&at_desk[0]), Verdict::Done).await, SettleResult::Applied);
 }
 
 #[tokio::test]
@@ -132,7 +132,7 @@ async fn a_message_its_relay_still_holds_in_the_same_storage_is_not_lost() {
     let relayed = storage.claim(claim, at(0)).await.unwrap().remove(0);
     f.publish((*relayed.message).clone(), Duration::ZERO).await;
     f.publish((*relayed.message).clone(), Duration::ZERO).await;
-    assert_eq!(f.settle(&relayed, Verdict::Done).await, Settled::Applied);
+    assert_eq!(f.settle(&relayed, Verdict::Done).await, SettleResult::Applied);
     assert_eq!(received(&mut *consumer).await.len(), 1);
 }
 

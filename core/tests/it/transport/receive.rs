@@ -5,8 +5,8 @@ use std::task::{Context, Waker};
 use std::time::Duration;
 
 use punctual::model::{IdSource, ProcessId};
-use punctual::policy::{Verdict, Why};
-use punctual::storage::{Reclaim, Settled};
+use punctual::policy::{AgainReason, Verdict};
+use punctual::storage::{Reclaim, SettleResult};
 use punctual::transport::Subscription;
 use punctual::{ErrorKind, Transport};
 
@@ -27,9 +27,9 @@ async fn a_requeued_delivery_is_back_once_after_its_delay_as_it_was() {
         crashes: 0,
         snoozes: 0,
         error: None,
-        why: Why::Retry,
+        why: AgainReason::Retry,
     };
-    assert_eq!(f.settle(claimed(&first), again).await, Settled::Applied);
+    assert_eq!(f.settle(claimed(&first), again).await, SettleResult::Applied);
     f.clock.set(at(29));
     assert_eq!(received(&mut *consumer).await, []);
     f.clock.set(at(30));
@@ -135,9 +135,9 @@ async fn a_dropped_delivery_is_free_again_when_its_lease_has_run_out() {
         crashes: 1,
         snoozes: 0,
         error: None,
-        why: Why::Rescue,
+        why: AgainReason::Rescue,
     };
-    assert_eq!(f.settle(&lost, rescue).await, Settled::Applied);
+    assert_eq!(f.settle(&lost, rescue).await, SettleResult::Applied);
     assert_eq!(received(&mut *consumer).await, [id]);
 }
 

@@ -1,6 +1,6 @@
 //! Spans of `tracing`, exported by `tracing-opentelemetry`, and ours are one tree.
 
-use punctual::testing::Rehearsal;
+use punctual::testing::TestHarness;
 use punctual_opentelemetry::Traces;
 use tracing::Instrument;
 use tracing_subscriber::layer::SubscriberExt;
@@ -15,7 +15,7 @@ async fn its_spans_are_around_the_publish_and_inside_the_handler() {
     let layer = tracing_opentelemetry::layer().with_tracer(seen.tracer());
     let _guard = tracing::subscriber::set_default(tracing_subscriber::registry().with(layer));
     let traces = Traces::new(seen.tracer());
-    let rehearsal = Rehearsal::start(|builder| {
+    let rehearsal = TestHarness::start(|builder| {
         builder.middleware(traces).handler("mail", async |_: u32| {
             async {}.instrument(tracing::info_span!("packing")).await;
         })

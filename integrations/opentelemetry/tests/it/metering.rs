@@ -8,8 +8,8 @@ use opentelemetry_sdk::metrics::data::{
     AggregatedMetrics, MetricData, ResourceMetrics, ScopeMetrics,
 };
 use opentelemetry_sdk::metrics::{InMemoryMetricExporter, PeriodicReader, SdkMeterProvider};
-use punctual::model::Terms;
-use punctual::testing::Rehearsal;
+use punctual::model::HandlerOptions;
+use punctual::testing::TestHarness;
 use punctual::{Punctual, Retry};
 use punctual_opentelemetry::{instrument, meters};
 
@@ -53,11 +53,11 @@ async fn events_and_attempts_reach_the_exporter() {
     let reader = PeriodicReader::builder(exporter.clone()).build();
     let provider = SdkMeterProvider::builder().with_reader(reader).build();
     let hook = meters(&provider.meter("test"));
-    let terms = Terms::new().retry(Retry::none());
-    let rehearsal = Rehearsal::start(|builder| {
+    let handler_options = HandlerOptions::new().retry(Retry::none());
+    let rehearsal = TestHarness::start(|builder| {
         builder.on_event(hook).handler("mail", async |_: u32| {}).handler_with(
             "post",
-            terms,
+            handler_options,
             async |_: u32| Err::<(), _>("no stamps"),
         )
     });

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use opentelemetry::trace::{FutureExt, SpanKind, Status, TraceContextExt, Tracer};
 use opentelemetry::{Context as Trace, SpanId};
-use punctual::model::Terms;
-use punctual::testing::Rehearsal;
+use punctual::model::HandlerOptions;
+use punctual::testing::TestHarness;
 use punctual::{Builder, Context, HandlerError, Job, Occurrence, Outcome, Publisher, Retry};
 use punctual_opentelemetry::Traces;
 
@@ -13,13 +13,13 @@ use crate::seen::{Seen, attribute};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-async fn rehearse(seen: &Seen, build: impl FnOnce(Builder) -> Builder) -> Rehearsal {
+async fn rehearse(seen: &Seen, build: impl FnOnce(Builder) -> Builder) -> TestHarness {
     let traces = Traces::new(seen.tracer());
-    Rehearsal::start(|builder| build(builder.middleware(traces))).await.unwrap()
+    TestHarness::start(|builder| build(builder.middleware(traces))).await.unwrap()
 }
 
-fn retrying(intervals: impl IntoIterator<Item = Duration>) -> Terms {
-    Terms::new().retry(Retry::intervals(intervals))
+fn retrying(intervals: impl IntoIterator<Item = Duration>) -> HandlerOptions {
+    HandlerOptions::new().retry(Retry::intervals(intervals))
 }
 
 // spec: C-5
@@ -135,7 +135,7 @@ async fn a_linked_attempt_begins_a_trace_and_remembers_the_other() {
     let seen = Seen::new();
     let traces = Traces::new(seen.tracer()).linked();
     let rehearsal =
-        Rehearsal::start(|builder| builder.middleware(traces).handler("mail", async |_: u32| {}));
+        TestHarness::start(|builder| builder.middleware(traces).handler("mail", async |_: u32| {}));
     let rehearsal = rehearsal.await.unwrap();
     rehearsal.publisher().publish("mail", &1).await.unwrap();
     rehearsal.run_due().await;

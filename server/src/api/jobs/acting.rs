@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use jiff::Timestamp;
-use punctual::client::{PauseRequest, Trigger, Triggered};
+use punctual::client::{PauseRequest, PublishResult, Trigger, TriggerResult};
 use punctual::model::{Body as Content, JobRecord, MessageId};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ use crate::problem::{Answer, Problem};
 use crate::spec::{Target, Work};
 
 /// The most characters of a reason.
-const REASON_LENGTH_MAX: usize = 1_000;
+const REASON_LEN_MAX: usize = 1_000;
 
 /// How a job is run by hand.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
@@ -62,11 +62,12 @@ pub(super) async fn trigger(
     Body(request): Body<JobTriggerRequest>,
 ) -> Answer<(StatusCode, Json<JobTriggeredView>)> {
     caller.must_be(Role::Operator)?;
-    let (message, paused) = match keyed.made(&app, 0).await? {
-        Some(id) => (id, find(&app, &name).await?.record.paused.is_some()),
-        None => run(&app, &name, request, keyed.id(0)).await?,
+    let (id, paused) = match keyed.made(&app, 1).await?.first() {
+        Some(Some(made)) => (made.id, find(&app, &name).await?.record.paused.is_some()),
+        _ => run(&app, &name, request, keyed.id(0)).await?,
     };
-    let message = message.to_string();
+    keyed.confirm(&[PublishResult { id, duplicate_of: None }]).await;
+    let message = id.to_string();
     let change = Change::new("job.trigger", &name).to(&json!({ "message": message }));
     app.audit().note(&caller, change).await?;
     Ok((StatusCode::ACCEPTED, Json(JobTriggeredView { message, paused })))
@@ -83,10 +84,10 @@ async fn run(
     let body = request.payload.map(|payload| content(&record, payload)).transpose()?;
     let trigger = Trigger { ignore_overlap: request.ignore_overlap, body, id };
     match app.punctual.admin().trigger_with(name, trigger).await? {
-        Triggered::Started(id) => Ok((id, false)),
-        Triggered::StartedWhilePaused(id) => Ok((id, true)),
-        Triggered::Overlapping(alive) => Err(Problem::conflict(format!(
-            "{alive} run{} of the job {name:?} {} alive and its overlap policy {} says no; wait, or say ignore_overlap",
+        TriggerResult::Started(id) => Ok((id, false)),
+        TriggerResult::StartedWhilePaused(id) => Ok((id, true)),
+        TriggerResult::Overlapping(alive) => Err(Problem::conflict(format!(
+            "{alive} run{} of the job {name:?} {} alive and its overlap policy {} says no; wait, or send \"ignore_overlap\": true",
             if alive == 1 { "" } else { "s" },
             if alive == 1 { "is" } else { "are" },
             record.job.overlap
@@ -127,6 +128,7 @@ pub(super) struct JobPauseRequest {
 pub(super) async fn pause(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<JobPauseRequest>,
 ) -> Answer<(HeaderMap, Json<JobView>)> {
@@ -138,7 +140,14 @@ pub(super) async fn pause(
         return Err(Problem::refused(format!("the pause would be over at once: {problem}"))
             .field("until", problem));
     }
-    let before = find(&app, &name).await?.record.paused;
+    let record = find(&app, &name).await?.record;
+    let before = record.paused;
+    let is_so = before.as_ref().is_some_and(|pause| {
+        (&pause.by, &pause.reason, pause.until) == (&caller.name, &reason, request.until)
+    });
+    if !is_so {
+        keyed.refuse_if_changed(&format!("the job {name:?}"), record.updated_at)?;
+    }
     let (by, until) = (caller.name.clone(), request.until);
     let pause = PauseRequest { by, reason: reason.clone(), until };
     let record = app.punctual.admin().pause(&name, pause).await?;
@@ -147,12 +156,13 @@ pub(super) async fn pause(
     answer(&app, &name).await
 }
 
-fn reason(text: &str) -> Answer<String> {
+/// A reason without the space around it, or the problem with it.
+pub(super) fn reason(text: &str) -> Answer<String> {
     let text = text.trim();
     let problem = match text.chars().count() {
         0 => "say why, for the next person who looks".to_owned(),
-        long if long > REASON_LENGTH_MAX => {
-            format!("{long} characters are too many; at most {REASON_LENGTH_MAX} are allowed")
+        long if long > REASON_LEN_MAX => {
+            format!("{long} characters are too many; at most {REASON_LEN_MAX} are allowed")
         }
         _ => return Ok(text.to_owned()),
     };
@@ -170,11 +180,16 @@ pub(super) struct Nothing {}
 pub(super) async fn resume(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(name): Path<String>,
     _nothing: Body<Nothing>,
 ) -> Answer<(HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Operator)?;
-    let before = find(&app, &name).await?.record.paused;
+    let record = find(&app, &name).await?.record;
+    let before = record.paused;
+    if before.is_some() {
+        keyed.refuse_if_changed(&format!("the job {name:?}"), record.updated_at)?;
+    }
     app.punctual.admin().resume(&name).await?;
     if before.is_some() {
         let change = Change::new("job.resume", &name).from(&before);

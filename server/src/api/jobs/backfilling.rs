@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use punctual::client::{Backfill, BackfillOrder, Which};
+use punctual::client::{Backfill, BackfillOrder, BackfillSelection};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -103,8 +103,8 @@ pub(super) async fn backfill(
             BackfillFirst::Newest => BackfillOrder::NewestFirst,
         },
         which: match request.which {
-            BackfillWhich::Missing => Which::Missing,
-            BackfillWhich::All => Which::All,
+            BackfillWhich::Missing => BackfillSelection::Missing,
+            BackfillWhich::All => BackfillSelection::All,
         },
         label: request.label.clone(),
     };

@@ -18,8 +18,10 @@ use crate::app::App;
 use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
+use crate::idempotency::Keyed;
 use crate::problem::{Answer, Problem};
-use crate::spec::JobSpec;
+use crate::spec::{FieldError, JobSpec};
+use crate::targets::allowed;
 
 /// Creates a job. With `enabled` false it is created paused.
 #[utoipa::path(post, operation_id = "create_job", path = "/jobs", tag = "jobs", request_body = JobSpec,
@@ -39,7 +41,7 @@ pub(super) async fn create(
         );
     };
     hidden::restore(&mut spec, None, app.redaction())?;
-    let job = builder(&spec, &name)?;
+    let job = builder(&app, &spec, &name)?;
     // As it is stored, without blanks around it.
     let name = JobName::new(&name)?.to_string();
     match find(&app, &name).await {
@@ -75,7 +77,7 @@ pub(super) async fn create(
         (status = 422, body = Problem)))]
 pub(super) async fn replace(
     State(app): State<App>,
-    caller: Caller,
+    (caller, keyed): (Caller, Keyed),
     Path(name): Path<String>,
     headers: HeaderMap,
     Body(mut spec): Body<JobSpec>,
@@ -84,8 +86,9 @@ pub(super) async fn replace(
     let record = find(&app, &name).await?.record;
     ours(&record, "replaced")?;
     tag::check(&headers, &record)?;
+    keyed.refuse_if_changed(&format!("the job {name:?}"), record.updated_at)?;
     hidden::restore(&mut spec, Some(&record), app.redaction())?;
-    let job = builder(&spec, &name)?;
+    let job = builder(&app, &spec, &name)?;
     let is_seen =
         |seen: Option<&JobRecord>| seen.is_some_and(|record| tag::matches(&headers, record));
     if !declare(&app, &caller, (&name, &spec), job, is_seen).await? {
@@ -140,8 +143,13 @@ fn in_path(name: &str) -> String {
 }
 
 /// The job of a definition, or everything that is wrong with it, field by field.
-fn builder(spec: &JobSpec, name: &str) -> Answer<JobBuilder> {
-    let wrong = spec.check(name);
+fn builder(app: &App, spec: &JobSpec, name: &str) -> Answer<JobBuilder> {
+    let mut wrong = spec.check(name);
+    if let (Some(programs), Some(command)) = (app.programs(), &spec.command)
+        && let Err(error) = allowed(programs, command)
+    {
+        wrong.push(FieldError { field: "command".to_owned(), problem: error.to_string() });
+    }
     if wrong.is_empty() {
         return Ok(spec.builder(name)?);
     }
@@ -185,7 +193,9 @@ fn ours(record: &JobRecord, what: &str) -> Answer<()> {
     let (name, app): (&JobName, &str) = (&record.job.name, &record.app);
     let way_out = match source(record) {
         "api" => return Ok(()),
-        "file" => format!("{app} declares it; change it there, and it is read again"),
+        "file" => {
+            "the configuration file declares it; change it there, and it is read again".to_owned()
+        }
         _ => format!(
             "the code of {app:?} declares it; change it there, or put values over it with PATCH /api/v1/jobs/{name}"
         ),

@@ -4,7 +4,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use punctual::model::JobRecord;
+use punctual::model::{JobRecord, Overrides};
 use punctual::policy::{Edit, Field, Layer, Winner};
 use punctual::schedule::{Cron, Zone, parse_duration};
 use punctual::{Misfire, Retry};
@@ -20,8 +20,10 @@ use crate::app::App;
 use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
+use crate::idempotency::Keyed;
 use crate::problem::{Answer, Problem};
 use crate::spec::{JobSpec, MisfireText, RetrySpec, RetryText};
+use crate::wording::{Syntax, reworded};
 
 /// What is to be different about a job. What is not said stays as it is.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
@@ -77,7 +79,7 @@ fn said<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Timeout>, D::Error>
         (status = 422, body = Problem)))]
 pub(super) async fn edit(
     State(app): State<App>,
-    caller: Caller,
+    (caller, keyed): (Caller, Keyed),
     Path(name): Path<String>,
     headers: HeaderMap,
     Body(request): Body<JobEditRequest>,
@@ -86,6 +88,10 @@ pub(super) async fn edit(
     let record = find(&app, &name).await?.record;
     tag::check(&headers, &record)?;
     let edit = request.edit(&name)?;
+    let is_so = |overrides| overrides == record.overrides;
+    if !edit.overrides(&record, app.clock.now()).is_ok_and(is_so) {
+        keyed.refuse_if_changed(&format!("the job {name:?}"), record.updated_at)?;
+    }
     let is_seen = |record: &JobRecord| tag::matches(&headers, record);
     let Some(edited) = app.punctual.admin().edit_if(&name, edit, is_seen).await? else {
         return Err(tag::changed(&find(&app, &name).await?.record));
@@ -156,8 +162,8 @@ fn with_retry(edit: Edit, spec: Option<&RetrySpec>, retry: Retry) -> Edit {
 
 /// A misfire policy as definitions write it.
 fn misfire(value: &Value) -> Result<Misfire, String> {
-    let spec: JobSpec =
-        serde_json::from_value(json!({ "misfire": value })).map_err(|error| error.to_string())?;
+    let spec: JobSpec = serde_json::from_value(json!({ "misfire": value }))
+        .map_err(|error| reworded(&error.to_string(), &["misfire"], Syntax::Json))?;
     let misfire = spec.misfire.ok_or("give a policy, or reset it instead")?;
     misfire.check().map_err(|error| error.to_string())?;
     Ok(misfire)
@@ -208,11 +214,16 @@ pub(super) struct JobResetRequest {
 pub(super) async fn reset(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<JobResetRequest>,
 ) -> Answer<(HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Admin)?;
-    let before = find(&app, &name).await?.record.overrides;
+    let record = find(&app, &name).await?.record;
+    let before = record.overrides;
+    if before != Overrides::default() {
+        keyed.refuse_if_changed(&format!("the job {name:?}"), record.updated_at)?;
+    }
     let field =
         request.field.as_deref().map(str::parse::<Field>).transpose().map_err(|error| {
             Problem::refused(error.to_string()).field("field", error.to_string())

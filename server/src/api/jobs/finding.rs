@@ -1,7 +1,8 @@
 //! Finding a job by the name in a path.
 
 use punctual::ErrorKind;
-use punctual::model::JobName;
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::{JobName, MessageState};
 use punctual::status::JobStatus;
 
 use crate::app::App;
@@ -9,16 +10,40 @@ use crate::problem::{Answer, Problem};
 
 /// The most characters of an unknown name that are repeated.
 const SHOWN_MAX: usize = 80;
+/// The most planned one-time jobs of a name that are counted.
+const PLANNED_MAX: usize = 100;
 
 /// How a job is, also one that the storage has not heard of yet.
 pub(super) async fn find(app: &App, name: &str) -> Answer<JobStatus> {
-    if JobName::new(name).is_err() {
-        return Err(unknown(name));
+    let Ok(job) = JobName::new(name) else { return Err(unknown(name)) };
+    match app.punctual.admin().status_of(name).await {
+        Ok(status) => Ok(status),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Err(only_planned(app, job).await?.unwrap_or_else(|| unknown(name)))
+        }
+        Err(error) => Err(error.into()),
     }
-    app.punctual.admin().status_of(name).await.map_err(|error| match error.kind() {
-        ErrorKind::NotFound => unknown(name),
-        _ => error.into(),
-    })
+}
+
+/// What is said of a name that has one-time jobs planned at run time and no definition; nothing when it has none.
+async fn only_planned(app: &App, name: JobName) -> Answer<Option<Problem>> {
+    let filter = MessageFilter {
+        states: vec![MessageState::Pending, MessageState::Running],
+        job: Some(name.clone()),
+        planned: true,
+        ..MessageFilter::default()
+    };
+    let paged = app.inspect.messages(filter, PageRequest::first(PLANNED_MAX)).await?;
+    let planned = match (paged.rows.len(), paged.next) {
+        (0, _) => return Ok(None),
+        (1, _) => "1 one-time job of this name is planned".to_owned(),
+        (count, None) => format!("{count} one-time jobs of this name are planned"),
+        (count, Some(_)) => format!("more than {count} one-time jobs of this name are planned"),
+    };
+    let name = name.as_str();
+    Ok(Some(Problem::not_found(format!(
+        "no job {name:?} is defined, but {planned}; see GET /api/v1/jobs/{name}/planned"
+    ))))
 }
 
 fn unknown(name: &str) -> Problem {

@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use punctual::clock::between;
 use punctual::model::{
-    Ending, Execution, JobRecord, MessageRecord, MisfireFacts, SkipReason, Source, State,
+    Ending, Execution, JobRecord, MessageId, MessageRecord, MessageState, MisfireFacts, SkipReason,
+    Source,
 };
 use punctual::policy::MisfirePolicy;
 use serde::Serialize;
@@ -89,14 +90,24 @@ impl<'a> Ledger<'a> {
             folded: Vec::new(),
             stands: Vec::new(),
         };
+        // One-time jobs that were planned under the name of the job stand for none of its times.
+        let planned: BTreeSet<MessageId> = traces
+            .messages
+            .iter()
+            .filter(|one| one.is_planned())
+            .map(|one| one.message.id)
+            .collect();
         for execution in &traces.executions {
+            if execution.message.is_some_and(|id| planned.contains(&id)) {
+                continue;
+            }
             let Some(nominal) = execution.nominal else { continue };
             ledger.executions.entry(nominal).or_default().push(execution);
             if let Some(first) = execution.skipped_since().filter(|first| *first < nominal) {
                 ledger.folded.push((first, nominal, execution));
             }
         }
-        for message in &traces.messages {
+        for message in traces.messages.iter().filter(|one| !one.is_planned()) {
             let Some(occurrence) = &message.message.occurrence else { continue };
             ledger.messages.entry(occurrence.nominal).or_default().push(message);
             if let Some(facts) = occurrence.misfire.as_ref().filter(|facts| facts.missed_count > 1)
@@ -192,7 +203,7 @@ impl<'a> Ledger<'a> {
         let late_ms = view.late_ms.or_else(|| {
             Some(milliseconds(between(view.nominal, self.now))).filter(|late| *late > 0)
         });
-        if alive.state == State::Running {
+        if alive.state == MessageState::Running {
             return OccurrenceView { decision: OccurrenceDecision::Running, ..view };
         }
         let reason = match (&alive.error, alive.attempt) {
@@ -287,7 +298,7 @@ fn ended(
     last: &Execution,
     message: Option<&MessageRecord>,
 ) -> OccurrenceView {
-    let cancelled = message.is_some_and(|message| message.state == State::Cancelled);
+    let cancelled = message.is_some_and(|message| message.state == MessageState::Cancelled);
     let (decision, reason) = match last.ending {
         Ending::Succeeded => (OccurrenceDecision::Ran, None),
         _ if cancelled => (OccurrenceDecision::Failed, Some("cancelled".to_owned())),
@@ -315,10 +326,12 @@ fn skipped(view: OccurrenceView, reason: SkipReason, skip: &Execution) -> Occurr
 /// A message that ended without an execution: its job keeps none, or it never ran.
 fn finished(view: OccurrenceView, message: &MessageRecord) -> OccurrenceView {
     let (decision, reason) = match message.state {
-        State::Cancelled => {
+        MessageState::Cancelled => {
             (OccurrenceDecision::Failed, Some("cancelled before it ran".to_owned()))
         }
-        State::Dead => (OccurrenceDecision::Failed, message.error.as_deref().map(str::to_owned)),
+        MessageState::Dead => {
+            (OccurrenceDecision::Failed, message.error.as_deref().map(str::to_owned))
+        }
         _ => (OccurrenceDecision::Ran, None),
     };
     OccurrenceView { decision, reason, ..view }

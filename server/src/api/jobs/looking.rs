@@ -178,7 +178,7 @@ async fn runs_of(app: &App, names: &[JobName]) -> Answer<BTreeMap<JobName, Vec<E
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct ExecutionsQuery {
-    /// At most so many rows: 1 to 1000, 50 when not given.
+    /// At most so many rows: 1 to 1000, 20 when not given.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// The `next` of the page before.
@@ -198,7 +198,7 @@ pub(super) async fn executions(
     Query(query): Query<ExecutionsQuery>,
 ) -> Answer<Json<Listing<ExecutionView>>> {
     caller.must_be(Role::Viewer)?;
-    let page = PageQuery { limit: query.limit, after: query.after }.page()?;
+    let page = PageQuery::of_executions(query.limit, query.after).page()?;
     let endings = query.ending.as_deref().map(ending).transpose()?.unwrap_or_default();
     let job = Some(find(&app, &name).await?.name);
     let filter = ExecutionFilter { job, endings, ..ExecutionFilter::default() };

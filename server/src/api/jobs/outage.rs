@@ -7,7 +7,7 @@ use axum::extract::State;
 use jiff::Timestamp;
 use punctual::Error;
 use punctual::model::JobRecord;
-use punctual::policy::{MisfirePolicy, Outage, Planned, ThresholdOrigin};
+use punctual::policy::{MisfirePolicy, Outage, PlannedOccurrence, ThresholdOrigin};
 use punctual::schedule::{format_duration, parse_duration};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -156,7 +156,7 @@ fn in_words(record: &JobRecord, outage: &Outage, down: &str) -> String {
 /// What the policy would make of what was missed.
 fn made_up_in_words<'a>(
     policy: MisfirePolicy,
-    mut made_up: impl Iterator<Item = &'a Planned>,
+    mut made_up: impl Iterator<Item = &'a PlannedOccurrence>,
 ) -> String {
     match (policy, made_up.next().map(|run| run.nominal)) {
         (_, None) => format!("by {policy} none of the missed ones would run"),

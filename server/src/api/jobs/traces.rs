@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual::clock::subtract;
-use punctual::inspect::{ExecutionFilter, MessageFilter, PAGE_LIMIT_MAX, Page};
+use punctual::inspect::{ExecutionFilter, MessageFilter, PAGE_LIMIT_MAX, PageRequest};
 use punctual::model::{Ending, Execution, JobName, MessageRecord, SkipReason};
 
 use crate::app::App;
@@ -47,13 +47,13 @@ async fn executions(
     since: Timestamp,
 ) -> Answer<Vec<Execution>> {
     let filter = ExecutionFilter { job: Some(job.clone()), endings, ..ExecutionFilter::default() };
-    let (mut found, mut page) = (Vec::new(), Page::first(PAGE_LIMIT_MAX));
+    let (mut found, mut page) = (Vec::new(), PageRequest::first(PAGE_LIMIT_MAX));
     for _ in 0..PAGES_MAX {
         let paged = app.inspect.executions(filter.clone(), page).await?;
         let older = paged.rows.last().is_some_and(|last| last.ended_at < since);
         found.extend(paged.rows);
         match paged.next {
-            Some(next) if !older => page = Page::after(next, PAGE_LIMIT_MAX),
+            Some(next) if !older => page = PageRequest::after(next, PAGE_LIMIT_MAX),
             _ => return Ok(found),
         }
     }
@@ -62,13 +62,13 @@ async fn executions(
 
 async fn messages(app: &App, job: &JobName, since: Timestamp) -> Answer<Vec<MessageRecord>> {
     let filter = MessageFilter { job: Some(job.clone()), ..MessageFilter::default() };
-    let (mut found, mut page) = (Vec::new(), Page::first(PAGE_LIMIT_MAX));
+    let (mut found, mut page) = (Vec::new(), PageRequest::first(PAGE_LIMIT_MAX));
     for _ in 0..PAGES_MAX {
         let paged = app.inspect.messages(filter.clone(), page).await?;
         let older = paged.rows.last().is_some_and(|last| last.message.created_at < since);
         found.extend(paged.rows);
         match paged.next {
-            Some(next) if !older => page = Page::after(next, PAGE_LIMIT_MAX),
+            Some(next) if !older => page = PageRequest::after(next, PAGE_LIMIT_MAX),
             _ => return Ok(found),
         }
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual::model::{Execution, JobPhase, JobRecord, Origin, Retirement};
-use punctual::policy::{MessageKind, effective_terms};
+use punctual::policy::{MessageKind, effective_options};
 use punctual::schedule::{Schedule, Spread, format_duration};
 use punctual::status::JobStatus;
 use serde::Serialize;
@@ -13,18 +13,16 @@ use utoipa::ToSchema;
 
 use super::policies::{JobMisfireView, JobOverlapView, JobRetryView};
 use crate::api::executions::{ExecutionView, milliseconds};
+use crate::assembly::SOURCE;
 use crate::redact::Redaction;
 use crate::spec::Work;
-
-/// The name under which the configuration declares its jobs.
-const FILE: &str = "punctual.toml";
 
 /// A job: its definition in force, where it stands, and what it did lately.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct JobView {
     /// Its name.
     name: String,
-    /// The application, or the file, it belongs to.
+    /// The application it belongs to; `punctual.toml` for the jobs of a configuration file, whatever its name.
     app: String,
     /// Where its definition comes from: `declared`, `seeded` or `runtime`.
     origin: &'static str,
@@ -65,6 +63,8 @@ pub(crate) struct JobView {
     overlap: JobOverlapView,
     /// How often a failed run is tried again, and when.
     retry: JobRetryView,
+    /// What becomes of a run that a crash or a stop of the server has cut off: `again` or `lost`.
+    when_interrupted: &'static str,
     /// How long a run may take.
     timeout_ms: Option<u64>,
     /// Not begun any more when it is later than this.
@@ -111,7 +111,7 @@ impl JobView {
         let (source, job) = (source(&record), &record.job);
         let work = Work::of(job.topic.as_str(), &job.body.bytes);
         let limit = job.limit.as_ref();
-        let terms = effective_terms(MessageKind::RecurringRun, [&*job.terms]);
+        let handler_options = effective_options(MessageKind::RecurringRun, [&*job.handler_options]);
         Self {
             name: status.name.to_string(),
             app: status.app,
@@ -138,9 +138,10 @@ impl JobView {
             retired: status.retired.map(retired),
             misfire,
             overlap: JobOverlapView::new(job.overlap),
-            retry: JobRetryView::new(&terms.retry),
-            timeout_ms: terms.timeout.map(milliseconds),
-            expires_after_ms: terms.expires_after.map(milliseconds),
+            retry: JobRetryView::new(&handler_options.retry),
+            when_interrupted: handler_options.when_interrupted.as_str(),
+            timeout_ms: handler_options.timeout.map(milliseconds),
+            expires_after_ms: handler_options.expires_after.map(milliseconds),
             jitter: (job.spread != Spread::None).then(|| job.spread.to_string()),
             concurrency: limit.and_then(|limit| limit.running_max),
             rate: limit
@@ -274,7 +275,7 @@ impl JobRecentView {
 pub(super) fn source(record: &JobRecord) -> &'static str {
     match record.origin {
         Origin::Runtime => "api",
-        _ if record.app == FILE => "file",
+        _ if record.app == SOURCE => "file",
         _ => "code",
     }
 }

@@ -5,8 +5,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use punctual::clock::add;
-use punctual::model::{Assignment, MessageId, Priority, Queue, State as Stored};
-use punctual::storage::Commanded;
+use punctual::model::{Assignment, MessageId, MessageState as Stored, Priority, Queue};
+use punctual::storage::CommandResult;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
-use crate::idempotency::Keyed;
+use crate::idempotency::{Keyed, remember_removed};
 use crate::problem::{Answer, Problem};
 
 /// What an action came to.
@@ -119,14 +119,14 @@ async fn acted(
     app: &App,
     caller: &Caller,
     id: MessageId,
-    answer: Commanded,
+    answer: CommandResult,
     change: Change,
 ) -> Answer<Json<Acted>> {
     let result = match answer {
-        Commanded::Applied(_) => "applied",
-        Commanded::Requested => "requested",
-        Commanded::Unknown => return Err(unknown(id)),
-        Commanded::Refused(state) => {
+        CommandResult::Applied(_) => "applied",
+        CommandResult::Requested => "requested",
+        CommandResult::Unknown => return Err(unknown(id)),
+        CommandResult::Refused(state) => {
             return Err(Problem::conflict(format!(
                 "the message {id} is {}, which does not allow {}",
                 state.as_str(),
@@ -175,7 +175,7 @@ pub(crate) async fn redrive(
     let admin = app.punctual.admin();
     let known = if keyed.is_repeat() { admin.message(id).await? } else { None };
     let answer = match known {
-        Some(record) if keyed.was_redriven(&record) => Commanded::Applied(1),
+        Some(record) if keyed.was_redriven(&record) => CommandResult::Applied(1),
         _ => admin.redrive(id).await?,
     };
     acted(&app, &caller, id, answer, change("message.redrive", id, request.reason)).await
@@ -195,8 +195,9 @@ pub(crate) async fn reschedule(
     caller.must_be(Role::Operator)?;
     let id = message_id(&id)?;
     let due_at = due_at(request.due_at, request.delay.as_deref(), keyed.first_at(&app))?;
-    let answer = app.punctual.admin().reschedule(id, due_at).await?;
     let change = change("message.reschedule", id, request.reason).to(&due_at);
+    keyed.refuse_if_overtaken(&app, &caller, &change).await?;
+    let answer = app.punctual.admin().reschedule(id, due_at).await?;
     acted(&app, &caller, id, answer, change).await
 }
 
@@ -207,6 +208,7 @@ pub(crate) async fn reschedule(
 pub(crate) async fn reassign(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(id): Path<String>,
     Body(request): Body<ReassignRequest>,
 ) -> Answer<Json<Acted>> {
@@ -220,6 +222,7 @@ pub(crate) async fn reassign(
     });
     let change = change("message.reassign", id, request.reason).to(&noted(&to));
     let change = before.iter().fold(change, |change, before| change.from(&noted(before)));
+    keyed.refuse_if_overtaken(&app, &caller, &change).await?;
     let answer = admin.reassign(id, to).await?;
     acted(&app, &caller, id, answer, change).await
 }
@@ -257,6 +260,7 @@ async fn remove(
 ) -> Answer<Json<Acted>> {
     caller.must_be(Role::Operator)?;
     let id = message_id(id)?;
+    remember_removed(app, &[id]).await?;
     let answer = keyed.commanded(app.punctual.admin().delete(id).await?, None);
     acted(app, caller, id, answer, change("message.delete", id, reason)).await
 }

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
-use punctual::Retry;
 use punctual::client::Publish;
-use punctual::model::{Body as Content, CONTENT_TYPE_UNKNOWN, Terms};
-use serde::{Deserialize, Serialize};
+use punctual::model::{Body as Content, CONTENT_TYPE_UNKNOWN, HandlerOptions};
+use serde::Deserialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
@@ -16,6 +15,7 @@ use super::sending::{given, length};
 use crate::app::App;
 use crate::problem::{Answer, Problem};
 use crate::redact::{HIDDEN, holds_hidden};
+use crate::spec::{RetrySpec, RetryText};
 
 /// A message to be sent. Of `body`, `json`, `text` and `base64` at most one is given.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
@@ -59,58 +59,15 @@ pub(crate) struct PublishRequest {
     pub(super) transport: Option<String>,
     /// Only this group gets it.
     pub(super) group: Option<String>,
-    /// How often it is tried again.
-    pub(super) retry: Option<RetryRequest>,
+    /// How often it is tried again: a number, a list of waits, or a table as in the definition of a job.
+    #[schema(value_type = Option<RetryText>)]
+    pub(super) retry: Option<RetrySpec>,
     /// How long one attempt may take, such as `30s`.
     pub(super) timeout: Option<String>,
 }
 
-/// How often a message is tried again: a number of retries, or also the waits between them.
-#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
-#[serde(untagged)]
-pub(crate) enum RetryRequest {
-    /// So many times after the first attempt.
-    Retries(u32),
-    /// After each of these waits, such as `["10s", "1m"]`.
-    Waits(Vec<String>),
-    /// Both.
-    Both(RetryTable),
-}
-
-/// A number of retries and the waits between them.
-#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RetryTable {
-    /// So many times after the first attempt; as many as there are waits when not given.
-    retries: Option<u32>,
-    /// After each of these waits; the last one repeats.
-    waits: Option<Vec<String>>,
-}
-
 /// How a text becomes part of a message.
 type Set = fn(Publish, &str) -> Publish;
-
-impl RetryRequest {
-    fn retry(&self) -> Answer<Retry> {
-        let (retries, waits) = match self {
-            Self::Retries(retries) => (Some(*retries), None),
-            Self::Waits(waits) => (None, Some(waits)),
-            Self::Both(table) => (table.retries, table.waits.as_ref()),
-        };
-        let retry = match waits {
-            None => Retry::exponential(),
-            Some(waits) => {
-                let waits = waits.iter().map(|wait| length("retry.waits", wait));
-                Retry::intervals(waits.collect::<Answer<Vec<_>>>()?)
-            }
-        };
-        Ok(match retries {
-            None => retry,
-            Some(0) => Retry::none(),
-            Some(retries) => retry.max_retries(retries),
-        })
-    }
-}
 
 impl PublishRequest {
     /// The topic, which must be given.
@@ -211,25 +168,31 @@ impl PublishRequest {
                     .field("delay", "is given with at"));
             }
         };
-        Ok(match self.terms()? {
-            Some(terms) => publish.terms(terms),
+        Ok(match self.handler_options()? {
+            Some(handler_options) => publish.handler_options(handler_options),
             None => publish,
         })
     }
 
-    /// Terms of its own, when it brings some.
-    fn terms(&self) -> Answer<Option<Terms>> {
+    /// Handler options of its own, when it brings some.
+    fn handler_options(&self) -> Answer<Option<HandlerOptions>> {
         if self.retry.is_none() && self.timeout.is_none() {
             return Ok(None);
         }
-        let mut terms = Terms::default();
+        let mut handler_options = HandlerOptions::default();
         if let Some(retry) = &self.retry {
-            terms.retry = Some(retry.retry()?);
+            for wait in retry.waits.iter().flatten() {
+                length("retry.waits", wait)?;
+            }
+            let retry = retry.retry().map_err(|error| {
+                Problem::refused(format!("`retry`: {error}")).field("retry", error.to_string())
+            })?;
+            handler_options.retry = Some(retry);
         }
         if let Some(timeout) = &self.timeout {
-            terms.timeout = Some(length("timeout", timeout)?);
+            handler_options.timeout = Some(length("timeout", timeout)?);
         }
-        Ok(Some(terms))
+        Ok(Some(handler_options))
     }
 }
 

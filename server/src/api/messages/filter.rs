@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 use punctual::inspect::{Counts, MessageFilter};
-use punctual::model::{BatchId, JobName, Key, MessageRecord, Phase, Queue, State, Topic};
+use punctual::model::{BatchId, JobName, Key, MessageRecord, MessageState, Phase, Queue, Topic};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use utoipa::{IntoParams, ToSchema};
@@ -39,6 +39,9 @@ pub(crate) struct MessageQuery {
     pub(crate) job: Option<String>,
     /// Only of this batch.
     pub(crate) batch: Option<String>,
+    /// With `true` only one-time jobs that were planned at run time, of every name. Those of one name are under
+    /// `/jobs/{name}/planned`.
+    pub(crate) planned: Option<bool>,
     /// Only where the last failure holds this text, in upper or lower case.
     pub(crate) error: Option<String>,
     /// Only with at least so many attempts.
@@ -80,7 +83,7 @@ pub(crate) fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
         type Value = Vec<String>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("words with commas between them, or a list of words")
+            f.write_str("words")
         }
 
         fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
@@ -122,7 +125,7 @@ pub(crate) struct Wanted {
 impl MessageQuery {
     /// Checks what was asked for.
     pub(crate) fn wanted(&self) -> Answer<Wanted> {
-        let states = named("state", &self.state, &State::ALL, |state| state.as_str())?;
+        let states = named("state", &self.state, &MessageState::ALL, |state| state.as_str())?;
         let known = Phase::ALL.map(|(phase, _)| phase);
         let phases = named("phase", &self.phase, &known, |phase| phase.as_str())?;
         without_nul(&[("queue", self.queue.as_ref()), ("key", self.key.as_ref())])?;
@@ -134,6 +137,7 @@ impl MessageQuery {
             key: self.key.as_deref().map(Key::written),
             job: checked("job", self.job.as_ref(), |text| JobName::new(text))?,
             batch: checked("batch", self.batch.as_ref(), BatchId::from_str)?,
+            planned: self.planned.unwrap_or(false),
         };
         Ok(Wanted {
             filter,
@@ -226,7 +230,7 @@ impl Wanted {
     }
 
     /// Only of these states.
-    pub(crate) fn of_states(states: &[State]) -> Self {
+    pub(crate) fn of_states(states: &[MessageState]) -> Self {
         MessageFilter { states: states.to_vec(), ..MessageFilter::default() }.into()
     }
 
@@ -243,12 +247,13 @@ impl Wanted {
 
     /// How many there are, when only states and queues are asked for.
     pub(crate) fn counted(&self, counts: &Counts) -> Option<u64> {
-        let MessageFilter { states, queue, topic, key, job, batch } = &self.filter;
-        let is_counted = topic.is_none() && key.is_none() && job.is_none() && batch.is_none();
+        let MessageFilter { states, queue, topic, key, job, batch, planned } = &self.filter;
+        let is_narrow = topic.is_some() || key.is_some() || job.is_some() || batch.is_some();
         let matching = counts.messages.iter().filter(|((of, state), _)| {
             queue.as_ref().is_none_or(|queue| queue == of)
                 && (states.is_empty() || states.contains(state))
         });
+        let is_counted = !is_narrow && !planned;
         (is_counted && self.is_plain()).then(|| matching.map(|(_, count)| count).sum())
     }
 
@@ -283,7 +288,7 @@ fn found(record: &MessageRecord, part: &str) -> bool {
         message.key.as_ref().map(ToString::to_string),
         message.dedupe.as_ref().map(ToString::to_string),
         job,
-        message.trail.correlation.as_ref().map(ToString::to_string),
+        message.correlation.id.as_ref().map(ToString::to_string),
         record.error.as_ref().map(ToString::to_string),
     ];
     texts.into_iter().flatten().any(|text| text.to_lowercase().contains(part))

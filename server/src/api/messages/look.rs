@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual::clock::{add, between, subtract};
-use punctual::inspect::{PAGE_LIMIT_MAX, Page};
+use punctual::inspect::{PAGE_LIMIT_MAX, PageRequest};
 use punctual::model::{MessageId, MessageRecord};
 use uuid::Uuid;
 
@@ -18,7 +18,7 @@ const PAGES_MAX: usize = 50;
 /// The same for whoever counts or changes all that match, and waits for it.
 const PAGES_OF_ALL_MAX: usize = 500;
 /// How long one page of a list is looked for; behind that the next one goes on.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(10);
+pub(crate) const TIMEOUT: Duration = Duration::from_millis(10);
 /// How far the instant of an id may be from the one its message was made at.
 pub(crate) const NEAR: Duration = Duration::from_secs(5);
 
@@ -79,7 +79,8 @@ pub(crate) async fn look(
     let mut size = limit.clamp(1, PAGE_LIMIT_MAX);
     while found.looked_at < LOOKED_AT_MAX && pages < pages_max {
         pages += 1;
-        let page = Page { after: found.next, limit: size.min(LOOKED_AT_MAX - found.looked_at) };
+        let page =
+            PageRequest { after: found.next, limit: size.min(LOOKED_AT_MAX - found.looked_at) };
         let paged = app.punctual.admin().messages(wanted.filter.clone(), page).await?;
         for record in paged.rows {
             if found.rows.len() == limit {
@@ -97,7 +98,7 @@ pub(crate) async fn look(
             Some(next) => found.next = Some(next),
         }
         let is_over = found.next.is_some_and(|next| wanted.ends_before(next));
-        if is_over || (wanted.is_page && between(now, app.clock.now()) > PATIENCE) {
+        if is_over || (wanted.is_page && between(now, app.clock.now()) > TIMEOUT) {
             return Ok(found);
         }
         size = PAGE_LIMIT_MAX;

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use punctual::client::Counted;
-use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::{Execution, MessageId, Terms};
+use punctual::client::MatchCount;
+use punctual::inspect::{ExecutionFilter, PageRequest};
+use punctual::model::{Execution, HandlerOptions, MessageId};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -66,7 +66,7 @@ pub(crate) struct MessageDetails {
     checkpoint: Option<BodyView>,
     /// The terms it carries; null when its handler's apply.
     #[schema(value_type = Option<Object>)]
-    terms: Option<Value>,
+    handler_options: Option<Value>,
     /// Its attempts, newest first, at most 100.
     executions: Vec<ExecutionView>,
     /// Why it is where it is.
@@ -123,7 +123,7 @@ pub(crate) async fn count(
     }
     let estimate = false;
     if wanted.is_plain() {
-        let Counted { count, more } = app.punctual.admin().count(&wanted.filter).await?;
+        let MatchCount { count, more } = app.punctual.admin().count(&wanted.filter).await?;
         return Ok(Json(CountView { count, more, estimate }));
     }
     let found = look(&app, &wanted, None, LOOKED_AT_MAX, |_| true).await?;
@@ -143,7 +143,7 @@ pub(crate) async fn one(
     let id = message_id(&id)?;
     let record = app.punctual.admin().message(id).await?.ok_or_else(|| unknown(id))?;
     let filter = ExecutionFilter { message: Some(id), ..ExecutionFilter::default() };
-    let attempts = app.inspect.executions(filter, Page::first(EXECUTIONS_MAX)).await?.rows;
+    let attempts = app.inspect.executions(filter, PageRequest::first(EXECUTIONS_MAX)).await?.rows;
     let why = surroundings::why(&app, &record, attempts.first()).await?;
     let message = &record.message;
     let redaction = app.redaction();
@@ -154,7 +154,7 @@ pub(crate) async fn one(
             .checkpoint
             .as_ref()
             .map(|body| BodyView::of(message.topic.as_str(), body, redaction)),
-        terms: message.terms.as_deref().map(terms),
+        handler_options: message.handler_options.as_deref().map(handler_options),
         related: related(&app, &record, &attempts).await?,
         executions: attempts.iter().map(|one: &Execution| ExecutionView::new(one)).collect(),
         message: MessageView::of(&app, &record, app.clock.now()),
@@ -162,7 +162,7 @@ pub(crate) async fn one(
     }))
 }
 
-/// Terms as they are stored, which people can read.
-fn terms(terms: &Terms) -> Value {
-    serde_json::to_value(terms).unwrap_or(Value::Null)
+/// Handler options as they are stored, which people can read.
+fn handler_options(handler_options: &HandlerOptions) -> Value {
+    serde_json::to_value(handler_options).unwrap_or(Value::Null)
 }

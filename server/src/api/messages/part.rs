@@ -9,7 +9,7 @@ use crate::problem::{Answer, Problem};
 use crate::redact::Redaction;
 
 /// The most bytes of a content that is looked into.
-const LENGTH_MAX: usize = 64 << 10;
+const LEN_MAX: usize = 64 << 10;
 /// The most names on the way to a value.
 const NAMES_MAX: usize = 32;
 
@@ -40,7 +40,7 @@ impl Part {
 
     /// Whether the content of a message has it, as far as people may see.
     pub(super) fn is_in(&self, topic: &str, body: &Body, redaction: &Redaction) -> bool {
-        if body.bytes.len() > LENGTH_MAX {
+        if body.bytes.len() > LEN_MAX {
             return false;
         }
         let shown = BodyView::of(topic, body, redaction).json;
@@ -95,7 +95,7 @@ mod tests {
         }
         let other = Body::raw("no json", "text/plain");
         assert!(!Part::parse("a:b").unwrap().is_in("t", &other, &redaction));
-        let long = json!({ "a": "b", "long": "x".repeat(LENGTH_MAX) }).to_string();
+        let long = json!({ "a": "b", "long": "x".repeat(LEN_MAX) }).to_string();
         let long = Body::raw(long, "application/json");
         assert!(!Part::parse("a:b").unwrap().is_in("t", &long, &redaction));
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use punctual::Result;
-use punctual::inspect::{ExecutionFilter, MessageFilter, PAGE_LIMIT_MAX, Page};
+use punctual::inspect::{ExecutionFilter, MessageFilter, PAGE_LIMIT_MAX, PageRequest};
 use punctual::model::{Execution, ExecutionId, MessageRecord};
 use punctual::uuid::Uuid;
 use serde::Serialize;
@@ -32,20 +32,20 @@ pub(super) async fn related(
     attempts: &[Execution],
 ) -> Result<RelatedView> {
     let message = &record.message;
-    let followed = message.ties.as_ref().and_then(|ties| ties.parent.as_ref());
-    let parent = match (followed, message.trail.causation) {
+    let followed = message.relations.as_ref().and_then(|relations| relations.parent.as_ref());
+    let parent = match (followed, message.correlation.causation) {
         (Some(parent), _) => Some(parent.message),
         (None, Some(execution)) => execution_of(app, execution).await?.and_then(|one| one.message),
         (None, None) => None,
     };
     let ours: BTreeSet<ExecutionId> = attempts.iter().map(|attempt| attempt.id).collect();
-    let page = Page::first(PAGE_LIMIT_MAX);
+    let page = PageRequest::first(PAGE_LIMIT_MAX);
     let newest = app.inspect.messages(MessageFilter::default(), page).await?.rows;
     let children = newest.iter().filter(|other| {
         let other = &other.message;
-        let follows = other.ties.as_ref().and_then(|ties| ties.parent.as_ref());
+        let follows = other.relations.as_ref().and_then(|relations| relations.parent.as_ref());
         follows.is_some_and(|parent| parent.message == message.id)
-            || other.trail.causation.is_some_and(|cause| ours.contains(&cause))
+            || other.correlation.causation.is_some_and(|cause| ours.contains(&cause))
     });
     Ok(RelatedView {
         parent: parent.map(|id| id.to_string()),
@@ -57,7 +57,7 @@ pub(super) async fn related(
 /// One execution. Pages go down from an id, so the page behind the next greater one begins with it.
 pub(crate) async fn execution_of(app: &App, id: ExecutionId) -> Result<Option<Execution>> {
     let above = id.as_uuid().as_u128().checked_add(1).map(Uuid::from_u128);
-    let page = Page { after: above.map(ExecutionId::from_uuid), limit: 1 };
+    let page = PageRequest { after: above.map(ExecutionId::from_uuid), limit: 1 };
     let rows = app.inspect.executions(ExecutionFilter::default(), page).await?.rows;
     Ok(rows.into_iter().find(|execution| execution.id == id))
 }

@@ -1,12 +1,13 @@
 //! Sending: one message, many, or one that was sent before.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use punctual::client::{Publish, Published};
+use punctual::client::{Publish, PublishResult};
 use punctual::model::{Body as Content, MessageId, MessageRecord};
 use punctual::schedule::parse_duration;
 use serde::{Deserialize, Serialize};
@@ -50,20 +51,20 @@ pub(crate) struct PublishedManyView {
     items: Vec<PublishedView>,
 }
 
-impl From<Published> for PublishedView {
-    fn from(published: Published) -> Self {
+impl From<PublishResult> for PublishedView {
+    fn from(published: PublishResult) -> Self {
         let duplicate_of = published.duplicate_of.map(|id| id.to_string());
         Self { id: living(published).to_string(), duplicate_of }
     }
 }
 
 /// Returns the message there is: the one that was sent, or the one that it is a duplicate of.
-fn living(published: Published) -> MessageId {
+fn living(published: PublishResult) -> MessageId {
     published.duplicate_of.unwrap_or(published.id)
 }
 
 /// Returns 201 when a message was stored, and 200 when all were duplicates.
-fn status(published: &[Published]) -> StatusCode {
+fn status(published: &[PublishResult]) -> StatusCode {
     let is_new = published.iter().any(|one| one.duplicate_of.is_none());
     if is_new { StatusCode::CREATED } else { StatusCode::OK }
 }
@@ -89,9 +90,9 @@ pub(crate) async fn publish(
 ) -> Answer<(StatusCode, Json<PublishedView>)> {
     caller.must_have(Scope::Publish)?;
     let topic = request.topic()?.to_owned();
-    let published = match keyed.made(&app, 0).await? {
-        Some(id) => Published { id, duplicate_of: None },
-        None => keyed.identified(request.publish(&app)?, 0).await?,
+    let published = match keyed.made(&app, 1).await?.first() {
+        Some(Some(made)) => *made,
+        _ => send_one(&app, &keyed, &request).await?,
     };
     app.audit().sent(&caller, living(published), &topic).await;
     Ok((status(&[published]), Json(published.into())))
@@ -115,19 +116,9 @@ pub(crate) async fn publish_many(
         return Err(Problem::refused(format!("{count} messages; send 1 to {ITEMS_MAX} at once"))
             .field("items", format!("must have 1 to {ITEMS_MAX}")));
     }
-    let (mut published, mut drafts) = (Vec::with_capacity(count), Vec::new());
-    for (index, item) in request.items.iter().enumerate() {
-        let made = keyed.made(&app, index).await?;
-        published.push(made.map(|id| Published { id, duplicate_of: None }));
-        if made.is_none() {
-            let draft = item.publish(&app);
-            let draft = draft.map_err(|problem| problem.within(&format!("items[{index}]")))?;
-            drafts.push(keyed.identified(draft, index));
-        }
-    }
-    let mut new = app.punctual.publisher().publish_all(drafts).await?.into_iter();
-    let published: Vec<Published> =
-        published.into_iter().filter_map(|made| made.or_else(|| new.next())).collect();
+    let published = send_all(&app, &keyed, &request.items).await?;
+    // The audit trail comes between this and the answer.
+    keyed.confirm(&published).await;
     let change = Change::new("messages.publish", format!("{count} messages"));
     app.audit().note(&caller, change).await?;
     let items = published.iter().copied().map(PublishedView::from).collect();
@@ -150,13 +141,72 @@ pub(crate) async fn clone(
 ) -> Answer<(StatusCode, Json<PublishedView>)> {
     caller.must_have(Scope::Publish)?;
     let id = message_id(&id)?;
-    let published = match keyed.made(&app, 0).await? {
-        Some(id) => Published { id, duplicate_of: None },
-        None => keyed.identified(copied(&app, &caller, id, edits).await?, 0).await?,
+    let published = match keyed.made(&app, 1).await?.first() {
+        Some(Some(made)) => *made,
+        _ => send_copy(&app, (&caller, &keyed), id, edits).await?,
     };
+    keyed.confirm(&[published]).await;
     let change = Change::new("message.clone", living(published)).from(&id.to_string());
     app.audit().note(&caller, change).await?;
     Ok((status(&[published]), Json(published.into())))
+}
+
+/// Sends a message under the identity of its key.
+async fn send_one(app: &App, keyed: &Keyed, request: &PublishRequest) -> Answer<PublishResult> {
+    let published = keyed.identified(careful(keyed, request).publish(app)?, 0).await?;
+    if request.replace && keyed.replaces(app, &published).await? {
+        return Ok(keyed.identified(request.publish(app)?, 0).await?);
+    }
+    Ok(published)
+}
+
+/// Sends those messages that no earlier run of the request has made.
+async fn send_all(
+    app: &App,
+    keyed: &Keyed,
+    requests: &[PublishRequest],
+) -> Answer<Vec<PublishResult>> {
+    let made = keyed.made(app, requests.len()).await?;
+    let draft = |index: usize, request: &PublishRequest| {
+        let draft = request.publish(app);
+        let draft = draft.map_err(|problem| problem.within(&format!("items[{index}]")))?;
+        Answer::Ok(keyed.identified(draft, index))
+    };
+    let left = || requests.iter().enumerate().filter(|(index, _)| made[*index].is_none());
+    let drafts = left().map(|(index, request)| draft(index, &careful(keyed, request)));
+    let publisher = app.punctual.publisher();
+    let mut new = publisher.publish_all(drafts.collect::<Answer<_>>()?).await?;
+    for ((index, request), published) in left().zip(&mut new) {
+        if request.replace && keyed.replaces(app, published).await? {
+            *published = draft(index, request)?.await?;
+        }
+    }
+    let mut new = new.into_iter();
+    Ok(made.into_iter().filter_map(|made| made.or_else(|| new.next())).collect())
+}
+
+/// Returns what a run sends at first: a repeat replaces nothing before it has seen what it would replace.
+fn careful<'a>(keyed: &Keyed, request: &'a PublishRequest) -> Cow<'a, PublishRequest> {
+    if keyed.is_repeat() && request.replace {
+        return Cow::Owned(PublishRequest { replace: false, ..request.clone() });
+    }
+    Cow::Borrowed(request)
+}
+
+/// Sends a message like another one, under the identity of its key.
+async fn send_copy(
+    app: &App,
+    (caller, keyed): (&Caller, &Keyed),
+    id: MessageId,
+    edits: PublishRequest,
+) -> Answer<PublishResult> {
+    let first = copied(app, caller, id, careful(keyed, &edits).into_owned()).await?;
+    let published = keyed.identified(first, 0).await?;
+    if edits.replace && keyed.replaces(app, &published).await? {
+        let again = copied(app, caller, id, edits).await?;
+        return Ok(keyed.identified(again, 0).await?);
+    }
+    Ok(published)
 }
 
 /// Returns a message like another one, ready to be sent.
@@ -175,11 +225,12 @@ async fn copied(
         // Under another topic everybody would see it.
         caller.must_be(Role::Admin)?;
     }
-    let story =
-        message.trail.correlation.as_ref().map_or_else(|| id.to_string(), ToString::to_string);
+    let story = message.correlation.id.as_ref().map_or_else(|| id.to_string(), ToString::to_string);
     let mut publish = request.publish_with(app, content)?.correlation(story);
-    if let (None, None, Some(terms)) = (&request.retry, &request.timeout, &message.terms) {
-        publish = publish.terms((**terms).clone());
+    if let (None, None, Some(handler_options)) =
+        (&request.retry, &request.timeout, &message.handler_options)
+    {
+        publish = publish.handler_options((**handler_options).clone());
     }
     Ok(publish)
 }

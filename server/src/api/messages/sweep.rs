@@ -4,8 +4,8 @@
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use punctual::client::SWEEP_MAX;
-use punctual::model::{Assignment, MessageId, MessageRecord, State};
-use punctual::storage::{Command, Commanded};
+use punctual::model::{Assignment, MessageId, MessageRecord, MessageState};
+use punctual::storage::{Command, CommandResult};
 use punctual::{Event, Result};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -14,6 +14,7 @@ use utoipa::ToSchema;
 use super::Wanted;
 use super::acting::noted;
 use crate::app::App;
+use crate::idempotency::remember_removed;
 use crate::problem::{Answer, Problem};
 
 /// How many commands are on their way at once.
@@ -80,15 +81,23 @@ impl Act {
     }
 
     /// The states it is about when a filter names none, and all that it may be about.
-    fn states(&self) -> (&'static [State], &'static [State]) {
-        const ALIVE: &[State] = &[State::Pending, State::Running];
-        const ENDED: &[State] = &[State::Dead, State::Done, State::Cancelled];
-        const RESTING: &[State] = &[State::Pending, State::Dead, State::Done, State::Cancelled];
+    fn states(&self) -> (&'static [MessageState], &'static [MessageState]) {
+        const ALIVE: &[MessageState] = &[MessageState::Pending, MessageState::Running];
+        const ENDED: &[MessageState] =
+            &[MessageState::Dead, MessageState::Done, MessageState::Cancelled];
+        const RESTING: &[MessageState] = &[
+            MessageState::Pending,
+            MessageState::Dead,
+            MessageState::Done,
+            MessageState::Cancelled,
+        ];
         match self {
-            Self::Redrive => (&[State::Dead], ENDED),
+            Self::Redrive => (&[MessageState::Dead], ENDED),
             Self::Cancel => (ALIVE, ALIVE),
-            Self::Reschedule(_) | Self::Reassign(_) => (&[State::Pending], &[State::Pending]),
-            Self::Discard => (&[State::Dead], &[State::Dead]),
+            Self::Reschedule(_) | Self::Reassign(_) => {
+                (&[MessageState::Pending], &[MessageState::Pending])
+            }
+            Self::Discard => (&[MessageState::Dead], &[MessageState::Dead]),
             Self::Delete => (RESTING, RESTING),
         }
     }
@@ -149,12 +158,15 @@ pub(crate) fn limit(limit: Option<usize>) -> Answer<usize> {
 /// Commands each of these messages.
 pub(crate) async fn sweep(app: &App, act: &Act, ids: &[MessageId]) -> Result<Swept> {
     let mut swept = Swept { count: ids.len() as u64, ..Swept::default() };
+    if matches!(act, Act::Delete | Act::Discard) {
+        remember_removed(app, ids).await?;
+    }
     for some in ids.chunks(TOGETHER_MAX) {
         for answer in try_join_all(some.iter().map(|id| command(app, act, *id))).await? {
             match answer {
-                Commanded::Applied(_) => swept.applied += 1,
-                Commanded::Requested => swept.requested += 1,
-                Commanded::Refused(_) | Commanded::Unknown => swept.refused += 1,
+                CommandResult::Applied(_) => swept.applied += 1,
+                CommandResult::Requested => swept.requested += 1,
+                CommandResult::Refused(_) | CommandResult::Unknown => swept.refused += 1,
             }
         }
     }
@@ -162,7 +174,7 @@ pub(crate) async fn sweep(app: &App, act: &Act, ids: &[MessageId]) -> Result<Swe
     Ok(swept)
 }
 
-async fn command(app: &App, act: &Act, id: MessageId) -> Result<Commanded> {
+async fn command(app: &App, act: &Act, id: MessageId) -> Result<CommandResult> {
     let admin = app.punctual.admin();
     match act {
         Act::Redrive => admin.redrive(id).await,
@@ -173,7 +185,7 @@ async fn command(app: &App, act: &Act, id: MessageId) -> Result<Commanded> {
         Act::Discard => {
             // Only while it is dead, so that one which was sent again in the meantime stays.
             let answer = app.storage.command(Command::Discard(id), app.clock.now()).await?;
-            if matches!(answer, Commanded::Applied(_)) {
+            if matches!(answer, CommandResult::Applied(_)) {
                 let command = "delete";
                 app.punctual.events().emit(Event::MessageCommanded { message: id, command });
             }

@@ -2,10 +2,11 @@
 
 use jiff::Timestamp;
 use punctual::model::{DeadReason, Lease, Message, MessageRecord, Progress};
-use punctual::policy::{MessageKind, effective_terms};
+use punctual::policy::{MessageKind, effective_options};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::api::queues::PauseView;
 use crate::app::App;
 
 /// A message and where it stands.
@@ -31,10 +32,14 @@ pub(crate) struct MessageView {
     pub(crate) source: &'static str,
     /// The job it is a run of.
     pub(crate) job: Option<String>,
+    /// Whether it is a one-time job that was planned at run time, also one that was sent again.
+    pub(crate) planned: bool,
     /// The instant of the schedule it stands for.
     pub(crate) nominal: Option<Timestamp>,
-    /// When it is due; moves with retries.
+    /// When it is due, or would be without its pause; moves with retries.
     pub(crate) due_at: Timestamp,
+    /// Who holds it back and why, where it is a one-time job that is paused.
+    pub(crate) paused: Option<PauseView>,
     /// When it was made.
     pub(crate) created_at: Timestamp,
     /// When it reached a final state.
@@ -116,8 +121,10 @@ impl MessageView {
             priority: message.priority.level(),
             source: message.source.as_str(),
             job: occurrence.map(|occurrence| occurrence.job.to_string()),
+            planned: record.is_planned(),
             nominal: occurrence.map(|occurrence| occurrence.nominal),
-            due_at: record.due_at,
+            due_at: record.own_due_at(),
+            paused: record.paused.as_ref().map(|paused| PauseView::new(&paused.pause)),
             created_at: message.created_at,
             ended_at: record.ended_at,
             attempt: record.attempt,
@@ -131,8 +138,8 @@ impl MessageView {
             progress: record.progress.as_ref().map(progress),
             batch: text(message.batch().as_ref()),
             waits_for: text(message.waits_for().as_ref()),
-            correlation: text(message.trail.correlation.as_ref()),
-            causation: text(message.trail.causation.as_ref()),
+            correlation: text(message.correlation.id.as_ref()),
+            causation: text(message.correlation.causation.as_ref()),
             transport: message.queue.as_str().strip_prefix("~relay/").map(ToOwned::to_owned),
             size: message.body.bytes.len(),
         }
@@ -142,8 +149,8 @@ impl MessageView {
 /// The most attempts as far as the message itself says; its handler's words are not known here.
 fn attempts_max(message: &Message) -> Option<u32> {
     match MessageKind::of(message) {
-        MessageKind::Published => message.terms.as_ref()?.retry.as_ref()?.attempts_max,
-        kind => effective_terms(kind, message.terms.as_deref()).retry.attempts_max,
+        MessageKind::Published => message.handler_options.as_ref()?.retry.as_ref()?.attempts_max,
+        kind => effective_options(kind, message.handler_options.as_deref()).retry.attempts_max,
     }
 }
 

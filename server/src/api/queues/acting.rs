@@ -5,7 +5,7 @@ use axum::extract::State;
 use jiff::Timestamp;
 use punctual::client::SWEEP_MAX;
 use punctual::inspect::MessageFilter;
-use punctual::model::{MessageId, Pause, Queue, State as Stored};
+use punctual::model::{MessageId, MessageState as Stored, Pause, Queue};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -20,7 +20,7 @@ use crate::problem::{Answer, Problem};
 use crate::queues::{Said, say};
 
 /// The most characters of a reason.
-const REASON_LENGTH_MAX: usize = 1_000;
+const REASON_LEN_MAX: usize = 1_000;
 /// The most messages a process may handle at once.
 const CONCURRENCY_MAX: usize = 10_000;
 
@@ -88,15 +88,16 @@ fn named(name: &str) -> Answer<Queue> {
 pub(super) async fn pause(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<PauseRequest>,
 ) -> Answer<Json<SaidView>> {
     caller.must_be(Role::Operator)?;
     let (queue, now) = (named(&name)?, app.clock.now());
     let reason = request.reason.trim();
-    if reason.is_empty() || reason.chars().count() > REASON_LENGTH_MAX {
+    if reason.is_empty() || reason.chars().count() > REASON_LEN_MAX {
         return Err(Problem::refused(format!(
-            "say why the queue {name:?} is paused, in 1 to {REASON_LENGTH_MAX} characters"
+            "say why the queue {name:?} is paused, in 1 to {REASON_LEN_MAX} characters"
         ))
         .field("reason", "is empty or too long"));
     }
@@ -108,9 +109,10 @@ pub(super) async fn pause(
     }
     let (by, until) = (caller.name.clone(), request.until);
     let pause = Pause { by, reason: reason.to_owned(), at: now, until };
+    let change = Change::new("queue.pause", &queue).because(reason);
+    keyed.refuse_if_overtaken(&app, &caller, &change).await?;
     let (before, after) = say(&app, &queue, |said| said.paused = Some(pause.clone())).await?;
-    let change = Change::new("queue.pause", &queue).because(reason).from(&before).to(&after);
-    app.audit().note(&caller, change).await?;
+    app.audit().note(&caller, change.from(&before).to(&after)).await?;
     Ok(SaidView::new(&queue, &after, now))
 }
 
@@ -120,13 +122,15 @@ pub(super) async fn pause(
 pub(super) async fn resume(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(name): Path<String>,
 ) -> Answer<Json<SaidView>> {
     caller.must_be(Role::Operator)?;
     let queue = named(&name)?;
+    let change = Change::new("queue.resume", &queue);
+    keyed.refuse_if_overtaken(&app, &caller, &change).await?;
     let (before, after) = say(&app, &queue, |said| said.paused = None).await?;
-    let change = Change::new("queue.resume", &queue).from(&before).to(&after);
-    app.audit().note(&caller, change).await?;
+    app.audit().note(&caller, change.from(&before).to(&after)).await?;
     Ok(SaidView::new(&queue, &after, app.clock.now()))
 }
 
@@ -136,6 +140,7 @@ pub(super) async fn resume(
 pub(super) async fn concurrency(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<ConcurrencyRequest>,
 ) -> Answer<Json<SaidView>> {
@@ -148,9 +153,10 @@ pub(super) async fn concurrency(
         ))
         .field("max", format!("must be between 1 and {CONCURRENCY_MAX}")));
     }
+    let change = Change::new("queue.concurrency", &queue);
+    keyed.refuse_if_overtaken(&app, &caller, &change).await?;
     let (before, after) = say(&app, &queue, |said| said.concurrency = Some(max)).await?;
-    let change = Change::new("queue.concurrency", &queue).from(&before).to(&after);
-    app.audit().note(&caller, change).await?;
+    app.audit().note(&caller, change.from(&before).to(&after)).await?;
     Ok(SaidView::new(&queue, &after, app.clock.now()))
 }
 

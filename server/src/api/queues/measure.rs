@@ -8,8 +8,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use punctual::Result;
 use punctual::clock::{between, subtract};
-use punctual::inspect::{ExecutionFilter, MessageFilter, PAGE_LIMIT_MAX, Page};
-use punctual::model::{Queue, State};
+use punctual::inspect::{ExecutionFilter, MessageFilter, PAGE_LIMIT_MAX, PageRequest};
+use punctual::model::{MessageState, Queue};
 
 use super::is_later;
 use crate::app::App;
@@ -25,6 +25,8 @@ const WINDOW: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(crate) struct Measured {
     queues: BTreeMap<Queue, Measures>,
+    /// Whether every waiting message was looked at.
+    is_whole: bool,
 }
 
 #[derive(Debug, Default)]
@@ -50,22 +52,26 @@ impl Measured {
     }
 
     async fn waiting(&mut self, app: &App, now: Timestamp) -> Result<()> {
-        let filter = MessageFilter { states: vec![State::Pending], ..MessageFilter::default() };
-        let mut page = Page::first(PAGE_LIMIT_MAX);
+        let filter =
+            MessageFilter { states: vec![MessageState::Pending], ..MessageFilter::default() };
+        let mut page = PageRequest::first(PAGE_LIMIT_MAX);
         for _ in 0..PAGES_MAX {
             let paged = app.inspect.messages(filter.clone(), page).await?;
             for record in paged.rows.iter().filter(|record| is_later(record.due_at, now)) {
                 self.at(&record.message.queue).scheduled += 1;
             }
-            let Some(next) = paged.next else { break };
-            page = Page::after(next, PAGE_LIMIT_MAX);
+            let Some(next) = paged.next else {
+                self.is_whole = true;
+                break;
+            };
+            page = PageRequest::after(next, PAGE_LIMIT_MAX);
         }
         Ok(())
     }
 
     async fn coming(&mut self, app: &App, now: Timestamp) -> Result<()> {
         let since = subtract(now, WINDOW);
-        let mut page = Page::first(PAGE_LIMIT_MAX);
+        let mut page = PageRequest::first(PAGE_LIMIT_MAX);
         for _ in 0..PAGES_MAX {
             let paged = app.inspect.messages(MessageFilter::default(), page).await?;
             let old = paged.rows.iter().all(|record| record.message.created_at < since);
@@ -73,13 +79,13 @@ impl Measured {
                 self.at(&record.message.queue).came += 1;
             }
             let Some(next) = paged.next.filter(|_| !old) else { break };
-            page = Page::after(next, PAGE_LIMIT_MAX);
+            page = PageRequest::after(next, PAGE_LIMIT_MAX);
         }
         Ok(())
     }
 
     async fn going(&mut self, app: &App, now: Timestamp) -> Result<()> {
-        let mut page = Page::first(PAGE_LIMIT_MAX);
+        let mut page = PageRequest::first(PAGE_LIMIT_MAX);
         for _ in 0..PAGES_MAX {
             let paged = app.inspect.executions(ExecutionFilter::default(), page).await?;
             let mut old = true;
@@ -98,9 +104,14 @@ impl Measured {
                 }
             }
             let Some(next) = paged.next.filter(|_| !old) else { break };
-            page = Page::after(next, PAGE_LIMIT_MAX);
+            page = PageRequest::after(next, PAGE_LIMIT_MAX);
         }
         Ok(())
+    }
+
+    /// Whether [`scheduled`](Self::scheduled) counted all, and not only the newest.
+    pub(super) fn is_whole(&self) -> bool {
+        self.is_whole
     }
 
     /// How many wait for later.

@@ -11,6 +11,7 @@ use crate::app::App;
 use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::Path;
+use crate::idempotency::Keyed;
 use crate::page::Listing;
 use crate::problem::{Answer, Problem};
 
@@ -84,12 +85,15 @@ pub(super) async fn list(
 pub(super) async fn pause(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(id): Path<String>,
 ) -> Answer<Json<SubscriptionView>> {
     caller.must_be(Role::Operator)?;
     let name = find(&app, &id)?.name;
+    let change = Change::new("subscription.pause", &name);
+    keyed.refuse_if_overtaken(&app, &caller, &change).await?;
     app.punctual.subscriptions().pause(&name)?;
-    app.audit().note(&caller, Change::new("subscription.pause", &name)).await?;
+    app.audit().note(&caller, change).await?;
     Ok(Json(SubscriptionView::new(&find(&app, &id)?)))
 }
 
@@ -99,11 +103,14 @@ pub(super) async fn pause(
 pub(super) async fn resume(
     State(app): State<App>,
     caller: Caller,
+    keyed: Keyed,
     Path(id): Path<String>,
 ) -> Answer<Json<SubscriptionView>> {
     caller.must_be(Role::Operator)?;
     let name = find(&app, &id)?.name;
+    let change = Change::new("subscription.resume", &name);
+    keyed.refuse_if_overtaken(&app, &caller, &change).await?;
     app.punctual.subscriptions().resume(&name)?;
-    app.audit().note(&caller, Change::new("subscription.resume", &name)).await?;
+    app.audit().note(&caller, change).await?;
     Ok(Json(SubscriptionView::new(&find(&app, &id)?)))
 }

@@ -6,9 +6,9 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use punctual::clock::{add, between, within};
-use punctual::model::{Queue, State as Stored, TransportName};
+use punctual::model::{MessageState as Stored, Queue, TransportName};
 use punctual::policy::Circuit;
-use punctual::storage::Line;
+use punctual::storage::WakeSource;
 use punctual::subscription::SubscriptionStatus;
 use punctual::{Clock, Transport};
 use serde::Serialize;
@@ -23,7 +23,7 @@ use crate::page::Listing;
 use crate::problem::Answer;
 
 /// How long a broker may take to list its topics.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A transport.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -82,9 +82,9 @@ async fn view(
     let line = Queue::of_relay(&name);
     let counts = app.inspect.estimate(now).await?;
     let depth = counts.messages.get(&(line.clone(), Stored::Pending)).copied().unwrap_or(0);
-    let oldest = app.storage.next_due(&Line::Queue(line)).await?.filter(|due| *due <= now);
+    let oldest = app.storage.next_due(&WakeSource::Queue(line)).await?.filter(|due| *due <= now);
     let clock: &dyn Clock = &*app.clock;
-    let told = within(clock, add(now, PATIENCE), transport.topics()).await;
+    let told = within(clock, add(now, TIMEOUT), transport.topics()).await;
     let mut topics: BTreeSet<String> =
         ours.iter().map(|status| status.name.topic.to_string()).collect();
     topics.extend(told.and_then(Result::ok).into_iter().flatten().map(String::from));

@@ -12,7 +12,7 @@ use crate::secret::random;
 use crate::webhooks::{Filter, Webhook};
 
 /// The most characters of a URL.
-const URL_LENGTH_MAX: usize = 2_000;
+const URL_LEN_MAX: usize = 2_000;
 /// The most kinds of events.
 const EVENTS_MAX: usize = 100;
 /// How many characters a secret has at least and at most.
@@ -182,8 +182,8 @@ fn refused(field: &str, problem: impl Into<String>) -> Problem {
 
 /// Refuses what is no address, and what the guard of outgoing calls refuses.
 async fn check_url(app: &App, text: &str) -> Answer<()> {
-    if text.len() > URL_LENGTH_MAX {
-        return Err(refused("url", format!("has more than {URL_LENGTH_MAX} characters")));
+    if text.len() > URL_LEN_MAX {
+        return Err(refused("url", format!("has more than {URL_LEN_MAX} characters")));
     }
     let url = url::Url::parse(text)
         .map_err(|error| refused("url", format!("{text:?} cannot be read: {error}")))?;

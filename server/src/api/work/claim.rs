@@ -5,7 +5,9 @@ use std::time::Duration;
 use axum::Json;
 use axum::extract::State;
 use punctual::Result;
-use punctual::client::{Ask, Assigned, REMOTE_LEASE_MAX, REMOTE_TOPICS_MAX};
+use punctual::client::{
+    AssignedMessage, HTTP_WORKER_LEASE_MAX, HTTP_WORKER_TOPICS_MAX, HttpWorkerClaim,
+};
 use punctual::clock::add;
 use punctual::model::{Queue, Topic};
 use serde::Deserialize;
@@ -47,7 +49,7 @@ pub(super) struct ClaimRequest {
 /// Hands out due messages of a queue, or waits for some. Nothing while the queue is paused, or the worker
 /// was told to be quiet.
 #[utoipa::path(post, path = "/work/claim", tag = "work", request_body = ClaimRequest,
-    responses((status = 200, body = ClaimView), (status = 403, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
+    responses((status = 200, body = ClaimView), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn claim(
     State(app): State<App>,
     caller: Caller,
@@ -56,6 +58,10 @@ pub(super) async fn claim(
     caller.must_work()?;
     let (ask, wait) = checked(&request)?;
     caller.must_work_on(ask.queue.as_str())?;
+    // It would come back empty at once, and a worker would ask in a circle.
+    if app.punctual.is_stopping() {
+        return Err(Problem::stopping());
+    }
     let _place = app.node().waiting.clone().try_acquire_owned().map_err(|_| crowded())?;
     let worker = ask.worker;
     register::met(&app, Elsewhere::new(&request.worker, &ask, &caller)).await?;
@@ -73,10 +79,14 @@ pub(super) async fn claim(
 
 /// Claims in a task of its own, because a claim that is dropped may leave messages with nobody. What comes
 /// when the worker no longer waits is given back at once.
-async fn within_reach(app: App, ask: Ask, wait: Duration) -> Result<Vec<Assigned>> {
+async fn within_reach(
+    app: App,
+    ask: HttpWorkerClaim,
+    wait: Duration,
+) -> Result<Vec<AssignedMessage>> {
     let (sender, receiver) = oneshot::channel();
     tokio::spawn(async move {
-        let (worker, remote) = (ask.worker, app.punctual.remote());
+        let (worker, remote) = (ask.worker, app.punctual.http_workers());
         let claimed = match wait {
             Duration::ZERO => remote.claim(ask).await,
             _ => remote.claim_within(ask, add(app.clock.now(), wait)).await,
@@ -94,7 +104,7 @@ async fn within_reach(app: App, ask: Ask, wait: Duration) -> Result<Vec<Assigned
         .unwrap_or_else(|_| Err(punctual::Error::internal("a claim ended without an answer")))
 }
 
-fn checked(request: &ClaimRequest) -> Answer<(Ask, Duration)> {
+fn checked(request: &ClaimRequest) -> Answer<(HttpWorkerClaim, Duration)> {
     let queue = Queue::new(&request.queue).map_err(|error| {
         Problem::refused(format!("`queue`: {error}")).field("queue", error.to_string())
     })?;
@@ -114,14 +124,15 @@ fn checked(request: &ClaimRequest) -> Answer<(Ask, Duration)> {
         return Err(Problem::refused(format!("`wait` {problem}")).field("wait", problem));
     }
     let worker = identity(&request.worker)?;
-    Ok((Ask { queue, topics, worker, limit, lease }, wait))
+    Ok((HttpWorkerClaim { queue, topics, worker, limit, lease }, wait))
 }
 
 /// The topics that a worker names.
 fn topics(names: &[String]) -> Answer<Vec<Topic>> {
-    if !(1..=REMOTE_TOPICS_MAX).contains(&names.len()) {
-        let problem =
-            format!("name 1 to {REMOTE_TOPICS_MAX}, or leave it out for every topic of the queue");
+    if !(1..=HTTP_WORKER_TOPICS_MAX).contains(&names.len()) {
+        let problem = format!(
+            "name 1 to {HTTP_WORKER_TOPICS_MAX}, or leave it out for every topic of the queue"
+        );
         return Err(Problem::refused(format!("`topics`: {problem}")).field("topics", problem));
     }
     let named = names.iter().enumerate().map(|(place, name)| {
@@ -137,7 +148,7 @@ fn topics(names: &[String]) -> Answer<Vec<Topic>> {
 pub(super) fn lease(text: Option<&str>) -> Answer<Duration> {
     let Some(text) = text else { return Ok(LEASE_DEFAULT) };
     let lease = length("lease", text)?;
-    if lease < Duration::from_secs(1) || lease > REMOTE_LEASE_MAX {
+    if lease < Duration::from_secs(1) || lease > HTTP_WORKER_LEASE_MAX {
         let problem = "must be between 1s and 24h";
         return Err(Problem::refused(format!("`lease` {text:?} {problem}")).field("lease", problem));
     }

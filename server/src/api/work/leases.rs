@@ -2,17 +2,17 @@
 
 use axum::Json;
 use axum::extract::State;
-use punctual::client::REMOTE_BATCH_MAX;
-use punctual::handler::Progress;
+use punctual::client::HTTP_WORKER_BATCH_MAX;
+use punctual::handler::ProgressReport;
 use punctual::model::{Body as Content, LeaseRef, MessageId};
-use punctual::storage::Extended;
+use punctual::storage::ExtendResult;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 use utoipa::ToSchema;
 
 use super::claim::lease;
-use super::{StateView, identity, may_hold, state, ticket};
+use super::{StateView, may_hold, state, ticket, worker};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::extract::Body;
@@ -20,7 +20,7 @@ use crate::page::Listing;
 use crate::problem::{Answer, Problem};
 
 /// The most characters of a note.
-const NOTE_LENGTH_MAX: usize = 1_000;
+const NOTE_LEN_MAX: usize = 1_000;
 
 /// Which leases need more time.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -56,16 +56,16 @@ pub(super) struct ExtendedView {
 
 /// Renews leases; a worker that works long calls this before they end.
 #[utoipa::path(post, path = "/work/extend", tag = "work", request_body = ExtendRequest,
-    responses((status = 200, body = Listing<ExtendedView>), (status = 403, body = Problem), (status = 422, body = Problem)))]
+    responses((status = 200, body = Listing<ExtendedView>), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 pub(super) async fn extend(
     State(app): State<App>,
     caller: Caller,
     Body(request): Body<ExtendRequest>,
 ) -> Answer<Json<Listing<ExtendedView>>> {
     caller.must_work()?;
-    let (worker, count) = (identity(&request.worker)?, request.leases.len());
-    if !(1..=REMOTE_BATCH_MAX).contains(&count) {
-        let problem = format!("must have 1 to {REMOTE_BATCH_MAX}");
+    let (worker, count) = (worker(&app, &request.worker).await?, request.leases.len());
+    if !(1..=HTTP_WORKER_BATCH_MAX).contains(&count) {
+        let problem = format!("must have 1 to {HTTP_WORKER_BATCH_MAX}");
         return Err(
             Problem::refused(format!("`leases` {problem}, not {count}")).field("leases", problem)
         );
@@ -78,7 +78,7 @@ pub(super) async fn extend(
     let messages: Vec<MessageId> = leases.iter().map(|lease| lease.message).collect();
     may_hold(&app, &caller, &messages).await?;
     let length = lease(request.lease.as_deref())?;
-    let answers = app.punctual.remote().extend(worker, &leases, length).await?;
+    let answers = app.punctual.http_workers().extend(worker, &leases, length).await?;
     let items = leases.iter().zip(answers).map(|(lease, answer)| ExtendedView {
         message: lease.message.to_string(),
         state: word(answer),
@@ -106,14 +106,14 @@ pub(super) struct ProgressRequest {
 
 /// Keeps how far a worker is, and where the next attempt should go on. Does not renew the lease.
 #[utoipa::path(post, path = "/work/progress", tag = "work", request_body = ProgressRequest,
-    responses((status = 200, body = StateView), (status = 403, body = Problem), (status = 422, body = Problem)))]
+    responses((status = 200, body = StateView), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 pub(super) async fn progress(
     State(app): State<App>,
     caller: Caller,
     Body(request): Body<ProgressRequest>,
 ) -> Answer<Json<StateView>> {
     caller.must_work()?;
-    identity(&request.worker)?;
+    worker(&app, &request.worker).await?;
     let ticket = ticket("token", &request.message, &request.token)?;
     may_hold(&app, &caller, &[ticket.lease.message]).await?;
     if request.percent.is_some_and(|percent| percent > 100) {
@@ -122,20 +122,20 @@ pub(super) async fn progress(
     }
     let note = request.note.as_deref().unwrap_or_default();
     let said = request.percent.is_some() || request.note.is_some();
-    let note: Arc<str> = note.chars().take(NOTE_LENGTH_MAX).collect::<String>().into();
-    let progress = said.then_some(Progress { percent: request.percent, note });
+    let note: Arc<str> = note.chars().take(NOTE_LEN_MAX).collect::<String>().into();
+    let progress = said.then_some(ProgressReport { percent: request.percent, note });
     let checkpoint = request.checkpoint.as_ref().map(Content::json).transpose()?;
     if progress.is_none() && checkpoint.is_none() {
         return Err(Problem::refused("give `percent`, `note` or `checkpoint`"));
     }
-    let answer = app.punctual.remote().keep(ticket, progress, checkpoint).await?;
+    let answer = app.punctual.http_workers().keep(ticket, progress, checkpoint).await?;
     Ok(state(word(answer)))
 }
 
-fn word(extended: Extended) -> &'static str {
+fn word(extended: ExtendResult) -> &'static str {
     match extended {
-        Extended::Held => "held",
-        Extended::CancelRequested => "cancel_requested",
-        Extended::Lost => "lost",
+        ExtendResult::Held => "held",
+        ExtendResult::CancelRequested => "cancel_requested",
+        ExtendResult::Lost => "lost",
     }
 }

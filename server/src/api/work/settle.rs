@@ -4,15 +4,15 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use punctual::Outcome;
-use punctual::client::Report;
+use punctual::client::HttpWorkerReport;
 use punctual::model::Body as Content;
-use punctual::storage::Settled;
+use punctual::storage::SettleResult;
 use serde::Deserialize;
 use serde_json::Value;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-use super::{StateView, identity, length, may_hold, state, ticket};
+use super::{StateView, identity, length, may_hold, state, ticket, worker};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::extract::Body;
@@ -38,13 +38,28 @@ enum Said {
 }
 
 /// Lines for people.
-#[derive(Debug, Deserialize, ToSchema)]
+#[derive(Debug, ToSchema)]
 #[serde(untagged)]
 enum Lines {
     /// All in one text.
     Text(String),
     /// One by one.
     List(Vec<String>),
+}
+
+impl<'de> Deserialize<'de> for Lines {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let wrong =
+            || serde::de::Error::invalid_type(serde::de::Unexpected::Other("value"), &"lines");
+        match Value::deserialize(from)? {
+            Value::String(text) => Ok(Self::Text(text)),
+            Value::Array(lines) => {
+                let line = |line: Value| line.as_str().map(ToOwned::to_owned).ok_or_else(wrong);
+                lines.into_iter().map(line).collect::<Result<_, _>>().map(Self::List)
+            }
+            _ => Err(wrong()),
+        }
+    }
 }
 
 /// How an attempt ended.
@@ -74,26 +89,26 @@ pub(super) struct SettleRequest {
 /// Ends an attempt. `applied`: written down. `lost`: the message is no longer this worker's, or was settled
 /// already; nothing changed.
 #[utoipa::path(post, path = "/work/settle", tag = "work", request_body = SettleRequest,
-    responses((status = 200, body = StateView), (status = 403, body = Problem), (status = 422, body = Problem)))]
+    responses((status = 200, body = StateView), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 pub(super) async fn settle(
     State(app): State<App>,
     caller: Caller,
     Body(request): Body<SettleRequest>,
 ) -> Answer<Json<StateView>> {
     caller.must_work()?;
-    let worker = identity(&request.worker)?;
+    let worker = worker(&app, &request.worker).await?;
     let ticket = ticket("token", &request.message, &request.token)?;
     may_hold(&app, &caller, &[ticket.lease.message]).await?;
     let report = report(request)?;
-    let settled = app.punctual.remote().settle(worker, ticket, report).await?;
+    let settled = app.punctual.http_workers().settle(worker, ticket, report).await?;
     Ok(state(match settled {
-        Settled::Applied => "applied",
-        Settled::CancelRequested => "cancel_requested",
-        Settled::Lost => "lost",
+        SettleResult::Applied => "applied",
+        SettleResult::CancelRequested => "cancel_requested",
+        SettleResult::Lost => "lost",
     }))
 }
 
-fn report(request: SettleRequest) -> Answer<Report> {
+fn report(request: SettleRequest) -> Answer<HttpWorkerReport> {
     let delay = request.delay.as_deref().map(|text| length("delay", text)).transpose()?;
     let error = request.error.filter(|error| !error.trim().is_empty());
     let outcome = match (request.outcome, delay) {
@@ -117,7 +132,7 @@ fn report(request: SettleRequest) -> Answer<Report> {
     };
     let result = request.result.as_ref().map(Content::json).transpose()?;
     let note = request.note.or_else(|| error.filter(|_| outcome.is_ok()));
-    Ok(Report { outcome, note, log, result })
+    Ok(HttpWorkerReport { outcome, note, log, result })
 }
 
 fn missing(field: &str, problem: &str) -> Problem {
@@ -134,7 +149,7 @@ pub(super) struct ByeRequest {
 
 /// Takes a worker off the list. What it still holds comes back when its leases end, so settle first.
 #[utoipa::path(post, path = "/work/bye", tag = "work", request_body = ByeRequest,
-    responses((status = 204), (status = 403, body = Problem), (status = 422, body = Problem)))]
+    responses((status = 204), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
 pub(super) async fn bye(
     State(app): State<App>,
     caller: Caller,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use jiff::Timestamp;
-use punctual::client::Assigned;
-use punctual::model::{Body, MessageRecord, State};
+use punctual::client::AssignedMessage;
+use punctual::model::{Body, MessageRecord, MessageState};
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
@@ -93,11 +93,11 @@ impl WorkBody {
 
 impl AssignedView {
     /// What was handed out.
-    pub(super) fn new(assigned: &Assigned, now: Timestamp) -> Self {
+    pub(super) fn new(assigned: &AssignedMessage, now: Timestamp) -> Self {
         let claimed = &assigned.claimed;
         let message = &claimed.message;
         let record = MessageRecord {
-            state: State::Running,
+            state: MessageState::Running,
             due_at: claimed.due_at,
             attempt: claimed.attempt,
             crashes: claimed.crashes,

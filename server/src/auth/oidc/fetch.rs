@@ -12,7 +12,7 @@ use crate::outgoing::Outgoing;
 use crate::problem::{Answer, Problem};
 
 /// How long the provider may take to answer.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// The most bytes of an answer.
 const ANSWER_MAX: usize = 256 * 1024;
 /// The most characters of an error of the provider that are shown.
@@ -44,7 +44,7 @@ struct Refusal {
 
 impl Fetcher {
     pub(super) fn new(issuer: &str, outgoing: &Outgoing) -> Answer<Self> {
-        let client = outgoing.client(|builder| builder.timeout(PATIENCE))?;
+        let client = outgoing.client(|builder| builder.timeout(TIMEOUT))?;
         Ok(Self { client, issuer: issuer.to_owned() })
     }
 

@@ -42,7 +42,7 @@ impl Auth {
             && user.subject.as_ref() != Some(&person.subject)
         {
             let sentence = format!(
-                "the name {:?} is another user's here; remove that user first, as an admin, with `punctual users remove`",
+                "the name {0:?} is another user's here; delete that user first, as an admin, with `punctual users delete {0}`",
                 person.name
             );
             return Err(refused(&sentence));

@@ -35,7 +35,7 @@ fn the_example_passes_its_own_check() {
 #[test]
 fn each_mistake_names_its_line_its_key_and_the_way_out() {
     for (text, line, key, words) in [
-        ("[server]\nlisten = \"here\"", 2, "server.listen", "invalid socket address"),
+        ("[server]\nlisten = \"here\"", 2, "server.listen", "such as \"127.0.0.1:8080\""),
         ("[server]\n\nlisten = \"0.0.0.0:80\"", 3, "server.listen", "choose auth.mode"),
         ("[server]\nlisten = 8080", 2, "server.listen", "8080"),
         ("[server]\nroles = [\"api\", \"cook\"]", 2, "server.roles.1", "`cook`"),
@@ -47,8 +47,8 @@ fn each_mistake_names_its_line_its_key_and_the_way_out() {
         ("[storage]\naddress = { envv = \"A\" }", 2, "storage.address.envv", "did you mean env?"),
         ("[auth]\nmode = \"magic\"", 2, "auth.mode", "`magic`"),
         ("[auth]\nmode = \"proxy\"", 1, "auth.proxy_trusted", "list it"),
-        ("[auth]\nsession_length = \"12\"", 2, "auth.session_length", "has no unit"),
-        ("[transports.a]\n", 1, "transports.a", "missing field `address`"),
+        ("[auth]\nsession_ttl = \"12\"", 2, "auth.session_ttl", "has no unit"),
+        ("[transports.a]\n", 1, "transports.a", "address is missing; write address ="),
         ("[transports.a]\naddress = \"x\"", 2, "transports.a.address", "has no scheme"),
         ("[queues.default]\nconcurrency = 0", 2, "queues.default.concurrency", "1 or more"),
         ("[queues.default]\nconcurrency = -1", 2, "queues.default.concurrency", "-1"),
@@ -77,7 +77,7 @@ fn each_mistake_names_its_line_its_key_and_the_way_out() {
             "jobs.a.publish.transport",
             "add [transports.x]",
         ),
-        ("[secrets]\nenv = [\"A\"]", 2, "secrets.env", "write [secrets.NAME]"),
+        ("[secrets]\nenv = [\"A\"]", 2, "secrets.env", "{ env = \"NAME\", jobs ="),
         (
             "[secrets.a]\nenv = \"A\"\nfile = \"b\"\njobs = [\"x\"]",
             1,
@@ -86,7 +86,7 @@ fn each_mistake_names_its_line_its_key_and_the_way_out() {
         ),
         ("[command]\nprograms = [\"date\"]", 2, "command.programs", "such as /usr/bin/date"),
         ("a = \n", 1, "", "must be TOML"),
-        ("[server]\nlisten = 1\nlisten = 2", 3, "", "must be TOML"),
+        ("[log]\nlevel = \"info\"\nlevel = \"warn\"", 3, "", "must be TOML"),
     ] {
         let problems = refused(text);
         let wanted = format!("punctual.toml:{line}: {key}");
@@ -105,7 +105,13 @@ fn mistakes_about_the_network_name_the_way_out() {
             "server.connections.limit_per_address",
             "lets nobody in",
         ),
-        ("[server.tls]\ncertificate = \"a.pem\"", 1, "server.tls", "missing field `key`"),
+        (
+            "[server.connections]\nrequests_per_caller = 0",
+            2,
+            "server.connections.requests_per_caller",
+            "lets nobody in",
+        ),
+        ("[server.tls]\ncertificate = \"a.pem\"", 1, "server.tls", "key is missing"),
         ("[outgoing]\nproxy = \"proxy:3128\"", 2, "outgoing.proxy", "http or https"),
     ] {
         let problems = refused(text);
@@ -285,4 +291,68 @@ fn a_forwarder_is_listed_by_its_address() {
     let refused = read("[\"10.0.0.1\", \"proxy\"]").unwrap_err().to_string();
     assert!(refused.contains("server.trusted_forwarders"), "{refused}");
     assert!(refused.contains("\"proxy\" is a name"), "{refused}");
+}
+
+// Finding P16 of the newcomer's review: jobs without a target or with two schedules were said only after everything
+// else was mended.
+#[test]
+fn what_is_missing_and_what_is_twice_is_said_with_the_rest() {
+    let text = "[server]\nlisten = 1\n[auth]\nmode = \"proxy\"\n[log]\nlevel = \"loud\"\n\
+        [jobs.none]\n[jobs.two]\nevery = \"5m\"\ncron = \"* * * * *\"\ntopic = \"t\"\n\
+        [jobs.wrong]\ncron = 5\nevery = \"5m\"\nzone = \"UTC\"\ntopic = \"\"\npublish = 1\n\
+        [jobs.program]\nevery = \"5m\"\ncommand = { program = \"ls\", sheel = true }\n";
+    let problems = refused(text);
+    let keys: Vec<&str> = problems.iter().map(|one| one.split(": ").nth(1).unwrap()).collect();
+    let wanted = [
+        "auth.proxy_trusted",
+        "jobs.none.schedule",
+        "jobs.none.target",
+        "jobs.program.command",
+        "jobs.program.command.sheel",
+        "jobs.two.schedule",
+        "jobs.wrong.cron",
+        "jobs.wrong.publish",
+        "jobs.wrong.schedule",
+        "jobs.wrong.target",
+        "jobs.wrong.topic",
+        "log.level",
+        "server.listen",
+    ];
+    assert_eq!(BTreeSet::from_iter(keys), BTreeSet::from(wanted), "{problems:#?}");
+    assert_eq!(problems.len(), wanted.len(), "{problems:#?}");
+}
+
+// Finding P16 of the newcomer's review: what is wrong was told again as missing, or hid what is missing elsewhere.
+#[test]
+fn what_is_wrong_is_not_missing() {
+    for text in [
+        "[server]\nlisten = \"0.0.0.0:80\"\n[auth]\nmode = \"magic\"",
+        "[auth]\nmode = \"proxy\"\nproxy_trusted = 5",
+        "[command]\nenabled = \"yes\"\n[jobs.a]\nevery = \"5m\"\ncommand = { program = \"ls\" }",
+        "[transports.x]\n[jobs.a]\nevery = \"5m\"\npublish = { topic = \"t\", transport = \"x\" }",
+        "[secrets.a]\nenv = 5\njobs = [\"x\"]",
+        "[jobs.a]\ncron = 5\nzone = \"UTC\"\ntopic = \"t\"",
+        "[jobs.a]\nevery = 5\nanchor = \"last run\"\nhttp = { method = \"GET\" }\n[jobs.a.command]\n",
+    ] {
+        let problems = refused(text);
+        let wanted = if text.contains("anchor") { 4 } else { 1 };
+        assert_eq!(problems.len(), wanted, "{text}: {problems:#?}");
+    }
+}
+
+// Finding P16 of the newcomer's review: an error of syntax hid everything else.
+#[test]
+fn errors_of_syntax_are_said_with_the_rest() {
+    for (text, wanted) in [
+        ("[log]\nlevel = loud\n[jobs.a]\ncron = \"61 * * * *\"\ntopic = \"t\"", vec![2, 4]),
+        ("[jobs.a]\ncron = \"0 2 * * *\ntopic = \"t\"\nretry = -2", vec![2, 4]),
+        ("[server]\nlisten = \"127.0.0.1:1\"\nlisten = 2\nrols = []", vec![3, 4]),
+        ("a = \nb = \n", vec![1, 2]),
+    ] {
+        let problems = refused(text);
+        let line = |one: &String| one.split(": ").next().unwrap().replace("punctual.toml:", "");
+        let lines: Vec<String> = problems.iter().map(line).collect();
+        let wanted: Vec<String> = wanted.iter().map(ToString::to_string).collect();
+        assert_eq!(lines, wanted, "{text}: {problems:#?}");
+    }
 }

@@ -21,7 +21,7 @@ pub(super) enum Rule {
 }
 
 /// Every operation of the description.
-pub(super) const RULES: [(&str, Rule); 92] = {
+pub(super) const RULES: [(&str, Rule); 97] = {
     use Rule::{Admin, Anybody, Operator, Publisher, Viewer, Worker};
     [
         ("GET /api/v1/audit", Viewer),
@@ -49,6 +49,11 @@ pub(super) const RULES: [(&str, Rule); 92] = {
         ("GET /api/v1/jobs/{name}/misfire-preview", Viewer),
         ("GET /api/v1/jobs/{name}/occurrences", Viewer),
         ("POST /api/v1/jobs/{name}/pause", Operator),
+        ("GET /api/v1/jobs/{name}/planned", Viewer),
+        ("POST /api/v1/jobs/{name}/planned/cancel", Operator),
+        ("POST /api/v1/jobs/{name}/planned/pause", Operator),
+        ("POST /api/v1/jobs/{name}/planned/resume", Operator),
+        ("POST /api/v1/jobs/{name}/planned/trigger", Operator),
         ("POST /api/v1/jobs/{name}/reset", Admin),
         ("POST /api/v1/jobs/{name}/resume", Operator),
         ("POST /api/v1/jobs/{name}/skip", Operator),
@@ -132,7 +137,10 @@ pub(super) fn body(operation: &str) -> Value {
             json!({ "from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z" })
         }
         "jobs/{name}/cursor" => json!({ "to": "2026-04-01T00:00:00Z" }),
-        "jobs/{name}/pause" | "queues/{name}/pause" => json!({ "reason": "a test" }),
+        "jobs/{name}/pause" | "jobs/{name}/planned/pause" | "queues/{name}/pause" => {
+            json!({ "reason": "a test" })
+        }
+        "jobs/{name}/planned/cancel" => json!({ "key": "nothing" }),
         "messages" => json!({ "topic": "t" }),
         "messages/batch" => json!({ "items": [{ "topic": "t" }] }),
         "messages/bulk" => json!({ "action": "cancel", "dry_run": true }),

@@ -1,4 +1,4 @@
-//! Claims under load: along the index whatever the future holds, and no deadlock among nodes.
+//! Claims under load: by the index however many messages are due later, and without deadlocks among nodes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,28 +6,30 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use punctual::clock::add;
-use punctual::inspect::Page;
-use punctual::model::{DeadReason, Ending, Message, Priority, Queue, State, Topic};
-use punctual::policy::{Verdict, Why};
-use punctual::storage::{Claim, Claimed, Entry, Line, Settled, Settlement, TopicFilter};
+use punctual::inspect::PageRequest;
+use punctual::model::{DeadReason, Ending, Message, MessageState, Priority, Queue, Topic};
+use punctual::policy::{AgainReason, Verdict};
+use punctual::storage::{
+    Claim, ClaimedMessage, Entry, SettleResult, Settlement, TopicFilter, WakeSource,
+};
 use punctual::{Clock, Context, Inspect, Job, Punctual, Roles, Storage, SystemClock};
 use punctual_postgres::PostgresStorage;
 use uuid::Uuid;
 
-use crate::place::{Place, eventually, settle, waits_for_a_lock};
+use crate::schema::{Place, eventually, settle, waits_for_a_lock};
 
 punctual_conformance::cases! {
-    a_claim_walks_the_index_past_no_future_message,
+    a_claim_scans_no_future_message,
     a_claim_skips_rows_that_another_transaction_has_locked,
     four_nodes_claim_and_settle_without_a_deadlock,
     a_message_that_commits_late_with_an_earlier_due_time_is_found,
     an_old_snapshot_does_not_slow_claims_down,
     a_settlement_that_waits_for_a_renewal_is_written,
     an_older_release_leaves_the_runs_of_a_new_job_to_the_new_one,
-    a_crowd_of_other_topics_costs_claims_little,
+    many_messages_of_other_topics_cost_claims_little,
 }
 
-async fn a_claim_walks_the_index_past_no_future_message() {
+async fn a_claim_scans_no_future_message() {
     let place = Place::new();
     let storage = place.open().await;
     let later = add(SystemClock.now(), Duration::from_secs(86_400));
@@ -38,7 +40,7 @@ async fn a_claim_walks_the_index_past_no_future_message() {
     }
     let low = Message { priority: Priority::LOWEST, ..place.message() };
     let id = low.id;
-    crate::place::enqueue(&*storage, low).await;
+    crate::schema::enqueue(&*storage, low).await;
     let client = place.client().await;
     client.batch_execute(&format!("ANALYZE \"{}\".message", place.schema)).await.unwrap();
     let check = storage.check().await.unwrap();
@@ -61,26 +63,26 @@ async fn a_claim_skips_rows_that_another_transaction_has_locked() {
         format!("SELECT id FROM \"{}\".message ORDER BY id LIMIT 1 FOR UPDATE", place.schema);
     let locked: Uuid = transaction.query_one(&text, &[]).await.unwrap().get(0);
     let claimed = place.claim(&*storage, 9).await;
-    assert_eq!(claimed.len(), 2, "the claim waits for nothing");
+    assert_eq!(claimed.len(), 2, "the claim does not wait");
     assert!(claimed.iter().all(|one| one.message.id.as_uuid() != locked));
     transaction.rollback().await.unwrap();
     let rest = place.claim(&*storage, 9).await;
     assert_eq!(rest.iter().map(|one| one.message.id.as_uuid()).collect::<Vec<_>>(), [locked]);
 }
 
-/// Due again at once.
-fn again(claimed: &Claimed) -> Verdict {
+/// Returns a verdict that makes the message due again at once.
+fn again(claimed: &ClaimedMessage) -> Verdict {
     Verdict::Again {
         due_at: SystemClock.now(),
         attempt: claimed.attempt,
         crashes: 0,
         snoozes: 0,
         error: None,
-        why: Why::Retry,
+        why: AgainReason::Retry,
     }
 }
 
-async fn work(place: &Place, storage: &PostgresStorage) -> Vec<Claimed> {
+async fn work(place: &Place, storage: &PostgresStorage) -> Vec<ClaimedMessage> {
     let mut mine = Vec::new();
     loop {
         let claimed = place.claim(storage, 40).await;
@@ -100,7 +102,7 @@ async fn work(place: &Place, storage: &PostgresStorage) -> Vec<Claimed> {
 
 // spec: H-60, H-64, U-10
 async fn four_nodes_claim_and_settle_without_a_deadlock() {
-    // A database of its own, because the server counts deadlocks for each.
+    // A separate database, because the server counts deadlocks per database.
     let admin = Place::new().client().await;
     let name = format!("it_nodes_{}", std::process::id());
     admin.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
@@ -120,7 +122,7 @@ async fn four_nodes_claim_and_settle_without_a_deadlock() {
     let (mut tokens, mut ids) = (BTreeSet::new(), BTreeSet::new());
     for node in nodes {
         for one in node.await.unwrap() {
-            assert!(tokens.insert(one.lease.token), "a token was given twice");
+            assert!(tokens.insert(one.lease.token), "a token was issued twice");
             ids.insert(one.message.id);
         }
     }
@@ -132,7 +134,7 @@ async fn four_nodes_claim_and_settle_without_a_deadlock() {
     admin.batch_execute(&format!("DROP DATABASE {name} WITH (FORCE)")).await.unwrap();
 }
 
-/// Written by SQL, so that nobody is told: the next look finds it all the same.
+/// Written by SQL, without a notification: the next claim finds it all the same.
 async fn a_message_that_commits_late_with_an_earlier_due_time_is_found() {
     let place = Place::new();
     let storage = place.open().await;
@@ -148,7 +150,7 @@ async fn a_message_that_commits_late_with_an_earlier_due_time_is_found() {
     for _ in 0..3 {
         rest += place.claim(&*storage, 101).await.len();
     }
-    assert_eq!(rest, 101, "a claim that finds nothing looks at everything");
+    assert_eq!(rest, 101, "a claim that finds nothing is repeated with a full scan");
 }
 
 async fn an_old_snapshot_does_not_slow_claims_down() {
@@ -166,24 +168,24 @@ async fn an_old_snapshot_does_not_slow_claims_down() {
         done += settle(&*storage, &claimed).await.len();
     }
     assert_eq!(done, 20_000);
-    // How many dead entries a claim still walks over when everything is gone.
+    // Dead entries that a claim still scans after all messages have ended.
     let fresh = place.entries(500);
     storage.enqueue(fresh, SystemClock.now()).await.unwrap();
     assert_eq!(place.claim(&*storage, 500).await.len(), 500);
 }
 
-/// A renewal moves the row to where a statement that began before does not look.
+/// A renewal moves the row to a place that an older statement does not see.
 // spec: H-60
 async fn a_settlement_that_waits_for_a_renewal_is_written() {
     let place = Place::new();
     let storage = place.open().await;
     let (mut keeper, watcher) = (place.client().await, place.client().await);
     let dead = Verdict::Dead { reason: DeadReason::AttemptsSpent, error: None };
-    let verdicts: [(&[usize], State); 4] = [
-        (&[0], State::Pending),
-        (&[1], State::Done),
-        (&[2], State::Dead),
-        (&[0, 1, 2], State::Pending),
+    let verdicts: [(&[usize], MessageState); 4] = [
+        (&[0], MessageState::Pending),
+        (&[1], MessageState::Done),
+        (&[2], MessageState::Dead),
+        (&[0, 1, 2], MessageState::Pending),
     ];
     for (kinds, expected) in verdicts {
         storage.enqueue(place.entries(kinds.len()), SystemClock.now()).await.unwrap();
@@ -202,14 +204,14 @@ async fn a_settlement_that_waits_for_a_renewal_is_written() {
         });
         eventually("the settlement waits", || waits_for_a_lock(&watcher, &place.schema)).await;
         renewal.commit().await.unwrap();
-        assert_eq!(settling.await.unwrap(), vec![Settled::Applied; kinds.len()]);
+        assert_eq!(settling.await.unwrap(), vec![SettleResult::Applied; kinds.len()]);
         let record = storage.message(claimed[0].message.id).await.unwrap().unwrap();
         assert_eq!(record.state, expected, "{kinds:?}");
         settle(&*storage, &place.claim(&*storage, 9).await).await;
     }
 }
 
-/// A handler that adds up its attempts.
+/// Handler that counts its attempts.
 fn counting(
     sum: &Arc<AtomicU32>,
 ) -> impl Fn(Context) -> std::future::Ready<()> + Send + Sync + 'static {
@@ -238,7 +240,7 @@ async fn an_older_release_leaves_the_runs_of_a_new_job_to_the_new_one() {
         assert!(trigger().await);
     }
     office.publisher().publish("other", &()).await.unwrap();
-    // It lies behind the twelve, so the older release has seen them.
+    // It is behind the twelve, so the older release has read them.
     eventually("the other message is handled", async || other.load(Ordering::SeqCst) == 1).await;
     let newer = Punctual::builder().storage(place.open().await);
     let newer = newer.job(job(), counting(&fresh)).build().unwrap();
@@ -247,12 +249,12 @@ async fn an_older_release_leaves_the_runs_of_a_new_job_to_the_new_one() {
     for punctual in [&older, &office, &newer] {
         punctual.shutdown().await;
     }
-    let history = newer.admin().history("fresh", Page::first(50)).await.unwrap();
+    let history = newer.admin().history("fresh", PageRequest::first(50)).await.unwrap();
     assert_eq!(history.rows.len(), 12);
     assert!(history.rows.iter().all(|run| (run.ending, run.attempt) == (Ending::Succeeded, 1)));
 }
 
-async fn a_crowd_of_other_topics_costs_claims_little() {
+async fn many_messages_of_other_topics_cost_claims_little() {
     let place = Place::new();
     let storage = place.open().await;
     let other = || Message { topic: Topic::new("fax").unwrap(), ..place.message() };
@@ -264,7 +266,7 @@ async fn a_crowd_of_other_topics_costs_claims_little() {
     for _ in 0..100 {
         let message = Message { due_at: SystemClock.now(), ..place.message() };
         let id = message.id;
-        crate::place::enqueue(&*storage, message).await;
+        crate::schema::enqueue(&*storage, message).await;
         let now = SystemClock.now();
         let until = add(now, Duration::from_secs(60));
         let claim = Claim::new(Queue::default(), owner, 10, until);
@@ -272,10 +274,10 @@ async fn a_crowd_of_other_topics_costs_claims_little() {
         let claimed = storage.claim(claim, now).await.unwrap();
         assert_eq!(claimed.iter().map(|one| one.message.id).collect::<Vec<_>>(), [id]);
         settle(&*storage, &claimed).await;
-        let line = Line::Topics(Queue::default(), topics.clone());
+        let line = WakeSource::Topics(Queue::default(), topics.clone());
         storage.next_due(&line).await.unwrap();
     }
     let took = punctual::clock::between(began, SystemClock.now());
-    // A hundred walks over all of it would take many times as long.
+    // A hundred full scans would take many times as long.
     assert!(took < Duration::from_secs(20), "{took:?}");
 }

@@ -1,4 +1,4 @@
-//! Connections that end: killed, dropped, pooled. Work goes on without a restart.
+//! Connections that end: killed, dropped, pooled. Work continues without a restart.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,40 +6,40 @@ use std::time::Duration;
 
 use punctual::clock::within;
 use punctual::model::Queue;
-use punctual::storage::Line;
+use punctual::storage::WakeSource;
 use punctual::{Clock, Storage, SystemClock};
 use punctual_postgres::Prepared;
 
-use crate::place::{Place, enqueue, eventually, settle, soon};
+use crate::schema::{Place, enqueue, eventually, settle, soon};
 
 punctual_conformance::cases! {
-    work_goes_on_when_every_connection_is_killed,
-    a_ring_crosses_two_storages,
-    a_listener_that_was_killed_listens_again_and_rings,
+    work_continues_when_every_connection_is_killed,
+    a_notification_reaches_another_storage,
+    a_killed_listener_reconnects_and_notifies,
     behind_a_pooler_statements_are_not_prepared_any_more,
     without_prepared_statements_everything_works,
-    a_table_that_somebody_locks_keeps_nobody_waiting_for_ever,
+    a_locked_table_blocks_a_call_for_a_bounded_time,
 }
 
-fn line() -> Line {
-    Line::Queue(Queue::default())
+fn line() -> WakeSource {
+    WakeSource::Queue(Queue::default())
 }
 
-/// Ends the connections whose name begins like this and that use this schema's channel or tables.
+/// Ends the connections whose name has this prefix and that use the channel or tables of this schema.
 async fn kill(place: &Place, name: &str) -> i64 {
     let text = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
                 WHERE application_name = $1 AND pid <> pg_backend_pid()";
     place.client().await.query_one(text, &[&name]).await.unwrap().get(0)
 }
 
-/// A storage whose connections have a name of their own.
+/// Opens a storage whose connections have a name of their own.
 async fn named(place: &Place, name: &str) -> Arc<punctual_postgres::PostgresStorage> {
     let url = format!("{}?application_name={name}", place.address);
     let builder = punctual_postgres::PostgresStorage::builder(url).schema(&place.schema);
     Arc::new(builder.connect().await.unwrap())
 }
 
-async fn work_goes_on_when_every_connection_is_killed() {
+async fn work_continues_when_every_connection_is_killed() {
     let place = Place::new();
     let name = place.schema.clone();
     let storage = named(&place, &name).await;
@@ -52,7 +52,7 @@ async fn work_goes_on_when_every_connection_is_killed() {
         if round % 5 == 2 && round < 40 {
             assert!(kill(&place, &name).await > 0);
         }
-        // A claim whose answer was lost is reclaimed by its lease, which is not the matter here.
+        // A claim whose result was lost is reclaimed when its lease ends, which is not tested here.
         let claimed = match place.try_claim(&*storage, 50).await {
             Ok(claimed) if claimed.is_empty() => break,
             Ok(claimed) => claimed,
@@ -69,38 +69,44 @@ async fn work_goes_on_when_every_connection_is_killed() {
     assert!(done.len() > 1_000);
 }
 
-async fn a_ring_crosses_two_storages() {
+async fn a_notification_reaches_another_storage() {
     let place = Place::new();
     let (one, two) = (place.open().await, place.open().await);
-    eventually("both listen", || async { one.hears_others() && two.hears_others() }).await;
+    eventually("both listen", || async {
+        one.notifies_across_processes() && two.notifies_across_processes()
+    })
+    .await;
     let mut bell = two.wakeup(&line());
-    // Whatever rang when they began to listen is not what is waited for.
-    let _ = within(&SystemClock, soon(Duration::from_millis(200)), bell.rung()).await;
+    // Notifications of the start of the listeners do not count.
+    let _ = within(&SystemClock, soon(Duration::from_millis(200)), bell.notified()).await;
     assert_eq!(two.next_due(&line()).await.unwrap(), None);
     enqueue(&*one, place.message()).await;
-    let rung = within(&SystemClock, soon(Duration::from_secs(5)), bell.rung()).await;
-    assert!(rung.is_some(), "the other process was not told");
+    let notified = within(&SystemClock, soon(Duration::from_secs(5)), bell.notified()).await;
+    assert!(notified.is_some(), "the other process was not notified");
     assert!(two.next_due(&line()).await.unwrap().is_some());
 }
 
-async fn a_listener_that_was_killed_listens_again_and_rings() {
+async fn a_killed_listener_reconnects_and_notifies() {
     let place = Place::new();
     let storage = named(&place, &place.schema).await;
-    eventually("it listens", || async { storage.hears_others() }).await;
+    eventually("it listens", || async { storage.notifies_across_processes() }).await;
     let mut bell = storage.wakeup(&line());
-    let _ = within(&SystemClock, soon(Duration::from_millis(100)), bell.rung()).await;
+    let _ = within(&SystemClock, soon(Duration::from_millis(100)), bell.notified()).await;
     assert!(kill(&place, &place.schema).await > 0);
-    let rung = within(&SystemClock, soon(Duration::from_secs(10)), bell.rung()).await;
-    assert!(rung.is_some(), "rings may have been missed, so everybody looks");
-    eventually("it listens again", || async { storage.hears_others() }).await;
+    let notified = within(&SystemClock, soon(Duration::from_secs(10)), bell.notified()).await;
+    assert!(
+        notified.is_some(),
+        "notifications may have been missed, so all subscribers are notified"
+    );
+    eventually("it listens again", || async { storage.notifies_across_processes() }).await;
     let other = place.open().await;
     let mut bell = storage.wakeup(&line());
     enqueue(&*other, place.message()).await;
-    let rung = within(&SystemClock, soon(Duration::from_secs(5)), bell.rung()).await;
-    assert!(rung.is_some(), "and hears again");
+    let notified = within(&SystemClock, soon(Duration::from_secs(5)), bell.notified()).await;
+    assert!(notified.is_some(), "notifications arrive again");
 }
 
-/// What a pooler in transaction mode does: the statements prepared before are not there any more.
+/// Behaves like a pooler in transaction mode: statements prepared before do not exist any more.
 async fn behind_a_pooler_statements_are_not_prepared_any_more() {
     let place = Place::new();
     let storage = place.builder().pool_size(1).connect().await.unwrap();
@@ -130,9 +136,9 @@ async fn without_prepared_statements_everything_works() {
     assert!(!storage.check().await.unwrap().is_prepared);
 }
 
-async fn a_table_that_somebody_locks_keeps_nobody_waiting_for_ever() {
+async fn a_locked_table_blocks_a_call_for_a_bounded_time() {
     let place = Place::new();
-    // The tables are made without the timeout: on a busy server that takes longer than any statement below.
+    // The tables are created without the timeout: on a busy server that takes longer than any statement below.
     place.builder().connect().await.unwrap();
     let builder = place.builder().statement_timeout(Duration::from_secs(2));
     let storage = builder.connect().await.unwrap();

@@ -1,29 +1,30 @@
-//! One row of what has ended: a message and its last attempt come and go together where they may, and
-//! each for itself where they must.
+//! Rows of the history: a message and its last attempt share a row where possible, and have separate rows otherwise.
 
 use punctual::clock::subtract;
-use punctual::inspect::{ExecutionFilter, Inspect, Page};
+use punctual::inspect::{ExecutionFilter, Inspect, PageRequest};
 use punctual::jiff::Timestamp;
-use punctual::model::{Ending, Execution, ExecutionId, MessageId, State};
+use punctual::model::{Ending, Execution, ExecutionId, MessageId, MessageState};
 use punctual::policy::Verdict;
-use punctual::storage::{BrokerRecord, Claimed, Command, Commanded, Prune, Settled, Settlement};
+use punctual::storage::{
+    BrokerRecord, ClaimedMessage, Command, CommandResult, Prune, SettleResult, Settlement,
+};
 use punctual::{Clock, Storage, SystemClock};
 use punctual_postgres::PostgresStorage;
 
-use crate::place::{Place, settle};
+use crate::schema::{Place, settle};
 
 punctual_conformance::cases! {
-    an_attempt_that_is_known_already_does_not_take_its_message_with_it,
-    a_message_that_is_sent_again_leaves_its_attempt_behind,
+    an_attempt_that_is_stored_already_does_not_lose_its_message,
+    a_message_that_is_sent_again_keeps_its_attempt_in_the_history,
     rows_of_one_kind_do_not_use_up_the_limit_of_the_other,
 }
 
-/// To the microsecond, as a column holds it.
+/// Returns the time with the microsecond precision of a column.
 fn now() -> Timestamp {
     Timestamp::from_microsecond(SystemClock.now().as_microsecond()).unwrap()
 }
 
-fn execution(place: &Place, claimed: &Claimed, ended_at: Timestamp) -> Execution {
+fn execution(place: &Place, claimed: &ClaimedMessage, ended_at: Timestamp) -> Execution {
     Execution {
         id: ExecutionId::from_uuid(place.process().as_uuid()),
         message: Some(claimed.message.id),
@@ -45,23 +46,23 @@ fn execution(place: &Place, claimed: &Claimed, ended_at: Timestamp) -> Execution
     }
 }
 
-async fn claimed(place: &Place, storage: &PostgresStorage) -> Claimed {
+async fn claimed(place: &Place, storage: &PostgresStorage) -> ClaimedMessage {
     storage.enqueue(place.entries(1), now()).await.unwrap();
     place.claim(storage, 1).await.remove(0)
 }
 
-async fn done(storage: &PostgresStorage, claimed: &Claimed, execution: &Execution) {
+async fn done(storage: &PostgresStorage, claimed: &ClaimedMessage, execution: &Execution) {
     let execution = Some(execution.clone().into());
     let settlement = Settlement::new(claimed.lease_ref(), Verdict::Done, execution);
-    assert_eq!(storage.settle(vec![settlement], now()).await.unwrap(), [Settled::Applied]);
+    assert_eq!(storage.settle(vec![settlement], now()).await.unwrap(), [SettleResult::Applied]);
 }
 
 async fn attempts(storage: &PostgresStorage, message: MessageId) -> Vec<Execution> {
     let filter = ExecutionFilter { message: Some(message), ..ExecutionFilter::default() };
-    storage.executions(filter, Page::first(10)).await.unwrap().rows
+    storage.executions(filter, PageRequest::first(10)).await.unwrap().rows
 }
 
-async fn an_attempt_that_is_known_already_does_not_take_its_message_with_it() {
+async fn an_attempt_that_is_stored_already_does_not_lose_its_message() {
     let place = Place::new();
     let storage = place.open().await;
     let claimed = claimed(&place, &storage).await;
@@ -70,11 +71,11 @@ async fn an_attempt_that_is_known_already_does_not_take_its_message_with_it() {
     storage.record(vec![record], now()).await.unwrap();
     done(&storage, &claimed, &execution).await;
     let id = claimed.message.id;
-    assert_eq!(storage.message(id).await.unwrap().unwrap().state, State::Done);
+    assert_eq!(storage.message(id).await.unwrap().unwrap().state, MessageState::Done);
     assert_eq!(attempts(&storage, id).await, [execution]);
 }
 
-async fn a_message_that_is_sent_again_leaves_its_attempt_behind() {
+async fn a_message_that_is_sent_again_keeps_its_attempt_in_the_history() {
     let place = Place::new();
     let storage = place.open().await;
     let claimed = claimed(&place, &storage).await;
@@ -82,15 +83,15 @@ async fn a_message_that_is_sent_again_leaves_its_attempt_behind() {
     done(&storage, &claimed, &first).await;
     let id = claimed.message.id;
     let redrive = Command::Redrive { id, due_at: now() };
-    assert_eq!(storage.command(redrive, now()).await.unwrap(), Commanded::Applied(1));
-    assert_eq!(storage.message(id).await.unwrap().unwrap().state, State::Pending);
+    assert_eq!(storage.command(redrive, now()).await.unwrap(), CommandResult::Applied(1));
+    assert_eq!(storage.message(id).await.unwrap().unwrap().state, MessageState::Pending);
     assert_eq!(attempts(&storage, id).await, std::slice::from_ref(&first));
     let again = place.claim(&*storage, 1).await.remove(0);
     let second = execution(&place, &again, now());
     done(&storage, &again, &second).await;
     assert_eq!(attempts(&storage, id).await, [second, first]);
     let delete = storage.command(Command::Delete(id), now()).await.unwrap();
-    assert_eq!(delete, Commanded::Applied(1));
+    assert_eq!(delete, CommandResult::Applied(1));
     assert!(storage.message(id).await.unwrap().is_none());
     assert!(attempts(&storage, id).await.is_empty());
 }

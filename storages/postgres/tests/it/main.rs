@@ -1,26 +1,26 @@
-//! What only this storage does: its schema, its connections, its SQL. Without a server every test is
+//! Tests of this storage only: its schema, its connections, its SQL. Without a server every test is
 //! ignored; when the server is required, every test fails.
 
-// Without the standard harness the lints do not see that this is test code.
+// Without the standard harness the lints do not detect that this is test code.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod answers;
 mod claims;
-mod connecting;
+mod connection_errors;
 mod connections;
-mod days;
+mod deduplication;
+mod enqueue;
 mod history;
-mod lists;
+mod history_partitions;
 mod migrations;
 mod outbox;
-mod place;
-mod plans;
+mod page_bounds;
 mod pooler;
-mod sql;
+mod query_plans;
+mod relations;
+mod schema;
+mod sql_interface;
 #[cfg(feature = "sqlx")]
 mod sqlx;
-mod stored;
-mod ties;
 mod transactions;
 
 use std::process::ExitCode;
@@ -28,20 +28,20 @@ use std::process::ExitCode;
 use punctual_conformance::own::Suite;
 
 fn main() -> ExitCode {
-    let suite = Suite::at("postgres", place::VARIABLE)
+    let suite = Suite::at("postgres", schema::VARIABLE)
         .cases(claims::CASES)
-        .cases(connecting::CASES)
+        .cases(connection_errors::CASES)
         .cases(connections::CASES)
-        .cases(days::CASES)
+        .cases(history_partitions::CASES)
         .cases(history::CASES)
-        .cases(lists::CASES)
+        .cases(page_bounds::CASES)
         .cases(migrations::CASES)
         .cases(outbox::CASES)
-        .cases(plans::CASES)
+        .cases(query_plans::CASES)
         .cases(pooler::CASES)
-        .cases(sql::CASES)
-        .cases(stored::CASES)
-        .cases(ties::CASES)
+        .cases(sql_interface::CASES)
+        .cases(enqueue::CASES)
+        .cases(relations::CASES)
         .cases(transactions::CASES);
     #[cfg(feature = "sqlx")]
     let suite = suite.cases(sqlx::CASES);

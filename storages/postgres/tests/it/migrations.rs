@@ -1,19 +1,19 @@
-//! The schema: made once by many, refused when it is newer, used without rights to make it.
+//! Migrations: applied once by many processes, refused when newer, usable without the right to create tables.
 
 use punctual::{ErrorKind, Storage};
 use punctual_postgres::{PostgresStorage, SCHEMA_VERSION};
 
-use crate::place::{Place, enqueue};
+use crate::schema::{Place, enqueue};
 
 punctual_conformance::cases! {
-    many_processes_at_once_make_the_tables_once,
+    many_concurrent_processes_create_the_tables_once,
     a_newer_schema_is_refused_with_both_versions,
     odd_names_work_and_impossible_ones_are_refused,
-    a_role_without_rights_uses_what_was_made_for_it,
-    the_sql_for_administrators_makes_the_same,
+    a_role_without_rights_uses_a_schema_created_for_it,
+    the_sql_for_administrators_creates_the_same_schema,
 }
 
-async fn many_processes_at_once_make_the_tables_once() {
+async fn many_concurrent_processes_create_the_tables_once() {
     let place = Place::new();
     let opening: Vec<_> =
         (0..6).map(|_| tokio::spawn(place.builder().pool_size(1).connect())).collect();
@@ -52,7 +52,7 @@ async fn odd_names_work_and_impossible_ones_are_refused() {
     }
 }
 
-async fn a_role_without_rights_uses_what_was_made_for_it() {
+async fn a_role_without_rights_uses_a_schema_created_for_it() {
     let place = Place::new();
     let role = format!("it_role_{}", std::process::id());
     let admin = place.client().await;
@@ -74,12 +74,12 @@ async fn a_role_without_rights_uses_what_was_made_for_it() {
     let used = PostgresStorage::builder(&url).schema(schema).connect().await.unwrap();
     enqueue(&used, place.message()).await;
     let claimed = place.claim(&used, 5).await;
-    assert_eq!(crate::place::settle(&used, &claimed).await.len(), 1);
+    assert_eq!(crate::schema::settle(&used, &claimed).await.len(), 1);
     drop(used);
     admin.batch_execute(&format!("DROP OWNED BY {role}; DROP ROLE {role}")).await.unwrap();
 }
 
-async fn the_sql_for_administrators_makes_the_same() {
+async fn the_sql_for_administrators_creates_the_same_schema() {
     let place = Place::new();
     let sql = place.builder().migration_sql().unwrap();
     place.client().await.batch_execute(&sql).await.unwrap();

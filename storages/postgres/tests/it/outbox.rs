@@ -1,20 +1,20 @@
-//! Messages, settlements and inbox notes with the application's own writes.
+//! Outbox: messages, settlements and inbox records in transactions of the application.
 
 use punctual::inspect::Inspect;
-use punctual::model::State;
+use punctual::model::MessageState;
 use punctual::policy::Verdict;
-use punctual::storage::{Enqueued, Entry, Settlement};
-use punctual::{Admitted, Clock, Inbox, Outbox, SystemClock};
+use punctual::storage::{EnqueueResult, Entry, Settlement};
+use punctual::{Clock, Inbox, InboxResult, Outbox, SystemClock};
 
-use crate::place::{Place, enqueue};
+use crate::schema::{Place, enqueue};
 
 punctual_conformance::cases! {
-    a_message_is_there_with_the_commit_and_not_before,
-    a_settlement_holds_with_the_commit_and_an_old_lease_is_refused,
+    a_message_is_stored_with_the_commit_and_not_before,
+    a_settlement_takes_effect_with_the_commit_and_an_old_lease_is_refused,
     a_delivery_is_admitted_once,
 }
 
-async fn a_message_is_there_with_the_commit_and_not_before() {
+async fn a_message_is_stored_with_the_commit_and_not_before() {
     let place = Place::new();
     let storage = place.open().await;
     let mut client = place.client().await;
@@ -23,7 +23,7 @@ async fn a_message_is_there_with_the_commit_and_not_before() {
         let mut outbox = storage.outbox(&transaction);
         let entries = vec![Entry::from(place.message()), Entry::from(place.message())];
         let answers = outbox.enqueue(entries, SystemClock.now()).await.unwrap();
-        assert_eq!(answers, [Enqueued::Stored; 2]);
+        assert_eq!(answers, [EnqueueResult::Stored; 2]);
         assert!(place.claim(&*storage, 9).await.is_empty());
         if commits {
             transaction.commit().await.unwrap();
@@ -34,7 +34,7 @@ async fn a_message_is_there_with_the_commit_and_not_before() {
     }
 }
 
-async fn a_settlement_holds_with_the_commit_and_an_old_lease_is_refused() {
+async fn a_settlement_takes_effect_with_the_commit_and_an_old_lease_is_refused() {
     let place = Place::new();
     let storage = place.open().await;
     enqueue(&*storage, place.message()).await;
@@ -45,11 +45,11 @@ async fn a_settlement_holds_with_the_commit_and_an_old_lease_is_refused() {
     storage.outbox(&transaction).settle(done.clone(), SystemClock.now()).await.unwrap();
     transaction.rollback().await.unwrap();
     let state = async || storage.message(claimed.message.id).await.unwrap().unwrap().state;
-    assert_eq!(state().await, State::Running);
+    assert_eq!(state().await, MessageState::Running);
     let transaction = client.transaction().await.unwrap();
     storage.outbox(&transaction).settle(done.clone(), SystemClock.now()).await.unwrap();
     transaction.commit().await.unwrap();
-    assert_eq!(state().await, State::Done);
+    assert_eq!(state().await, MessageState::Done);
     let transaction = client.transaction().await.unwrap();
     let error = storage.outbox(&transaction).settle(done, SystemClock.now()).await.unwrap_err();
     assert_eq!(error.kind(), punctual::ErrorKind::Conflict);
@@ -61,12 +61,12 @@ async fn a_delivery_is_admitted_once() {
     let id = place.message().id;
     let now = SystemClock.now();
     assert!(!storage.has_seen("billing", id).await.unwrap());
-    assert_eq!(storage.admit("billing", id, now).await.unwrap(), Admitted::First);
-    assert_eq!(storage.admit("billing", id, now).await.unwrap(), Admitted::Again);
-    assert_eq!(storage.admit("shipping", id, now).await.unwrap(), Admitted::First);
+    assert_eq!(storage.admit("billing", id, now).await.unwrap(), InboxResult::First);
+    assert_eq!(storage.admit("billing", id, now).await.unwrap(), InboxResult::Again);
+    assert_eq!(storage.admit("shipping", id, now).await.unwrap(), InboxResult::First);
     assert!(storage.has_seen("billing", id).await.unwrap());
     let later = punctual::clock::add(now, std::time::Duration::from_secs(1));
     assert_eq!(storage.forget(later, 1).await.unwrap(), 1);
     assert_eq!(storage.forget(later, 9).await.unwrap(), 1);
-    assert_eq!(storage.admit("billing", id, now).await.unwrap(), Admitted::First);
+    assert_eq!(storage.admit("billing", id, now).await.unwrap(), InboxResult::First);
 }

@@ -1,4 +1,4 @@
-//! A pooler as far as its manners go: it refuses settings at the start of a session.
+//! Fake pooler: it refuses settings at the start of a session.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use punctual_postgres::PostgresStorage;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::place::{Place, settle};
+use crate::schema::{Place, settle};
 
 punctual_conformance::cases! {
     a_pooler_is_recognised_when_it_refuses_settings,
@@ -23,10 +23,10 @@ async fn a_pooler_is_recognised_when_it_refuses_settings() {
     storage.enqueue(place.entries(700), SystemClock.now()).await.unwrap();
     let claimed = place.claim(&storage, 700).await;
     assert_eq!(settle(&storage, &claimed).await.len(), 700);
-    assert!(!storage.check().await.unwrap().is_prepared, "it cannot be trusted with a session");
+    assert!(!storage.check().await.unwrap().is_prepared, "a pooler keeps no session");
 }
 
-/// Passes everything on, except a start with settings.
+/// Forwards all traffic, except a start with settings.
 async fn pool(server: String) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -45,7 +45,7 @@ async fn serve(mut client: TcpStream, server: &str) -> std::io::Result<()> {
         let mut start = vec![0; length as usize - 4];
         client.read_exact(&mut start).await?;
         if start[..4] == 80_877_103u32.to_be_bytes() {
-            // It does not speak TLS.
+            // It does not support TLS.
             client.write_all(b"N").await?;
             continue;
         }

@@ -1,4 +1,4 @@
-//! The same through sqlx: messages, settlements and inbox notes in its transactions.
+//! Outbox by way of sqlx: messages, settlements and inbox records in its transactions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,22 +6,22 @@ use std::time::Duration;
 
 use punctual::clock::within;
 use punctual::inspect::Inspect as _;
-use punctual::model::{Queue, State, Terms};
+use punctual::model::{HandlerOptions, MessageState, Queue};
 use punctual::policy::Verdict;
-use punctual::storage::{Enqueued, Line, Reclaim, Settlement};
+use punctual::storage::{EnqueueResult, Reclaim, Settlement, WakeSource};
 use punctual::{
-    Admitted, Clock as _, Context, ErrorKind, Handler, HandlerResult, Inbox as _, Outbox as _,
+    Clock as _, Context, ErrorKind, Handler, HandlerResult, Inbox as _, InboxResult, Outbox as _,
     Outcome, Punctual, Retry, Storage as _, SystemClock,
 };
 use punctual_postgres::PostgresStorage;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
-use crate::answers::Steps;
-use crate::place::{Place, enqueue, eventually, soon};
+use crate::deduplication::Steps;
+use crate::schema::{Place, enqueue, eventually, soon};
 
 punctual_conformance::cases! {
-    an_outbox_of_sqlx_answers_as_the_storage_does,
-    what_is_stored_through_sqlx_rings_after_the_commit_and_is_gone_after_a_rollback,
+    an_outbox_of_sqlx_returns_what_the_storage_returns,
+    a_message_stored_through_sqlx_notifies_after_the_commit_and_is_gone_after_a_rollback,
     a_settlement_through_sqlx_needs_the_lease,
     a_delivery_is_admitted_once_through_sqlx,
     a_handler_with_a_transaction_of_sqlx_writes_once,
@@ -32,7 +32,7 @@ async fn connect(place: &Place) -> PgConnection {
     PgConnection::connect(&place.address).await.unwrap()
 }
 
-async fn an_outbox_of_sqlx_answers_as_the_storage_does() {
+async fn an_outbox_of_sqlx_returns_what_the_storage_returns() {
     let place = Place::new();
     let steps = Steps::new(&place);
     let (answers, outcome) = steps.usual().await;
@@ -49,11 +49,11 @@ async fn an_outbox_of_sqlx_answers_as_the_storage_does() {
     assert_eq!(Steps::outcome(&storage).await, outcome);
 }
 
-async fn what_is_stored_through_sqlx_rings_after_the_commit_and_is_gone_after_a_rollback() {
+async fn a_message_stored_through_sqlx_notifies_after_the_commit_and_is_gone_after_a_rollback() {
     let place = Arc::new(Place::new());
     let storage = place.open().await;
-    eventually("it hears others", || async { storage.hears_others() }).await;
-    let line = Line::Queue(Queue::default());
+    eventually("it hears others", || async { storage.notifies_across_processes() }).await;
+    let line = WakeSource::Queue(Queue::default());
     for commits in [false, true] {
         assert_eq!(storage.next_due(&line).await.unwrap(), None);
         let mut bell = storage.wakeup(&line);
@@ -64,7 +64,7 @@ async fn what_is_stored_through_sqlx_rings_after_the_commit_and_is_gone_after_a_
             let mut transaction = connection.begin().await.unwrap();
             let mut outbox = here.sqlx_outbox(&mut transaction);
             let answers = outbox.enqueue(inside.entries(3), SystemClock.now()).await.unwrap();
-            assert_eq!(answers, [Enqueued::Stored; 3]);
+            assert_eq!(answers, [EnqueueResult::Stored; 3]);
             assert!(inside.claim(&*here, 9).await.is_empty(), "not before the commit");
             if commits {
                 transaction.commit().await.unwrap();
@@ -74,8 +74,8 @@ async fn what_is_stored_through_sqlx_rings_after_the_commit_and_is_gone_after_a_
         });
         ran.await.unwrap();
         let limit = Duration::from_millis(if commits { 5_000 } else { 150 });
-        let rung = within(&SystemClock, soon(limit), bell.rung()).await;
-        assert_eq!(rung.is_some(), commits);
+        let notified = within(&SystemClock, soon(limit), bell.notified()).await;
+        assert_eq!(notified.is_some(), commits);
         assert_eq!(place.claim(&*storage, 9).await.len(), if commits { 3 } else { 0 });
     }
 }
@@ -98,16 +98,16 @@ async fn a_settlement_through_sqlx_needs_the_lease() {
         let mut transaction = connection.begin().await.unwrap();
         let settled = storage.sqlx_outbox(&mut transaction).settle(done, SystemClock.now()).await;
         let state = async || storage.message(claimed.message.id).await.unwrap().unwrap().state;
-        assert_eq!(state().await, State::Running, "not before the commit");
+        assert_eq!(state().await, MessageState::Running, "not before the commit");
         if is_lost {
             let error = settled.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
             drop(transaction);
-            assert_eq!(state().await, State::Running);
+            assert_eq!(state().await, MessageState::Running);
         } else {
             settled.unwrap();
             transaction.commit().await.unwrap();
-            assert_eq!(state().await, State::Done);
+            assert_eq!(state().await, MessageState::Done);
         }
     }
 }
@@ -117,7 +117,7 @@ async fn a_delivery_is_admitted_once_through_sqlx() {
     let storage = place.open().await;
     let (id, now) = (place.message().id, SystemClock.now());
     let mut connection = connect(&place).await;
-    for expected in [Admitted::First, Admitted::Again] {
+    for expected in [InboxResult::First, InboxResult::Again] {
         let mut transaction = connection.begin().await.unwrap();
         let mut outbox = storage.sqlx_outbox(&mut transaction);
         assert_eq!(outbox.admit("billing", id, now).await.unwrap(), expected);
@@ -165,14 +165,17 @@ async fn a_handler_with_a_transaction_of_sqlx_writes_once() {
         begun: Arc::clone(&begun),
     };
     let retry = Retry::intervals([Duration::from_millis(10); 3]);
-    let terms = Terms::new().retry(retry);
-    let builder =
-        Punctual::builder().storage(Arc::clone(&storage)).handler_with("pay", terms, paying);
+    let handler_options = HandlerOptions::new().retry(retry);
+    let builder = Punctual::builder().storage(Arc::clone(&storage)).handler_with(
+        "pay",
+        handler_options,
+        paying,
+    );
     let punctual = builder.build().unwrap();
     punctual.start().await.unwrap();
     let id = punctual.publisher().publish("pay", &7_i64).await.unwrap().id;
     eventually("it is done", || async {
-        storage.message(id).await.unwrap().is_some_and(|record| record.state == State::Done)
+        storage.message(id).await.unwrap().is_some_and(|record| record.state == MessageState::Done)
     })
     .await;
     punctual.shutdown().await;

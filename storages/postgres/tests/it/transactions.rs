@@ -1,35 +1,35 @@
-//! Transactions of an application and of handlers: what they store rings after the commit, what they
-//! write happens once.
+//! Transactions of an application and of handlers: their messages are notified after the commit, their writes happen
+//! once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use punctual::clock::within;
-use punctual::inspect::{ExecutionFilter, Inspect as _, Page};
-use punctual::model::{Ending, Queue, State, Terms};
-use punctual::storage::{Enqueued, Entry, Line, Reclaim};
+use punctual::inspect::{ExecutionFilter, Inspect as _, PageRequest};
+use punctual::model::{Ending, HandlerOptions, MessageState, Queue};
+use punctual::storage::{EnqueueResult, Entry, Reclaim, WakeSource};
 use punctual::{
     Clock as _, Context, ErrorKind, Handler, HandlerResult, Message, Outbox as _, Outcome,
     Punctual, Retry, Storage as _, SystemClock,
 };
 use punctual_postgres::PostgresStorage;
 
-use crate::answers::Steps;
-use crate::place::{Place, enqueue, eventually, key, soon};
+use crate::deduplication::Steps;
+use crate::schema::{Place, enqueue, eventually, key, soon};
 
 punctual_conformance::cases! {
-    an_outbox_answers_as_the_storage_does,
-    a_commit_wakes_who_waits_here_and_elsewhere_and_a_rollback_does_not,
+    an_outbox_returns_what_the_storage_returns,
+    a_commit_wakes_subscribers_in_both_processes_and_a_rollback_does_not,
     the_writes_of_a_handler_that_runs_twice_happen_once,
-    who_lost_the_lease_commits_nothing,
-    a_transaction_that_is_dropped_never_was_and_its_connection_is_not_missed,
-    what_a_handler_publishes_is_there_with_its_commit,
-    what_a_handler_sets_and_locks_stays_behind_on_no_connection,
-    of_two_transactions_with_one_key_the_second_is_told_of_the_first,
+    a_handler_that_lost_its_lease_commits_nothing,
+    a_dropped_transaction_is_rolled_back_and_its_connection_replaced,
+    a_message_of_a_handler_is_stored_with_its_commit,
+    settings_and_locks_of_a_handler_are_reset_on_its_connection,
+    of_two_transactions_with_one_key_the_second_gets_a_duplicate,
 }
 
-async fn an_outbox_answers_as_the_storage_does() {
+async fn an_outbox_returns_what_the_storage_returns() {
     let place = Place::new();
     let steps = Steps::new(&place);
     let (answers, outcome) = steps.usual().await;
@@ -46,12 +46,12 @@ async fn an_outbox_answers_as_the_storage_does() {
     assert_eq!(Steps::outcome(&storage).await, outcome);
 }
 
-async fn a_commit_wakes_who_waits_here_and_elsewhere_and_a_rollback_does_not() {
+async fn a_commit_wakes_subscribers_in_both_processes_and_a_rollback_does_not() {
     let place = Place::new();
     let (storage, elsewhere) = (place.open().await, place.open().await);
-    let line = Line::Queue(Queue::default());
+    let line = WakeSource::Queue(Queue::default());
     for node in [&storage, &elsewhere] {
-        eventually("it hears others", || async { node.hears_others() }).await;
+        eventually("it hears others", || async { node.notifies_across_processes() }).await;
     }
     for (commits, length) in [(false, 0), (true, 0), (true, 300)] {
         let mut bells = Vec::new();
@@ -71,16 +71,16 @@ async fn a_commit_wakes_who_waits_here_and_elsewhere_and_a_rollback_does_not() {
         }
         for bell in &mut bells {
             let limit = Duration::from_millis(if commits { 5_000 } else { 150 });
-            let rung = within(&SystemClock, soon(limit), bell.rung()).await;
-            assert_eq!(rung.is_some(), commits, "after {length} ms");
+            let notified = within(&SystemClock, soon(limit), bell.notified()).await;
+            assert_eq!(notified.is_some(), commits, "after {length} ms");
         }
         let claimed = place.claim(&*elsewhere, 9).await;
         assert_eq!(claimed.len(), usize::from(commits));
-        crate::place::settle(&*storage, &claimed).await;
+        crate::schema::settle(&*storage, &claimed).await;
     }
 }
 
-/// A handler that writes an order in its transaction, and does something about it.
+/// Handler that writes an order in its transaction, and then acts as the test requires.
 #[derive(Clone)]
 struct Paying {
     storage: Arc<PostgresStorage>,
@@ -119,7 +119,7 @@ impl Handler<i64> for Paying {
                 let until = soon(Duration::from_secs(3_600));
                 let reclaim = Reclaim { owner, limit: 9, until };
                 let taken = self.storage.reclaim(reclaim, soon(Duration::from_secs(900))).await?;
-                assert_eq!(taken.len(), 1, "somebody else has it now");
+                assert_eq!(taken.len(), 1, "another worker has it now");
                 let error = transaction.commit().await.unwrap_err();
                 assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
                 self.ended.fetch_add(100, Ordering::SeqCst);
@@ -159,10 +159,10 @@ impl Shop {
         let (begun, ended) = (Arc::default(), Arc::default());
         let paying = Paying { storage: Arc::clone(&storage), table, begun, ended, act };
         let retry = Retry::intervals([Duration::from_millis(10); 3]);
-        let terms = Terms::new().retry(retry);
+        let handler_options = HandlerOptions::new().retry(retry);
         let builder = Punctual::builder()
             .storage(Arc::clone(&storage))
-            .handler_with("pay", terms, paying.clone())
+            .handler_with("pay", handler_options, paying.clone())
             .handler("paid", |_: i64, _: Context| async { Outcome::Done });
         let punctual = builder.build().unwrap();
         punctual.start().await.unwrap();
@@ -195,61 +195,65 @@ async fn the_writes_of_a_handler_that_runs_twice_happen_once() {
     assert_eq!(shop.paying.begun.load(Ordering::SeqCst), 2);
     assert_eq!(shop.paid().await, [7]);
     let record = shop.storage.message(id).await.unwrap().unwrap();
-    assert_eq!((record.state, record.attempt), (State::Done, 2));
+    assert_eq!((record.state, record.attempt), (MessageState::Done, 2));
     let filter = ExecutionFilter { message: Some(id), ..ExecutionFilter::default() };
-    let history = shop.storage.executions(filter, Page::first(9)).await.unwrap().rows;
+    let history = shop.storage.executions(filter, PageRequest::first(9)).await.unwrap().rows;
     let endings: Vec<Ending> = history.iter().map(|execution| execution.ending).collect();
     assert_eq!(endings.len(), 2, "{history:?}");
     assert!(endings.contains(&Ending::Succeeded), "{endings:?}");
 }
 
-async fn who_lost_the_lease_commits_nothing() {
+async fn a_handler_that_lost_its_lease_commits_nothing() {
     let shop = Shop::open(Act::LoseLease).await;
     let id = shop.pay().await;
     shop.ended(100).await;
-    assert!(shop.paid().await.is_empty(), "the writes went with the lease");
+    assert!(shop.paid().await.is_empty(), "the writes were rolled back");
     let record = shop.storage.message(id).await.unwrap().unwrap();
-    assert_eq!(record.state, State::Running, "it belongs to somebody else");
+    assert_eq!(record.state, MessageState::Running, "it belongs to another worker");
     shop.punctual.shutdown().await;
-    assert_eq!(shop.storage.message(id).await.unwrap().unwrap().state, State::Running);
+    assert_eq!(shop.storage.message(id).await.unwrap().unwrap().state, MessageState::Running);
 }
 
-async fn a_transaction_that_is_dropped_never_was_and_its_connection_is_not_missed() {
+async fn a_dropped_transaction_is_rolled_back_and_its_connection_replaced() {
     let shop = Shop::open(Act::DropFirst).await;
     let id = shop.pay().await;
     shop.ended(1).await;
     shop.punctual.shutdown().await;
     assert_eq!(shop.paid().await, [7], "with one connection for handlers and one for the rest");
-    assert_eq!(shop.storage.message(id).await.unwrap().unwrap().state, State::Done);
+    assert_eq!(shop.storage.message(id).await.unwrap().unwrap().state, MessageState::Done);
     enqueue(&*shop.storage, shop.place.message()).await;
 }
 
-async fn what_a_handler_publishes_is_there_with_its_commit() {
+async fn a_message_of_a_handler_is_stored_with_its_commit() {
     let shop = Shop::open(Act::Publish).await;
     shop.pay().await;
     shop.ended(1).await;
     eventually("what it published was handled", || async {
         let counts = shop.storage.counts(SystemClock.now()).await.unwrap();
-        counts.total(State::Done) == 2
+        counts.total(MessageState::Done) == 2
     })
     .await;
     shop.punctual.shutdown().await;
     assert_eq!(shop.paid().await, [7]);
 }
 
-async fn what_a_handler_sets_and_locks_stays_behind_on_no_connection() {
+async fn settings_and_locks_of_a_handler_are_reset_on_its_connection() {
     let shop = Shop::open(Act::Litter).await;
     for count in 1..=3 {
         shop.pay().await;
         shop.ended(count).await;
     }
     shop.punctual.shutdown().await;
-    assert_eq!(shop.paid().await, [7, 7, 7], "the table is not in the way of the next one");
+    assert_eq!(
+        shop.paid().await,
+        [7, 7, 7],
+        "the temporary table does not disturb the next handler"
+    );
     let locks = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = 4711";
     assert!(shop.place.client().await.query(locks, &[]).await.unwrap().is_empty());
 }
 
-async fn of_two_transactions_with_one_key_the_second_is_told_of_the_first() {
+async fn of_two_transactions_with_one_key_the_second_gets_a_duplicate() {
     let place = Place::new();
     let storage = place.open().await;
     let keyed = || Entry::from(Message { dedupe: key("one"), ..place.message() });
@@ -268,13 +272,13 @@ async fn of_two_transactions_with_one_key_the_second_is_told_of_the_first() {
             stored.unwrap()
         });
         SystemClock.sleep_until(soon(Duration::from_millis(200))).await;
-        assert!(!waiting.is_finished(), "nobody knows yet whether the first is stored");
+        assert!(!waiting.is_finished(), "whether the first is stored is not known yet");
         transaction.commit().await.unwrap();
         let answers = waiting.await.unwrap();
-        assert_eq!(answers[0], Enqueued::Duplicate(twin));
-        assert_eq!(answers[1..], vec![Enqueued::Stored; others]);
+        assert_eq!(answers[0], EnqueueResult::Duplicate(twin));
+        assert_eq!(answers[1..], vec![EnqueueResult::Stored; others]);
         let claimed = place.claim(&*storage, 9).await;
         assert_eq!(claimed.len(), 1 + 2 * others);
-        crate::place::settle(&*storage, &claimed).await;
+        crate::schema::settle(&*storage, &claimed).await;
     }
 }

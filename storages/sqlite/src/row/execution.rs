@@ -1,19 +1,19 @@
-//! An execution's row in the history.
+//! Rows of executions in the history.
 
 use punctual::model::{Execution, JobName, Key, MessageId, ProcessId};
 use punctual::uuid::Uuid;
-use punctual_rows::code::Code as _;
-use punctual_rows::execution::Ended;
-use punctual_rows::instant::{micros, micros_up};
-use punctual_rows::message::column;
-use punctual_rows::without_nul;
+use punctual_columns::code::Code as _;
+use punctual_columns::execution::ExecutionColumns;
+use punctual_columns::instant::{micros, micros_up};
+use punctual_columns::message::count_to_column;
+use punctual_columns::without_nul;
 use rusqlite::{CachedStatement, Connection, Row, Statement};
 
 use super::column::{id_at, maybe_id_at, maybe_text_at, text_at};
-use super::place::strayed;
-use crate::fault::Tried;
+use super::time_order::strayed;
+use crate::error::StorageResult;
 
-/// The columns in the order they are read and written.
+/// Columns in the order they are read and written.
 macro_rules! columns {
     () => {
         "id, message, topic, queue, key, job, nominal, source, attempt, attempts_max, process, due_at, \
@@ -23,7 +23,7 @@ macro_rules! columns {
 
 pub(crate) const EXECUTION_COLUMNS: &str = columns!();
 
-/// Appends an execution, unless it is there.
+/// Inserts an execution, unless it is stored already.
 pub(crate) const APPEND: &str = concat!(
     "INSERT INTO punctual_history (",
     columns!(),
@@ -31,17 +31,17 @@ pub(crate) const APPEND: &str = concat!(
      ON CONFLICT DO NOTHING"
 );
 
-/// Appends executions; one that is appended again is there once.
-pub(crate) struct Appending<'a> {
+/// Inserts executions; one that is inserted again is stored once.
+pub(crate) struct HistoryWriter<'a> {
     append: CachedStatement<'a>,
 }
 
-impl<'a> Appending<'a> {
-    pub(crate) fn new(transaction: &'a Connection) -> Tried<Self> {
+impl<'a> HistoryWriter<'a> {
+    pub(crate) fn new(transaction: &'a Connection) -> StorageResult<Self> {
         Ok(Self { append: transaction.prepare_cached(APPEND)? })
     }
 
-    pub(crate) fn append(&mut self, execution: &Execution) -> Tried<()> {
+    pub(crate) fn append(&mut self, execution: &Execution) -> StorageResult<()> {
         bind(&mut self.append, 1, execution, micros(execution.ended_at))?;
         self.append.raw_execute()?;
         Ok(())
@@ -66,8 +66,8 @@ pub(crate) fn bind(
     statement.raw_bind_parameter(first + 5, execution.job.as_ref().map(JobName::as_str))?;
     statement.raw_bind_parameter(first + 6, execution.nominal.map(micros))?;
     statement.raw_bind_parameter(first + 7, execution.source.code())?;
-    statement.raw_bind_parameter(first + 8, column(execution.attempt))?;
-    statement.raw_bind_parameter(first + 9, execution.attempts_max.map(column))?;
+    statement.raw_bind_parameter(first + 8, count_to_column(execution.attempt))?;
+    statement.raw_bind_parameter(first + 9, execution.attempts_max.map(count_to_column))?;
     statement.raw_bind_parameter(first + 10, process.as_ref().map(Uuid::as_bytes))?;
     statement.raw_bind_parameter(first + 11, micros_up(execution.due_at))?;
     statement.raw_bind_parameter(first + 12, micros(execution.started_at))?;
@@ -78,9 +78,9 @@ pub(crate) fn bind(
     statement.raw_bind_parameter(first + 17, strayed(id, last))
 }
 
-/// The execution a row holds.
-pub(crate) fn execution_of(row: &Row<'_>) -> Tried<Execution> {
-    let ended = Ended {
+/// Decodes the execution of a row.
+pub(crate) fn execution_of(row: &Row<'_>) -> StorageResult<Execution> {
+    let ended = ExecutionColumns {
         id: id_at(row, 0)?,
         message: maybe_id_at(row, 1)?,
         topic: text_at(row, 2)?,

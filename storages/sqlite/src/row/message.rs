@@ -1,18 +1,20 @@
-//! A message's row. All three tables are read in the same order of columns.
+//! Rows of messages. All three tables are read in the same order of columns.
 
 use std::sync::Arc;
 
 use punctual::bytes::Bytes;
 use punctual::model::{Lease, Message, MessageRecord};
-use punctual::storage::Claimed;
-use punctual_rows::instant::instant;
-use punctual_rows::message::{Names, Sent, Standing, count, read_kept};
+use punctual::storage::ClaimedMessage;
+use punctual_columns::instant::instant;
+use punctual_columns::message::{
+    MessageColumns, NameCache, StateColumns, count_from_column, progress_from_json,
+};
 use rusqlite::Row;
 
 use super::column::{id_at, maybe_id_at, maybe_text_at, text_at};
-use crate::fault::Tried;
+use crate::error::StorageResult;
 
-/// Where a message can be.
+/// Table that can contain a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Table {
     Message,
@@ -23,7 +25,7 @@ pub(crate) enum Table {
 impl Table {
     pub(crate) const ALL: [Self; 3] = [Self::Message, Self::Dead, Self::Finished];
 
-    /// The rows of the table that are messages.
+    /// Returns the table and the condition for rows that are messages.
     pub(crate) fn rows(self) -> &'static str {
         match self {
             Self::Message => "punctual_message WHERE true",
@@ -32,7 +34,7 @@ impl Table {
         }
     }
 
-    /// The column with the message's id.
+    /// Returns the column with the message's id.
     pub(crate) fn id(self) -> &'static str {
         match self {
             Self::Message | Self::Dead => "id",
@@ -40,7 +42,7 @@ impl Table {
         }
     }
 
-    /// The row of one message, whose id is the first parameter.
+    /// Returns the table and the condition for one message, whose id is the first parameter.
     pub(crate) fn row(self) -> String {
         format!("{} AND {} = ?1", self.rows(), self.id())
     }
@@ -70,20 +72,24 @@ macro_rules! columns {
     };
 }
 
-/// The columns that are read of a message that is claimed; its queue and priority are known.
+/// Columns that a claim reads; queue and priority are known.
 pub(crate) const CLAIM_COLUMNS: &str = sent!("id");
-/// The columns of a message that is alive.
+/// Columns of an alive message.
 pub(crate) const MESSAGE_COLUMNS: &str =
     columns!("id", "state, owner, token, lease_until, cancel_requested, NULL, NULL");
-/// The same of a dead letter.
+/// Columns of a dead letter.
 const DEAD_COLUMNS: &str = columns!("id", "3, NULL, NULL, NULL, 0, reason, ended_at");
-/// The same of a finished one.
+/// Columns of a finished message.
 pub(crate) const FINISHED_COLUMNS: &str =
     columns!("message AS id", "state, NULL, NULL, NULL, 0, NULL, finished_at");
 
-/// What was sent, to a queue and with a priority.
-fn message_of(row: &Row<'_>, (queue, priority): (&str, i16), names: &mut Names) -> Tried<Message> {
-    let sent = Sent {
+/// Decodes a message with a given queue and priority.
+fn message_of(
+    row: &Row<'_>,
+    (queue, priority): (&str, i16),
+    names: &mut NameCache,
+) -> StorageResult<Message> {
+    let sent = MessageColumns {
         id: id_at(row, 0)?,
         queue,
         topic: text_at(row, 1)?,
@@ -100,19 +106,20 @@ fn message_of(row: &Row<'_>, (queue, priority): (&str, i16), names: &mut Names) 
     Ok(sent.message_with(names)?)
 }
 
-/// The queue and the priority of a row with all columns.
-fn line_of<'a>(row: &'a Row<'_>) -> Tried<(&'a str, i16)> {
+/// Decodes queue and priority of a row with all columns.
+fn queue_and_priority<'a>(row: &'a Row<'_>) -> StorageResult<(&'a str, i16)> {
     Ok((text_at(row, 15)?, row.get(16)?))
 }
 
-/// A message and where it stands.
-pub(crate) fn record_of(row: &Row<'_>) -> Tried<MessageRecord> {
+/// Decodes a message with its state.
+pub(crate) fn record_of(row: &Row<'_>) -> StorageResult<MessageRecord> {
     let lease = match (maybe_id_at(row, 20)?, row.get(21)?, row.get(22)?) {
         (Some(owner), Some(token), Some(until)) => Some((owner, token, until)),
         _ => None,
     };
-    let standing = Standing {
+    let standing = StateColumns {
         due_at: row.get(10)?,
+        extra: maybe_text_at(row, 8)?,
         attempt: row.get(11)?,
         crashes: row.get(12)?,
         snoozes: row.get(13)?,
@@ -125,30 +132,30 @@ pub(crate) fn record_of(row: &Row<'_>) -> Tried<MessageRecord> {
         dead: row.get(24)?,
         ended_at: row.get(25)?,
     };
-    Ok(standing.record(message_of(row, line_of(row)?, &mut Names::default())?)?)
+    Ok(standing.record(message_of(row, queue_and_priority(row)?, &mut NameCache::default())?)?)
 }
 
-/// A message that was pending for its owner, from [`CLAIM_COLUMNS`]; the attempt is as the row says.
+/// Decodes a claimed message from [`CLAIM_COLUMNS`]; the attempt is that of the row.
 pub(crate) fn claimed_of(
     row: &Row<'_>,
-    line: (&str, i16),
-    names: &mut Names,
+    queue: (&str, i16),
+    names: &mut NameCache,
     lease: Lease,
-) -> Tried<Claimed> {
-    Ok(Claimed {
+) -> StorageResult<ClaimedMessage> {
+    Ok(ClaimedMessage {
         lease,
         due_at: instant(row.get(10)?)?,
-        attempt: count(row.get(11)?),
-        crashes: count(row.get(12)?),
-        snoozes: count(row.get(13)?),
+        attempt: count_from_column(row.get(11)?),
+        crashes: count_from_column(row.get(12)?),
+        snoozes: count_from_column(row.get(13)?),
         cancel_requested: false,
-        checkpoint: maybe_text_at(row, 14)?.map(read_kept).transpose()?,
-        message: Arc::new(message_of(row, line, names)?),
+        checkpoint: maybe_text_at(row, 14)?.map(progress_from_json).transpose()?,
+        message: Arc::new(message_of(row, queue, names)?),
     })
 }
 
-/// A message that is taken over for its owner, from [`MESSAGE_COLUMNS`].
-pub(crate) fn reclaimed_of(row: &Row<'_>, lease: Lease) -> Tried<Claimed> {
-    let claimed = claimed_of(row, line_of(row)?, &mut Names::default(), lease)?;
-    Ok(Claimed { cancel_requested: row.get(23)?, ..claimed })
+/// Decodes a reclaimed message from [`MESSAGE_COLUMNS`].
+pub(crate) fn reclaimed_of(row: &Row<'_>, lease: Lease) -> StorageResult<ClaimedMessage> {
+    let claimed = claimed_of(row, queue_and_priority(row)?, &mut NameCache::default(), lease)?;
+    Ok(ClaimedMessage { cancel_requested: row.get(23)?, ..claimed })
 }

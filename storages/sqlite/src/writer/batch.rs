@@ -1,5 +1,5 @@
-//! Calls that share a transaction: done together or not at all, and when one of them is at fault, all
-//! but that one.
+//! Batches: calls that share a transaction. They run together or not at all; when one of them fails, the others
+//! run without it.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use punctual::Error;
 use rusqlite::Connection;
 
 use super::call::Step;
+use crate::busy_timeout::retry_while_busy;
 use crate::effects::Effects;
-use crate::fault::{Fault, Tried};
-use crate::patience::patiently;
+use crate::error::{StorageError, StorageResult};
 
-/// The calls of one transaction.
+/// Calls of one transaction.
 pub(super) struct Batch {
     steps: Vec<Box<dyn Step>>,
 }
@@ -21,40 +21,42 @@ impl Batch {
         Self { steps }
     }
 
-    /// Does every call and commits; answers what there is to tell. An error means that nothing of any of them was stored.
+    /// Runs every call and commits; returns the effects. After an error nothing of any call is stored.
     pub(super) fn run(
         &mut self,
         connection: &Connection,
-        patience: Duration,
-        told: impl Fn(&Fault) -> Error,
-    ) -> Tried<Effects> {
-        let done = within(connection, patience, |effects| {
+        timeout: Duration,
+        map_error: impl Fn(&StorageError) -> Error,
+    ) -> StorageResult<Effects> {
+        let done = within(connection, timeout, |effects| {
             self.steps.iter_mut().try_for_each(|step| step.run(connection, effects))
         });
         match done {
-            Err(fault) if self.steps.len() > 1 && !fault.concerns_everybody() => {
-                within(connection, patience, |effects| self.one_by_one(connection, effects, &told))
+            Err(error) if self.steps.len() > 1 && !error.affects_whole_batch() => {
+                within(connection, timeout, |effects| {
+                    self.one_by_one(connection, effects, &map_error)
+                })
             }
             done => done,
         }
     }
 
-    /// Each call for itself; the news of one that fails are forgotten with it.
+    /// Runs each call in a savepoint; the effects of a failing call are dropped with it.
     fn one_by_one(
         &mut self,
         connection: &Connection,
         effects: &mut Effects,
-        told: &impl Fn(&Fault) -> Error,
-    ) -> Tried<()> {
+        map_error: &impl Fn(&StorageError) -> Error,
+    ) -> StorageResult<()> {
         for step in &mut self.steps {
             connection.prepare_cached("SAVEPOINT punctual_step")?.execute([])?;
-            let mut news = Effects::default();
-            match step.run(connection, &mut news) {
-                Ok(()) => effects.add(news),
-                Err(fault) if fault.concerns_everybody() => return Err(fault),
-                Err(fault) => {
+            let mut own_effects = Effects::default();
+            match step.run(connection, &mut own_effects) {
+                Ok(()) => effects.add(own_effects),
+                Err(error) if error.affects_whole_batch() => return Err(error),
+                Err(error) => {
                     connection.prepare_cached("ROLLBACK TO punctual_step")?.execute([])?;
-                    step.fail(told(&fault));
+                    step.fail(map_error(&error));
                 }
             }
             connection.prepare_cached("RELEASE punctual_step")?.execute([])?;
@@ -62,51 +64,51 @@ impl Batch {
         Ok(())
     }
 
-    /// Tells everybody the same.
+    /// Fails every call with the same error.
     pub(super) fn fail(&mut self, error: impl Fn() -> Error) {
         for step in &mut self.steps {
             step.fail(error());
         }
     }
 
-    pub(super) fn answer(self) {
+    pub(super) fn reply(self) {
         for step in self.steps {
-            step.answer();
+            step.reply();
         }
     }
 }
 
-/// Runs work in a transaction that has the write lock from its beginning.
+/// Runs work in a transaction that takes the write lock at its beginning.
 fn within(
     connection: &Connection,
-    patience: Duration,
-    work: impl FnOnce(&mut Effects) -> Tried<()>,
-) -> Tried<Effects> {
-    patiently(patience, || statement(connection, "BEGIN IMMEDIATE"))?;
+    timeout: Duration,
+    work: impl FnOnce(&mut Effects) -> StorageResult<()>,
+) -> StorageResult<Effects> {
+    retry_while_busy(timeout, || statement(connection, "BEGIN IMMEDIATE"))?;
     let mut effects = Effects::default();
     let done = work(&mut effects).and_then(|()| {
         effects.write(connection)?;
-        patiently(patience, || statement(connection, "COMMIT"))
+        retry_while_busy(timeout, || statement(connection, "COMMIT"))
     });
     match done {
         Ok(()) => Ok(effects),
-        Err(fault) => {
-            // After some errors SQLite has rolled back by itself.
+        Err(error) => {
+            // After some errors SQLite has rolled back already.
             if !connection.is_autocommit() {
                 let _ = statement(connection, "ROLLBACK");
             }
-            Err(fault)
+            Err(error)
         }
     }
 }
 
-/// A number that changes when another connection wrote.
-pub(super) fn data_version(connection: &Connection) -> Tried<i64> {
+/// Returns a number that changes when another connection wrote.
+pub(super) fn data_version(connection: &Connection) -> StorageResult<i64> {
     let mut statement = connection.prepare_cached("PRAGMA data_version")?;
     Ok(statement.query_row([], |row| row.get(0))?)
 }
 
-fn statement(connection: &Connection, sql: &str) -> Tried<()> {
+fn statement(connection: &Connection, sql: &str) -> StorageResult<()> {
     connection.prepare_cached(sql)?.execute([])?;
     Ok(())
 }

@@ -1,50 +1,50 @@
-//! One call on its way through the writer: what to do, whom to answer. The work can be done again,
-//! because a batch that was rolled back is.
+//! Calls of the writer: the work and the caller of each. The work can be repeated, because a batch that was
+//! rolled back runs again.
 
 use punctual::{Error, Result};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::effects::Effects;
-use crate::fault::Tried;
+use crate::error::StorageResult;
 
-/// A call, whatever it answers with.
+/// Call with any type of result.
 pub(super) trait Step: Send {
-    /// Whether somebody still waits for the answer.
+    /// Returns whether the caller still waits for the result.
     fn is_wanted(&self) -> bool;
 
-    /// Its size, roughly.
+    /// Returns the approximate size.
     fn rows(&self) -> usize;
 
-    /// Does it inside a transaction and keeps the answer.
-    fn run(&mut self, transaction: &Connection, effects: &mut Effects) -> Tried<()>;
+    /// Runs the work inside a transaction and stores the result.
+    fn run(&mut self, transaction: &Connection, effects: &mut Effects) -> StorageResult<()>;
 
-    /// Keeps an error as the answer.
+    /// Stores an error as the result.
     fn fail(&mut self, error: Error);
 
-    /// Sends the answer.
-    fn answer(self: Box<Self>);
+    /// Sends the result to the caller.
+    fn reply(self: Box<Self>);
 }
 
-/// A call with its work and its answer.
+/// Call with its work and its result.
 pub(super) struct Call<T, F> {
     rows: usize,
     work: F,
-    answer: Option<Result<T>>,
+    result: Option<Result<T>>,
     caller: oneshot::Sender<Result<T>>,
 }
 
 impl<T, F> Call<T, F> {
     pub(super) fn new(rows: usize, work: F) -> (Self, oneshot::Receiver<Result<T>>) {
-        let (caller, answer) = oneshot::channel();
-        (Self { rows, work, answer: None, caller }, answer)
+        let (caller, result) = oneshot::channel();
+        (Self { rows, work, result: None, caller }, result)
     }
 }
 
 impl<T, F> Step for Call<T, F>
 where
     T: Send,
-    F: FnMut(&Connection, &mut Effects) -> Tried<T> + Send,
+    F: FnMut(&Connection, &mut Effects) -> StorageResult<T> + Send,
 {
     fn is_wanted(&self) -> bool {
         !self.caller.is_closed()
@@ -54,19 +54,19 @@ where
         self.rows
     }
 
-    fn run(&mut self, transaction: &Connection, effects: &mut Effects) -> Tried<()> {
-        self.answer = Some(Ok((self.work)(transaction, effects)?));
+    fn run(&mut self, transaction: &Connection, effects: &mut Effects) -> StorageResult<()> {
+        self.result = Some(Ok((self.work)(transaction, effects)?));
         Ok(())
     }
 
     fn fail(&mut self, error: Error) {
-        self.answer = Some(Err(error));
+        self.result = Some(Err(error));
     }
 
-    fn answer(self: Box<Self>) {
-        if let Some(answer) = self.answer {
-            // Whoever stopped waiting misses nothing it may not repeat.
-            let _ = self.caller.send(answer);
+    fn reply(self: Box<Self>) {
+        if let Some(result) = self.result {
+            // A caller that stopped waiting may repeat the call.
+            let _ = self.caller.send(result);
         }
     }
 }

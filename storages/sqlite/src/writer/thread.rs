@@ -1,4 +1,4 @@
-//! The thread itself: gathers what waits, has it done and committed, and tells who has to know.
+//! Writer thread: collects the waiting calls, runs and commits them, and notifies subscribers.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -9,80 +9,81 @@ use punctual::{Error, Result};
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::Order;
+use super::Request;
 use super::batch::{self, Batch};
 use super::call::Step;
-use crate::bells::Bells;
+use crate::busy_timeout::pause;
 use crate::connection::open_writer;
-use crate::due;
 use crate::effects::Effects;
-use crate::fault::{Fault, Tried};
-use crate::patience::pause;
+use crate::error::{StorageError, StorageResult};
+use crate::next_due;
+use crate::notifications::Notifications;
 use crate::settings::Settings;
 
-/// How many calls share a transaction at most.
+/// Most calls of one transaction.
 const CALLS_MAX: usize = 1_024;
-/// How many rows, more or less, share a transaction at most.
+/// Approximate number of rows of one transaction.
 const ROWS_MAX: usize = 8_192;
 
-/// Before the first look at whether somebody else wrote.
-const UNSEEN: i64 = i64::MIN;
-/// After another process wrote, this many of our transactions are each followed by a moment in which
-/// the lock is free: whoever waits for it can only look now and then, and would hardly ever find it so.
-const COURTESIES: u32 = 64;
-const COURTESY: Duration = Duration::from_micros(500);
+/// Data version before the first check for writes of other connections.
+const NOT_READ: i64 = i64::MIN;
+/// After a write of another process, this number of our transactions are each followed by a pause in which the
+/// lock is free: a process that waits for the lock can only retry now and then, and would hardly ever find it
+/// free.
+const PAUSES: u32 = 64;
+const PAUSE: Duration = Duration::from_micros(500);
 
-/// What the thread owns.
+/// State of the thread.
 pub(super) struct Thread {
     connection: Option<Connection>,
     settings: Settings,
-    bells: Arc<Bells>,
+    notifications: Arc<Notifications>,
     commits: Arc<AtomicU64>,
-    /// The number by which SQLite tells that another connection wrote.
-    seen: i64,
-    /// How many more transactions leave room for a neighbour.
-    courtesies: u32,
+    /// Data version of SQLite, which changes when another connection writes.
+    data_version: i64,
+    /// Number of further transactions that are followed by a pause.
+    pauses: u32,
 }
 
 impl Thread {
     pub(super) fn new(
         settings: Settings,
-        bells: Arc<Bells>,
+        notifications: Arc<Notifications>,
         commits: Arc<AtomicU64>,
-    ) -> Tried<Self> {
+    ) -> StorageResult<Self> {
         let connection = Some(open_writer(&settings)?);
-        Ok(Self { connection, settings, bells, commits, seen: UNSEEN, courtesies: 0 })
+        Ok(Self { connection, settings, notifications, commits, data_version: NOT_READ, pauses: 0 })
     }
 
-    pub(super) fn run(mut self, mut waiting: mpsc::Receiver<Order>) {
+    pub(super) fn run(mut self, mut waiting: mpsc::Receiver<Request>) {
         let mut closing = Vec::new();
         while let Some(first) = waiting.blocking_recv() {
-            let steps = gather(first, &mut waiting, &mut closing, |()| self.look());
+            let steps = gather(first, &mut waiting, &mut closing, |()| self.check_for_writes());
             if !closing.is_empty() {
                 waiting.close();
             }
-            // A defect in a step must not end the storage: whoever waits is told, the rest goes on.
+            // A panic in a step must not end the storage: its callers receive an error, the others continue.
             if catch_unwind(AssertUnwindSafe(|| self.batch(steps))).is_err() {
                 self.connection = None;
             }
-            // The watcher asks for looks, but gets none in while many wait.
+            // The watcher requests checks, but they are dropped while many calls wait.
             if !waiting.is_empty() {
-                self.look();
+                self.check_for_writes();
             }
-            if self.courtesies > 0 {
-                self.courtesies -= 1;
-                pause(COURTESY);
+            if self.pauses > 0 {
+                self.pauses -= 1;
+                pause(PAUSE);
             }
         }
         let closed = self.finish();
         for done in closing {
-            let answer = closed.as_ref().map_err(|fault| self.told(fault)).copied();
-            let _ = done.send(answer);
+            let result = closed.as_ref().map_err(|error| self.map_error(error)).copied();
+            let _ = done.send(result);
         }
     }
 
-    fn told(&self, fault: &Fault) -> Error {
-        fault.told(&self.settings.path, self.settings.patience)
+    fn map_error(&self, error: &StorageError) -> Error {
+        error.error_for_caller(&self.settings.path, self.settings.timeout)
     }
 
     fn batch(&mut self, steps: Vec<Box<dyn Step>>) {
@@ -91,40 +92,40 @@ impl Thread {
         }
         let mut batch = Batch::new(steps);
         let mut done = self.attempt(&mut batch);
-        if done.as_ref().is_err_and(Fault::is_full) && self.copy_journal().is_ok() {
+        if done.as_ref().is_err_and(StorageError::is_full) && self.checkpoint_journal().is_ok() {
             done = self.attempt(&mut batch);
         }
         match done {
             Ok(effects) => {
                 self.commits.fetch_add(1, Ordering::Release);
-                self.bells.tell(&effects);
+                self.notifications.notify(&effects);
             }
-            Err(fault) => {
-                batch.fail(|| self.told(&fault));
-                if fault.spoils_the_connection() {
+            Err(error) => {
+                batch.fail(|| self.map_error(&error));
+                if error.breaks_connection() {
                     self.connection = None;
                 }
             }
         }
-        batch.answer();
+        batch.reply();
     }
 
-    fn attempt(&mut self, batch: &mut Batch) -> Tried<Effects> {
+    fn attempt(&mut self, batch: &mut Batch) -> StorageResult<Effects> {
         let (connection, settings) = self.connected()?;
-        batch.run(connection, settings.patience, |fault| {
-            fault.told(&settings.path, settings.patience)
+        batch.run(connection, settings.timeout, |error| {
+            error.error_for_caller(&settings.path, settings.timeout)
         })
     }
 
-    /// Copies the journal into the file and empties it: on a full disk that may be all the room there
-    /// is. Somebody who reads may keep it alive; whoever closes last copies the rest.
-    fn copy_journal(&mut self) -> Tried<()> {
+    /// Copies the journal into the file and truncates it: on a full disk that may be the only free space. A
+    /// reader may prevent it; the last connection that closes copies the rest.
+    fn checkpoint_journal(&mut self) -> StorageResult<()> {
         let (connection, _) = self.connected()?;
         Ok(connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
     }
 
-    /// The connection, opened again when it was given up.
-    fn connected(&mut self) -> Tried<(&mut Connection, &Settings)> {
+    /// Returns the connection, opened again if it was broken.
+    fn connected(&mut self) -> StorageResult<(&mut Connection, &Settings)> {
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => open_writer(&self.settings)?,
@@ -132,38 +133,40 @@ impl Thread {
         Ok((self.connection.insert(connection), &self.settings))
     }
 
-    /// Whether somebody else wrote, without a transaction.
-    fn look(&mut self) {
-        let seen = self.connected().and_then(|(connection, _)| batch::data_version(connection));
-        if let Ok(seen) = seen {
-            self.somebody_else(seen);
+    /// Checks whether another process wrote, without a transaction.
+    fn check_for_writes(&mut self) {
+        let version = self.connected().and_then(|(connection, _)| batch::data_version(connection));
+        if let Ok(version) = version {
+            self.on_external_write(version);
         }
     }
 
-    fn somebody_else(&mut self, data_version: i64) {
-        if self.seen == data_version {
+    fn on_external_write(&mut self, data_version: i64) {
+        if self.data_version == data_version {
             return;
         }
-        if self.seen != UNSEEN {
-            self.courtesies = COURTESIES;
+        if self.data_version != NOT_READ {
+            self.pauses = PAUSES;
         }
-        self.seen = data_version;
-        let lines = self.bells.lines();
+        self.data_version = data_version;
+        let sources = self.notifications.sources();
         let due = self.connected().and_then(|(connection, _)| {
-            Ok((due::due(connection, &lines)?, due::has_cancels(connection)?))
+            Ok((next_due::next_due_all(connection, &sources)?, next_due::has_cancels(connection)?))
         });
         match due {
-            Ok((due, has_cancels)) => self.bells.hear(&lines, &due, has_cancels),
-            Err(_) => self.bells.ring_all(),
+            Ok((due, has_cancels)) => {
+                self.notifications.notify_external(&sources, &due, has_cancels);
+            }
+            Err(_) => self.notifications.notify_all(),
         }
     }
 
-    fn finish(&mut self) -> Tried<()> {
+    fn finish(&mut self) -> StorageResult<()> {
         if self.connection.is_none() {
             return Ok(());
         }
-        match self.copy_journal() {
-            Err(fault) if !fault.is_busy() => return Err(fault),
+        match self.checkpoint_journal() {
+            Err(error) if !error.is_busy() => return Err(error),
             _ => {}
         }
         let closed = self.connection.take().map(Connection::close);
@@ -171,25 +174,25 @@ impl Thread {
     }
 }
 
-/// Everything that waits, up to the bounds. Whoever has stopped waiting is left out.
+/// Collects all waiting calls up to the bounds, except those whose callers stopped waiting.
 fn gather(
-    first: Order,
-    waiting: &mut mpsc::Receiver<Order>,
+    first: Request,
+    waiting: &mut mpsc::Receiver<Request>,
     closing: &mut Vec<oneshot::Sender<Result<()>>>,
-    mut look: impl FnMut(()),
+    mut check: impl FnMut(()),
 ) -> Vec<Box<dyn Step>> {
     let mut steps: Vec<Box<dyn Step>> = Vec::new();
     let mut rows = 0;
     let mut next = Some(first);
-    while let Some(order) = next {
-        match order {
-            Order::Step(step) if step.is_wanted() => {
+    while let Some(request) = next {
+        match request {
+            Request::Step(step) if step.is_wanted() => {
                 rows += step.rows();
                 steps.push(step);
             }
-            Order::Step(_) => {}
-            Order::Look => look(()),
-            Order::Close(done) => closing.push(done),
+            Request::Step(_) => {}
+            Request::CheckForWrites => check(()),
+            Request::Close(done) => closing.push(done),
         }
         let has_room = steps.len() < CALLS_MAX && rows < ROWS_MAX;
         next = if has_room { waiting.try_recv().ok() } else { None };

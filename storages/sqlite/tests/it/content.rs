@@ -1,16 +1,16 @@
-//! What messages may hold: large bodies, long names, every byte.
+//! Contents of messages: large bodies, long names, every byte.
 
 use std::sync::Arc;
 
-use punctual::inspect::{ExecutionFilter, Page};
+use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::model::{Body, Key, Priority, Queue, Topic};
-use punctual::policy::{Verdict, Why};
-use punctual::storage::Claimed;
+use punctual::policy::{AgainReason, Verdict};
+use punctual::storage::ClaimedMessage;
 use punctual::{Inspect as _, Message};
 
 use crate::fixture::{Fixture, at, claim, offer, settle};
 
-async fn through(f: &Fixture, message: Message) -> Claimed {
+async fn through(f: &Fixture, message: Message) -> ClaimedMessage {
     let storage = f.open().await;
     offer(&storage, message.clone()).await;
     storage.close().await.unwrap();
@@ -77,7 +77,7 @@ async fn an_error_or_a_note_with_nul_is_kept_without_it() {
         crashes: 0,
         snoozes: 0,
         error: Some(Arc::from("broken\0pipe")),
-        why: Why::Retry,
+        why: AgainReason::Retry,
     };
     let mut settlement = f.settlement(&claimed, again);
     let mut execution = (**settlement.execution.as_ref().unwrap()).clone();
@@ -86,6 +86,6 @@ async fn an_error_or_a_note_with_nul_is_kept_without_it() {
     settle(&storage, vec![settlement]).await;
     let stored = storage.message(message.id).await.unwrap().unwrap();
     assert_eq!(stored.error.as_deref(), Some("broken\u{fffd}pipe"));
-    let page = storage.executions(ExecutionFilter::default(), Page::first(9)).await.unwrap();
+    let page = storage.executions(ExecutionFilter::default(), PageRequest::first(9)).await.unwrap();
     assert_eq!(page.rows[0].note.as_deref(), Some("\u{fffd}\u{fffd}"));
 }

@@ -1,13 +1,15 @@
-//! The whole engine on a file: what was published is handled, also after a restart.
+//! Engine on a file: published messages are handled, also after a restart.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use punctual::clock::add;
-use punctual::inspect::Page;
+use punctual::inspect::PageRequest;
+use punctual::jiff::Timestamp;
 use punctual::model::Ending;
-use punctual::{Clock as _, Context, Job, Outcome, Punctual, Roles, SystemClock};
+use punctual::{Clock as _, Context, Job, Occurrence, Outcome, Punctual, Roles, SystemClock};
+use punctual_conformance::own::WrongClock;
 use punctual_sqlite::SqliteStorage;
 
 use crate::fixture::Fixture;
@@ -81,7 +83,7 @@ async fn an_older_release_leaves_the_runs_of_a_new_job_to_the_new_one() {
         SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(20))).await;
     }
     office.publisher().publish("add", &5_u32).await.unwrap();
-    // It lies behind the twelve, so the older release has seen them.
+    // It is behind the twelve, so the older release has read them.
     wait_for(&handled, 5).await;
     let counted = Arc::clone(&fresh);
     let handler = move |context: Context| {
@@ -96,7 +98,55 @@ async fn an_older_release_leaves_the_runs_of_a_new_job_to_the_new_one() {
         punctual.shutdown().await;
     }
     let reader = Punctual::builder().storage(storage).build().unwrap();
-    let history = reader.admin().history("fresh", Page::first(50)).await.unwrap();
+    let history = reader.admin().history("fresh", PageRequest::first(50)).await.unwrap();
     assert_eq!(history.rows.len(), 12);
     assert!(history.rows.iter().all(|run| (run.ending, run.attempt) == (Ending::Succeeded, 1)));
+}
+
+/// Due times of occurrences, with the instants at which they started.
+type Begun = Arc<Mutex<Vec<(Timestamp, Timestamp)>>>;
+
+fn noting(begun: &Begun) -> impl Fn(Timestamp) + Clone + use<> {
+    let begun = begun.clone();
+    move |due_at| begun.lock().unwrap().push((due_at, SystemClock.now()))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_whose_clock_is_wrong_by_an_hour_starts_nothing_early() {
+    let wait = Duration::from_millis(700);
+    for clock in WrongClock::BY_AN_HOUR {
+        let name = format!("{clock:?}");
+        let f = Fixture::new();
+        let begun = Begun::default();
+        let (job, message) = (noting(&begun), noting(&begun));
+        let ticks = Job::every("tick", Duration::from_secs(1));
+        let punctual = Punctual::builder()
+            .storage(Arc::new(f.open().await))
+            .clock(Arc::new(clock))
+            .job(ticks, move |occurrence: Occurrence| {
+                job(occurrence.nominal);
+                std::future::ready(())
+            })
+            .handler("later", move |due_at: Timestamp| {
+                message(due_at);
+                std::future::ready(())
+            })
+            .build()
+            .unwrap();
+        punctual.start().await.unwrap();
+        for _ in 0..3 {
+            let due_at = add(SystemClock.now(), wait);
+            punctual.publisher().publish("later", &due_at).after(wait).await.unwrap();
+        }
+        let end = add(SystemClock.now(), Duration::from_secs(30));
+        while begun.lock().unwrap().len() < 6 {
+            assert!(SystemClock.now() < end, "{name}: {:?}", begun.lock().unwrap());
+            SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(20))).await;
+        }
+        punctual.shutdown().await;
+        for (due_at, began) in begun.lock().unwrap().iter() {
+            assert!(began >= due_at, "{name}: due at {due_at}, begun at {began}");
+            assert!(*began < add(*due_at, Duration::from_secs(60)), "{name}: {due_at}, {began}");
+        }
+    }
 }

@@ -1,6 +1,6 @@
-//! The file: what it keeps, which files are taken and which are left alone.
+//! File: what survives a restart, and which files are accepted.
 
-use punctual::model::State;
+use punctual::model::MessageState;
 use punctual::policy::Verdict;
 use punctual::{ErrorKind, Inspect as _, Result, Storage as _};
 use punctual_sqlite::{Durability, SqliteStorage};
@@ -30,9 +30,9 @@ async fn everything_is_still_there_after_it_was_opened_again() {
     storage.close().await.unwrap();
     let storage = f.open().await;
     let state = async |id| storage.message(id).await.unwrap().unwrap().state;
-    assert_eq!(state(pending.id).await, State::Pending);
-    assert_eq!(state(running.id).await, State::Running);
-    assert_eq!(state(done.id).await, State::Done);
+    assert_eq!(state(pending.id).await, MessageState::Pending);
+    assert_eq!(state(running.id).await, MessageState::Running);
+    assert_eq!(state(done.id).await, MessageState::Done);
     offer(&storage, f.message()).await;
     let next = claim(&storage, f.process(), 1).await.remove(0);
     assert!(next.lease.token > held.token, "tokens go on where they were");
@@ -50,7 +50,7 @@ async fn closing_copies_the_journal_and_refuses_calls_after_it() {
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     let error = storage.counts(at(0)).await.unwrap_err();
     assert!(error.to_string().contains("was closed"), "{error}");
-    assert_eq!(rows_of(&f.somebody_else(), "punctual_message"), 1);
+    assert_eq!(rows_of(&f.other_connection(), "punctual_message"), 1);
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn what_was_called_before_the_close_is_stored() {
     let (answers, closed) = tokio::join!(all(calls), storage.close());
     closed.unwrap();
     let stored = answers.iter().filter(|answer| answer.is_ok()).count();
-    assert_eq!(rows_of(&f.somebody_else(), "punctual_message"), stored);
+    assert_eq!(rows_of(&f.other_connection(), "punctual_message"), stored);
 }
 
 async fn all<T>(calls: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
@@ -81,11 +81,11 @@ async fn an_empty_file_and_one_with_tables_of_an_application_are_taken() {
     let f = Fixture::new();
     let tables = "CREATE TABLE message (id, body); INSERT INTO message VALUES (1, 'mine');
                   CREATE TABLE job (name); CREATE VIEW executions AS SELECT 1; PRAGMA user_version = 7";
-    f.somebody_else().execute_batch(tables).unwrap();
+    f.other_connection().execute_batch(tables).unwrap();
     let storage = f.open().await;
     offer(&storage, f.message()).await;
     storage.close().await.unwrap();
-    let other = f.somebody_else();
+    let other = f.other_connection();
     assert_eq!((rows_of(&other, "message"), rows_of(&other, "punctual_message")), (1, 1));
     let version: i64 = other.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
     assert_eq!(version, 7, "what belongs to the application is left alone");
@@ -95,7 +95,7 @@ async fn an_empty_file_and_one_with_tables_of_an_application_are_taken() {
 async fn everything_we_make_has_our_prefix() {
     let f = Fixture::new();
     f.open().await.close().await.unwrap();
-    let other = f.somebody_else();
+    let other = f.other_connection();
     let sql = "SELECT count(*) FROM sqlite_schema \
                WHERE name NOT LIKE 'punctual\\_%' ESCAPE '\\' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'";
     let others: i64 = other.query_row(sql, [], |row| row.get(0)).unwrap();
@@ -108,11 +108,11 @@ async fn a_newer_schema_is_refused_with_both_versions_and_left_alone() {
     f.open().await.close().await.unwrap();
     let newer =
         "INSERT INTO punctual_migration (version, name, applied_at) VALUES (99, 'later', 0)";
-    f.somebody_else().execute(newer, []).unwrap();
+    f.other_connection().execute(newer, []).unwrap();
     let (kind, text) = refused(f.builder().open().await);
     assert_eq!(kind, ErrorKind::Conflict);
     assert!(text.contains("version 99") && text.contains("update this program"), "{text}");
-    assert_eq!(rows_of(&f.somebody_else(), "punctual_message"), 0);
+    assert_eq!(rows_of(&f.other_connection(), "punctual_message"), 0);
 }
 
 #[tokio::test]
@@ -121,16 +121,16 @@ async fn an_older_schema_is_brought_up_to_date_with_its_data() {
     let storage = f.open().await;
     offer(&storage, f.message()).await;
     storage.close().await.unwrap();
-    // As version 1 left it: tables, no views, no documents, fewer indexes.
-    let other = f.somebody_else();
+    // State after version 1: tables, no views, no documents, fewer indexes.
+    let other = f.other_connection();
     let older = "DROP VIEW punctual_scheduled_jobs; DROP VIEW punctual_job_executions;
                  DROP VIEW punctual_messages; DROP TABLE punctual_document;
-                 DROP INDEX punctual_dead_key; DROP INDEX punctual_dead_job; DROP INDEX punctual_history_key;
+                 DROP INDEX punctual_message_planned; DROP INDEX punctual_dead_key; DROP INDEX punctual_dead_job; DROP INDEX punctual_history_key;
                  ALTER TABLE punctual_rate DROP COLUMN starts;
                  DELETE FROM punctual_migration WHERE version > 1";
     other.execute_batch(older).unwrap();
     f.open().await.close().await.unwrap();
-    assert_eq!(rows_of(&other, "punctual_migration"), 5);
+    assert_eq!(rows_of(&other, "punctual_migration"), 6);
     assert_eq!(rows_of(&other, "punctual_document"), 0);
     assert_eq!(rows_of(&other, "punctual_messages"), 1);
 }
@@ -143,7 +143,7 @@ async fn many_that_open_a_new_file_at_once_all_find_the_tables() {
     for opened in opening {
         offer(&opened.await.unwrap().unwrap(), f.message()).await;
     }
-    assert_eq!(rows_of(&f.somebody_else(), "punctual_message"), 8);
+    assert_eq!(rows_of(&f.other_connection(), "punctual_message"), 8);
 }
 
 #[tokio::test]
@@ -208,7 +208,7 @@ async fn the_journal_is_a_write_ahead_log_whatever_the_durability() {
         let f = Fixture::new();
         let storage = f.builder().durability(durability).open().await.unwrap();
         offer(&storage, f.message()).await;
-        let other: Connection = f.somebody_else();
+        let other: Connection = f.other_connection();
         let mode: String = other.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
         assert_eq!(mode, "wal");
     }

@@ -1,4 +1,4 @@
-//! A folder with a file in it, and messages to put there.
+//! Fixture: a folder with a database file, and messages to store.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use std::time::Duration;
 use punctual::clock::add;
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    Body, Ending, Execution, ExecutionId, Headers, IdSource as _, Ids, JobRecord, MessageId,
-    Origin, Overrides, Priority, ProcessId, Queue, Source, Topic, Trail,
+    Body, Correlation, Ending, Execution, ExecutionId, Headers, IdSource as _, Ids, JobRecord,
+    MessageId, Origin, Overrides, Priority, ProcessId, Queue, Source, Topic,
 };
 use punctual::policy::Verdict;
-use punctual::storage::{Claim, Claimed, Enqueued, Entry, Settled, Settlement};
+use punctual::storage::{Claim, ClaimedMessage, EnqueueResult, Entry, SettleResult, Settlement};
 use punctual::{Clock as _, Job, Message, Storage as _, SystemClock};
-use punctual_sqlite::{Builder, SqliteStorage};
+use punctual_sqlite::{SqliteBuilder, SqliteStorage};
 use rusqlite::Connection;
 
 pub(crate) fn at(second: i64) -> Timestamp {
@@ -34,16 +34,16 @@ impl Fixture {
         self.folder.path().join("punctual.db")
     }
 
-    pub(crate) fn builder(&self) -> Builder {
-        SqliteStorage::builder(self.path()).busy_patience(Duration::from_secs(20))
+    pub(crate) fn builder(&self) -> SqliteBuilder {
+        SqliteStorage::builder(self.path()).busy_timeout(Duration::from_secs(20))
     }
 
     pub(crate) async fn open(&self) -> SqliteStorage {
         self.builder().open().await.unwrap()
     }
 
-    /// Somebody else's connection to the same file.
-    pub(crate) fn somebody_else(&self) -> Connection {
+    /// Opens another connection to the same file.
+    pub(crate) fn other_connection(&self) -> Connection {
         Connection::open(self.path()).unwrap()
     }
 
@@ -65,10 +65,10 @@ impl Fixture {
             exclusive: false,
             body: Body::raw(vec![b'x'; 100], "application/json"),
             headers: Headers::new(),
-            trail: Trail::default(),
+            correlation: Correlation::default(),
             occurrence: None,
-            terms: None,
-            ties: None,
+            handler_options: None,
+            relations: None,
         }
     }
 
@@ -80,7 +80,7 @@ impl Fixture {
         ProcessId::from_uuid(self.ids.next(at(1_000)))
     }
 
-    pub(crate) fn settlement(&self, claimed: &Claimed, verdict: Verdict) -> Settlement {
+    pub(crate) fn settlement(&self, claimed: &ClaimedMessage, verdict: Verdict) -> Settlement {
         let message = &claimed.message;
         let execution = Execution {
             id: ExecutionId::from_uuid(self.ids.next(at(1_000))),
@@ -105,7 +105,7 @@ impl Fixture {
     }
 }
 
-/// A job that was just declared, with its next occurrence after a minute.
+/// Returns a newly declared job, with its next occurrence after a minute.
 pub(crate) fn job_record(job: Job) -> JobRecord {
     JobRecord {
         declared: job.clone(),
@@ -126,32 +126,39 @@ pub(crate) fn job_record(job: Job) -> JobRecord {
     }
 }
 
-pub(crate) async fn offer(storage: &SqliteStorage, message: Message) -> Enqueued {
+pub(crate) async fn offer(storage: &SqliteStorage, message: Message) -> EnqueueResult {
     storage.enqueue(vec![Entry::from(message)], at(0)).await.unwrap()[0]
 }
 
-pub(crate) async fn claim(storage: &SqliteStorage, owner: ProcessId, limit: usize) -> Vec<Claimed> {
+pub(crate) async fn claim(
+    storage: &SqliteStorage,
+    owner: ProcessId,
+    limit: usize,
+) -> Vec<ClaimedMessage> {
     let claim = Claim::new(Queue::default(), owner, limit, at(60));
     storage.claim(claim, at(10)).await.unwrap()
 }
 
-pub(crate) async fn settle(storage: &SqliteStorage, settlements: Vec<Settlement>) -> Vec<Settled> {
+pub(crate) async fn settle(
+    storage: &SqliteStorage,
+    settlements: Vec<Settlement>,
+) -> Vec<SettleResult> {
     storage.settle(settlements, at(11)).await.unwrap()
 }
 
-/// How many rows a table has, as somebody else sees it.
+/// Returns how many rows a table has, read by another connection.
 pub(crate) fn rows_of(connection: &Connection, table: &str) -> usize {
     let sql = format!("SELECT count(*) FROM {table}");
     let count: i64 = connection.query_row(&sql, [], |row| row.get(0)).unwrap();
     usize::try_from(count).unwrap()
 }
 
-/// Lets everything that was begun go as far as it can without the lock.
+/// Lets all running calls proceed as far as they can without the lock.
 pub(crate) async fn settled_down() {
     SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(150))).await;
 }
 
-/// Somebody else's write lock, until it is dropped.
+/// Write lock of another connection, until it is dropped.
 pub(crate) struct Lock(Connection);
 
 impl Drop for Lock {
@@ -161,9 +168,9 @@ impl Drop for Lock {
 }
 
 impl Fixture {
-    /// Another process begins to write and does not finish.
+    /// Begins a write transaction of another process and keeps it open.
     pub(crate) fn lock(&self) -> Lock {
-        let connection = self.somebody_else();
+        let connection = self.other_connection();
         connection.execute_batch("BEGIN IMMEDIATE").unwrap();
         Lock(connection)
     }

@@ -1,23 +1,25 @@
-//! The history: one row for a message and the attempt that finished it, and rows that are found by the time
-//! in their id or, when that tells a lie, by an index.
+//! History: one row for a message and the attempt that ended it, and rows that are found by the time in their id or,
+//! when that is wrong, by an index.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::clock::add;
-use punctual::inspect::{ExecutionFilter, Page};
+use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::jiff::Timestamp;
-use punctual::model::{DeadReason, Execution, ExecutionId, MessageId, State};
+use punctual::model::{DeadReason, Execution, ExecutionId, MessageId, MessageState};
 use punctual::policy::Verdict;
-use punctual::storage::{Claim, Claimed, Command, Commanded, Prune, Pruned, Settled, Settlement};
+use punctual::storage::{
+    Claim, ClaimedMessage, Command, CommandResult, Prune, PruneResult, SettleResult, Settlement,
+};
 use punctual::uuid::Uuid;
 use punctual::{Inspect, MemoryStorage, Storage, SystemClock};
 use punctual_sqlite::{Durability, SqliteStorage};
 
 use crate::fixture::{Fixture, at, claim, offer, rows_of, settle};
 
-/// Settled at the moment its attempt ends.
-fn at_once(f: &Fixture, claimed: &Claimed) -> Settlement {
+/// Settles a message at the instant at which its attempt ends.
+fn at_once(f: &Fixture, claimed: &ClaimedMessage) -> Settlement {
     let settlement = f.settlement(claimed, Verdict::Done);
     let execution =
         Execution { ended_at: at(11), ..settlement.execution.as_deref().unwrap().clone() };
@@ -26,7 +28,7 @@ fn at_once(f: &Fixture, claimed: &Claimed) -> Settlement {
 
 async fn executions_of(storage: &SqliteStorage, id: MessageId) -> Vec<Execution> {
     let filter = ExecutionFilter { message: Some(id), ..ExecutionFilter::default() };
-    storage.executions(filter, Page::first(9)).await.unwrap().rows
+    storage.executions(filter, PageRequest::first(9)).await.unwrap().rows
 }
 
 #[tokio::test]
@@ -38,16 +40,16 @@ async fn a_message_and_the_attempt_that_finished_it_share_a_row() {
     let claimed = claim(&storage, f.process(), 1).await.remove(0);
     let settlement = at_once(&f, &claimed);
     let execution = settlement.execution.clone().unwrap();
-    assert_eq!(settle(&storage, vec![settlement]).await, [Settled::Applied]);
-    let other = f.somebody_else();
+    assert_eq!(settle(&storage, vec![settlement]).await, [SettleResult::Applied]);
+    let other = f.other_connection();
     assert_eq!(rows_of(&other, "punctual_history"), 1);
     let record = storage.message(message.id).await.unwrap().unwrap();
-    assert_eq!((&*record.message, record.state), (&message, State::Done));
+    assert_eq!((&*record.message, record.state), (&message, MessageState::Done));
     assert_eq!(record.ended_at, Some(at(11)));
     assert_eq!(executions_of(&storage, message.id).await, [(*execution).clone()]);
 
     let redrive = Command::Redrive { id: message.id, due_at: at(0) };
-    assert_eq!(storage.command(redrive, at(12)).await.unwrap(), Commanded::Applied(1));
+    assert_eq!(storage.command(redrive, at(12)).await.unwrap(), CommandResult::Applied(1));
     assert_eq!(executions_of(&storage, message.id).await, [(*execution).clone()]);
     assert_eq!(rows_of(&other, "punctual_history WHERE body IS NULL"), 1, "the attempt alone");
     let claimed = claim(&storage, f.process(), 1).await.remove(0);
@@ -55,7 +57,7 @@ async fn a_message_and_the_attempt_that_finished_it_share_a_row() {
     assert_eq!(executions_of(&storage, message.id).await.len(), 2);
     assert_eq!(storage.check().await.unwrap().findings, Vec::<String>::new());
     let delete = Command::Delete(message.id);
-    assert_eq!(storage.command(delete, at(13)).await.unwrap(), Commanded::Applied(1));
+    assert_eq!(storage.command(delete, at(13)).await.unwrap(), CommandResult::Applied(1));
     assert_eq!(rows_of(&other, "punctual_history"), 0);
 }
 
@@ -67,14 +69,14 @@ async fn a_lease_that_is_shown_twice_in_one_call_settles_once() {
     let claimed = claim(&storage, f.process(), 100).await;
     let settlements = claimed.iter().chain(&claimed).map(|one| at_once(&f, one)).collect();
     let settled = settle(&storage, settlements).await;
-    assert_eq!(settled[..100], [Settled::Applied; 100]);
-    assert_eq!(settled[100..], [Settled::Lost; 100]);
+    assert_eq!(settled[..100], [SettleResult::Applied; 100]);
+    assert_eq!(settled[100..], [SettleResult::Lost; 100]);
     storage.enqueue(f.entries(50), at(0)).await.unwrap();
     let claimed = claim(&storage, f.process(), 50).await;
     let settlements = claimed.iter().flat_map(|one| [at_once(&f, one), at_once(&f, one)]).collect();
     let settled = settle(&storage, settlements).await;
-    assert_eq!(settled, [Settled::Applied, Settled::Lost].repeat(50));
-    let other = f.somebody_else();
+    assert_eq!(settled, [SettleResult::Applied, SettleResult::Lost].repeat(50));
+    let other = f.other_connection();
     assert_eq!(rows_of(&other, "punctual_history"), 150);
     assert_eq!(rows_of(&other, "punctual_message"), 0);
     assert_eq!(storage.check().await.unwrap().findings, Vec::<String>::new());
@@ -100,14 +102,14 @@ async fn one_that_cannot_be_finished_with_the_others_keeps_none_of_them_back() {
     let dead = Verdict::Dead { reason: DeadReason::Discarded, error: None };
     settlements[140].verdict = dead;
     let settled = settle(&storage, settlements.clone()).await;
-    assert_eq!(settled[3], Settled::Lost);
-    assert_eq!(settled.iter().filter(|one| **one == Settled::Applied).count(), 199);
+    assert_eq!(settled[3], SettleResult::Lost);
+    assert_eq!(settled.iter().filter(|one| **one == SettleResult::Applied).count(), 199);
     for (number, (settlement, claimed)) in settlements.iter().zip(&claimed).enumerate() {
         let wanted = match number {
-            3 => State::Running,
-            120 => State::Cancelled,
-            140 => State::Dead,
-            _ => State::Done,
+            3 => MessageState::Running,
+            120 => MessageState::Cancelled,
+            140 => MessageState::Dead,
+            _ => MessageState::Done,
         };
         let id = claimed.message.id;
         let record = storage.message(id).await.unwrap().unwrap();
@@ -119,7 +121,7 @@ async fn one_that_cannot_be_finished_with_the_others_keeps_none_of_them_back() {
     assert_eq!(storage.check().await.unwrap().findings, Vec::<String>::new());
 }
 
-/// Ids and instants from a few minutes, alike at every run.
+/// Returns ids and instants within a few minutes, the same in every run.
 struct Story {
     random: u64,
 }
@@ -136,7 +138,7 @@ impl Story {
         Timestamp::from_microsecond(START + self.below(20_000_000)).unwrap()
     }
 
-    /// Made within a second before an instant, long before it, after it, or nobody knows when.
+    /// Created within a second before an instant, long before it, after it, or at an unknown time.
     fn id(&mut self, ended_at: Timestamp) -> ExecutionId {
         let off = [0, 0, self.below(1_000), self.below(1_100), self.below(9_000), -1_500];
         let index = usize::try_from(self.below(7)).unwrap();
@@ -168,15 +170,15 @@ async fn finish<S: Storage>(storage: &S, f: &Fixture, number: i64, story: &mut S
     let settlement = Settlement { execution: Some(Arc::new(execution)), ..settlement };
     let late = Duration::from_millis(if number % 3 == 0 { 1_500 } else { 0 });
     let settled = storage.settle(vec![settlement], add(ended_at, late)).await.unwrap();
-    assert_eq!(settled, [Settled::Applied]);
+    assert_eq!(settled, [SettleResult::Applied]);
 }
 
-async fn prune<S: Storage>(storage: &S, before: Timestamp, limit: usize) -> Pruned {
-    let mut all = Pruned::default();
+async fn prune<S: Storage>(storage: &S, before: Timestamp, limit: usize) -> PruneResult {
+    let mut all = PruneResult::default();
     loop {
         let some = storage.prune(Prune { before, limit, dead: false }, before).await.unwrap();
         assert!(some.messages <= limit as u64 && some.executions <= limit as u64);
-        if some == Pruned::default() {
+        if some == PruneResult::default() {
             return all;
         }
         all.messages += some.messages;
@@ -195,7 +197,7 @@ async fn what_lies_by_its_time_and_what_strayed_are_counted_and_pruned_to_the_mi
         finish(&sqlite, &f, number, &mut here).await;
         finish(&memory, &other, number, &mut there).await;
     }
-    let file = f.somebody_else();
+    let file = f.other_connection();
     for rows in ["strayed_at IS NULL", "strayed_at > 0", "state > 0 AND ending = 0"] {
         let count = rows_of(&file, &format!("punctual_history WHERE {rows}"));
         assert!(count > 50, "{count} rows with {rows}");

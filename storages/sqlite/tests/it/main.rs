@@ -1,22 +1,22 @@
-//! What the suite of all storages cannot know: the file, its neighbours, and commits that are shared.
+//! Tests of this storage only: the file, other processes on it, and shared commits.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
 
-#[cfg(feature = "sqlx")]
-mod answers;
-mod commits;
+mod check;
+mod concurrent_processes;
 mod content;
-mod doctor;
+#[cfg(feature = "sqlx")]
+mod deduplication;
+mod disk_full;
 mod engine;
 mod file;
 mod fixture;
-mod full;
 mod history;
-mod neighbours;
 mod outbox;
-mod people;
 mod read_only;
+mod relations;
+mod shared_commits;
 #[cfg(feature = "sqlx")]
 mod sqlx;
-mod ties;
 mod transactions;
+mod views;

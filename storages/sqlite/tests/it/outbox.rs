@@ -1,13 +1,13 @@
-//! Messages in the application's own transaction on the same file.
+//! Outbox: messages in a transaction of the application on the same file.
 
 use std::time::Duration;
 
 use punctual::clock::{add, within};
-use punctual::model::{Queue, State};
+use punctual::model::{MessageState, Queue};
 use punctual::policy::Verdict;
-use punctual::storage::{Enqueued, Line};
+use punctual::storage::{EnqueueResult, WakeSource};
 use punctual::{
-    Admitted, Clock as _, ErrorKind, Inbox as _, Inspect as _, Storage as _, SystemClock,
+    Clock as _, ErrorKind, Inbox as _, InboxResult, Inspect as _, Storage as _, SystemClock,
 };
 use punctual_sqlite::SqliteOutbox;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
@@ -23,28 +23,34 @@ pub(crate) fn begin(connection: &mut Connection) -> Transaction<'_> {
 async fn a_message_is_seen_and_rings_after_the_commit_and_is_gone_after_a_rollback() {
     let f = Fixture::new();
     let storage = f.open().await;
-    let line = Line::Queue(Queue::default());
+    let line = WakeSource::Queue(Queue::default());
     let mut bell = storage.wakeup(&line);
-    let mut application = f.somebody_else();
+    let mut application = f.other_connection();
     application.execute_batch("CREATE TABLE orders (id)").unwrap();
     let (kept, gone) = (f.entries(1), f.entries(1));
 
     let transaction = begin(&mut application);
     transaction.execute("INSERT INTO orders VALUES (1)", []).unwrap();
-    assert_eq!(SqliteOutbox::new(&transaction).enqueue(&gone, at(0)).unwrap(), [Enqueued::Stored]);
+    assert_eq!(
+        SqliteOutbox::new(&transaction).enqueue(&gone, at(0)).unwrap(),
+        [EnqueueResult::Stored]
+    );
     transaction.rollback().unwrap();
     assert_eq!(storage.message(gone[0].message.id).await.unwrap(), None);
 
     let transaction = begin(&mut application);
     transaction.execute("INSERT INTO orders VALUES (2)", []).unwrap();
-    assert_eq!(SqliteOutbox::new(&transaction).enqueue(&kept, at(0)).unwrap(), [Enqueued::Stored]);
+    assert_eq!(
+        SqliteOutbox::new(&transaction).enqueue(&kept, at(0)).unwrap(),
+        [EnqueueResult::Stored]
+    );
     assert_eq!(storage.message(kept[0].message.id).await.unwrap(), None, "not before the commit");
     transaction.commit().unwrap();
     assert!(storage.message(kept[0].message.id).await.unwrap().is_some());
     let limit = add(SystemClock.now(), Duration::from_secs(5));
-    assert!(within(&SystemClock, limit, bell.rung()).await.is_some());
+    assert!(within(&SystemClock, limit, bell.notified()).await.is_some());
     assert_eq!(rows_of(&application, "orders"), 1);
-    assert_eq!(storage.counts(at(0)).await.unwrap().total(State::Pending), 1);
+    assert_eq!(storage.counts(at(0)).await.unwrap().total(MessageState::Pending), 1);
 }
 
 #[tokio::test]
@@ -54,19 +60,19 @@ async fn an_attempt_is_settled_with_the_writes_of_its_handler_and_only_by_its_ow
     let message = f.message();
     offer(&storage, message.clone()).await;
     let claimed = claim(&storage, f.process(), 1).await.remove(0);
-    let mut application = f.somebody_else();
+    let mut application = f.other_connection();
     let settlement = f.settlement(&claimed, Verdict::Done);
 
     let transaction = begin(&mut application);
     SqliteOutbox::new(&transaction).settle(settlement.clone(), at(11)).unwrap();
     transaction.rollback().unwrap();
     let state = async || storage.message(message.id).await.unwrap().unwrap().state;
-    assert_eq!(state().await, State::Running);
+    assert_eq!(state().await, MessageState::Running);
 
     let transaction = begin(&mut application);
     SqliteOutbox::new(&transaction).settle(settlement.clone(), at(11)).unwrap();
     transaction.commit().unwrap();
-    assert_eq!(state().await, State::Done);
+    assert_eq!(state().await, MessageState::Done);
 
     let transaction = begin(&mut application);
     let error = SqliteOutbox::new(&transaction).settle(settlement, at(12)).unwrap_err();
@@ -81,14 +87,14 @@ async fn a_group_deals_with_a_message_once() {
     let storage = f.open().await;
     let id = f.message().id;
     assert!(!storage.has_seen("billing", id).await.unwrap());
-    assert_eq!(storage.admit("billing", id, at(1)).await.unwrap(), Admitted::First);
-    assert_eq!(storage.admit("billing", id, at(2)).await.unwrap(), Admitted::Again);
-    assert_eq!(storage.admit("shipping", id, at(3)).await.unwrap(), Admitted::First);
-    let mut application = f.somebody_else();
+    assert_eq!(storage.admit("billing", id, at(1)).await.unwrap(), InboxResult::First);
+    assert_eq!(storage.admit("billing", id, at(2)).await.unwrap(), InboxResult::Again);
+    assert_eq!(storage.admit("shipping", id, at(3)).await.unwrap(), InboxResult::First);
+    let mut application = f.other_connection();
     let transaction = begin(&mut application);
     let outbox = SqliteOutbox::new(&transaction);
-    assert_eq!(outbox.admit("billing", id, at(4)).unwrap(), Admitted::Again);
-    assert_eq!(outbox.admit("mail", id, at(4)).unwrap(), Admitted::First);
+    assert_eq!(outbox.admit("billing", id, at(4)).unwrap(), InboxResult::Again);
+    assert_eq!(outbox.admit("mail", id, at(4)).unwrap(), InboxResult::First);
     transaction.commit().unwrap();
     assert!(storage.has_seen("mail", id).await.unwrap());
     assert_eq!(storage.forget(at(3), 9).await.unwrap(), 1, "strictly before");

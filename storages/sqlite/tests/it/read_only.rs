@@ -1,5 +1,5 @@
-//! Files and folders this user may not write to. The rights of a file mean nothing to the superuser,
-//! so its tests run once more as a user who has none.
+//! Read-only files and folders. Permissions do not apply to the superuser, so the tests run again as a user without
+//! rights.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -19,7 +19,7 @@ fn allow(path: &Path, mode: u32) {
     fs::set_permissions(path, Permissions::from_mode(mode)).unwrap();
 }
 
-/// Whether the rights of files mean nothing to us.
+/// Returns whether permissions of files do not apply to this process.
 fn is_superuser(path: &Path) -> bool {
     fs::OpenOptions::new().append(true).open(path).is_ok()
 }

@@ -1,23 +1,23 @@
-//! The same through sqlx: messages, settlements and inbox notes in its transactions.
+//! Outbox by way of sqlx: messages, settlements and inbox records in its transactions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use punctual::clock::{add, within};
-use punctual::inspect::{ExecutionFilter, Page};
-use punctual::model::{DeadReason, Queue, State, Terms};
-use punctual::policy::{Verdict, Why};
-use punctual::storage::{Enqueued, Line, Reclaim};
+use punctual::inspect::{ExecutionFilter, PageRequest};
+use punctual::model::{DeadReason, HandlerOptions, MessageState, Queue};
+use punctual::policy::{AgainReason, Verdict};
+use punctual::storage::{EnqueueResult, Reclaim, WakeSource};
 use punctual::{
-    Admitted, Clock as _, Context, ErrorKind, Handler, HandlerResult, Inbox as _, Inspect as _,
+    Clock as _, Context, ErrorKind, Handler, HandlerResult, Inbox as _, InboxResult, Inspect as _,
     Outbox as _, Outcome, Punctual, Retry, Storage as _, SystemClock,
 };
 use punctual_sqlite::SqliteSqlxOutbox;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection as _, Transaction};
 
-use crate::answers::Steps;
+use crate::deduplication::Steps;
 use crate::fixture::{Fixture, at, claim, offer, rows_of, settle};
 
 pub(crate) async fn connect(f: &Fixture) -> SqliteConnection {
@@ -50,7 +50,7 @@ async fn an_outbox_of_sqlx_answers_as_the_storage_does() {
 async fn what_is_stored_through_sqlx_rings_after_the_commit_and_is_gone_after_a_rollback() {
     let f = Arc::new(Fixture::new());
     let storage = Arc::new(f.open().await);
-    let line = Line::Queue(Queue::default());
+    let line = WakeSource::Queue(Queue::default());
     for commits in [false, true] {
         assert_eq!(storage.next_due(&line).await.unwrap(), None);
         let mut bell = storage.wakeup(&line);
@@ -62,7 +62,7 @@ async fn what_is_stored_through_sqlx_rings_after_the_commit_and_is_gone_after_a_
             let mut outbox = SqliteSqlxOutbox::new(&mut transaction);
             let entries = inside.entries(2);
             let id = entries[0].message.id;
-            assert_eq!(outbox.enqueue(entries, at(0)).await.unwrap(), [Enqueued::Stored; 2]);
+            assert_eq!(outbox.enqueue(entries, at(0)).await.unwrap(), [EnqueueResult::Stored; 2]);
             assert_eq!(here.message(id).await.unwrap(), None, "not before the commit");
             if commits {
                 transaction.commit().await.unwrap();
@@ -72,9 +72,9 @@ async fn what_is_stored_through_sqlx_rings_after_the_commit_and_is_gone_after_a_
         });
         ran.await.unwrap();
         let limit = Duration::from_millis(if commits { 5_000 } else { 300 });
-        let rung = within(&SystemClock, add(SystemClock.now(), limit), bell.rung()).await;
-        assert_eq!(rung.is_some(), commits);
-        let pending = storage.counts(at(0)).await.unwrap().total(State::Pending);
+        let notified = within(&SystemClock, add(SystemClock.now(), limit), bell.notified()).await;
+        assert_eq!(notified.is_some(), commits);
+        let pending = storage.counts(at(0)).await.unwrap().total(MessageState::Pending);
         assert_eq!(pending, if commits { 2 } else { 0 });
     }
 }
@@ -87,7 +87,7 @@ async fn every_decision_is_settled_as_the_storage_does() {
         crashes: 2,
         snoozes: 3,
         error: error.map(Arc::from),
-        why: Why::Retry,
+        why: AgainReason::Retry,
     };
     let dead = |error: Option<&str>| Verdict::Dead {
         reason: DeadReason::Poison,
@@ -125,7 +125,8 @@ async fn every_decision_is_settled_as_the_storage_does() {
             } else {
                 settle(&storage, vec![settlement]).await;
             }
-            let history = storage.executions(ExecutionFilter::default(), Page::first(9)).await;
+            let history =
+                storage.executions(ExecutionFilter::default(), PageRequest::first(9)).await;
             let mut history = history.unwrap().rows;
             for execution in &mut history {
                 execution.process = None;
@@ -159,7 +160,7 @@ async fn who_lost_the_lease_loses_the_writes_and_deliveries_are_admitted_once() 
     assert!(orders.is_empty());
 
     let id = claimed.message.id;
-    for expected in [Admitted::First, Admitted::Again] {
+    for expected in [InboxResult::First, InboxResult::Again] {
         let mut transaction = begin(&mut connection).await;
         let mut outbox = SqliteSqlxOutbox::new(&mut transaction);
         assert_eq!(outbox.admit("billing", id, at(1)).await.unwrap(), expected);
@@ -169,7 +170,7 @@ async fn who_lost_the_lease_loses_the_writes_and_deliveries_are_admitted_once() 
 }
 
 #[tokio::test]
-async fn a_lock_that_somebody_else_has_is_told_as_such() {
+async fn a_lock_of_another_process_is_reported() {
     let f = Fixture::new();
     let _storage = f.open().await;
     let options = SqliteConnectOptions::new().filename(f.path());
@@ -209,14 +210,17 @@ impl Handler<i64> for Paying {
 async fn a_handler_with_a_transaction_of_sqlx_writes_once() {
     let f = Arc::new(Fixture::new());
     let storage = Arc::new(f.open().await);
-    let shop = f.somebody_else();
+    let shop = f.other_connection();
     shop.execute_batch("CREATE TABLE orders (id)").unwrap();
     let begun = Arc::new(AtomicU32::new(0));
     let paying = Paying { f: Arc::clone(&f), begun: Arc::clone(&begun) };
     let retry = Retry::intervals([Duration::from_millis(10); 3]);
-    let terms = Terms::new().retry(retry);
-    let builder =
-        Punctual::builder().storage(Arc::clone(&storage)).handler_with("pay", terms, paying);
+    let handler_options = HandlerOptions::new().retry(retry);
+    let builder = Punctual::builder().storage(Arc::clone(&storage)).handler_with(
+        "pay",
+        handler_options,
+        paying,
+    );
     let punctual = builder.build().unwrap();
     punctual.start().await.unwrap();
     let id = punctual.publisher().publish("pay", &7_i64).await.unwrap().id;

@@ -1,12 +1,11 @@
-//! A handler that writes in the storage's own transaction: its writes and the end of its message are
-//! one commit.
+//! Transactions for handlers: a handler's writes and the settlement of its message are one commit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use punctual::clock::add;
-use punctual::model::{MessageId, ProcessId, State, Terms};
+use punctual::model::{HandlerOptions, MessageId, MessageState, ProcessId};
 use punctual::storage::Reclaim;
 use punctual::{
     Clock as _, Context, ErrorKind, Handler, HandlerResult, Inspect as _, Outcome, Punctual, Retry,
@@ -20,7 +19,7 @@ use crate::fixture::{Fixture, rows_of};
 pub(crate) async fn is_done(storage: &SqliteStorage, id: MessageId) {
     for _ in 0..500 {
         let record = storage.message(id).await.unwrap();
-        if record.is_some_and(|record| record.state == State::Done) {
+        if record.is_some_and(|record| record.state == MessageState::Done) {
             return;
         }
         SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(20))).await;
@@ -28,7 +27,7 @@ pub(crate) async fn is_done(storage: &SqliteStorage, id: MessageId) {
     panic!("the message {id} is not done");
 }
 
-/// What goes wrong in the first attempt.
+/// Failure of the first attempt.
 #[derive(Clone, Copy, PartialEq)]
 enum First {
     Succeeds,
@@ -95,27 +94,27 @@ impl Shop {
     async fn open(first: First) -> Self {
         let f = Fixture::new();
         let storage = Arc::new(f.open().await);
-        f.somebody_else().execute_batch("CREATE TABLE orders (id INTEGER UNIQUE)").unwrap();
+        f.other_connection().execute_batch("CREATE TABLE orders (id INTEGER UNIQUE)").unwrap();
         let (begun, kinds) = (Arc::default(), Arc::default());
         let paying = Paying { storage: Arc::clone(&storage), first, begun, kinds };
         let retry = Retry::intervals([Duration::from_millis(10); 3]);
-        let terms = Terms::new().retry(retry);
+        let handler_options = HandlerOptions::new().retry(retry);
         let builder = Punctual::builder()
             .storage(Arc::clone(&storage))
-            .handler_with("pay", terms, paying.clone())
+            .handler_with("pay", handler_options, paying.clone())
             .handler("paid", |_: i64, _: Context| async { Outcome::Done });
         let punctual = builder.build().unwrap();
         punctual.start().await.unwrap();
         Self { f, storage, paying, punctual }
     }
 
-    /// Pays, and answers what went wrong first.
+    /// Pays, and returns the first error.
     async fn pay(&self) -> (ErrorKind, String) {
         let id = self.punctual.publisher().publish("pay", &7_i64).await.unwrap().id;
         is_done(&self.storage, id).await;
         let counts = || async {
             let counts = self.storage.counts(SystemClock.now()).await.unwrap();
-            counts.total(State::Done)
+            counts.total(MessageState::Done)
         };
         for _ in 0..500 {
             if counts().await == 2 {
@@ -125,7 +124,7 @@ impl Shop {
         }
         assert_eq!(counts().await, 2, "what it published was handled");
         self.punctual.shutdown().await;
-        assert_eq!(rows_of(&self.f.somebody_else(), "orders"), 1, "written once");
+        assert_eq!(rows_of(&self.f.other_connection(), "orders"), 1, "written once");
         assert_eq!(self.paying.begun.load(Ordering::SeqCst), 2);
         let record = self.storage.message(id).await.unwrap().unwrap();
         assert_eq!(record.attempt, 2);
@@ -162,24 +161,24 @@ async fn who_lost_the_lease_writes_nothing() {
     }
     let (kind, words) = shop.paying.kinds.lock().unwrap().remove(0);
     assert_eq!(kind, ErrorKind::Conflict, "{words}");
-    assert!(words.contains("no longer ours"), "{words}");
+    assert!(words.contains("was lost"), "{words}");
     shop.punctual.shutdown().await;
-    assert_eq!(rows_of(&shop.f.somebody_else(), "orders"), 0);
-    assert_eq!(shop.storage.message(id).await.unwrap().unwrap().state, State::Running);
+    assert_eq!(rows_of(&shop.f.other_connection(), "orders"), 0);
+    assert_eq!(shop.storage.message(id).await.unwrap().unwrap().state, MessageState::Running);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nobody_ends_a_transaction_that_others_share() {
+async fn a_handler_cannot_end_a_transaction_that_others_share() {
     let (kind, words) = Shop::open(First::Commits).await.pay().await;
     assert_eq!(kind, ErrorKind::Invalid);
     assert!(words.contains("COMMIT"), "{words}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn handlers_at_once_share_commits_and_one_that_fails_takes_nobody_with_it() {
+async fn concurrent_handlers_share_commits_and_a_failing_one_affects_no_other() {
     let f = Fixture::new();
     let storage = Arc::new(f.open().await);
-    let shop = f.somebody_else();
+    let shop = f.other_connection();
     shop.execute_batch("CREATE TABLE orders (id INTEGER UNIQUE)").unwrap();
     let handler = {
         let storage = Arc::clone(&storage);
@@ -196,9 +195,9 @@ async fn handlers_at_once_share_commits_and_one_that_fails_takes_nobody_with_it(
         }
     };
     let retry = Retry::intervals([Duration::from_millis(10); 3]);
-    let terms = Terms::new().retry(retry);
+    let handler_options = HandlerOptions::new().retry(retry);
     let builder = Punctual::builder().storage(Arc::clone(&storage));
-    let punctual = builder.handler_with("pay", terms, handler).build().unwrap();
+    let punctual = builder.handler_with("pay", handler_options, handler).build().unwrap();
     let publisher = punctual.publisher();
     let many = (1..=200_i64).map(|order| publisher.publish("pay", &order)).collect();
     let published = publisher.publish_all(many).await.unwrap();

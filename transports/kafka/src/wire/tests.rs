@@ -1,10 +1,10 @@
-//! Records to and fro, and records of others.
+//! Tests of the wire format: round trips, and records of other producers.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::model::{
-    Body, Headers as Own, Key, Message, MessageId, Priority, Queue, Source, Topic, Trail,
+    Body, Correlation, Headers as Own, Key, Message, MessageId, Priority, Queue, Source, Topic,
 };
 use punctual::transport::Outgoing;
 use punctual::uuid::Uuid;
@@ -38,16 +38,16 @@ fn message() -> Message {
         exclusive: false,
         body: Body::json("hello").unwrap(),
         headers,
-        trail: Trail { correlation: Some(Arc::from("order-7")), causation: None, sequence: 3 },
+        correlation: Correlation { id: Some(Arc::from("order-7")), causation: None, sequence: 3 },
         occurrence: None,
-        terms: None,
-        ties: None,
+        handler_options: None,
+        relations: None,
     }
 }
 
 // spec: D-18
 #[test]
-fn a_message_arrives_as_it_was_sent() {
+fn a_message_is_received_as_it_was_sent() {
     let message = Arc::new(message());
     let group = Some("office".to_owned());
     let outgoing = Outgoing { message: message.clone(), delay: Duration::ZERO, attempt: 2, group };
@@ -61,7 +61,7 @@ fn a_message_arrives_as_it_was_sent() {
 }
 
 #[test]
-fn a_stranger_s_record_is_known_by_its_place() {
+fn a_foreign_record_is_identified_by_its_position() {
     let topic = topic();
     let first = read_pairs(envelope(Some(b"k"), &topic), &[("tenant", Some(b"acme"))]);
     assert_eq!((first.poison, first.attempt), (None, 0));
@@ -74,7 +74,7 @@ fn a_stranger_s_record_is_known_by_its_place() {
 }
 
 #[test]
-fn bytes_that_are_not_text_are_left_out_or_poison_where_we_need_them() {
+fn header_bytes_that_are_not_utf8_are_dropped_or_poison() {
     let topic = topic();
     let headers = [("odd", Some(&[0xff_u8][..])), ("none", None), ("tenant", Some(&b"acme"[..]))];
     let received = read_pairs(envelope(Some(&[0xff]), &topic), &headers);

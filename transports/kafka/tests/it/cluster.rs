@@ -1,6 +1,6 @@
-//! A cluster for tests: the one inside the client library, with listeners on the loopback, or the one whose
-//! address is given. The former is made new for each place and can be taken down and up again; it makes no
-//! topics for clients, so those that tests need are made here.
+//! Test cluster: the one inside the client library, listening on the loopback, or an external one with a given
+//! address. The former is created for each test and can be taken down and up again. It does not let clients create
+//! topics, so the tests create them here.
 
 #![allow(dead_code)] // each of the two test programs uses its part
 
@@ -23,82 +23,83 @@ use rdkafka::{Offset, TopicPartitionList};
 
 const BROKERS: i32 = 2;
 pub(crate) const PARTITIONS: i32 = 4;
-/// The most that anything here waits.
-const PATIENCE: Duration = Duration::from_secs(20);
-/// The most letters that are read.
+/// Limit of every wait in this file.
+const TIMEOUT: Duration = Duration::from_secs(20);
+/// Limit of the records read from a topic.
 const LETTERS_MAX: usize = 1_000;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// What the cluster's own thread is asked to do. The cluster cannot be moved between threads.
-enum Ask {
+/// Commands to the thread that owns the cluster. The cluster cannot be moved between threads.
+enum Command {
     Topic(String, i32),
     Down,
     Up,
+    RoundTrip(Duration),
 }
 
-type Asked = (Ask, Sender<Result<()>>);
+type Request = (Command, Sender<Result<()>>);
 
-/// A cluster, and names on it that nobody else has.
+/// A cluster, and a prefix that no other test uses.
 pub(crate) struct Cluster {
     pub(crate) address: String,
     pub(crate) prefix: String,
-    /// None when it is somebody else's.
-    mock: Option<Sender<Asked>>,
+    /// None for an external cluster.
+    mock: Option<Sender<Request>>,
 }
 
 impl Cluster {
-    /// A cluster of our own, with nothing on it.
+    /// Starts an empty cluster.
     pub(crate) fn new() -> Self {
-        let (asks, asked) = channel();
-        let (tell, told) = channel();
-        thread::spawn(move || serve(&tell, &asked));
-        let address = told.recv_timeout(PATIENCE).expect("the cluster has an address");
-        Self { address, prefix: prefix(), mock: Some(asks) }
+        let (commands, requests) = channel();
+        let (report, reply) = channel();
+        thread::spawn(move || serve(&report, &requests));
+        let address = reply.recv_timeout(TIMEOUT).expect("the cluster has an address");
+        Self { address, prefix: prefix(), mock: Some(commands) }
     }
 
-    /// Somebody else's cluster.
+    /// Uses an external cluster.
     pub(crate) fn at(address: String) -> Self {
         Self { address, prefix: prefix(), mock: None }
     }
 
-    /// A transport on it, with times short enough for tests.
+    /// Returns the builder of a transport on it, with timeouts short enough for tests.
     pub(crate) fn builder(&self) -> KafkaBuilder {
         KafkaTransport::builder(&self.address)
             .prefix(&self.prefix)
             .timeout(Duration::from_secs(5))
-            .join_patience(PATIENCE)
-            .revoke_patience(Duration::from_secs(2))
-            // The cluster in the library lets a group that was left wait for so long, less one second.
+            .join_timeout(TIMEOUT)
+            .revoke_timeout(Duration::from_secs(2))
+            // The cluster in the library waits this long, less one second, for a group that a member left.
             .property("session.timeout.ms", "4000")
             .property("heartbeat.interval.ms", "500")
     }
 
-    /// Makes a topic, with what its groups need.
+    /// Creates a topic and the dead-letter topics of its groups.
     pub(crate) fn make(&self, topic: &str, groups: &[&str]) -> Result<()> {
         self.make_with(topic, PARTITIONS, groups)
     }
 
-    /// Makes a topic with so many partitions.
+    /// Creates a topic with a number of partitions.
     pub(crate) fn make_with(&self, topic: &str, partitions: i32, groups: &[&str]) -> Result<()> {
-        self.ask(Ask::Topic(format!("{}{topic}", self.prefix), partitions))?;
+        self.ask(Command::Topic(format!("{}{topic}", self.prefix), partitions))?;
         for group in groups {
             for place in ["dead", "invalid"] {
-                self.ask(Ask::Topic(format!("{}{topic}.{group}.{place}", self.prefix), 1))?;
+                self.ask(Command::Topic(format!("{}{topic}.{group}.{place}", self.prefix), 1))?;
             }
         }
         Ok(())
     }
 
     pub(crate) fn down(&self) -> Result<()> {
-        self.ask(Ask::Down)
+        self.ask(Command::Down)
     }
 
     /// Takes it down and up again; every connection to it breaks.
     pub(crate) fn cut(&self) -> Result<()> {
         self.down()?;
         let broker = self.address.split(',').next().unwrap_or_default();
-        let until = add(SystemClock.now(), PATIENCE);
+        let until = add(SystemClock.now(), TIMEOUT);
         while std::net::TcpStream::connect(broker).is_ok() {
             assert!(SystemClock.now() < until, "the brokers do not go down");
         }
@@ -106,17 +107,22 @@ impl Cluster {
     }
 
     pub(crate) fn up(&self) -> Result<()> {
-        self.ask(Ask::Up)
+        self.ask(Command::Up)
     }
 
-    fn ask(&self, ask: Ask) -> Result<()> {
+    /// Delays every response of the brokers.
+    pub(crate) fn slow_down(&self, round_trip: Duration) -> Result<()> {
+        self.ask(Command::RoundTrip(round_trip))
+    }
+
+    fn ask(&self, ask: Command) -> Result<()> {
         let Some(mock) = &self.mock else { return Ok(()) };
-        let (tell, told) = channel();
-        mock.send((ask, tell)).map_err(|error| Error::internal(error.to_string()))?;
-        told.recv_timeout(PATIENCE).map_err(|error| Error::internal(error.to_string()))?
+        let (report, reply) = channel();
+        mock.send((ask, report)).map_err(|error| Error::internal(error.to_string()))?;
+        reply.recv_timeout(TIMEOUT).map_err(|error| Error::internal(error.to_string()))?
     }
 
-    /// Sends a record as somebody would who knows nothing of Punctual.
+    /// Sends a record as a producer would that does not know Punctual.
     pub(crate) async fn put(
         &self,
         topic: &Topic,
@@ -130,12 +136,12 @@ impl Cluster {
         let name = format!("{}{topic}", self.prefix);
         let record: FutureRecord<'_, str, [u8]> =
             FutureRecord::to(&name).payload(body).headers(headers);
-        let sent = producer.send(record, PATIENCE).await;
+        let sent = producer.send(record, TIMEOUT).await;
         sent.map(|_| ()).map_err(|(error, _)| failed(error))
     }
 
-    /// All that lies in a topic of one partition, oldest first.
-    pub(crate) async fn letters(&self, name: String) -> Result<Vec<Wire>> {
+    /// Returns all records of a topic with one partition, oldest first.
+    pub(crate) async fn read_topic(&self, name: String) -> Result<Vec<Wire>> {
         let config = self.client();
         let name = format!("{}{name}", self.prefix);
         let reading = tokio::task::spawn_blocking(move || read_all(&config, &name));
@@ -151,22 +157,22 @@ impl Cluster {
         let name = format!("{}mail", self.prefix);
         let mut record: FutureRecord<'_, str, [u8]> = FutureRecord::to(&name).headers(headers);
         record.payload = body;
-        producer.send(record, PATIENCE).await.unwrap();
+        producer.send(record, TIMEOUT).await.unwrap();
     }
 
-    /// Up to where a group has settled a partition, as the brokers know it.
+    /// Returns the committed offset of a group, as the brokers report it.
     pub(crate) async fn committed(&self, group: &str, topic: &str, partition: i32) -> Option<i64> {
         let mut config = self.client();
         config.set("group.id", format!("{}{group}", self.prefix));
         let topic = format!("{}{topic}", self.prefix);
-        let asking = tokio::task::spawn_blocking(move || {
+        let request = tokio::task::spawn_blocking(move || {
             let consumer: BaseConsumer = config.create().unwrap();
-            let mut wanted = TopicPartitionList::new();
-            wanted.add_partition(&topic, partition);
-            let found = consumer.committed_offsets(wanted, PATIENCE).unwrap();
+            let mut required = TopicPartitionList::new();
+            required.add_partition(&topic, partition);
+            let found = consumer.committed_offsets(required, TIMEOUT).unwrap();
             found.find_partition(&topic, partition).and_then(|found| found.offset().to_raw())
         });
-        asking.await.unwrap().filter(|offset| *offset >= 0)
+        request.await.unwrap().filter(|offset| *offset >= 0)
     }
 
     fn client(&self) -> ClientConfig {
@@ -177,20 +183,21 @@ impl Cluster {
 }
 
 fn prefix() -> String {
-    format!("t{}-{}-", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!("t{}-{}-", punctual_conformance::own::run_name(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-fn serve(tell: &Sender<String>, asked: &Receiver<Asked>) {
+fn serve(report: &Sender<String>, requests: &Receiver<Request>) {
     let cluster = MockCluster::new(BROKERS).expect("a cluster");
-    let _ = tell.send(cluster.bootstrap_servers());
-    // It ends with whoever asks.
-    for (ask, tell) in asked {
-        let answer = match ask {
-            Ask::Topic(name, partitions) => cluster.create_topic(&name, partitions, 1),
-            Ask::Down => cluster.broker_down(-1),
-            Ask::Up => cluster.broker_up(-1),
+    let _ = report.send(cluster.bootstrap_servers());
+    // It ends when the last sender is dropped.
+    for (ask, report) in requests {
+        let result = match ask {
+            Command::Topic(name, partitions) => cluster.create_topic(&name, partitions, 1),
+            Command::Down => cluster.broker_down(-1),
+            Command::RoundTrip(timeout) => cluster.broker_round_trip_time(-1, timeout),
+            Command::Up => cluster.broker_up(-1),
         };
-        let _ = tell.send(answer.map_err(failed));
+        let _ = report.send(result.map_err(failed));
     }
 }
 
@@ -199,21 +206,21 @@ fn read_all(config: &ClientConfig, name: &str) -> Result<Vec<Wire>> {
     let mut config = config.clone();
     config.set("group.id", "reader-of-letters").set("enable.auto.commit", "false");
     let consumer: BaseConsumer = config.create().map_err(failed)?;
-    let (first, end) = consumer.fetch_watermarks(name, 0, PATIENCE).map_err(failed)?;
+    let (first, end) = consumer.fetch_watermarks(name, 0, TIMEOUT).map_err(failed)?;
     let mut from = TopicPartitionList::new();
     from.add_partition_offset(name, 0, Offset::Offset(first)).map_err(failed)?;
     consumer.assign(&from).map_err(failed)?;
-    let mut letters = Vec::new();
+    let mut records = Vec::new();
     let count = usize::try_from(end - first).unwrap_or(0).min(LETTERS_MAX);
-    while letters.len() < count {
-        let record = consumer.poll(PATIENCE).ok_or_else(|| Error::unavailable("no letter came"))?;
-        letters.push(letter(&record.map_err(failed)?));
+    while records.len() < count {
+        let record = consumer.poll(TIMEOUT).ok_or_else(|| Error::unavailable("no record came"))?;
+        records.push(decode(&record.map_err(failed)?));
     }
-    Ok(letters)
+    Ok(records)
 }
 
-/// A record as it lies there, read by hand: not by the code that is tried.
-fn letter(record: &impl Message) -> Wire {
+/// Decodes a record by hand, not with the code under test.
+fn decode(record: &impl Message) -> Wire {
     let text =
         |value: Option<&[u8]>| String::from_utf8(value.unwrap_or_default().to_vec()).unwrap();
     let mut headers = Vec::new();

@@ -1,4 +1,4 @@
-//! Connecting, and what is said when that fails.
+//! Connecting, and the errors when that fails.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use punctual_kafka::KafkaTransport;
 use crate::cluster::Cluster;
 
 #[tokio::test]
-async fn a_cluster_that_is_not_there_is_said_at_once_with_its_address() {
-    let begun = SystemClock.now();
+async fn an_unreachable_cluster_is_reported_at_once_with_its_address() {
+    let started = SystemClock.now();
     let error = KafkaTransport::builder("127.0.0.1:1").connect().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     let text = error.to_string();
     assert!(text.contains("127.0.0.1:1") && text.to_lowercase().contains("refused"), "{text}");
     assert!(
-        between(begun, SystemClock.now()) < Duration::from_secs(5),
-        "it need not be waited for"
+        between(started, SystemClock.now()) < Duration::from_secs(5),
+        "it does not wait for the timeout"
     );
 }
 
 #[tokio::test]
-async fn a_cluster_that_does_not_know_us_is_said_without_the_password() {
+async fn refused_credentials_are_reported_without_the_password() {
     let cluster = Cluster::new();
     let address = format!("kafka://ada:secret@{}", cluster.address);
     let builder = KafkaTransport::builder(address).timeout(Duration::from_secs(5));
@@ -30,12 +30,12 @@ async fn a_cluster_that_does_not_know_us_is_said_without_the_password() {
     let text = error.to_string();
     assert!(!text.contains("secret"), "{text}");
     assert!(text.contains(cluster.address.split(',').next().unwrap()), "{text}");
-    // The cluster in the library knows no passwords at all, which is one way to refuse this one.
+    // The cluster in the library supports no passwords at all, which is one way to refuse this one.
     assert_eq!(error.kind(), ErrorKind::Invalid, "{text}");
 }
 
 #[tokio::test]
-async fn encryption_that_is_not_built_in_is_said_before_anything_is_tried() {
+async fn missing_encryption_support_is_reported_before_connecting() {
     let error = KafkaTransport::builder("kafkas://127.0.0.1:1").connect().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     assert!(error.to_string().contains("feature"), "{error}");

@@ -1,5 +1,5 @@
-//! CloudEvents as an envelope: what is sent in any of them comes back as it was, and
-//! whoever reads the topic with a client of his own finds the event.
+//! CloudEvents as an envelope: a message sent in any of them is received unchanged, and another Kafka client that
+//! reads the topic finds the event.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use punctual::transport::Receipt;
 use punctual::wire::Envelope;
 
 use crate::cluster::Cluster;
-use crate::node::{ack, message, publish, subscribe};
+use crate::fixtures::{ack, message, publish, subscribe};
 
 const ENVELOPES: [Envelope; 3] =
     [Envelope::Own, Envelope::CloudEventsBinary, Envelope::CloudEventsStructured];
 
-/// A message with all that an envelope has to carry.
+/// Returns a message with everything that an envelope has to carry.
 fn full(message: Message) -> Message {
     let mut full = Message {
         key: Some(Key::new("order-7").unwrap()),
@@ -21,12 +21,12 @@ fn full(message: Message) -> Message {
         ..message
     };
     full.headers.insert("tenant", "acme").unwrap();
-    full.trail.correlation = Some("story-1".into());
+    full.correlation.id = Some("story-1".into());
     full
 }
 
 #[tokio::test]
-async fn a_message_survives_every_envelope_and_the_way_back() {
+async fn a_message_survives_every_envelope_and_a_requeue() {
     for envelope in ENVELOPES {
         let cluster = Cluster::new();
         cluster.make_with("mail", 1, &["office"]).unwrap();
@@ -44,7 +44,7 @@ async fn a_message_survives_every_envelope_and_the_way_back() {
         assert_eq!((delivery.attempt, &*delivery.message), (2, &message), "{envelope:?}");
         ack(delivery).await.unwrap();
         office.close().await;
-        let written = cluster.letters("mail".to_owned()).await.unwrap();
+        let written = cluster.read_topic("mail".to_owned()).await.unwrap();
         let source = written.iter().map(|wire| wire.header("ce_source")).collect::<Vec<_>>();
         let first = (envelope == Envelope::CloudEventsBinary).then_some("/shop");
         assert_eq!(source, [first, None], "what is put back is in our own envelope");

@@ -1,4 +1,4 @@
-//! How records lie on the broker.
+//! Records as they are stored on the broker.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use punctual::{Clock, ErrorKind, SystemClock, Transport};
 use punctual_conformance::own::letters::sent;
 
 use crate::cluster::Cluster;
-use crate::node::{ack, keyed, message, publish, subscribe, text_of, topic};
+use crate::fixtures::{ack, keyed, message, publish, subscribe, text_of, topic};
 
-// Others read the same topics: what they see is a plain record, and a key means the same to them.
+// Other programs read the same topics: they see a plain record, and a key has the same meaning for them.
 #[tokio::test]
-async fn a_record_is_plain_to_others_and_keys_stay_together() {
+async fn a_record_is_readable_by_other_programs_and_keys_stay_together() {
     let cluster = Cluster::new();
     cluster.make_with("mail", 1, &[]).unwrap();
     let transport = cluster.builder().connect().await.unwrap();
     let mut sent = keyed("customer", "hello");
     sent.headers.insert("tenant", "acme").unwrap();
     publish(&transport, vec![sent.clone()]).await.unwrap();
-    let records = cluster.letters("mail".to_owned()).await.unwrap();
+    let records = cluster.read_topic("mail".to_owned()).await.unwrap();
     assert_eq!(records.len(), 1);
     assert_eq!(records[0].body, sent.body.bytes);
     assert_eq!(records[0].content_type, "application/json");
@@ -45,7 +45,7 @@ async fn what_cannot_be_sent_is_refused_before_anything_of_its_batch_is_sent() {
     let odd = Message { topic: topic("a topic"), ..message("") };
     let error = publish(&transport, vec![message("first"), odd]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
-    assert!(cluster.letters("mail".to_owned()).await.unwrap().is_empty());
+    assert!(cluster.read_topic("mail".to_owned()).await.unwrap().is_empty());
 }
 
 #[tokio::test]
@@ -71,18 +71,18 @@ async fn a_batch_larger_than_the_client_s_queue_is_sent_whole() {
     let mut office = subscribe(&transport, "office", 1_000).await;
     let texts: BTreeSet<String> = (0..500).map(|number| number.to_string()).collect();
     publish(&transport, texts.iter().map(|text| message(text)).collect()).await.unwrap();
-    let mut seen = BTreeSet::new();
-    while seen.len() < 500 {
+    let mut received = BTreeSet::new();
+    while received.len() < 500 {
         let delivery = office.next().await;
-        assert!(seen.insert(text_of(&delivery)), "each once");
+        assert!(received.insert(text_of(&delivery)), "each once");
         ack(delivery).await.unwrap();
     }
-    assert_eq!(seen, texts);
+    assert_eq!(received, texts);
     office.close().await;
 }
 
 #[tokio::test]
-async fn bytes_of_strangers_that_are_not_text_stop_nothing() {
+async fn header_bytes_that_are_not_utf8_stop_nothing() {
     let cluster = Cluster::new();
     cluster.make_with("mail", 1, &["office"]).unwrap();
     let transport = cluster.builder().connect().await.unwrap();

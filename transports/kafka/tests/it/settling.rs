@@ -1,4 +1,4 @@
-//! Offsets under concurrency, and groups that change while deliveries are in hand.
+//! Offsets under concurrency, and rebalances while deliveries are in flight.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use punctual::{Clock, ErrorKind, SystemClock, Transport};
 use punctual_conformance::own::letters::sent;
 
 use crate::cluster::Cluster;
-use crate::node::{ack, keyed, message, publish, publish_texts, subscribe, text_of};
+use crate::fixtures::{ack, keyed, message, publish, publish_texts, subscribe, text_of};
 
 fn one_partition() -> Cluster {
     let cluster = Cluster::new();
@@ -18,9 +18,9 @@ fn one_partition() -> Cluster {
 
 // Kafka's commit stalled at gaps in a system of the field (spec/traps.md 5.5).
 #[tokio::test]
-async fn a_partition_waits_when_too_much_stands_behind_one_that_is_not_settled() {
+async fn a_partition_pauses_when_too_many_records_follow_an_unsettled_one() {
     let cluster = one_partition();
-    let transport = cluster.builder().window_max(10).connect().await.unwrap();
+    let transport = cluster.builder().uncommitted_max(10).connect().await.unwrap();
     let mut office = subscribe(&transport, "office", 5).await;
     publish_texts(&transport, 0..30).await;
     let slow = office.next().await;
@@ -39,7 +39,7 @@ async fn a_partition_waits_when_too_much_stands_behind_one_that_is_not_settled()
 }
 
 #[tokio::test]
-async fn what_is_for_another_group_is_passed_over_and_committed() {
+async fn a_record_for_another_group_is_skipped_and_committed() {
     let cluster = one_partition();
     let transport = cluster.builder().connect().await.unwrap();
     let mut archive = subscribe(&transport, "archive", 5).await;
@@ -57,7 +57,7 @@ async fn what_is_for_another_group_is_passed_over_and_committed() {
 }
 
 #[tokio::test]
-async fn what_is_put_back_is_committed_where_it_was_and_comes_again_with_its_count() {
+async fn a_requeued_record_is_committed_and_delivered_again_with_its_attempt() {
     let cluster = one_partition();
     let transport = cluster.builder().connect().await.unwrap();
     let mut office = subscribe(&transport, "office", 5).await;
@@ -67,7 +67,7 @@ async fn what_is_put_back_is_committed_where_it_was_and_comes_again_with_its_cou
     receipt.requeue(Duration::ZERO).await.unwrap();
     office.close().await;
     assert_eq!(cluster.committed("mail.office", "mail", 0).await, Some(1));
-    // The count is with the copy, so it outlives the process that counted.
+    // The attempt is stored in the copy, so it outlives the process.
     let other = cluster.builder().connect().await.unwrap();
     let mut office = subscribe(&other, "office", 5).await;
     let again = office.next().await;
@@ -77,7 +77,7 @@ async fn what_is_put_back_is_committed_where_it_was_and_comes_again_with_its_cou
 }
 
 #[tokio::test]
-async fn a_delay_is_refused_and_the_delivery_comes_again() {
+async fn a_delay_is_refused_and_the_message_is_delivered_again() {
     let cluster = one_partition();
     let transport = cluster.builder().connect().await.unwrap();
     let mut office = subscribe(&transport, "office", 5).await;
@@ -88,30 +88,30 @@ async fn a_delay_is_refused_and_the_delivery_comes_again() {
     assert_eq!(text_of(&office.next().await), "0");
 }
 
-/// One message for each of many keys, so that every partition has some.
+/// Returns one message for each of many keys, so that every partition has some.
 fn spread() -> Vec<punctual::Message> {
     (0..24).map(|number| keyed(&format!("key-{number}"), &number.to_string())).collect()
 }
 
 #[tokio::test]
-async fn what_is_in_hand_may_be_settled_before_its_partition_moves() {
+async fn deliveries_in_flight_may_be_settled_before_their_partition_moves() {
     let cluster = Cluster::new();
     cluster.make("mail", &["office"]).unwrap();
-    // The cluster in the library tells a member to join anew that learns what it has after the leader has
-    // said it, which no broker does, and it does not wait for the others then. So the leader is the second
-    // one, which is the first by its name, and not the one that is busy with what it has in hand.
-    let patient = |name: &str| {
+    // The cluster in the library makes a member join again when it receives its assignment after the leader's sync,
+    // which no real broker does, and then does not wait for the others. So the leader must be the second consumer,
+    // the first one by name, and not the one that is busy with deliveries in flight.
+    let connect = |name: &str| {
         let builder = cluster.builder().property("group.instance.id", name);
-        builder.revoke_patience(Duration::from_secs(20)).connect()
+        builder.revoke_timeout(Duration::from_secs(20)).connect()
     };
-    let (one, two) = (patient("b").await.unwrap(), patient("a").await.unwrap());
+    let (one, two) = (connect("b").await.unwrap(), connect("a").await.unwrap());
     let mut first = subscribe(&one, "office", 100).await;
     publish(&one, spread()).await.unwrap();
-    let in_hand = first.take(24).await;
+    let in_flight = first.take(24).await;
     let mut second = subscribe(&two, "office", 100).await;
-    // Long enough for the group to have changed, had it not waited.
+    // Long enough for a rebalance to complete if the group did not wait.
     assert!(second.next_within(Duration::from_secs(6)).await.is_none());
-    for delivery in in_hand {
+    for delivery in in_flight {
         ack(delivery).await.unwrap();
     }
     second.is_quiet().await;
@@ -120,14 +120,14 @@ async fn what_is_in_hand_may_be_settled_before_its_partition_moves() {
 }
 
 #[tokio::test]
-async fn what_is_in_hand_too_long_comes_again_and_cannot_be_settled_here() {
+async fn deliveries_in_flight_too_long_are_repeated_and_cannot_be_settled_here() {
     let cluster = Cluster::new();
     cluster.make("mail", &["office"]).unwrap();
-    let hasty = || cluster.builder().revoke_patience(Duration::ZERO);
-    let (one, two) = (hasty().connect().await.unwrap(), hasty().connect().await.unwrap());
+    let impatient = || cluster.builder().revoke_timeout(Duration::ZERO);
+    let (one, two) = (impatient().connect().await.unwrap(), impatient().connect().await.unwrap());
     let mut first = subscribe(&one, "office", 100).await;
     publish(&one, spread()).await.unwrap();
-    let in_hand = first.take(24).await;
+    let in_flight = first.take(24).await;
     let mut second = subscribe(&two, "office", 100).await;
     let mut moved = BTreeSet::new();
     let delivery = second.next().await;
@@ -137,8 +137,8 @@ async fn what_is_in_hand_too_long_comes_again_and_cannot_be_settled_here() {
         moved.insert(text_of(&delivery));
         ack(delivery).await.unwrap();
     }
-    assert!(moved.len() < 24, "some stay where they are");
-    for delivery in in_hand {
+    assert!(moved.len() < 24, "some partitions do not move");
+    for delivery in in_flight {
         let has_moved = moved.contains(&text_of(&delivery));
         match ack(delivery).await {
             Ok(()) => assert!(!has_moved),
@@ -150,15 +150,15 @@ async fn what_is_in_hand_too_long_comes_again_and_cannot_be_settled_here() {
 }
 
 #[tokio::test]
-async fn a_long_handler_keeps_its_hold_although_nobody_receives() {
+async fn a_long_handler_keeps_its_partition_without_further_receives() {
     let cluster = one_partition();
     let transport = cluster.builder().connect().await.unwrap();
     let mut office = subscribe(&transport, "office", 1).await;
     publish_texts(&transport, 0..1).await;
     let slow = office.next().await;
-    let other = cluster.builder().revoke_patience(Duration::ZERO).connect().await.unwrap();
+    let other = cluster.builder().revoke_timeout(Duration::ZERO).connect().await.unwrap();
     let mut idle = subscribe(&other, "office", 1).await;
-    // Longer than the session of a member that is not heard of.
+    // Longer than the session timeout of a silent member.
     assert!(idle.next_within(Duration::from_secs(6)).await.is_none());
     ack(slow).await.unwrap();
     office.close().await;

@@ -1,17 +1,17 @@
-//! Reading packets.
+//! Reading of packets.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
-use super::{Incoming, Malformed, PACKET_MAX, Publish, Version, Welcome, kind, property};
+use super::{ConnAck, Incoming, PACKET_MAX, ProtocolError, Publish, Version, kind, property};
 
-type Read<T> = Result<T, Malformed>;
+type Read<T> = Result<T, ProtocolError>;
 
-/// Takes the next whole packet out of what was received; none while it is not whole.
+/// Takes the next complete packet from the buffer; returns none while it is incomplete.
 pub(crate) fn next(buffer: &mut BytesMut, version: Version) -> Read<Option<Incoming>> {
     let Some((&first, rest)) = buffer.split_first() else { return Ok(None) };
     let Some((length, size)) = length(rest)? else { return Ok(None) };
     let whole = 1 + size + length;
-    // Room is made as it comes and not as it is announced.
+    // The buffer grows with the bytes received, not with the announced length.
     if buffer.len() < whole {
         return Ok(None);
     }
@@ -21,80 +21,90 @@ pub(crate) fn next(buffer: &mut BytesMut, version: Version) -> Read<Option<Incom
 }
 
 fn read(first: u8, mut part: Part, version: Version) -> Read<Incoming> {
-    let is_new = version == Version::V5;
+    let is_v5 = version == Version::V5;
     Ok(match first >> 4 {
-        kind::CONNACK => Incoming::Welcome(welcome(part, version)?),
+        kind::CONNACK => Incoming::ConnAck(connack(part, version)?),
         kind::PUBLISH => Incoming::Publish(publish(first, part, version)?),
         kind::PUBACK => {
             let id = part.two()?;
-            Incoming::Confirmed { id, code: if part.0.is_empty() { 0 } else { part.one()? } }
+            Incoming::PubAck { id, code: if part.0.is_empty() { 0 } else { part.one()? } }
         }
         kind::SUBACK => {
             let id = part.two()?;
-            if is_new {
+            if is_v5 {
                 part.properties(|_, _| {})?;
             }
-            Incoming::Subscribed { id, codes: part.0.to_vec() }
+            Incoming::SubAck { id, codes: part.0.to_vec() }
         }
-        kind::UNSUBACK => Incoming::Subscribed { id: part.two()?, codes: Vec::new() },
-        kind::PINGRESP => Incoming::Pong,
+        kind::UNSUBACK => Incoming::SubAck { id: part.two()?, codes: Vec::new() },
+        kind::PINGRESP => Incoming::PingResponse,
         kind::DISCONNECT => {
-            Incoming::Goodbye { code: if part.0.is_empty() { 0 } else { part.one()? } }
+            Incoming::Disconnect { code: if part.0.is_empty() { 0 } else { part.one()? } }
         }
-        other => return Err(Malformed(format!("a packet of kind {other} was not expected"))),
+        other => {
+            return Err(ProtocolError(format!("an unexpected packet of type {other} arrived")));
+        }
     })
 }
 
-fn welcome(mut part: Part, version: Version) -> Read<Welcome> {
+fn connack(mut part: Part, version: Version) -> Read<ConnAck> {
     let session_present = part.one()? & 1 == 1;
-    let mut welcome = Welcome {
+    let mut connack = ConnAck {
         code: part.one()?,
         session_present,
         receive_max: u16::MAX,
         packet_max: PACKET_MAX,
         keep_alive: None,
         qos_max: 2,
-        shares: true,
-        retains: true,
+        shared_subscriptions: true,
+        retain_available: true,
     };
-    // A broker that does not speak version 5 answers in its own, without properties.
+    // A broker without version 5 responds in its own version, without properties.
     if version == Version::V5 && !part.0.is_empty() {
         part.properties(|name, value| match (name, value) {
-            (property::RECEIVE_MAX, Value::Number(most)) => {
-                welcome.receive_max = u16::try_from(most).unwrap_or(u16::MAX).max(1);
+            (property::RECEIVE_MAX, Value::Number(limit)) => {
+                connack.receive_max = u16::try_from(limit).unwrap_or(u16::MAX).max(1);
             }
-            (property::PACKET_MAX, Value::Number(most)) => {
-                welcome.packet_max = usize::try_from(most).unwrap_or(PACKET_MAX);
+            (property::PACKET_MAX, Value::Number(limit)) => {
+                connack.packet_max = usize::try_from(limit).unwrap_or(PACKET_MAX);
             }
             (property::SERVER_KEEP_ALIVE, Value::Number(seconds)) => {
-                welcome.keep_alive = u16::try_from(seconds).ok();
+                connack.keep_alive = u16::try_from(seconds).ok();
             }
-            (property::QOS_MAX, Value::Number(most)) => {
-                welcome.qos_max = u8::try_from(most).unwrap_or(2);
+            (property::QOS_MAX, Value::Number(limit)) => {
+                connack.qos_max = u8::try_from(limit).unwrap_or(2);
             }
-            (property::SHARED_AVAILABLE, Value::Number(is)) => welcome.shares = is != 0,
-            (property::RETAIN_AVAILABLE, Value::Number(is)) => welcome.retains = is != 0,
+            (property::SHARED_AVAILABLE, Value::Number(flag)) => {
+                connack.shared_subscriptions = flag != 0;
+            }
+            (property::RETAIN_AVAILABLE, Value::Number(flag)) => {
+                connack.retain_available = flag != 0;
+            }
             _ => {}
         })?;
     }
-    Ok(welcome)
+    Ok(connack)
 }
 
 fn publish(first: u8, mut part: Part, version: Version) -> Read<Publish> {
     let qos = (first >> 1) & 0b11;
     let mut publish = Publish {
         topic: part.text()?,
-        again: first & 0b1000 != 0,
+        duplicate: first & 0b1000 != 0,
         retained: first & 1 == 1,
         ..Publish::default()
     };
     match qos {
         0 => {}
         1 => publish.id = part.two()?,
-        _ => return Err(Malformed("a message came with a quality nobody asked for".to_owned())),
+        _ => {
+            return Err(ProtocolError(
+                "a message arrived with QoS 2, which was not requested".to_owned(),
+            ));
+        }
     }
     if qos == 1 && publish.id == 0 {
-        return Err(Malformed("a message came with the number zero".to_owned()));
+        return Err(ProtocolError("a message arrived with packet identifier zero".to_owned()));
     }
     if version == Version::V5 {
         part.properties(|name, value| match (name, value) {
@@ -107,7 +117,7 @@ fn publish(first: u8, mut part: Part, version: Version) -> Read<Publish> {
     Ok(publish)
 }
 
-/// The value of a property.
+/// Value of a property.
 enum Value {
     Number(u32),
     Text(String),
@@ -115,7 +125,7 @@ enum Value {
     Binary,
 }
 
-/// What is left of a packet.
+/// The unread rest of a packet.
 struct Part(Bytes);
 
 impl Part {
@@ -141,7 +151,7 @@ impl Part {
 
     fn text(&mut self) -> Read<String> {
         String::from_utf8(self.binary()?.to_vec())
-            .map_err(|_| Malformed("a text is not UTF-8".to_owned()))
+            .map_err(|_| ProtocolError("a string is not UTF-8".to_owned()))
     }
 
     fn length(&mut self) -> Read<usize> {
@@ -150,7 +160,7 @@ impl Part {
         Ok(length)
     }
 
-    /// Reads the properties, which every packet of version 5 has before the rest.
+    /// Reads the properties, which precede the rest of every version 5 packet.
     fn properties(&mut self, mut take: impl FnMut(u8, Value)) -> Read<()> {
         let length = self.length()?;
         if self.0.len() < length {
@@ -179,12 +189,12 @@ impl Part {
                 Value::Binary
             }
             0x26 => Value::Pair(self.text()?, self.text()?),
-            _ => return Err(Malformed(format!("nobody knows the property {name}"))),
+            _ => return Err(ProtocolError(format!("the property {name} is unknown"))),
         })
     }
 }
 
-/// A length as the protocol writes it, and how many bytes that took; none while it is not whole.
+/// Reads a variable byte integer; returns the value and its size, or none while it is incomplete.
 fn length(bytes: &[u8]) -> Read<Option<(usize, usize)>> {
     let mut length = 0;
     for (place, byte) in bytes.iter().take(4).enumerate() {
@@ -194,11 +204,11 @@ fn length(bytes: &[u8]) -> Read<Option<(usize, usize)>> {
         }
     }
     if bytes.len() >= 4 {
-        return Err(Malformed("a length has more than four bytes".to_owned()));
+        return Err(ProtocolError("a length has more than four bytes".to_owned()));
     }
     Ok(None)
 }
 
-fn short() -> Malformed {
-    Malformed("a packet ends too early".to_owned())
+fn short() -> ProtocolError {
+    ProtocolError("a packet ends too early".to_owned())
 }

@@ -1,4 +1,4 @@
-//! What is written reads back; what is broken is refused and never believed.
+//! Tests of the codec: round trips, and malformed packets, which are refused.
 
 use bytes::{Bytes, BytesMut};
 
@@ -8,7 +8,8 @@ const VERSIONS: [Version; 2] = [Version::V5, Version::V311];
 
 fn written(version: Version) -> BytesMut {
     let mut out = BytesMut::new();
-    let head = Head { topic: "a/b", id: 7, retained: true, content_type: Some("text/plain") };
+    let head =
+        PublishHeader { topic: "a/b", id: 7, retained: true, content_type: Some("text/plain") };
     let headers = [("tenant", "za\u{17c}\u{f3}\u{142}\u{107}"), ("empty", "")];
     assert!(publish(&mut out, version, head, headers.into_iter(), b"\0body"));
     out
@@ -23,9 +24,9 @@ fn a_message_reads_back_as_it_was_written() {
         let Incoming::Publish(publish) = read else { panic!("{read:?}") };
         assert_eq!((publish.topic.as_str(), publish.id, publish.retained), ("a/b", 7, true));
         assert_eq!(publish.payload, &b"\0body"[..]);
-        let is_new = version == Version::V5;
-        assert_eq!(publish.content_type.is_some(), is_new);
-        assert_eq!(publish.properties.len(), if is_new { 2 } else { 0 });
+        let is_v5 = version == Version::V5;
+        assert_eq!(publish.content_type.is_some(), is_v5);
+        assert_eq!(publish.properties.len(), if is_v5 { 2 } else { 0 });
     }
 }
 
@@ -33,7 +34,7 @@ fn a_message_reads_back_as_it_was_written() {
 fn lengths_of_every_size_read_back() {
     for size in [0, 100, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152] {
         let mut out = BytesMut::new();
-        let head = Head { topic: "t", id: 1, retained: false, content_type: None };
+        let head = PublishHeader { topic: "t", id: 1, retained: false, content_type: None };
         assert!(publish(&mut out, Version::V5, head, std::iter::empty(), &vec![7; size]));
         let Some(Incoming::Publish(read)) = next(&mut out, Version::V5).unwrap() else {
             panic!("{size}")
@@ -44,7 +45,7 @@ fn lengths_of_every_size_read_back() {
 }
 
 #[test]
-fn a_packet_that_is_not_whole_is_waited_for() {
+fn an_incomplete_packet_is_not_read() {
     for version in VERSIONS {
         let whole = written(version);
         for length in 0..whole.len() {
@@ -55,17 +56,17 @@ fn a_packet_that_is_not_whole_is_waited_for() {
 }
 
 #[test]
-fn what_breaks_the_protocol_is_refused() {
+fn protocol_violations_are_refused() {
     let cases: [&[u8]; 9] = [
         b"\x30\xff\xff\xff\xff\x01",      // a length of five bytes
         b"\x32\x03\x00\x09a",             // a topic longer than its packet
-        b"\x32\x05\x00\x01t\x00\x00",     // the number zero
-        b"\x34\x05\x00\x01t\x00\x01",     // quality 2, which nobody asked for
-        b"\x30\x05\x00\x01\xff\x00x",     // a topic that is no text
-        b"\x30\x06\x00\x01t\x02\x7f\x00", // a property that nobody knows
+        b"\x32\x05\x00\x01t\x00\x00",     // packet identifier zero
+        b"\x34\x05\x00\x01t\x00\x01",     // QoS 2, which is never requested
+        b"\x30\x05\x00\x01\xff\x00x",     // a topic that is not UTF-8
+        b"\x30\x06\x00\x01t\x02\x7f\x00", // an unknown property
         b"\x30\x05\x00\x01t\x09\x01",     // properties longer than their packet
-        b"\x20\x01\x00",                  // half a welcome
-        b"\xf0\x00",                      // a kind that brokers do not send
+        b"\x20\x01\x00",                  // half a CONNACK
+        b"\xf0\x00",                      // a type that brokers do not send
     ];
     for case in cases {
         let read = next(&mut BytesMut::from(case), Version::V5);
@@ -74,7 +75,7 @@ fn what_breaks_the_protocol_is_refused() {
 }
 
 #[test]
-fn nothing_that_is_received_makes_it_panic() {
+fn no_input_makes_it_panic() {
     let mut seed = 1_u64;
     let mut random = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -92,51 +93,48 @@ fn nothing_that_is_received_makes_it_panic() {
 }
 
 #[test]
-fn a_welcome_says_what_the_broker_allows() {
+fn a_connack_contains_the_limits_of_the_broker() {
     let bytes: &[u8] =
         b"\x20\x14\x01\x00\x11\x21\x00\x14\x27\x00\x01\x00\x00\x24\x01\x2a\x00\x25\x00\x13\x00\x3c";
     let read = next(&mut BytesMut::from(bytes), Version::V5).unwrap();
-    let Some(Incoming::Welcome(welcome)) = read else { panic!("{read:?}") };
-    let expected = Welcome {
+    let Some(Incoming::ConnAck(connack)) = read else { panic!("{read:?}") };
+    let expected = ConnAck {
         code: 0,
         session_present: true,
         receive_max: 20,
         packet_max: 65_536,
         keep_alive: Some(60),
         qos_max: 1,
-        shares: false,
-        retains: false,
+        shared_subscriptions: false,
+        retain_available: false,
     };
-    assert_eq!(welcome, expected);
+    assert_eq!(connack, expected);
     let old = next(&mut BytesMut::from(&b"\x20\x02\x00\x01"[..]), Version::V5).unwrap();
-    let Some(Incoming::Welcome(welcome)) = old else { panic!("{old:?}") };
-    assert_eq!((welcome.code, welcome.receive_max), (1, u16::MAX));
+    let Some(Incoming::ConnAck(connack)) = old else { panic!("{old:?}") };
+    assert_eq!((connack.code, connack.receive_max), (1, u16::MAX));
 }
 
 #[test]
-fn answers_are_read_with_and_without_a_code() {
+fn responses_are_read_with_and_without_a_code() {
     let read = |bytes: &[u8], version| next(&mut BytesMut::from(bytes), version).unwrap().unwrap();
-    let confirmed = |code| Incoming::Confirmed { id: 5, code };
+    let confirmed = |code| Incoming::PubAck { id: 5, code };
     assert_eq!(read(b"\x40\x02\x00\x05", Version::V5), confirmed(0));
     assert_eq!(read(b"\x40\x03\x00\x05\x10", Version::V5), confirmed(0x10));
     assert_eq!(read(b"\x40\x02\x00\x05", Version::V311), confirmed(0));
     let codes = vec![1, 0x80];
     assert_eq!(
         read(b"\x90\x05\x00\x05\x00\x01\x80", Version::V5),
-        Incoming::Subscribed { id: 5, codes: codes.clone() }
+        Incoming::SubAck { id: 5, codes: codes.clone() }
     );
-    assert_eq!(
-        read(b"\x90\x04\x00\x05\x01\x80", Version::V311),
-        Incoming::Subscribed { id: 5, codes }
-    );
-    assert_eq!(read(b"\xe0\x02\x8e\x00", Version::V5), Incoming::Goodbye { code: 0x8e });
-    assert_eq!(read(b"\xd0\x00", Version::V5), Incoming::Pong);
+    assert_eq!(read(b"\x90\x04\x00\x05\x01\x80", Version::V311), Incoming::SubAck { id: 5, codes });
+    assert_eq!(read(b"\xe0\x02\x8e\x00", Version::V5), Incoming::Disconnect { code: 0x8e });
+    assert_eq!(read(b"\xd0\x00", Version::V5), Incoming::PingResponse);
 }
 
 #[test]
 fn a_message_larger_than_the_protocol_allows_is_not_written() {
     let mut out = BytesMut::new();
-    let head = Head { topic: "t", id: 1, retained: false, content_type: None };
+    let head = PublishHeader { topic: "t", id: 1, retained: false, content_type: None };
     let large = Bytes::from(vec![0; PACKET_MAX]);
     assert!(!publish(&mut out, Version::V311, head, std::iter::empty(), &large));
     assert!(out.is_empty());

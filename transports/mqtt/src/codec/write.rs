@@ -1,63 +1,63 @@
-//! Writing packets.
+//! Writing of packets.
 
 use bytes::{BufMut as _, BytesMut};
 
-use super::{Hello, PACKET_MAX, TEXT_MAX, Version, kind, property};
+use super::{ConnectPacket, PACKET_MAX, TEXT_MAX, Version, kind, property};
 
 const QOS_1: u8 = 1;
 
-/// What of a publish stands before its payload.
+/// A PUBLISH packet without its headers and payload.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Head<'a> {
+pub(crate) struct PublishHeader<'a> {
     pub(crate) topic: &'a str,
-    /// Zero for a message that is not confirmed.
+    /// Packet identifier; zero for `QoS 0`.
     pub(crate) id: u16,
     pub(crate) retained: bool,
     pub(crate) content_type: Option<&'a str>,
 }
 
-pub(crate) fn connect(out: &mut BytesMut, version: Version, hello: &Hello<'_>) {
+pub(crate) fn connect(out: &mut BytesMut, version: Version, connect: &ConnectPacket<'_>) {
     let mut body = BytesMut::with_capacity(128);
     text(&mut body, "MQTT");
     body.put_u8(match version {
         Version::V5 => 5,
         Version::V311 => 4,
     });
-    let mut flags = u8::from(hello.clean) << 1;
-    if hello.will.is_some() {
+    let mut flags = u8::from(connect.clean) << 1;
+    if connect.will.is_some() {
         flags |= 0b0010_0100 | (QOS_1 << 3);
     }
-    flags |= u8::from(hello.user.is_some()) << 7;
-    flags |= u8::from(hello.password.is_some()) << 6;
+    flags |= u8::from(connect.user.is_some()) << 7;
+    flags |= u8::from(connect.password.is_some()) << 6;
     body.put_u8(flags);
-    body.put_u16(hello.keep_alive);
+    body.put_u16(connect.keep_alive);
     if version == Version::V5 {
         let mut properties = BytesMut::with_capacity(8);
         properties.put_u8(property::SESSION_EXPIRY);
-        properties.put_u32(hello.keep);
+        properties.put_u32(connect.session_expiry);
         properties.put_u8(property::RECEIVE_MAX);
-        properties.put_u16(hello.receive_max.max(1));
+        properties.put_u16(connect.receive_max.max(1));
         length(&mut body, properties.len());
         body.put(properties);
     }
-    text(&mut body, hello.client);
-    if let Some((topic, payload)) = hello.will {
+    text(&mut body, connect.client);
+    if let Some((topic, payload)) = connect.will {
         no_properties(&mut body, version);
         text(&mut body, topic);
         binary(&mut body, payload);
     }
-    for part in [hello.user, hello.password].into_iter().flatten() {
+    for part in [connect.user, connect.password].into_iter().flatten() {
         text(&mut body, part);
     }
     packet(out, kind::CONNECT << 4, &body);
 }
 
-/// Writes a publish with its headers; answers whether the protocol allows one so large. Nothing is written
-/// when it does not.
+/// Writes a PUBLISH packet with its headers. Returns false, and writes nothing, when it exceeds the size that the
+/// protocol allows.
 pub(crate) fn publish<'a>(
     out: &mut BytesMut,
     version: Version,
-    head: Head<'_>,
+    head: PublishHeader<'_>,
     headers: impl Iterator<Item = (&'a str, &'a str)> + Clone,
     payload: &[u8],
 ) -> bool {
@@ -97,14 +97,14 @@ pub(crate) fn publish<'a>(
     true
 }
 
-/// Confirms a message that was received.
+/// Writes a PUBACK packet.
 pub(crate) fn ack(out: &mut BytesMut, id: u16) {
     out.put_u8(kind::PUBACK << 4);
     out.put_u8(2);
     out.put_u16(id);
 }
 
-/// Subscribes to filters, each with or without confirmation of what comes.
+/// Writes a SUBSCRIBE packet, with `QoS 1` or `QoS 0` per filter.
 pub(crate) fn subscribe(out: &mut BytesMut, version: Version, id: u16, filters: &[(&str, bool)]) {
     let mut body = BytesMut::with_capacity(64);
     body.put_u16(id);
@@ -130,7 +130,7 @@ pub(crate) fn ping(out: &mut BytesMut) {
     packet(out, kind::PINGREQ << 4, &[]);
 }
 
-/// Ends a connection in order: no will is published.
+/// Ends a connection cleanly: no will is published.
 pub(crate) fn disconnect(out: &mut BytesMut) {
     packet(out, kind::DISCONNECT << 4, &[]);
 }
@@ -151,7 +151,7 @@ fn text(out: &mut BytesMut, text: &str) {
     binary(out, text.as_bytes());
 }
 
-/// Bytes behind their length. Callers see to it that they are not too long; what is, is cut.
+/// Writes bytes after their length. Callers check the length; longer input is truncated.
 fn binary(out: &mut BytesMut, bytes: &[u8]) {
     let bytes = &bytes[..bytes.len().min(TEXT_MAX)];
     out.put_u16(u16::try_from(bytes.len()).unwrap_or(u16::MAX));

@@ -1,5 +1,4 @@
-//! CloudEvents as an envelope: what is sent in any of them comes back as it was, in
-//! both versions of MQTT.
+//! CloudEvents as an envelope: a message sent in any of them is received unchanged, in both versions of MQTT.
 
 use std::time::Duration;
 
@@ -12,36 +11,36 @@ use punctual_mqtt::Version;
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::Packet;
 
-use crate::place::{Place, subscribe};
-use crate::stranger;
+use crate::fixture::{Fixture, subscribe};
+use crate::foreign_client;
 
 cases! {
-    a_message_survives_every_envelope_and_the_way_back,
-    a_stranger_finds_the_event,
+    a_message_survives_every_envelope_and_a_requeue,
+    another_client_finds_the_event,
     an_older_client_sends_structured_events,
 }
 
-async fn a_message_survives_every_envelope_and_the_way_back() {
+async fn a_message_survives_every_envelope_and_a_requeue() {
     for envelope in ENVELOPES {
-        let place = Place::new();
+        let fixture = Fixture::new();
         let transport =
-            place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
+            fixture.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
         survives(&transport, "billing", sent(full()), Duration::ZERO).await;
     }
 }
 
-async fn a_stranger_finds_the_event() {
-    let place = Place::new();
-    let (client, mut events) = stranger::client(&place.address);
-    client.subscribe(place.name("orders"), QoS::AtLeastOnce).await.unwrap();
-    stranger::until(&mut events, |packet| matches!(packet, Packet::SubAck(_)).then_some(()))
+async fn another_client_finds_the_event() {
+    let fixture = Fixture::new();
+    let (client, mut events) = foreign_client::client(&fixture.address);
+    client.subscribe(fixture.name("orders"), QoS::AtLeastOnce).await.unwrap();
+    foreign_client::until(&mut events, |packet| matches!(packet, Packet::SubAck(_)).then_some(()))
         .await
         .unwrap();
-    let url = format!("{}?envelope=cloudevents-binary&source=/shop", place.address);
-    let transport = place.builder_at(&url).connect().await.unwrap();
+    let url = format!("{}?envelope=cloudevents-binary&source=/shop", fixture.address);
+    let transport = fixture.builder_at(&url).connect().await.unwrap();
     let message = full();
     transport.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
-    let publish = stranger::until(&mut events, |packet| match packet {
+    let publish = foreign_client::until(&mut events, |packet| match packet {
         Packet::Publish(publish) => Some(publish),
         _ => None,
     });
@@ -59,14 +58,14 @@ async fn a_stranger_finds_the_event() {
 }
 
 async fn an_older_client_sends_structured_events() {
-    let place = Place::new();
-    let older = || place.builder().version(Version::V311);
+    let fixture = Fixture::new();
+    let older = || fixture.builder().version(Version::V311);
     let binary = older().envelope(Envelope::CloudEventsBinary).connect().await;
     assert_eq!(binary.err().unwrap().kind(), ErrorKind::Unsupported);
     let structured = Envelope::CloudEventsStructured.sent_by("/shop");
     let transport = older().envelope(structured).connect().await.unwrap();
     let mut at_older = subscribe(&transport, "old").await;
-    let mut at_newer = subscribe(&place.open().await, "new").await;
+    let mut at_newer = subscribe(&fixture.open().await, "new").await;
     let mut message = full();
     transport.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
     for consumer in [&mut at_older, &mut at_newer] {

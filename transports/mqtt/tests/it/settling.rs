@@ -1,4 +1,4 @@
-//! Settling: put back, given up, dropped.
+//! Settling: requeued, rejected and dropped deliveries.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use punctual_conformance::own::letters::{
     ack, body, close, next, publish, receipt, rejection, some,
 };
 
-use crate::place::{Place, is_quiet, subscribe, subscribe_to};
+use crate::fixture::{Fixture, is_quiet, subscribe, subscribe_to};
 
 cases! {
-    dead_letters_reach_whoever_has_subscribed_to_them,
-    a_dead_letter_that_nobody_wants_does_not_come_again,
-    what_is_dropped_comes_again_and_goes_to_others_when_we_go,
-    a_delay_is_refused_and_the_delivery_comes_again,
-    what_is_put_back_may_go_to_another_member,
+    dead_letters_reach_the_groups_subscribed_to_them,
+    a_dead_letter_without_a_subscriber_is_not_delivered_again,
+    a_dropped_delivery_is_repeated_and_goes_to_others_on_close,
+    a_delay_is_refused_and_the_message_is_delivered_again,
+    a_requeued_message_may_go_to_another_member,
 }
 
 // spec: D-28
-async fn dead_letters_reach_whoever_has_subscribed_to_them() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn dead_letters_reach_the_groups_subscribed_to_them() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "billing").await;
     let mut dead = subscribe_to(&transport, "orders.dead", "operators").await;
     let mut invalid = subscribe_to(&transport, "orders.invalid", "operators").await;
@@ -40,9 +40,9 @@ async fn dead_letters_reach_whoever_has_subscribed_to_them() {
     }
 }
 
-async fn a_dead_letter_that_nobody_wants_does_not_come_again() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn a_dead_letter_without_a_subscriber_is_not_delivered_again() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "billing").await;
     publish(&transport, &["failed"]).await;
     let delivery = next(&mut *consumer).await;
@@ -52,9 +52,9 @@ async fn a_dead_letter_that_nobody_wants_does_not_come_again() {
     assert!(is_quiet(&mut *other).await);
 }
 
-async fn what_is_dropped_comes_again_and_goes_to_others_when_we_go() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn a_dropped_delivery_is_repeated_and_goes_to_others_on_close() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "billing").await;
     publish(&transport, &["hello"]).await;
     for attempt in 1..=3 {
@@ -62,7 +62,7 @@ async fn what_is_dropped_comes_again_and_goes_to_others_when_we_go() {
         assert_eq!(delivery.attempt, attempt);
     }
     close(consumer).await;
-    let mut other = subscribe(&place.open().await, "billing").await;
+    let mut other = subscribe(&fixture.open().await, "billing").await;
     let delivery = next(&mut *other).await;
     assert_eq!(body(&delivery), "hello");
     ack(delivery).await;
@@ -70,9 +70,9 @@ async fn what_is_dropped_comes_again_and_goes_to_others_when_we_go() {
 }
 
 // spec: D-1
-async fn a_delay_is_refused_and_the_delivery_comes_again() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn a_delay_is_refused_and_the_message_is_delivered_again() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "billing").await;
     publish(&transport, &["hello"]).await;
     let delivery = next(&mut *consumer).await;
@@ -81,15 +81,15 @@ async fn a_delay_is_refused_and_the_delivery_comes_again() {
     ack(next(&mut *consumer).await).await;
 }
 
-async fn what_is_put_back_may_go_to_another_member() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn a_requeued_message_may_go_to_another_member() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut one = subscribe(&transport, "billing").await;
     publish(&transport, &["hello"]).await;
-    let mut other = subscribe(&place.open().await, "billing").await;
+    let mut other = subscribe(&fixture.open().await, "billing").await;
     let mut delivery = next(&mut *one).await;
     let mut others = 0;
-    // The broker gives to its members in turn.
+    // The broker serves the members of a group in turn.
     for attempt in 2..=5 {
         receipt(delivery).requeue(Duration::ZERO).await.unwrap();
         delivery = tokio::select! {

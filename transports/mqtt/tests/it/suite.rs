@@ -1,5 +1,5 @@
-//! The suite that every transport runs, with either version of MQTT. Cases break connections and restart the broker, so each has a
-//! broker of its own where one can be started; a broker elsewhere is shared, each case with a prefix.
+//! Suite that every transport runs, with either version of MQTT. Cases break connections and restart the broker, so
+//! each has a private broker where one can be started; an external broker is shared, with a prefix per case.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual::model::Topic;
 use punctual::{Error, Result, Transport};
-use punctual_conformance::own::Proxy;
+use punctual_conformance::own::{Proxy, Slowness};
 use punctual_conformance::transport::{self, Backend, Need, Place};
 use punctual_mqtt::{MqttTransport, Version};
 use xtask::servers::{Durability, Mqtt, Running, Server as _};
 
-use crate::stranger;
+use crate::foreign_client;
 
 const VARIABLE: &str = "PUNCTUAL_MQTT_URL";
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -30,7 +30,7 @@ struct Prefix {
 impl Prefix {
     async fn new(address: String, version: Version) -> Result<Self> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("conformance-{}-{number}", std::process::id());
+        let name = format!("conformance-{}-{number}", punctual_conformance::own::run_name());
         let records = std::env::temp_dir().join(format!("punctual-{name}"));
         if !is_private() {
             let proxy = Proxy::to(&address).await;
@@ -55,8 +55,8 @@ impl Drop for Prefix {
 impl Place for Prefix {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         let builder = MqttTransport::builder(self.proxy.address()).prefix(&self.name);
-        // A broker of our own keeps what it has when it ends in order; of another one we know nothing. With
-        // 3.1.1 it also confirms, and loses, what is published before the consumers are back.
+        // A private broker keeps its messages after a clean shutdown; of another one this is unknown. With 3.1.1 it
+        // also confirms, and loses, what is published before the consumers are back.
         let durable = self.server.is_some() && self.version == Version::V5;
         let builder = builder.version(self.version).durable(durable);
         Ok(Arc::new(builder.connect().await?))
@@ -64,7 +64,7 @@ impl Place for Prefix {
 
     async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
         let name = format!("{}/topic/{topic}", self.name);
-        stranger::publish(&self.address, &name, body, headers).await.map_err(unwell)
+        foreign_client::publish(&self.address, &name, body, headers).await.map_err(unwell)
     }
 
     async fn restart(&self) -> Result<()> {
@@ -78,6 +78,11 @@ impl Place for Prefix {
     async fn cut(&self) -> Result<()> {
         self.proxy.cut();
         self.proxy.mend();
+        Ok(())
+    }
+
+    async fn slow_down(&self, slowness: Slowness) -> Result<()> {
+        self.proxy.slow_down(slowness);
         Ok(())
     }
 }

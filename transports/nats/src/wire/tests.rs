@@ -1,4 +1,4 @@
-//! Messages that go out and come back.
+//! Tests of the wire format: round trips, and messages of other clients.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,10 +7,11 @@ use async_nats::HeaderMap;
 use punctual::bytes::Bytes;
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    Body, Headers, IdSource as _, Ids, Message, MessageId, Priority, Queue, Source, Topic, Trail,
+    Body, Correlation, Headers, IdSource as _, Ids, Message, MessageId, Priority, Queue, Source,
+    Topic,
 };
 use punctual::transport::Outgoing;
-use punctual::wire::{Received, Wire};
+use punctual::wire::{DecodedMessage, Wire};
 
 use super::{headers, receive, size};
 use crate::origin::Origin;
@@ -34,10 +35,10 @@ fn message(own: &[(&str, &str)]) -> Message {
         exclusive: false,
         body: Body::raw(Bytes::from_static(b"\x00\xffbody"), "application/x-thing; v=1"),
         headers,
-        trail: Trail::default(),
+        correlation: Correlation::default(),
         occurrence: None,
-        terms: None,
-        ties: None,
+        handler_options: None,
+        relations: None,
     }
 }
 
@@ -46,7 +47,7 @@ fn wire(message: &Message, attempt: u32) -> Wire {
     Wire::of(&Outgoing { message, delay: Duration::ZERO, attempt, group: None }).unwrap()
 }
 
-fn back(headers: Option<HeaderMap>, body: &'static [u8]) -> Received {
+fn decode(headers: Option<HeaderMap>, body: &'static [u8]) -> DecodedMessage {
     let message = async_nats::Message {
         subject: "punctual.orders".into(),
         reply: None,
@@ -63,7 +64,7 @@ fn back(headers: Option<HeaderMap>, body: &'static [u8]) -> Received {
 
 // spec: D-25
 #[test]
-fn every_header_comes_back_under_its_own_name() {
+fn every_header_is_received_under_its_own_name() {
     let sent = message(&[
         ("tenant", "acme"),
         ("content-type", "not the body's"),
@@ -78,18 +79,18 @@ fn every_header_comes_back_under_its_own_name() {
     let headers = headers(&wire(&sent, 3)).unwrap();
     assert!(headers.get("Nats-Msg-Id").is_none() && headers.get("nats-ttl").is_none());
     assert!(size(&headers) > 100);
-    let received = back(Some(headers), b"\x00\xffbody");
+    let received = decode(Some(headers), b"\x00\xffbody");
     assert_eq!(received.message, sent);
     assert_eq!((received.attempt, received.poison), (3, None));
 }
 
 #[test]
-fn a_strangers_message_has_an_identity_by_its_place() {
+fn a_foreign_message_is_identified_by_its_position() {
     let mut headers = HeaderMap::new();
     headers.insert("Nats-Expected-Stream", "punctual_orders");
     headers.insert("content-type", "text/plain");
     headers.insert("punctual-encoded-%zz", "%");
-    let (one, other) = (back(Some(headers), b"hi"), back(None, b"hi"));
+    let (one, other) = (decode(Some(headers), b"hi"), decode(None, b"hi"));
     assert_eq!(one.message.id, other.message.id);
     assert_eq!(&*one.message.body.content_type, "text/plain");
     assert_eq!(one.message.headers.iter().collect::<Vec<_>>(), [("%zz", "")]);
@@ -98,9 +99,9 @@ fn a_strangers_message_has_an_identity_by_its_place() {
 }
 
 #[test]
-fn a_damaged_header_of_ours_makes_it_poison() {
+fn a_damaged_punctual_header_makes_it_poison() {
     let mut headers = HeaderMap::new();
     headers.insert("punctual-id", "nonsense");
-    let poison = back(Some(headers), b"hi").poison.unwrap();
+    let poison = decode(Some(headers), b"hi").poison.unwrap();
     assert!(poison.contains("punctual-id") && poison.contains("nonsense"), "{poison}");
 }

@@ -1,4 +1,4 @@
-//! The first connection, and what is said when there is none.
+//! The first connection, and the errors when it fails.
 
 use punctual::ErrorKind;
 use punctual::transport::Transport as _;
@@ -7,18 +7,18 @@ use punctual_nats::NatsTransport;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::place::Place;
+use crate::fixture::Fixture;
 
 cases![
-    a_broker_that_is_not_there_is_named,
-    wrong_credentials_are_named_without_the_password,
+    an_unreachable_broker_is_named,
+    refused_credentials_are_reported_without_the_password,
     a_broker_that_is_too_old_is_refused,
-    a_broken_address_is_refused,
-    settings_that_cannot_work_are_refused,
+    an_invalid_address_is_refused,
+    invalid_settings_are_refused,
     the_limit_of_bodies_comes_from_the_broker,
 ];
 
-async fn a_broker_that_is_not_there_is_named() {
+async fn an_unreachable_broker_is_named() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
@@ -29,7 +29,7 @@ async fn a_broker_that_is_not_there_is_named() {
     assert!(!format!("{error:?}").contains("secret"), "{error:?}");
 }
 
-async fn wrong_credentials_are_named_without_the_password() {
+async fn refused_credentials_are_reported_without_the_password() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let refusing = tokio::spawn(async move {
@@ -56,12 +56,12 @@ async fn a_broker_that_is_too_old_is_refused() {
         let (mut stream, _) = listener.accept().await.unwrap();
         let info = r#"{"server_id":"x","version":"2.9.10","max_payload":1048576,"proto":1,"headers":true}"#;
         stream.write_all(format!("INFO {info}\r\n").as_bytes()).await.unwrap();
-        // The client says who it is and asks for a sign of life; then it is connected.
-        let mut said = [0; 4_096];
-        let _ = stream.read(&mut said).await;
+        // The client sends CONNECT and PING; after PONG it is connected.
+        let mut buffer = [0; 4_096];
+        let _ = stream.read(&mut buffer).await;
         let _ = stream.write_all(b"PONG\r\n").await;
-        // It goes by itself.
-        while stream.read(&mut said).await.is_ok_and(|length| length > 0) {}
+        // The client disconnects by itself.
+        while stream.read(&mut buffer).await.is_ok_and(|length| length > 0) {}
     });
     let address = format!("nats://ada:secret@127.0.0.1:{port}");
     let error = NatsTransport::connect(address).await.unwrap_err();
@@ -71,30 +71,30 @@ async fn a_broker_that_is_too_old_is_refused() {
     old.await.unwrap();
 }
 
-async fn a_broken_address_is_refused() {
+async fn an_invalid_address_is_refused() {
     for address in ["", "http://127.0.0.1:1", "nats://127.0.0.1:port"] {
         let error = NatsTransport::connect(address).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Invalid, "{address}: {error}");
     }
 }
 
-async fn settings_that_cannot_work_are_refused() {
+async fn invalid_settings_are_refused() {
     use std::time::Duration;
-    let place = Place::new();
+    let fixture = Fixture::new();
     for builder in [
-        place.builder().prefix("a.b"),
-        place.builder().ack_wait(Duration::from_millis(10)),
-        place.builder().replicas(0),
-        place.builder().patience(Duration::ZERO),
-        place.builder().deduplicate(Duration::ZERO),
+        fixture.builder().prefix("a.b"),
+        fixture.builder().ack_wait(Duration::from_millis(10)),
+        fixture.builder().replicas(0),
+        fixture.builder().timeout(Duration::ZERO),
+        fixture.builder().deduplicate(Duration::ZERO),
     ] {
         assert_eq!(builder.connect().await.unwrap_err().kind(), ErrorKind::Invalid);
     }
 }
 
 async fn the_limit_of_bodies_comes_from_the_broker() {
-    let place = Place::new();
-    let most = place.jetstream().await.client().max_payload();
-    let payload_max = place.open().await.capabilities().payload_max.unwrap();
-    assert!(payload_max < most && payload_max > most / 2, "{payload_max} of {most}");
+    let fixture = Fixture::new();
+    let limit = fixture.jetstream().await.client().max_payload();
+    let payload_max = fixture.open().await.capabilities().payload_max.unwrap();
+    assert!(payload_max < limit && payload_max > limit / 2, "{payload_max} of {limit}");
 }

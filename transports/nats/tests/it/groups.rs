@@ -1,4 +1,4 @@
-//! Groups: each gets every message, its consumers share, and it misses nothing while it is away.
+//! Groups: each receives every message, its consumers share them, and none is missed while the group is away.
 
 use std::collections::BTreeSet;
 
@@ -11,21 +11,21 @@ use punctual_conformance::own::letters::{
     some, subscribe,
 };
 
-use crate::place::{A_WHILE, Place, now};
+use crate::fixture::{A_WHILE, Fixture, now};
 
 cases![
     each_group_gets_every_message_once,
     consumers_of_one_group_share,
-    a_group_that_is_away_misses_nothing,
+    a_group_without_consumers_misses_nothing,
     a_copy_for_one_group_reaches_only_that_group,
-    what_everybody_has_settled_is_gone,
-    a_message_of_a_stranger_is_received,
-    a_damaged_message_is_poison_and_goes_to_the_invalid_place,
+    a_message_settled_by_every_group_is_removed,
+    a_message_of_another_client_is_received,
+    a_damaged_message_is_poison_and_goes_to_the_invalid_topic,
 ];
 
 async fn each_group_gets_every_message_once() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut mail = subscribe(&transport, "mail", 10).await;
     let mut bill = subscribe(&transport, "bill.eu", 10).await;
     publish(&transport, &["one"]).await;
@@ -33,12 +33,12 @@ async fn each_group_gets_every_message_once() {
         ack(next(&mut **consumer).await).await;
         assert!(is_silent(&mut **consumer, A_WHILE).await);
     }
-    place.remove().await;
+    fixture.remove().await;
 }
 
 async fn consumers_of_one_group_share() {
-    let place = Place::new();
-    let (one, other) = (place.open().await, place.open().await);
+    let fixture = Fixture::new();
+    let (one, other) = (fixture.open().await, fixture.open().await);
     let mut first = subscribe(&one, "mail", 1).await;
     let mut second = subscribe(&other, "mail", 1).await;
     let batch = (0..4).map(|number| sent(message(number.to_string()))).collect();
@@ -52,23 +52,23 @@ async fn consumers_of_one_group_share() {
         }
     }
     assert_eq!(got.len(), 4);
-    place.remove().await;
+    fixture.remove().await;
 }
 
-async fn a_group_that_is_away_misses_nothing() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn a_group_without_consumers_misses_nothing() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     close(subscribe(&transport, "mail", 10).await).await;
     publish(&transport, &["meanwhile"]).await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     assert_eq!(body(&next(&mut *consumer).await), "meanwhile");
-    place.remove().await;
+    fixture.remove().await;
 }
 
 // Brighter issues 1755 and 104: a requeue that reaches every subscriber.
 async fn a_copy_for_one_group_reaches_only_that_group() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut mail = subscribe(&transport, "mail", 10).await;
     let mut bill = subscribe(&transport, "bill", 10).await;
     let mut copy = sent(message("back"));
@@ -83,31 +83,31 @@ async fn a_copy_for_one_group_reaches_only_that_group() {
     ack_all(deliveries).await;
     close(bill).await;
     close(mail).await;
-    assert!(place.stored("orders").await.is_empty(), "passed over means acknowledged");
-    place.remove().await;
+    assert!(fixture.stored("orders").await.is_empty(), "a skipped message is acknowledged");
+    fixture.remove().await;
 }
 
-async fn what_everybody_has_settled_is_gone() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn a_message_settled_by_every_group_is_removed() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut mail = subscribe(&transport, "mail", 10).await;
     let mut bill = subscribe(&transport, "bill", 10).await;
     publish(&transport, &["one"]).await;
     ack(next(&mut *mail).await).await;
     close(mail).await;
-    assert_eq!(place.stored("orders").await.len(), 1);
+    assert_eq!(fixture.stored("orders").await.len(), 1);
     ack(next(&mut *bill).await).await;
     close(bill).await;
-    assert!(place.stored("orders").await.is_empty());
-    place.remove().await;
+    assert!(fixture.stored("orders").await.is_empty());
+    fixture.remove().await;
 }
 
-async fn a_message_of_a_stranger_is_received() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn a_message_of_another_client_is_received() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
-    let jetstream = place.jetstream().await;
-    let subject = format!("{}.orders", place.prefix);
+    let jetstream = fixture.jetstream().await;
+    let subject = format!("{}.orders", fixture.prefix);
     jetstream.publish(subject, "hello".into()).await.unwrap().await.unwrap();
     let delivery = next(&mut *consumer).await;
     let id = delivery.message.id;
@@ -115,23 +115,23 @@ async fn a_message_of_a_stranger_is_received() {
     receipt(delivery).requeue(std::time::Duration::ZERO).await.unwrap();
     let delivery = next(&mut *consumer).await;
     assert_eq!((delivery.message.id, delivery.attempt), (id, 2));
-    place.remove().await;
+    fixture.remove().await;
 }
 
-async fn a_damaged_message_is_poison_and_goes_to_the_invalid_place() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn a_damaged_message_is_poison_and_goes_to_the_invalid_topic() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
-    let jetstream = place.jetstream().await;
+    let jetstream = fixture.jetstream().await;
     let mut headers = HeaderMap::new();
     headers.insert("punctual-created", "yesterday");
-    let subject = format!("{}.orders", place.prefix);
+    let subject = format!("{}.orders", fixture.prefix);
     jetstream.publish_with_headers(subject, headers, "hi".into()).await.unwrap().await.unwrap();
     let delivery = next(&mut *consumer).await;
     assert!(delivery.poison.as_deref().unwrap().contains("yesterday"));
     receipt(delivery).reject(&rejection(DeadReason::Poison)).await.unwrap();
-    assert!(place.stored("orders=2Edead").await.is_empty());
-    let kept = place.stored("orders=2Einvalid").await;
+    assert!(fixture.stored("orders=2Edead").await.is_empty());
+    let kept = fixture.stored("orders=2Einvalid").await;
     assert_eq!((kept.len(), &kept[0].payload[..]), (1, &b"hi"[..]));
-    place.remove().await;
+    fixture.remove().await;
 }

@@ -1,16 +1,16 @@
-//! What only this transport does: its streams and consumers, its connection, its words when something is
-//! wrong. Without a server every test is ignored; when the server is required, every test fails.
+//! Tests specific to this transport: its streams and consumers, its connection, its errors. Without a server every
+//! test is ignored; when the server is required, every test fails.
 
-// Without the standard harness the lints do not see that this is test code.
+// Without the standard harness the lints do not recognize test code.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod connecting;
 mod envelopes;
+mod fixture;
 mod groups;
-mod losing;
-mod place;
+mod outages;
 mod publishing;
-mod restarting;
+mod restart;
 mod settling;
 mod topology;
 
@@ -20,20 +20,20 @@ use punctual_conformance::own::{Suite, missing};
 use xtask::servers::{Nats, Presence};
 
 fn main() -> ExitCode {
-    Suite::at("nats", place::VARIABLE)
+    Suite::at("nats", fixture::VARIABLE)
         .cases(envelopes::CASES)
         .cases(connecting::CASES)
         .cases(groups::CASES)
-        .cases(losing::CASES)
+        .cases(outages::CASES)
         .cases(publishing::CASES)
         .cases(settling::CASES)
         .cases(topology::CASES)
-        .cases_unless(no_server(), restarting::CASES)
+        .cases_unless(no_server(), restart::CASES)
         .run()
 }
 
-/// Why there can be no server of a case's own, when there cannot.
+/// Returns why no private server can be started, if so.
 fn no_server() -> Option<String> {
     let reason = Presence::of(&Nats).reason().map(str::to_owned);
-    reason.or_else(|| missing(place::VARIABLE))
+    reason.or_else(|| missing(fixture::VARIABLE))
 }

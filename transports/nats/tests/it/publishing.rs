@@ -1,4 +1,4 @@
-//! Sending: confirmed, whole, refused when it cannot work, and recognised when it is repeated.
+//! Publishing: confirmed, complete, refused when invalid, and deduplicated when repeated.
 
 use std::time::Duration;
 
@@ -10,29 +10,29 @@ use punctual_conformance::own::letters::{
     subscribe,
 };
 
-use crate::place::{A_WHILE, Place, now};
+use crate::fixture::{A_WHILE, Fixture, now};
 
 cases![
     a_batch_arrives_whole_and_in_order,
-    a_message_arrives_as_it_was,
+    a_message_is_received_as_it_was_sent,
     the_largest_body_passes_and_one_more_byte_does_not,
     headers_that_leave_no_room_are_refused,
     a_delay_is_refused_before_anything_is_sent,
-    a_topic_that_nobody_hears_is_refused_until_somebody_does,
-    unheard_messages_may_be_dropped_when_that_is_wanted,
-    a_repeated_message_is_sent_twice_unless_told_otherwise,
+    publishing_to_a_topic_without_a_group_is_refused,
+    messages_without_a_subscriber_are_discarded_when_allowed,
+    a_repeated_message_is_stored_twice_by_default,
     a_repeated_publish_is_recognised_and_a_requeued_copy_is_not,
-    a_stream_that_was_removed_is_declared_again,
+    a_deleted_stream_is_created_again,
 ];
 
 async fn a_batch_arrives_whole_and_in_order() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 500).await;
     let wanted: Vec<String> = (0..2_500).map(|number| number.to_string()).collect();
     let batch = wanted.iter().map(|text| sent(message(text))).collect();
     transport.publish(batch, now()).await.unwrap();
-    assert_eq!(place.stored("orders").await.len(), 2_500);
+    assert_eq!(fixture.stored("orders").await.len(), 2_500);
     let mut got = Vec::new();
     while got.len() < wanted.len() {
         let deliveries = some(&mut *consumer, 100).await;
@@ -40,13 +40,13 @@ async fn a_batch_arrives_whole_and_in_order() {
         ack_all(deliveries).await;
     }
     assert_eq!(got, wanted);
-    place.remove().await;
+    fixture.remove().await;
 }
 
 // spec: D-25
-async fn a_message_arrives_as_it_was() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn a_message_is_received_as_it_was_sent() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     let mut whole = message("body");
     whole.headers.insert("Nats-Rollup", "all").unwrap();
@@ -57,12 +57,12 @@ async fn a_message_arrives_as_it_was() {
     let delivery = next(&mut *consumer).await;
     assert_eq!(*delivery.message, whole);
     assert_eq!((delivery.attempt, delivery.poison.as_deref()), (1, None));
-    place.remove().await;
+    fixture.remove().await;
 }
 
 async fn the_largest_body_passes_and_one_more_byte_does_not() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     let most = transport.capabilities().payload_max.unwrap();
     let error = transport
@@ -75,12 +75,12 @@ async fn the_largest_body_passes_and_one_more_byte_does_not() {
     assert!(is_silent(&mut *consumer, A_WHILE).await);
     transport.publish(vec![sent(message("x".repeat(most)))], now()).await.unwrap();
     assert_eq!(next(&mut *consumer).await.message.body.bytes.len(), most);
-    place.remove().await;
+    fixture.remove().await;
 }
 
 async fn headers_that_leave_no_room_are_refused() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     let most = transport.capabilities().payload_max.unwrap();
     let mut message = message("x".repeat(most));
@@ -91,12 +91,12 @@ async fn headers_that_leave_no_room_are_refused() {
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("headers"), "{error}");
     assert!(is_silent(&mut *consumer, A_WHILE).await);
-    place.remove().await;
+    fixture.remove().await;
 }
 
 async fn a_delay_is_refused_before_anything_is_sent() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     assert_eq!(transport.capabilities().publish_delay, Delay::None);
     let mut late = sent(message("late"));
@@ -105,45 +105,45 @@ async fn a_delay_is_refused_before_anything_is_sent() {
     let error = transport.publish(batch, now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert!(is_silent(&mut *consumer, A_WHILE).await);
-    place.remove().await;
+    fixture.remove().await;
 }
 
-async fn a_topic_that_nobody_hears_is_refused_until_somebody_does() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn publishing_to_a_topic_without_a_group_is_refused() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let message = sent(message("first"));
     let error = transport.publish(vec![message.clone()], now()).await.unwrap_err();
     assert!(error.is_temporary() && error.to_string().contains("orders"), "{error}");
     let mut consumer = subscribe(&transport, "mail", 10).await;
     transport.publish(vec![message], now()).await.unwrap();
     assert_eq!(body(&next(&mut *consumer).await), "first");
-    place.remove().await;
+    fixture.remove().await;
 }
 
-async fn unheard_messages_may_be_dropped_when_that_is_wanted() {
-    let place = Place::new();
-    let transport = place.builder().drop_unheard(true).connect().await.unwrap();
+async fn messages_without_a_subscriber_are_discarded_when_allowed() {
+    let fixture = Fixture::new();
+    let transport = fixture.builder().allow_no_subscribers(true).connect().await.unwrap();
     publish(&transport, &["unheard"]).await;
-    assert!(place.stored("orders").await.is_empty());
-    place.remove().await;
+    assert!(fixture.stored("orders").await.is_empty());
+    fixture.remove().await;
 }
 
-async fn a_repeated_message_is_sent_twice_unless_told_otherwise() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn a_repeated_message_is_stored_twice_by_default() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     let message = sent(message("again"));
     for _ in 0..2 {
         transport.publish(vec![message.clone()], now()).await.unwrap();
     }
     assert_eq!(bodies(&some(&mut *consumer, 2).await), ["again", "again"]);
-    place.remove().await;
+    fixture.remove().await;
 }
 
 async fn a_repeated_publish_is_recognised_and_a_requeued_copy_is_not() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     let window = Duration::from_secs(60);
-    let transport = place.builder().deduplicate(window).connect().await.unwrap();
+    let transport = fixture.builder().deduplicate(window).connect().await.unwrap();
     let mut consumer = subscribe(&transport, "mail", 10).await;
     let message = sent(message("once"));
     for _ in 0..3 {
@@ -158,26 +158,26 @@ async fn a_repeated_publish_is_recognised_and_a_requeued_copy_is_not() {
         transport.publish(vec![copy.clone()], now()).await.unwrap();
         ack(next(&mut *consumer).await).await;
     }
-    place.remove().await;
+    fixture.remove().await;
 }
 
-async fn a_stream_that_was_removed_is_declared_again() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn a_deleted_stream_is_created_again() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     publish(&transport, &["before"]).await;
     ack(next(&mut *consumer).await).await;
-    let stream = format!("{}_orders", place.prefix);
-    place.jetstream().await.delete_stream(stream).await.unwrap();
+    let stream = format!("{}_orders", fixture.prefix);
+    fixture.jetstream().await.delete_stream(stream).await.unwrap();
     let mut tries = 0;
     while transport.publish(vec![sent(message("after"))], now()).await.is_err() {
         tries += 1;
         assert!(tries < 100, "the consumer does not come back");
-        // The consumer mends itself; what it says meanwhile is an error.
+        // The consumer recovers by itself; meanwhile it returns errors.
         let _ = consumer.receive(1).await.map(|_| panic!("received from nowhere"));
         tokio::task::yield_now().await;
         rest().await;
     }
     assert_eq!(body(&next_again(&mut *consumer).await), "after");
-    place.remove().await;
+    fixture.remove().await;
 }

@@ -1,4 +1,4 @@
-//! Settling: acknowledged, put back at once or later, rejected, dropped, and held for as long as it takes.
+//! Settling: acknowledged, requeued at once or later, rejected, dropped, and extended for as long as a handler takes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,26 +13,26 @@ use punctual_conformance::own::letters::{
     some, soon, subscribe,
 };
 
-use crate::place::{A_WHILE, Place, now};
+use crate::fixture::{A_WHILE, Fixture, now};
 
 cases![
-    a_requeue_without_delay_comes_back_at_once_with_its_count,
+    a_requeue_without_delay_is_redelivered_at_once_with_its_attempt,
     a_requeue_with_delay_is_not_early_and_others_flow,
     a_requeue_with_delay_outlives_the_extensions_of_others,
-    a_dropped_delivery_comes_back,
-    a_long_handler_keeps_its_hold,
-    what_waits_here_is_held_too,
-    no_more_than_the_prefetch_is_in_hand,
-    a_rejected_delivery_is_kept_once_with_why,
+    a_dropped_delivery_is_redelivered,
+    a_long_handler_keeps_its_delivery,
+    waiting_deliveries_are_extended_too,
+    no_more_than_the_prefetch_is_in_flight,
+    a_rejected_delivery_is_stored_once_with_its_reason,
     dead_letters_can_be_received_and_sent_again,
-    closing_hands_back_what_was_not_received,
-    what_arrives_as_somebody_stops_waiting_comes_soon,
+    closing_returns_unreceived_deliveries,
+    deliveries_arriving_after_the_last_receive_are_redelivered_soon,
 ];
 
 // spec: D-15, D-26
-async fn a_requeue_without_delay_comes_back_at_once_with_its_count() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn a_requeue_without_delay_is_redelivered_at_once_with_its_attempt() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut mail = subscribe(&transport, "mail", 10).await;
     let mut bill = subscribe(&transport, "bill", 10).await;
     publish(&transport, &["one"]).await;
@@ -43,65 +43,65 @@ async fn a_requeue_without_delay_comes_back_at_once_with_its_count() {
         receipt(delivery).requeue(Duration::ZERO).await.unwrap();
     }
     assert!(is_silent(&mut *bill, A_WHILE).await);
-    place.remove().await;
+    fixture.remove().await;
 }
 
 // spec: D-1, D-21, D-37
 async fn a_requeue_with_delay_is_not_early_and_others_flow() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 1).await;
     publish(&transport, &["later"]).await;
     let delivery = next(&mut *consumer).await;
     let delay = Duration::from_millis(1_500);
-    let begun = now();
+    let started = now();
     receipt(delivery).requeue(delay).await.unwrap();
     publish(&transport, &["other"]).await;
     let other = next(&mut *consumer).await;
-    assert!(between(begun, now()) < delay);
+    assert!(between(started, now()) < delay);
     assert_eq!(body(&other), "other");
     ack(other).await;
     let later = next(&mut *consumer).await;
-    assert!(between(begun, now()) >= delay, "after {:?}", between(begun, now()));
+    assert!(between(started, now()) >= delay, "after {:?}", between(started, now()));
     assert_eq!((body(&later).as_str(), later.attempt), ("later", 2));
     ack(later).await;
     assert!(is_silent(&mut *consumer, A_WHILE).await);
-    place.remove().await;
+    fixture.remove().await;
 }
 
 async fn a_requeue_with_delay_outlives_the_extensions_of_others() {
-    let place = Place::new();
-    let transport = place.builder().ack_wait(Duration::from_secs(1)).connect().await.unwrap();
+    let fixture = Fixture::new();
+    let transport = fixture.builder().ack_wait(Duration::from_secs(1)).connect().await.unwrap();
     let mut consumer = subscribe(&transport, "mail", 10).await;
     let batch = ["later", "held"].map(|text| sent(message(text)));
     transport.publish(batch.into(), now()).await.unwrap();
     let mut deliveries = some(&mut *consumer, 2).await;
     let held = deliveries.pop().unwrap();
-    let begun = now();
+    let started = now();
     let delay = Duration::from_secs(3);
     receipt(deliveries.pop().unwrap()).requeue(delay).await.unwrap();
     let later = next(&mut *consumer).await;
     assert_eq!(body(&later), "later");
-    assert!(between(begun, now()) >= delay, "after {:?}", between(begun, now()));
+    assert!(between(started, now()) >= delay, "after {:?}", between(started, now()));
     drop(held);
-    place.remove().await;
+    fixture.remove().await;
 }
 
-async fn a_dropped_delivery_comes_back() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn a_dropped_delivery_is_redelivered() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     publish(&transport, &["one"]).await;
     drop(next(&mut *consumer).await);
     let delivery = next(&mut *consumer).await;
     assert_eq!((body(&delivery).as_str(), delivery.attempt), ("one", 2));
-    place.remove().await;
+    fixture.remove().await;
 }
 
-// CAP issues 1228 and 1340: a handler of some minutes was run again.
-async fn a_long_handler_keeps_its_hold() {
-    let place = Place::new();
-    let transport = place.builder().ack_wait(Duration::from_secs(1)).connect().await.unwrap();
+// CAP issues 1228 and 1340: a handler that took minutes was run again.
+async fn a_long_handler_keeps_its_delivery() {
+    let fixture = Fixture::new();
+    let transport = fixture.builder().ack_wait(Duration::from_secs(1)).connect().await.unwrap();
     let mut one = subscribe(&transport, "mail", 10).await;
     let mut other = subscribe(&transport, "mail", 10).await;
     publish(&transport, &["long"]).await;
@@ -109,36 +109,36 @@ async fn a_long_handler_keeps_its_hold() {
         received = one.receive(1) => (received.unwrap().pop().unwrap(), &mut other),
         received = other.receive(1) => (received.unwrap().pop().unwrap(), &mut one),
     };
-    let begun = now();
-    while between(begun, now()) < Duration::from_secs(3) {
+    let started = now();
+    while between(started, now()) < Duration::from_secs(3) {
         assert!(is_silent(&mut **other, A_WHILE).await);
     }
     ack(delivery).await;
     assert!(is_silent(&mut **other, A_WHILE).await);
-    place.remove().await;
+    fixture.remove().await;
 }
 
-async fn what_waits_here_is_held_too() {
-    let place = Place::new();
-    let transport = place.builder().ack_wait(Duration::from_secs(1)).connect().await.unwrap();
+async fn waiting_deliveries_are_extended_too() {
+    let fixture = Fixture::new();
+    let transport = fixture.builder().ack_wait(Duration::from_secs(1)).connect().await.unwrap();
     let mut busy = subscribe(&transport, "mail", 2).await;
     let batch = ["one", "two"].map(|text| sent(message(text)));
     transport.publish(batch.into(), now()).await.unwrap();
     let first = next(&mut *busy).await;
     let mut other = subscribe(&transport, "mail", 2).await;
-    let begun = now();
-    while between(begun, now()) < Duration::from_secs(2) {
+    let started = now();
+    while between(started, now()) < Duration::from_secs(2) {
         assert!(is_silent(&mut *other, A_WHILE).await);
     }
     let second = next(&mut *busy).await;
     assert_eq!((body(&second).as_str(), second.attempt), ("two", 1));
     ack_all(vec![first, second]).await;
-    place.remove().await;
+    fixture.remove().await;
 }
 
-async fn no_more_than_the_prefetch_is_in_hand() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn no_more_than_the_prefetch_is_in_flight() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 3).await;
     let batch = (0..10).map(|number| sent(message(number.to_string()))).collect();
     transport.publish(batch, now()).await.unwrap();
@@ -146,14 +146,14 @@ async fn no_more_than_the_prefetch_is_in_hand() {
     assert!(is_silent(&mut *consumer, A_WHILE).await);
     ack(deliveries.remove(0)).await;
     assert_eq!(bodies(&some(&mut *consumer, 1).await), ["3"]);
-    place.remove().await;
+    fixture.remove().await;
 }
 
 // Brighter issues 3585 and 4387: rejected and acknowledged at once, for any reason.
 // spec: D-28
-async fn a_rejected_delivery_is_kept_once_with_why() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn a_rejected_delivery_is_stored_once_with_its_reason() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     let message = message("bad");
     let id = message.id;
@@ -161,7 +161,7 @@ async fn a_rejected_delivery_is_kept_once_with_why() {
     let delivery = next(&mut *consumer).await;
     receipt(delivery).reject(&rejection(DeadReason::AttemptsSpent)).await.unwrap();
     assert!(is_silent(&mut *consumer, A_WHILE).await);
-    let kept = place.stored("orders=2Edead").await;
+    let kept = fixture.stored("orders=2Edead").await;
     assert_eq!(kept.len(), 1);
     let header = |name: &str| kept[0].headers.get(name).map(|value| value.as_str().to_owned());
     assert_eq!(header("punctual-id"), Some(id.to_string()));
@@ -169,13 +169,13 @@ async fn a_rejected_delivery_is_kept_once_with_why() {
     assert_eq!(header("punctual-dead-attempts").as_deref(), Some("3"));
     assert_eq!(header("punctual-dead-error").as_deref(), Some("no such customer"));
     assert_eq!(header("tenant").as_deref(), Some("acme"));
-    assert!(place.stored("orders").await.is_empty());
-    place.remove().await;
+    assert!(fixture.stored("orders").await.is_empty());
+    fixture.remove().await;
 }
 
 async fn dead_letters_can_be_received_and_sent_again() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     let message = message("bad");
     transport.publish(vec![sent(message.clone())], now()).await.unwrap();
@@ -192,12 +192,12 @@ async fn dead_letters_can_be_received_and_sent_again() {
     ack(letter).await;
     let delivery = next(&mut *consumer).await;
     assert_eq!((&*delivery.message, delivery.attempt), (&message, 1));
-    place.remove().await;
+    fixture.remove().await;
 }
 
-async fn closing_hands_back_what_was_not_received() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn closing_returns_unreceived_deliveries() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut one = subscribe(&transport, "mail", 10).await;
     let batch = (0..10).map(|number| sent(message(number.to_string()))).collect();
     transport.publish(batch, now()).await.unwrap();
@@ -208,14 +208,14 @@ async fn closing_hands_back_what_was_not_received() {
     let mut rest = bodies(&some(&mut *other, 8).await);
     rest.sort();
     assert_eq!(rest, ["2", "3", "4", "5", "6", "7", "8", "9"]);
-    place.remove().await;
+    fixture.remove().await;
 }
 
-async fn what_arrives_as_somebody_stops_waiting_comes_soon() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn deliveries_arriving_after_the_last_receive_are_redelivered_soon() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 100).await;
-    // Large ones are on their way for longer.
+    // Large messages are on their way for longer.
     let much = "x".repeat(500_000);
     for round in 0..30 {
         let moment = add(now(), Duration::from_millis(5));
@@ -227,7 +227,7 @@ async fn what_arrives_as_somebody_stops_waiting_comes_soon() {
             transport.publish(vec![sent(message(&text))], now()).await.unwrap();
             published.insert(text);
         }
-        // Sooner than the broker would give it to somebody else.
+        // Sooner than the broker would redeliver it to another consumer.
         while !published.is_empty() {
             let delivery = next(&mut *consumer).await;
             assert!(published.remove(&body(&delivery)));
@@ -235,5 +235,5 @@ async fn what_arrives_as_somebody_stops_waiting_comes_soon() {
         }
     }
     close(consumer).await;
-    place.remove().await;
+    fixture.remove().await;
 }

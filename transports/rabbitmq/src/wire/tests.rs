@@ -1,4 +1,4 @@
-//! What is written is read back, and what the broker adds is not.
+//! Wire tests: what is written is read back, and what the broker adds is not.
 
 use super::*;
 
@@ -13,16 +13,16 @@ fn delivery(properties: BasicProperties, redelivered: bool) -> Delivery {
     delivery
 }
 
-fn read_back(properties: BasicProperties, redelivered: bool) -> Read {
+fn read_back(properties: BasicProperties, redelivered: bool) -> DecodedDelivery {
     let topic = Topic::new("t").unwrap();
-    read(&topic, "s", &mut delivery(properties, redelivered), Timestamp::UNIX_EPOCH)
+    decode(&topic, "s", &mut delivery(properties, redelivered), Timestamp::UNIX_EPOCH)
 }
 
 #[test]
 fn what_is_written_is_read_back() {
     let written = properties(&wire(&[("tenant", "acme"), ("punctual-attempt", "2")]), 0).unwrap();
     assert_eq!(*written.delivery_mode(), Some(2), "it must survive a restart of the broker");
-    let Read { received, redeliveries } = read_back(written, false);
+    let DecodedDelivery { received, redeliveries } = read_back(written, false);
     assert_eq!(received.message.headers.get("tenant"), Some("acme"));
     assert_eq!(&*received.message.body.bytes, b"b");
     assert_eq!(received.message.body.content_type, "text/plain");
@@ -38,7 +38,7 @@ fn what_the_broker_adds_is_taken_off() {
 }
 
 #[test]
-fn the_broker_s_count_beats_its_flag() {
+fn the_brokers_count_overrides_its_flag() {
     let mut headers = FieldTable::default();
     headers.insert(DELIVERY_COUNT.into(), AMQPValue::LongLongInt(4));
     let counted = BasicProperties::default().with_headers(headers);
@@ -54,8 +54,11 @@ fn what_amqp_has_no_room_for_is_refused_by_name() {
     wordy.content_type = Cow::Owned(long.clone());
     let error = properties(&wordy, 0).unwrap_err().to_string();
     assert!(error.contains("content type") && error.contains("300 bytes"), "{error}");
-    let large = "v".repeat(HEADERS_BYTES_MAX - HEADERS_ROOM - 10);
-    assert!(properties(&wire(&[("n", &large)]), HEADERS_ROOM).is_ok());
-    assert!(properties(&wire(&[("longer", &large)]), HEADERS_ROOM).is_err());
-    assert!(properties(&wire(&[("longer", &large)]), 0).is_ok(), "a requeue has the room");
+    let large = "v".repeat(HEADERS_BYTES_MAX - HEADERS_RESERVED - 10);
+    assert!(properties(&wire(&[("n", &large)]), HEADERS_RESERVED).is_ok());
+    assert!(properties(&wire(&[("longer", &large)]), HEADERS_RESERVED).is_err());
+    assert!(
+        properties(&wire(&[("longer", &large)]), 0).is_ok(),
+        "a requeue may use the reserved bytes"
+    );
 }

@@ -1,5 +1,4 @@
-//! CloudEvents as an envelope: what is sent in any of them comes back as it was, and
-//! whoever reads the queue with a client of his own finds the event.
+//! Envelopes: a message survives every envelope, and a plain client of the broker finds the CloudEvent.
 
 use std::time::Duration;
 
@@ -13,34 +12,34 @@ use punctual_conformance::own::envelopes::{
 };
 use punctual_conformance::own::letters::{in_time, sent, subscribe};
 
-use crate::place::{Place, VARIABLE};
+use crate::fixture::{Fixture, VARIABLE};
 
 cases![a_message_survives_every_envelope_and_the_way_back, the_queue_has_the_event];
 
 async fn a_message_survives_every_envelope_and_the_way_back() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     for envelope in ENVELOPES {
         let transport =
-            place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
+            fixture.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
         survives(&transport, "g", sent(full()), Duration::from_millis(1)).await;
     }
 }
 
 async fn the_queue_has_the_event() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     drop(subscribe(&transport, "g", 100).await);
-    let queue = place.name("orders.g");
-    let stranger = place.stranger().await;
+    let queue = fixture.name("orders.g");
+    let raw_client = fixture.raw_client().await;
     let message = full();
     let binary = format!("{}?envelope=cloudevents-binary&source=/shop", own::address(VARIABLE));
-    let binary = place.builder_at(&binary);
-    let structured = place.builder().envelope(Envelope::CloudEventsStructured.sent_by("/shop"));
+    let binary = fixture.builder_at(&binary);
+    let structured = fixture.builder().envelope(Envelope::CloudEventsStructured.sent_by("/shop"));
     let mut found = Vec::new();
     for builder in [binary, structured] {
         let transport = builder.connect().await.unwrap();
         in_time(transport.publish(vec![sent(message.clone())], SystemClock.now())).await.unwrap();
-        found.push(stranger.get(&queue).await.unwrap());
+        found.push(raw_client.get(&queue).await.unwrap());
     }
     let header = |name: &str| match found[0].properties.headers().as_ref()?.inner().get(name)? {
         AMQPValue::LongString(value) => Some(value.to_string()),

@@ -1,18 +1,18 @@
-//! What only this transport does: its names on the broker, its counts and delays, its connections. Without
-//! a broker every test is ignored; when the broker is required, every test fails.
+//! Tests of this transport alone: its names on the broker, counts, delays and connections. Without a broker
+//! every test is ignored; when the broker is required, every test fails.
 
-// Without the standard harness the lints do not see that this is test code.
+// Without the standard harness clippy does not recognize this as test code.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
-mod connecting;
-mod declaring;
+mod connection_end;
 mod envelopes;
-mod place;
+mod errors;
+mod fixture;
 mod publishing;
 mod receiving;
-mod restarting;
+mod restart;
 mod settling;
-mod stalling;
+mod topology;
 
 use std::process::ExitCode;
 
@@ -20,19 +20,19 @@ use punctual_conformance::own::Suite;
 use xtask::servers::{Presence, Rabbitmq};
 
 fn main() -> ExitCode {
-    Suite::at("rabbitmq", place::VARIABLE)
+    Suite::at("rabbitmq", fixture::VARIABLE)
         .cases(envelopes::CASES)
-        .cases(connecting::CASES)
-        .cases(declaring::CASES)
+        .cases(errors::CASES)
+        .cases(topology::CASES)
         .cases(publishing::CASES)
         .cases(receiving::CASES)
         .cases(settling::CASES)
-        .cases(stalling::CASES)
-        .cases_unless(no_server(), restarting::CASES)
+        .cases(connection_end::CASES)
+        .cases_unless(server_missing(), restart::CASES)
         .run()
 }
 
-/// Why there can be no broker of a case's own, when there cannot.
-fn no_server() -> Option<String> {
+/// Returns why a case cannot have a broker of its own, if it cannot.
+fn server_missing() -> Option<String> {
     Presence::of(&Rabbitmq).reason().map(str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! Receiving: as much as is allowed, nothing lost, whatever somebody else may have sent.
+//! Receiving: up to the prefetch, without loss, and foreign messages too.
 
 use std::time::Duration;
 
@@ -12,22 +12,22 @@ use punctual_conformance::own::letters::{
     ack, body, in_time, is_silent, message, next, publish, receipt, sent, subscribe, taken,
 };
 
-use crate::place::Place;
+use crate::fixture::Fixture;
 
 cases!(
     no_more_are_in_hand_than_the_prefetch_allows,
     a_batch_has_as_many_as_are_there_up_to_the_limit,
     a_receive_that_is_given_up_loses_nothing,
     what_is_dropped_comes_back,
-    closing_hands_back_what_is_in_hand,
+    closing_requeues_what_is_in_hand,
     a_group_that_was_away_gets_what_it_missed,
-    what_a_stranger_sends_is_a_message,
+    what_a_foreign_client_sends_is_a_message,
     what_cannot_be_read_is_a_delivery_too,
 );
 
 async fn no_more_are_in_hand_than_the_prefetch_allows() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 2).await;
     publish(&transport, &["a", "b", "c"]).await;
     let (first, second) = (next(&mut *consumer).await, next(&mut *consumer).await);
@@ -38,8 +38,8 @@ async fn no_more_are_in_hand_than_the_prefetch_allows() {
 }
 
 async fn a_batch_has_as_many_as_are_there_up_to_the_limit() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;
     publish(&transport, &["a", "b", "c", "d", "e"]).await;
     let mut texts = Vec::new();
@@ -55,8 +55,8 @@ async fn a_batch_has_as_many_as_are_there_up_to_the_limit() {
 }
 
 async fn a_receive_that_is_given_up_loses_nothing() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;
     let texts: Vec<String> = (0..50).map(|number| number.to_string()).collect();
     let batch = texts.iter().map(|text| sent(message(text))).collect();
@@ -64,7 +64,7 @@ async fn a_receive_that_is_given_up_loses_nothing() {
     let mut received = Vec::new();
     let receiving = async {
         while received.len() < texts.len() {
-            // Given up at once unless it is there already.
+            // Cancelled at once, unless a delivery is there already.
             match consumer.receive(3).now_or_never() {
                 Some(batch) => {
                     for delivery in batch.unwrap() {
@@ -82,8 +82,8 @@ async fn a_receive_that_is_given_up_loses_nothing() {
 }
 
 async fn what_is_dropped_comes_back() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 1).await;
     publish(&transport, &["a"]).await;
     for attempt in 1..=5 {
@@ -92,12 +92,12 @@ async fn what_is_dropped_comes_back() {
     }
 }
 
-async fn closing_hands_back_what_is_in_hand() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn closing_requeues_what_is_in_hand() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;
     publish(&transport, &["a", "b", "c"]).await;
-    let in_hand = next(&mut *consumer).await;
+    let in_flight = next(&mut *consumer).await;
     let until = add(SystemClock.now(), Duration::from_secs(5));
     in_time(consumer.close(until)).await.unwrap();
     assert!(consumer.receive(1).await.is_err());
@@ -109,29 +109,29 @@ async fn closing_hands_back_what_is_in_hand() {
         ack(delivery).await;
     }
     texts.sort();
-    // What was never returned was never attempted.
+    // What `receive` never returned was never attempted.
     assert_eq!(texts, [("a".to_owned(), 2), ("b".to_owned(), 1), ("c".to_owned(), 1)]);
     assert!(is_silent(&mut *other, Duration::from_millis(200)).await);
-    let error = in_time(receipt(in_hand).ack()).await.unwrap_err();
+    let error = in_time(receipt(in_flight).ack()).await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
 }
 
 async fn a_group_that_was_away_gets_what_it_missed() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     drop(subscribe(&transport, "g", 100).await);
     publish(&transport, &["a", "b"]).await;
-    let again = place.open().await;
+    let again = fixture.open().await;
     let mut consumer = subscribe(&again, "g", 100).await;
     assert_eq!(taken(&mut *consumer).await, "a");
     assert_eq!(taken(&mut *consumer).await, "b");
 }
 
-async fn what_a_stranger_sends_is_a_message() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn what_a_foreign_client_sends_is_a_message() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;
-    let stranger = place.stranger().await;
+    let raw_client = fixture.raw_client().await;
     let mut headers = FieldTable::default();
     headers.insert("number".into(), AMQPValue::LongInt(7));
     headers.insert("list".into(), AMQPValue::FieldArray(FieldArray::default()));
@@ -141,9 +141,9 @@ async fn what_a_stranger_sends_is_a_message() {
         .with_timestamp(1_700_000_000)
         .with_content_type("text/csv".into())
         .with_headers(headers);
-    let exchange = place.name("orders");
-    stranger.publish(&exchange, b"1;2", properties).await;
-    stranger.publish(&exchange, b"", BasicProperties::default()).await;
+    let exchange = fixture.name("orders");
+    raw_client.publish(&exchange, b"1;2", properties).await;
+    raw_client.publish(&exchange, b"", BasicProperties::default()).await;
     let named = next(&mut *consumer).await;
     assert_eq!((body(&named), named.attempt, &named.poison), ("1;2".to_owned(), 1, &None));
     assert_eq!(named.message.body.content_type, "text/csv");
@@ -152,7 +152,7 @@ async fn what_a_stranger_sends_is_a_message() {
     assert_eq!(named.message.headers.get("list"), None);
     assert_eq!(named.message.headers.get("bytes"), Some("f\u{fffd}"));
     let id = named.message.id;
-    // It keeps its identity, whichever way it comes again.
+    // It keeps its id, whichever way it is delivered again.
     receipt(named).requeue(Duration::ZERO).await.unwrap();
     let empty = next(&mut *consumer).await;
     assert_eq!((body(&empty), &empty.poison), (String::new(), &None));
@@ -164,14 +164,14 @@ async fn what_a_stranger_sends_is_a_message() {
 }
 
 async fn what_cannot_be_read_is_a_delivery_too() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;
-    let stranger = place.stranger().await;
+    let raw_client = fixture.raw_client().await;
     let mut headers = FieldTable::default();
     headers.insert("punctual-id".into(), AMQPValue::LongString("not an id".into()));
     let properties = BasicProperties::default().with_headers(headers);
-    stranger.publish(&place.name("orders"), b"x", properties).await;
+    raw_client.publish(&fixture.name("orders"), b"x", properties).await;
     publish(&transport, &["fine"]).await;
     let poison = next(&mut *consumer).await;
     assert!(poison.poison.as_deref().unwrap().contains("not an id"));

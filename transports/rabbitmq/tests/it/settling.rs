@@ -1,4 +1,4 @@
-//! Ack, requeue and reject: once, to the right place, with the count intact.
+//! Settling: ack, requeue and reject happen once, to the right queue, with the count intact.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use punctual_conformance::own::letters::{
 };
 use punctual_rabbitmq::QueueKind;
 
-use crate::place::Place;
+use crate::fixture::Fixture;
 
 cases!(
     what_is_acknowledged_is_gone,
@@ -22,15 +22,15 @@ cases!(
     the_count_survives_every_path,
     a_delayed_requeue_comes_once_and_not_before,
     a_delayed_requeue_outlives_the_transport,
-    a_delay_that_many_ask_for_at_once_is_made_for_all,
-    a_delay_out_of_reach_is_refused_and_nothing_is_lost,
-    what_is_rejected_is_kept_once_with_its_reason,
+    a_delay_that_many_callers_need_at_once_is_declared_for_all,
+    a_delay_that_is_too_long_is_refused_and_nothing_is_lost,
+    what_is_rejected_is_stored_once_with_its_reason,
     classic_queues_carry_the_count_themselves,
 );
 
 async fn what_is_acknowledged_is_gone() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;
     publish(&transport, &["a"]).await;
     ack(next(&mut *consumer).await).await;
@@ -40,9 +40,9 @@ async fn what_is_acknowledged_is_gone() {
 }
 
 // spec: D-21
-async fn a_delay_that_many_ask_for_at_once_is_made_for_all() {
-    let place = Place::new();
-    let transports = join_all((0..4).map(|_| place.open())).await;
+async fn a_delay_that_many_callers_need_at_once_is_declared_for_all() {
+    let fixture = Fixture::new();
+    let transports = join_all((0..4).map(|_| fixture.open())).await;
     let mut receipts = Vec::new();
     let mut consumers = Vec::new();
     for (number, transport) in transports.iter().enumerate() {
@@ -54,16 +54,16 @@ async fn a_delay_that_many_ask_for_at_once_is_made_for_all() {
         consumers.push(consumer);
     }
     let delay = Duration::from_millis(12_345);
-    let answers = join_all(receipts.into_iter().map(|receipt| receipt.requeue(delay))).await;
-    for answer in answers {
-        answer.unwrap();
+    let results = join_all(receipts.into_iter().map(|receipt| receipt.requeue(delay))).await;
+    for result in results {
+        result.unwrap();
     }
 }
 
 // spec: D-15
 async fn a_requeue_is_immediate_and_only_for_its_group() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut one = subscribe(&transport, "one", 100).await;
     let mut other = subscribe(&transport, "other", 100).await;
     publish(&transport, &["a"]).await;
@@ -76,8 +76,8 @@ async fn a_requeue_is_immediate_and_only_for_its_group() {
 
 // spec: D-26
 async fn the_count_survives_every_path() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     assert_eq!(transport.capabilities().attempts, AttemptCount::Counted);
     let mut consumer = subscribe(&transport, "g", 100).await;
     publish(&transport, &["a"]).await;
@@ -94,15 +94,15 @@ async fn the_count_survives_every_path() {
     let fifth = next(&mut *consumer).await;
     assert_eq!(fifth.attempt, 5);
     drop((consumer, transport));
-    let transport = place.open().await;
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;
     assert_eq!(next(&mut *consumer).await.attempt, 6);
 }
 
 // spec: D-1, D-21, D-22, D-23
 async fn a_delayed_requeue_comes_once_and_not_before() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut one = subscribe(&transport, "one", 100).await;
     let mut other = subscribe(&transport, "other", 100).await;
     publish(&transport, &["late"]).await;
@@ -112,7 +112,7 @@ async fn a_delayed_requeue_comes_once_and_not_before() {
     let delay = Duration::from_millis(1_500);
     let begun_at = SystemClock.now();
     receipt(first).requeue(delay).await.unwrap();
-    // Others flow meanwhile.
+    // Other messages pass meanwhile.
     publish(&transport, &["now"]).await;
     let now = next(&mut *one).await;
     assert_eq!(body(&now), "now");
@@ -122,7 +122,7 @@ async fn a_delayed_requeue_comes_once_and_not_before() {
     let late = next(&mut *one).await;
     let took = between(begun_at, SystemClock.now());
     assert!(took >= delay && took < delay * 3, "{took:?}");
-    // As it was, without a trace of the way it went.
+    // Unchanged, without headers of the delay queue.
     assert_eq!(*late.message, *message);
     assert_eq!(late.attempt, 2);
     ack(late).await;
@@ -132,21 +132,21 @@ async fn a_delayed_requeue_comes_once_and_not_before() {
 
 // spec: D-25
 async fn a_delayed_requeue_outlives_the_transport() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;
     publish(&transport, &["a"]).await;
     receipt(next(&mut *consumer).await).requeue(Duration::from_millis(400)).await.unwrap();
     drop((consumer, transport));
-    let transport = place.open().await;
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;
     let again = next(&mut *consumer).await;
     assert_eq!((body(&again), again.attempt), ("a".to_owned(), 2));
 }
 
-async fn a_delay_out_of_reach_is_refused_and_nothing_is_lost() {
-    let place = Place::new();
-    let transport = place.builder().delay_max(Duration::from_secs(1)).connect().await.unwrap();
+async fn a_delay_that_is_too_long_is_refused_and_nothing_is_lost() {
+    let fixture = Fixture::new();
+    let transport = fixture.builder().delay_max(Duration::from_secs(1)).connect().await.unwrap();
     let reach = transport.capabilities().requeue_delay;
     assert_eq!(reach, Delay::UpTo(Duration::from_secs(1)));
     let mut consumer = subscribe(&transport, "g", 100).await;
@@ -158,9 +158,9 @@ async fn a_delay_out_of_reach_is_refused_and_nothing_is_lost() {
 }
 
 // spec: D-28
-async fn what_is_rejected_is_kept_once_with_its_reason() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn what_is_rejected_is_stored_once_with_its_reason() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;
     publish(&transport, &["bad", "unreadable"]).await;
     let bad = receipt(next(&mut *consumer).await);
@@ -168,12 +168,12 @@ async fn what_is_rejected_is_kept_once_with_its_reason() {
     let unreadable = receipt(next(&mut *consumer).await);
     let poison = Rejection { attempt: 1, ..rejection(DeadReason::Poison) };
     unreadable.reject(&poison).await.unwrap();
-    let stranger = place.stranger().await;
+    let raw_client = fixture.raw_client().await;
     for (queue, body, attempts, reason) in [
         ("orders.g.dead", "bad", "3", DeadReason::AttemptsSpent),
         ("orders.g.invalid", "unreadable", "1", DeadReason::Poison),
     ] {
-        let letter = stranger.get(&place.name(queue)).await.unwrap();
+        let letter = raw_client.get(&fixture.name(queue)).await.unwrap();
         assert_eq!(letter.data, body.as_bytes());
         let headers = letter.properties.headers().clone().unwrap();
         let header = |name: &str| match headers.inner().get(name) {
@@ -185,15 +185,15 @@ async fn what_is_rejected_is_kept_once_with_its_reason() {
         assert_eq!(header("punctual-dead-attempts"), attempts);
         assert_eq!(header("punctual-dead-error"), "no such customer");
         assert_eq!(header("punctual-dead-at"), "2026-01-02T03:04:05Z");
-        assert!(stranger.get(&place.name(queue)).await.is_none());
+        assert!(raw_client.get(&fixture.name(queue)).await.is_none());
     }
     assert!(is_silent(&mut *consumer, Duration::from_millis(200)).await);
 }
 
 // spec: D-26
 async fn classic_queues_carry_the_count_themselves() {
-    let place = Place::new();
-    let transport = place.builder().queues(QueueKind::Classic).connect().await.unwrap();
+    let fixture = Fixture::new();
+    let transport = fixture.builder().queues(QueueKind::Classic).connect().await.unwrap();
     let capabilities = transport.capabilities();
     assert_eq!(capabilities.requeue_delay, Delay::None);
     assert_eq!(capabilities.attempts, AttemptCount::RedeliveredFlag);

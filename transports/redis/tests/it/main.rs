@@ -1,13 +1,13 @@
-//! What only this transport does: its streams, its holds, its connections. Without a server every test is
-//! ignored; when the server is required, every test fails.
+//! Tests of this transport alone: its streams, visibility timeouts and connections. Without a server every test
+//! is ignored; when the server is required, every test fails.
 
-// Without the standard harness the lints do not see that this is test code.
+// Without the standard harness clippy does not recognize this as test code.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod envelopes;
-mod faults;
-mod holding;
-mod place;
+mod errors;
+mod fixture;
+mod in_flight;
 mod settling;
 mod topology;
 
@@ -16,10 +16,10 @@ use std::process::ExitCode;
 use punctual_conformance::own::Suite;
 
 fn main() -> ExitCode {
-    Suite::at("redis", place::VARIABLE)
+    Suite::at("redis", fixture::VARIABLE)
         .cases(envelopes::CASES)
-        .cases(faults::CASES)
-        .cases(holding::CASES)
+        .cases(errors::CASES)
+        .cases(in_flight::CASES)
         .cases(settling::CASES)
         .cases(topology::CASES)
         .run()

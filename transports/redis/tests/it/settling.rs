@@ -1,4 +1,4 @@
-//! Done, back, given up: what becomes of a delivery, and where it is found afterwards.
+//! Settling: where a delivery is found after ack, requeue, reject or drop.
 
 use std::time::Duration;
 
@@ -9,30 +9,30 @@ use punctual_conformance::own::letters::{
     ack, body, close, is_silent, message, next, publish, receipt, rejection, sent, some, soon,
     subscribe,
 };
-use punctual_redis::Keep;
+use punctual_redis::Retention;
 use redis::cmd;
 
-use crate::place::Place;
+use crate::fixture::Fixture;
 
 cases![
-    a_put_back_delivery_comes_again_to_its_group_alone_with_one_more_attempt,
+    a_requeued_delivery_comes_again_to_its_group_alone_with_one_more_attempt,
     a_dropped_delivery_comes_again_at_once,
-    a_strangers_message_stays_the_same_when_it_is_put_back,
+    a_foreign_message_stays_the_same_when_it_is_requeued,
     a_delay_is_refused_and_the_message_is_not_lost,
     a_message_for_one_group_reaches_no_other,
     a_rejected_delivery_is_one_dead_letter,
-    poison_goes_to_the_invalid_place,
+    poison_goes_to_the_invalid_stream,
     what_every_group_has_handled_is_removed,
-    closing_hands_back_what_nobody_has_seen,
+    closing_requeues_what_was_not_returned,
     many_acknowledgements_are_all_done,
 ];
 
 const MOMENT: Duration = Duration::from_millis(300);
 
 // spec: D-15, D-26
-async fn a_put_back_delivery_comes_again_to_its_group_alone_with_one_more_attempt() {
-    let place = Place::new().await;
-    let transport = place.open().await;
+async fn a_requeued_delivery_comes_again_to_its_group_alone_with_one_more_attempt() {
+    let fixture = Fixture::new().await;
+    let transport = fixture.open().await;
     let mut billing = subscribe(&transport, "billing", 10).await;
     let mut mailing = subscribe(&transport, "mailing", 10).await;
     publish(&transport, &["one"]).await;
@@ -50,13 +50,13 @@ async fn a_put_back_delivery_comes_again_to_its_group_alone_with_one_more_attemp
     }
     ack(delivery).await;
     assert!(is_silent(&mut *mailing, MOMENT).await && is_silent(&mut *billing, MOMENT).await);
-    assert_eq!(place.length("~billing/orders").await, 0);
-    place.remove().await;
+    assert_eq!(fixture.length("~billing/orders").await, 0);
+    fixture.remove().await;
 }
 
 async fn a_dropped_delivery_comes_again_at_once() {
-    let place = Place::new().await;
-    let transport = place.open().await;
+    let fixture = Fixture::new().await;
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "billing", 10).await;
     publish(&transport, &["one"]).await;
     let delivery = next(&mut *consumer).await;
@@ -65,50 +65,50 @@ async fn a_dropped_delivery_comes_again_at_once() {
     let again = next(&mut *consumer).await;
     assert_eq!((again.message.id, again.attempt), (id, 2));
     ack(again).await;
-    place.remove().await;
+    fixture.remove().await;
 }
 
-async fn a_strangers_message_stays_the_same_when_it_is_put_back() {
-    let place = Place::new().await;
-    let transport = place.open().await;
+async fn a_foreign_message_stays_the_same_when_it_is_requeued() {
+    let fixture = Fixture::new().await;
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "billing", 10).await;
     let mut add = cmd("XADD");
-    add.arg(place.key("orders")).arg("*").arg("body").arg("{}").arg("tenant").arg(b"\xff");
-    place.ask::<String>(&mut add).await;
+    add.arg(fixture.key("orders")).arg("*").arg("body").arg("{}").arg("tenant").arg(b"\xff");
+    fixture.command::<String>(&mut add).await;
     let delivery = next(&mut *consumer).await;
     assert!(delivery.poison.as_ref().unwrap().contains("tenant"));
     let before = delivery.message.clone();
     receipt(delivery).requeue(Duration::ZERO).await.unwrap();
     let again = next(&mut *consumer).await;
-    assert!(again.poison.is_some(), "what cannot be read is put back as it was");
+    assert!(again.poison.is_some(), "an unreadable entry is requeued unchanged");
     assert_eq!((again.message.id, again.attempt), (before.id, 2));
     assert_eq!(again.message.created_at, before.created_at);
     ack(again).await;
-    place.remove().await;
+    fixture.remove().await;
 }
 
 // spec: D-2, D-3
 async fn a_delay_is_refused_and_the_message_is_not_lost() {
-    let place = Place::new().await;
-    let transport = place.open().await;
+    let fixture = Fixture::new().await;
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "billing", 10).await;
     let mut late = sent(message("late"));
     late.delay = Duration::from_secs(1);
     let batch = vec![sent(message("first")), late];
     let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
-    assert_eq!(place.length("orders").await, 0, "nothing of a refused batch is sent");
+    assert_eq!(fixture.length("orders").await, 0, "nothing of a refused batch is sent");
     publish(&transport, &["one"]).await;
     let delivery = next(&mut *consumer).await;
     let error = receipt(delivery).requeue(Duration::from_secs(1)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert_eq!(next(&mut *consumer).await.attempt, 2);
-    place.remove().await;
+    fixture.remove().await;
 }
 
 async fn a_message_for_one_group_reaches_no_other() {
-    let place = Place::new().await;
-    let transport = place.open().await;
+    let fixture = Fixture::new().await;
+    let transport = fixture.open().await;
     let mut mailing = subscribe(&transport, "mailing", 10).await;
     let mut outgoing = sent(message("one"));
     outgoing.group = Some("billing".to_owned());
@@ -119,13 +119,13 @@ async fn a_message_for_one_group_reaches_no_other() {
     assert_eq!(delivery.attempt, 5);
     ack(delivery).await;
     assert!(is_silent(&mut *mailing, MOMENT).await);
-    place.remove().await;
+    fixture.remove().await;
 }
 
 // spec: D-27, D-28
 async fn a_rejected_delivery_is_one_dead_letter() {
-    let place = Place::new().await;
-    let transport = place.open().await;
+    let fixture = Fixture::new().await;
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "billing", 10).await;
     publish(&transport, &["one"]).await;
     let delivery = next(&mut *consumer).await;
@@ -133,8 +133,8 @@ async fn a_rejected_delivery_is_one_dead_letter() {
     receipt(delivery).reject(&rejection(DeadReason::AttemptsSpent)).await.unwrap();
     assert!(is_silent(&mut *consumer, MOMENT).await);
     let mut range = cmd("XRANGE");
-    range.arg(place.key("orders.billing.dead")).arg("-").arg("+");
-    let letters: Vec<(String, Vec<String>)> = place.ask(&mut range).await;
+    range.arg(fixture.key("orders.billing.dead")).arg("-").arg("+");
+    let letters: Vec<(String, Vec<String>)> = fixture.command(&mut range).await;
     assert_eq!(letters.len(), 1);
     let fields = &letters[0].1;
     for (name, value) in [
@@ -150,32 +150,32 @@ async fn a_rejected_delivery_is_one_dead_letter() {
         assert!(fields.chunks(2).any(|pair| pair == [name, value]), "{name} in {fields:?}");
     }
     let pending: (usize, Option<String>, Option<String>, Option<Vec<String>>) =
-        place.ask(cmd("XPENDING").arg(place.key("orders")).arg("billing")).await;
+        fixture.command(cmd("XPENDING").arg(fixture.key("orders")).arg("billing")).await;
     assert_eq!(pending.0, 0);
-    place.remove().await;
+    fixture.remove().await;
 }
 
-async fn poison_goes_to_the_invalid_place() {
-    let place = Place::new().await;
-    let transport = place.open().await;
+async fn poison_goes_to_the_invalid_stream() {
+    let fixture = Fixture::new().await;
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "billing", 10).await;
     let mut add = cmd("XADD");
-    add.arg(place.key("orders")).arg("*").arg("payload").arg("{}");
-    place.ask::<String>(&mut add).await;
+    add.arg(fixture.key("orders")).arg("*").arg("payload").arg("{}");
+    fixture.command::<String>(&mut add).await;
     let delivery = next(&mut *consumer).await;
     assert!(delivery.poison.as_ref().unwrap().contains("\"body\""));
     receipt(delivery).reject(&rejection(DeadReason::Poison)).await.unwrap();
-    assert_eq!(place.length("orders.billing.invalid").await, 1);
-    assert_eq!(place.length("orders.billing.dead").await, 0);
-    place.remove().await;
+    assert_eq!(fixture.length("orders.billing.invalid").await, 1);
+    assert_eq!(fixture.length("orders.billing.dead").await, 0);
+    fixture.remove().await;
 }
 
 async fn what_every_group_has_handled_is_removed() {
     const COUNT: usize = 500;
-    let place = Place::new().await;
-    let hold = Duration::from_millis(150);
-    let transport = place.builder().hold_length(hold).connect().await.unwrap();
-    let forever = place.builder().keep(Keep::Forever).connect().await.unwrap();
+    let fixture = Fixture::new().await;
+    let visibility = Duration::from_millis(150);
+    let transport = fixture.builder().visibility_timeout(visibility).connect().await.unwrap();
+    let forever = fixture.builder().retention(Retention::Forever).connect().await.unwrap();
     let mut billing = subscribe(&transport, "billing", 100).await;
     close(subscribe(&transport, "mailing", 100).await).await;
     publish(&forever, &["x"; COUNT]).await;
@@ -186,44 +186,46 @@ async fn what_every_group_has_handled_is_removed() {
             handled += 1;
         }
     }
-    assert_eq!(place.length("orders").await, COUNT, "a group that is away keeps everything");
-    place.ask::<()>(cmd("XGROUP").arg("DESTROY").arg(place.key("orders")).arg("mailing")).await;
-    // The server removes whole nodes of a hundred.
+    assert_eq!(fixture.length("orders").await, COUNT, "a group that is away retains everything");
+    fixture
+        .command::<()>(cmd("XGROUP").arg("DESTROY").arg(fixture.key("orders")).arg("mailing"))
+        .await;
+    // The server removes whole nodes of a hundred entries.
     let until = soon();
-    while place.length("orders").await > 100 {
+    while fixture.length("orders").await > 100 {
         assert!(SystemClock.now() < until);
-        assert!(is_silent(&mut *billing, hold).await);
+        assert!(is_silent(&mut *billing, visibility).await);
     }
-    place.remove().await;
+    fixture.remove().await;
 }
 
-async fn closing_hands_back_what_nobody_has_seen() {
-    let place = Place::new().await;
-    let transport = place.open().await;
+async fn closing_requeues_what_was_not_returned() {
+    let fixture = Fixture::new().await;
+    let transport = fixture.open().await;
     let mut first = subscribe(&transport, "billing", 10).await;
     publish(&transport, &["one", "two", "three"]).await;
-    let in_hand = next(&mut *first).await;
+    let in_flight = next(&mut *first).await;
     first.close(soon()).await.unwrap();
     let error = first.receive(1).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     let mut second = subscribe(&transport, "billing", 10).await;
     let rest = some(&mut *second, 2).await;
     assert!(rest.iter().all(|delivery| delivery.attempt == 1), "no attempt was spent");
-    ack(in_hand).await;
+    ack(in_flight).await;
     for delivery in rest {
         ack(delivery).await;
     }
     close(second).await;
     let mut info = cmd("XINFO");
-    info.arg("CONSUMERS").arg(place.key("~billing/orders")).arg("billing");
-    let consumers: Vec<redis::Value> = place.ask(&mut info).await;
+    info.arg("CONSUMERS").arg(fixture.key("~billing/orders")).arg("billing");
+    let consumers: Vec<redis::Value> = fixture.command(&mut info).await;
     assert!(consumers.is_empty(), "{consumers:?}");
-    place.remove().await;
+    fixture.remove().await;
 }
 
 async fn many_acknowledgements_are_all_done() {
-    let place = Place::new().await;
-    let transport = place.open().await;
+    let fixture = Fixture::new().await;
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "billing", 2_000).await;
     publish(&transport, &vec!["x"; 3_000]).await;
     let mut left = 3_000;
@@ -238,7 +240,7 @@ async fn many_acknowledgements_are_all_done() {
         }
     }
     let pending: (usize, Option<String>, Option<String>, Option<Vec<String>>) =
-        place.ask(cmd("XPENDING").arg(place.key("orders")).arg("billing")).await;
+        fixture.command(cmd("XPENDING").arg(fixture.key("orders")).arg("billing")).await;
     assert_eq!(pending.0, 0);
-    place.remove().await;
+    fixture.remove().await;
 }

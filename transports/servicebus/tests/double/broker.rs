@@ -1,4 +1,4 @@
-//! What lies in the broker, and what becomes of it.
+//! Broker of the double: queues, subscriptions, scheduled messages, locks and tokens.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) type Letter = Message<Body<Value>>;
 
 const SCHEDULED: &str = "x-opt-scheduled-enqueue-time";
 
-/// A message in a queue or a subscription.
+/// Message in a queue or a subscription.
 #[derive(Clone)]
 struct Item {
     sequence: i64,
@@ -26,34 +26,34 @@ struct Item {
     enqueued_at: Timestamp,
 }
 
-/// A queue or a subscription.
+/// Queue or subscription.
 #[derive(Default)]
-struct Line {
+struct MessageQueue {
     ready: BTreeMap<i64, Item>,
     locked: HashMap<[u8; 16], (Item, Timestamp)>,
     dead: Vec<Letter>,
     wake: Arc<Notify>,
 }
 
-/// Everything that outlives a connection.
+/// State that outlives a connection.
 pub(crate) struct Broker {
     creates: bool,
-    /// Whether nothing opens without a token.
-    pub(crate) asks_tokens: bool,
-    /// How long a lock lasts.
-    pub(crate) lock_length: Duration,
-    /// How many deliveries there are before a message is buried.
+    /// Whether entities require a token.
+    pub(crate) requires_tokens: bool,
+    /// Duration of a lock.
+    pub(crate) lock_duration: Duration,
+    /// Deliveries after which a message is dead-lettered.
     pub(crate) deliveries_max: u32,
-    /// Tokens that were put and were good, in their order: what they open and until when.
+    /// Valid tokens that were put, in order: entity and expiry.
     pub(crate) tokens: Vec<(String, i64)>,
-    /// Locks that were renewed.
+    /// Number of locks that were renewed.
     pub(crate) renewals: usize,
-    /// Deliveries that were settled by their lock and not by their link.
+    /// Number of deliveries that were settled by their lock and not on their link.
     pub(crate) settlements: usize,
-    /// The annotations of everything that was sent, in order.
+    /// All messages that were sent, in order.
     pub(crate) sent: Vec<Letter>,
     topics: BTreeMap<String, Vec<String>>,
-    lines: BTreeMap<String, Line>,
+    queues: BTreeMap<String, MessageQueue>,
     scheduled: Vec<(i64, String, Letter)>,
     sequence: i64,
     locks: u128,
@@ -63,15 +63,15 @@ impl Broker {
     pub(super) fn new(creates: bool) -> Self {
         Self {
             creates,
-            asks_tokens: true,
-            lock_length: Duration::from_secs(5),
+            requires_tokens: true,
+            lock_duration: Duration::from_secs(5),
             deliveries_max: 10,
             tokens: Vec::new(),
             renewals: 0,
             settlements: 0,
             sent: Vec::new(),
             topics: BTreeMap::new(),
-            lines: BTreeMap::new(),
+            queues: BTreeMap::new(),
             scheduled: Vec::new(),
             sequence: 0,
             locks: 0,
@@ -80,37 +80,37 @@ impl Broker {
 
     /// Creates a queue.
     pub(crate) fn create_queue(&mut self, name: &str) {
-        self.lines.entry(name.to_owned()).or_default();
+        self.queues.entry(name.to_owned()).or_default();
     }
 
     /// Creates a topic with a subscription.
     pub(crate) fn create_subscription(&mut self, topic: &str, name: &str) {
-        let line = format!("{topic}/Subscriptions/{name}");
-        self.lines.entry(line.clone()).or_default();
+        let queue = format!("{topic}/Subscriptions/{name}");
+        self.queues.entry(queue.clone()).or_default();
         let known = self.topics.entry(topic.to_owned()).or_default();
-        if !known.contains(&line) {
-            known.push(line);
+        if !known.contains(&queue) {
+            known.push(queue);
         }
     }
 
-    /// Whether one may send here.
-    pub(super) fn takes(&mut self, entity: &str) -> bool {
+    /// Returns whether an entity accepts messages.
+    pub(super) fn accepts(&mut self, entity: &str) -> bool {
         if self.creates {
             self.topics.entry(entity.to_owned()).or_default();
         }
-        self.topics.contains_key(entity) || self.lines.contains_key(entity)
+        self.topics.contains_key(entity) || self.queues.contains_key(entity)
     }
 
-    /// Whether one may receive here.
-    pub(super) fn gives(&mut self, source: &str) -> bool {
+    /// Returns whether a source can be received from.
+    pub(super) fn serves(&mut self, source: &str) -> bool {
         if let Some((topic, name)) = source.split_once("/Subscriptions/").filter(|_| self.creates) {
             let (topic, name) = (topic.to_owned(), name.to_owned());
             self.create_subscription(&topic, &name);
         }
-        self.lines.contains_key(source)
+        self.queues.contains_key(source)
     }
 
-    /// Takes a message in, now or when its time has come.
+    /// Enqueues a message, now or at its scheduled time.
     pub(crate) fn publish(&mut self, entity: &str, message: Letter, now: Timestamp) {
         self.sent.push(message.clone());
         match note(&message, SCHEDULED) {
@@ -122,58 +122,59 @@ impl Broker {
     }
 
     fn enqueue(&mut self, entity: &str, message: &Letter, now: Timestamp) {
-        let lines = match self.topics.get(entity) {
-            Some(lines) => lines.clone(),
+        let queues = match self.topics.get(entity) {
+            Some(queues) => queues.clone(),
             None => vec![entity.to_owned()],
         };
-        for name in lines {
+        for name in queues {
             self.sequence += 1;
             let sequence = self.sequence;
-            let Some(line) = self.lines.get_mut(&name) else { continue };
+            let Some(queue) = self.queues.get_mut(&name) else { continue };
             let message = message.clone();
-            line.ready
+            queue
+                .ready
                 .insert(sequence, Item { sequence, message, deliveries: 0, enqueued_at: now });
-            line.wake.notify_waiters();
+            queue.wake.notify_waiters();
         }
     }
 
-    /// What rings when there may be more to receive.
+    /// Returns what is notified when a source may have messages.
     pub(super) fn wake(&self, source: &str) -> Arc<Notify> {
-        self.lines.get(source).map(|line| line.wake.clone()).unwrap_or_default()
+        self.queues.get(source).map(|queue| queue.wake.clone()).unwrap_or_default()
     }
 
-    /// The next message of a source, under a lock.
+    /// Locks and returns the next message of a source.
     pub(super) fn lock(&mut self, source: &str, now: Timestamp) -> Option<([u8; 16], Letter)> {
-        let until = add(now, self.lock_length);
-        let line = self.lines.get_mut(source)?;
-        let (_, item) = line.ready.pop_first()?;
+        let until = add(now, self.lock_duration);
+        let queue = self.queues.get_mut(source)?;
+        let (_, item) = queue.ready.pop_first()?;
         self.locks += 1;
         let lock = self.locks.to_be_bytes();
         let letter = item.delivered(lock, until);
-        line.locked.insert(lock, (item, until));
+        queue.locked.insert(lock, (item, until));
         Some((lock, letter))
     }
 
-    /// Puts back what could not be sent for want of credit, as if it had never been taken.
+    /// Unlocks a message that could not be sent for lack of credit, without counting a delivery.
     pub(super) fn unlock(&mut self, source: &str, lock: [u8; 16]) {
-        let Some(line) = self.lines.get_mut(source) else { return };
-        if let Some((item, _)) = line.locked.remove(&lock) {
-            line.ready.insert(item.sequence, item);
-            line.wake.notify_waiters();
+        let Some(queue) = self.queues.get_mut(source) else { return };
+        if let Some((item, _)) = queue.locked.remove(&lock) {
+            queue.ready.insert(item.sequence, item);
+            queue.wake.notify_waiters();
         }
     }
 
-    /// Settles a delivery whose lock is still good.
+    /// Settles a delivery whose lock is still valid.
     pub(super) fn settle(&mut self, source: &str, lock: [u8; 16], outcome: Outcome) {
         let most = self.deliveries_max;
-        let Some(line) = self.lines.get_mut(source) else { return };
-        let Some((mut item, _)) = line.locked.remove(&lock) else { return };
+        let Some(queue) = self.queues.get_mut(source) else { return };
+        let Some((mut item, _)) = queue.locked.remove(&lock) else { return };
         match outcome {
             Outcome::Accepted(_) => {}
-            Outcome::Released(_) => line.back(item, most),
+            Outcome::Released(_) => queue.requeue(item, most),
             Outcome::Modified(_) => {
                 item.deliveries += 1;
-                line.back(item, most);
+                queue.requeue(item, most);
             }
             Outcome::Rejected(rejected) => {
                 let fields = rejected.error.and_then(|error| error.info);
@@ -183,41 +184,41 @@ impl Broker {
                         known.0.insert(name.0, SimpleValue::String(text));
                     }
                 }
-                line.dead.push(item.message);
+                queue.dead.push(item.message);
             }
         }
     }
 
-    /// Whether a lock is good.
-    pub(super) fn holds(&self, source: &str, lock: [u8; 16]) -> bool {
-        self.lines.get(source).is_some_and(|line| line.locked.contains_key(&lock))
+    /// Returns whether a lock is valid.
+    pub(super) fn is_locked(&self, source: &str, lock: [u8; 16]) -> bool {
+        self.queues.get(source).is_some_and(|queue| queue.locked.contains_key(&lock))
     }
 
     /// Renews locks, all or none.
     pub(super) fn renew(&mut self, source: &str, locks: &[[u8; 16]], now: Timestamp) -> bool {
-        let until = add(now, self.lock_length);
-        let Some(line) = self.lines.get_mut(source) else { return false };
-        if !locks.iter().all(|lock| line.locked.contains_key(lock)) {
+        let until = add(now, self.lock_duration);
+        let Some(queue) = self.queues.get_mut(source) else { return false };
+        if !locks.iter().all(|lock| queue.locked.contains_key(lock)) {
             return false;
         }
         for lock in locks {
-            if let Some(held) = line.locked.get_mut(lock) {
-                held.1 = until;
+            if let Some(lock) = queue.locked.get_mut(lock) {
+                lock.1 = until;
             }
         }
         self.renewals += locks.len();
         true
     }
 
-    /// Lets time pass.
+    /// Expires locks and enqueues scheduled messages that are due.
     pub(super) fn tick(&mut self, now: Timestamp) {
         let most = self.deliveries_max;
-        for line in self.lines.values_mut() {
-            let expired = line.locked.extract_if(|_, (_, until)| *until <= now);
+        for queue in self.queues.values_mut() {
+            let expired = queue.locked.extract_if(|_, (_, until)| *until <= now);
             let expired: Vec<Item> = expired.map(|(_, (item, _))| item).collect();
             for mut item in expired {
                 item.deliveries += 1;
-                line.back(item, most);
+                queue.requeue(item, most);
             }
         }
         let due = self.scheduled.extract_if(.., |(at, ..)| *at <= now.as_millisecond());
@@ -227,21 +228,21 @@ impl Broker {
         }
     }
 
-    /// The dead letters of a source, oldest first.
+    /// Returns the dead letters of a source, oldest first.
     pub(crate) fn dead(&self, source: &str) -> Vec<Letter> {
-        self.lines.get(source).map(|line| line.dead.clone()).unwrap_or_default()
+        self.queues.get(source).map(|queue| queue.dead.clone()).unwrap_or_default()
     }
 
-    /// How many messages wait for a source, are under a lock, and are scheduled anywhere.
+    /// Returns how many messages wait at a source, are locked, and are scheduled for any entity.
     pub(crate) fn counts(&self, source: &str) -> (usize, usize, usize) {
-        let line = self.lines.get(source);
-        let (ready, locked) = line.map_or((0, 0), |line| (line.ready.len(), line.locked.len()));
+        let queue = self.queues.get(source);
+        let (ready, locked) = queue.map_or((0, 0), |queue| (queue.ready.len(), queue.locked.len()));
         (ready, locked, self.scheduled.len())
     }
 }
 
-impl Line {
-    fn back(&mut self, item: Item, deliveries_max: u32) {
+impl MessageQueue {
+    fn requeue(&mut self, item: Item, deliveries_max: u32) {
         if item.deliveries >= deliveries_max {
             self.dead.push(item.message);
             return;
@@ -252,7 +253,7 @@ impl Line {
 }
 
 impl Item {
-    /// The message as it is delivered.
+    /// Returns the message with the header and annotations of a delivery.
     fn delivered(&self, lock: [u8; 16], until: Timestamp) -> Letter {
         let mut letter = self.message.clone();
         let header = letter.header.get_or_insert_with(Header::default);
@@ -272,13 +273,13 @@ impl Item {
     }
 }
 
-/// An annotation of a message.
+/// Returns an annotation of a message.
 pub(crate) fn note(message: &Letter, name: &str) -> Option<Value> {
     let notes = message.message_annotations.as_ref()?;
     notes.0.iter().find(|(key, _)| **key == OwnedKey::from(name)).map(|(_, value)| value.clone())
 }
 
-/// The application properties of a message, as text.
+/// Returns the application properties of a message, as text.
 pub(crate) fn properties(known: Option<&ApplicationProperties>) -> Vec<(String, String)> {
     let known = known.into_iter().flat_map(|known| known.0.iter());
     let text = known.filter_map(|(name, value)| match value {

@@ -1,11 +1,11 @@
-//! The nodes that answer questions: `$cbs`, where tokens are put, and `$management`, where locks are renewed
-//! and deliveries settled.
+//! Request nodes of the double: `$cbs`, where tokens are put, and `$management`, where locks are renewed and
+//! deliveries settled.
 
 use std::collections::HashMap;
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use fe2o3_amqp::types::definitions::{AmqpError, Error as Told, Fields};
+use fe2o3_amqp::types::definitions::{AmqpError, Error as AmqpErrorInfo, Fields};
 use fe2o3_amqp::types::messaging::{Accepted, AmqpValue, Body, Modified, Outcome, Rejected};
 use fe2o3_amqp::types::primitives::{Symbol, Value};
 use punctual::{Clock as _, SystemClock};
@@ -13,36 +13,40 @@ use ring::hmac;
 
 use super::broker::{Letter, properties};
 use super::port::{KEY, POLICY};
-use super::serve::{Seat, Shared, look};
+use super::serve::{ConnectionState, Shared, lock_shared};
 
-fn about(message: &Letter, name: &str) -> String {
+fn property(message: &Letter, name: &str) -> String {
     let known = properties(message.application_properties.as_ref());
     known.into_iter().find(|(known, _)| known == name).map(|(_, value)| value).unwrap_or_default()
 }
 
-pub(super) fn put_token(broker: &Shared, seat: &Seat, message: &Letter) -> (i32, &'static str) {
+pub(super) fn put_token(
+    broker: &Shared,
+    state: &ConnectionState,
+    message: &Letter,
+) -> (i32, &'static str) {
     let Body::Value(AmqpValue(Value::String(token))) = &message.body else {
-        return (400, "The token is no text.");
+        return (400, "The token is not text.");
     };
-    if about(message, "operation") != "put-token"
-        || about(message, "type") != "servicebus.windows.net:sastoken"
+    if property(message, "operation") != "put-token"
+        || property(message, "type") != "servicebus.windows.net:sastoken"
     {
         return (400, "The operation or the type of the token is not known.");
     }
-    let name = about(message, "name");
+    let name = property(message, "name");
     match checked(token, &name) {
         Ok(until) => {
             let entity = name.trim_start_matches("sb://");
             let entity = entity.split_once('/').map(|(_, entity)| entity).unwrap_or_default();
-            look(&seat.open).push(entity.to_owned());
-            look(broker).tokens.push((entity.to_owned(), until));
+            lock_shared(&state.open).push(entity.to_owned());
+            lock_shared(broker).tokens.push((entity.to_owned(), until));
             (202, "Accepted")
         }
         Err(why) => (401, why),
     }
 }
 
-/// When a token runs out, if it is a good one for this resource.
+/// Returns when a token expires, if it is valid for this resource.
 fn checked(token: &str, resource: &str) -> Result<i64, &'static str> {
     let fields =
         token.strip_prefix("SharedAccessSignature ").ok_or("InvalidSignature: no scheme")?;
@@ -55,7 +59,7 @@ fn checked(token: &str, resource: &str) -> Result<i64, &'static str> {
     }
     let until: i64 = se.parse().map_err(|_| "InvalidSignature: no time")?;
     if until <= SystemClock.now().as_second() {
-        return Err("ExpiredToken: it has run out");
+        return Err("ExpiredToken: it has expired");
     }
     let signed = BASE64_STANDARD.decode(plain(sig)).map_err(|_| "InvalidSignature: no base64")?;
     let key = hmac::Key::new(hmac::HMAC_SHA256, KEY.as_bytes());
@@ -64,7 +68,7 @@ fn checked(token: &str, resource: &str) -> Result<i64, &'static str> {
     Ok(until)
 }
 
-/// Text that stood in an address.
+/// Percent-decodes text of a URL.
 fn plain(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text.bytes();
@@ -82,7 +86,7 @@ fn plain(text: &str) -> String {
 
 pub(super) fn manage(broker: &Shared, source: &str, message: &Letter) -> (i32, &'static str) {
     let Body::Value(AmqpValue(Value::Map(body))) = &message.body else {
-        return (400, "The body is no map.");
+        return (400, "The body is not a map.");
     };
     let field = |name: &str| body.get(&Value::String(name.to_owned()));
     let Some(Value::Array(locks)) = field("lock-tokens") else {
@@ -93,28 +97,28 @@ pub(super) fn manage(broker: &Shared, source: &str, message: &Letter) -> (i32, &
         _ => None,
     };
     let locks: Vec<[u8; 16]> = locks.iter().filter_map(lock).collect();
-    let mut broker = look(broker);
-    let is_done = match about(message, "operation").as_str() {
+    let mut broker = lock_shared(broker);
+    let is_done = match property(message, "operation").as_str() {
         "com.microsoft:renew-lock" => broker.renew(source, &locks, SystemClock.now()),
         "com.microsoft:update-disposition" => {
             let Some(outcome) = outcome(field) else {
                 return (400, "The disposition-status is not known.");
             };
-            let is_held = locks.iter().all(|lock| broker.holds(source, *lock));
-            if is_held {
+            let is_valid = locks.iter().all(|lock| broker.is_locked(source, *lock));
+            if is_valid {
                 for lock in &locks {
                     broker.settle(source, *lock, outcome.clone());
                 }
                 broker.settlements += 1;
             }
-            is_held
+            is_valid
         }
         _ => return (501, "The operation is not known."),
     };
     if is_done { (200, "OK") } else { (410, "The lock supplied is invalid.") }
 }
 
-/// What a question wants to become of a delivery.
+/// Returns the outcome that a request names.
 fn outcome<'a>(field: impl Fn(&str) -> Option<&'a Value>) -> Option<Outcome> {
     let Some(Value::String(status)) = field("disposition-status") else { return None };
     Some(match status.as_str() {
@@ -141,7 +145,7 @@ fn outcome<'a>(field: impl Fn(&str) -> Option<&'a Value>) -> Option<Outcome> {
                     }
                 }
             }
-            let why = Told::new(AmqpError::InternalError, None, Some(info));
+            let why = AmqpErrorInfo::new(AmqpError::InternalError, None, Some(info));
             Outcome::Rejected(Rejected { error: Some(why) })
         }
         _ => return None,

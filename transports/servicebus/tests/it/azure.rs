@@ -1,5 +1,6 @@
-//! The real Service Bus, when there is one: `PUNCTUAL_SERVICEBUS_URL` holds a connection string that may
-//! send and listen, to a namespace with a topic `punctual-test` and its subscription `office`, both empty.
+//! Tests with the real Service Bus, if there is one: `PUNCTUAL_SERVICEBUS_URL` holds a connection string with
+//! the rights to send and listen, to a namespace with a topic `punctual-test` and its subscription `office`,
+//! both empty.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ cases! {
     delays_are_kept_by_the_broker,
 }
 
-/// Where the connection string is.
+/// Environment variable with the connection string.
 pub(crate) const VARIABLE: &str = "PUNCTUAL_SERVICEBUS_URL";
 const TOPIC: &str = "punctual-test";
 
@@ -66,7 +67,7 @@ async fn delays_are_kept_by_the_broker() {
     transport.publish(vec![later], sent_at).await.unwrap();
     let delivery = next_again(&mut *office).await;
     let waited = between(sent_at, SystemClock.now());
-    // The clocks of two machines are never quite the same.
+    // The clocks of two machines differ a little.
     assert!(waited >= Duration::from_secs(4), "{waited:?}");
     let again_at = add(SystemClock.now(), Duration::from_secs(4));
     receipt(delivery).requeue(delay).await.unwrap();

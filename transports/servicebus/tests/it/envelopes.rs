@@ -1,5 +1,4 @@
-//! CloudEvents as an envelope: what is sent in any of them comes back as it was, and
-//! the broker has the event, but for copies that are put back.
+//! Envelopes: a message survives every envelope, and the broker has the CloudEvent, except for requeued copies.
 
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use punctual_conformance::own::letters::sent;
 use punctual_servicebus::ServiceBusTransport;
 
 use crate::double::properties;
-use crate::place::{builder, double};
+use crate::fixture::{builder, double};
 
 cases! {
     a_message_survives_every_envelope_and_the_way_back,

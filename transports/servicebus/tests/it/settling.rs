@@ -1,4 +1,4 @@
-//! How deliveries end, and what the broker is told of it.
+//! Settling: how deliveries end, and what the broker receives.
 
 use std::time::Duration;
 
@@ -17,13 +17,13 @@ use punctual_conformance::own::letters::{
 use punctual_servicebus::Entities;
 
 use crate::double::{note, properties};
-use crate::place::{OFFICE, builder, double, open, subscribe};
+use crate::fixture::{OFFICE, builder, double, open, subscribe};
 
 cases! {
     a_delay_is_an_instant_in_an_annotation,
     a_delayed_requeue_is_a_copy_for_one_group,
-    what_is_put_back_often_outlives_the_brokers_limit,
-    a_dead_letter_says_why,
+    what_is_requeued_often_outlives_the_brokers_limit,
+    a_dead_letter_has_its_reason,
     what_outlives_its_connection_is_settled_by_its_lock,
     a_queue_has_one_group,
     messages_of_other_shapes_are_read_or_poison,
@@ -64,7 +64,7 @@ async fn a_delayed_requeue_is_a_copy_for_one_group() {
     assert_eq!(second.message.headers.iter().count(), 1, "{:?}", second.message.headers);
     ack(second).await;
     assert!(is_silent(&mut *archive, Duration::from_secs(1)).await);
-    // It was passed over there, and is gone.
+    // The other group completed its copy without handling it.
     let archived = "orders/Subscriptions/archive";
     until("nothing in either", || {
         double.broker().counts(OFFICE) == (0, 0, 0) && double.broker().counts(archived) == (0, 0, 0)
@@ -73,7 +73,7 @@ async fn a_delayed_requeue_is_a_copy_for_one_group() {
 }
 
 // spec: D-15, D-26
-async fn what_is_put_back_often_outlives_the_brokers_limit() {
+async fn what_is_requeued_often_outlives_the_brokers_limit() {
     let double = double().await;
     let transport = open(&double).await;
     let mut office = subscribe(&transport, "office").await;
@@ -88,7 +88,7 @@ async fn what_is_put_back_often_outlives_the_brokers_limit() {
 }
 
 // spec: D-28
-async fn a_dead_letter_says_why() {
+async fn a_dead_letter_has_its_reason() {
     let double = double().await;
     let transport = open(&double).await;
     let mut office = subscribe(&transport, "office").await;

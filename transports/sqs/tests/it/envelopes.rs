@@ -1,4 +1,4 @@
-//! CloudEvents as an envelope: what is sent in any of them comes back as it was.
+//! Envelopes: a message survives every envelope.
 
 use std::time::Duration;
 
@@ -6,18 +6,18 @@ use punctual_conformance::cases;
 use punctual_conformance::own::envelopes::{ENVELOPES, full, survives};
 use punctual_conformance::own::letters::sent;
 
-use crate::place::Place;
+use crate::fixture::Fixture;
 
 cases! {
     a_message_survives_every_envelope_and_the_way_back,
 }
 
 async fn a_message_survives_every_envelope_and_the_way_back() {
-    let place = Place::new();
+    let fixture = Fixture::new();
     for envelope in ENVELOPES {
         let transport =
-            place.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
+            fixture.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
         survives(&transport, "office", sent(full()), Duration::ZERO).await;
     }
-    place.remove().await;
+    fixture.remove().await;
 }

@@ -1,13 +1,13 @@
-//! What only this transport does: its queues, its holds, its count, its connections. Without an endpoint
+//! Tests of this transport alone: its queues, visibility timeouts, counts and connections. Without an endpoint
 //! every test is ignored; when it is required, every test fails.
 
-// Without the standard harness the lints do not see that this is test code.
+// Without the standard harness clippy does not recognize this as test code.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod envelopes;
-mod faults;
-mod holding;
-mod place;
+mod errors;
+mod fixture;
+mod in_flight;
 mod raw;
 mod settling;
 mod topology;
@@ -17,10 +17,10 @@ use std::process::ExitCode;
 use punctual_conformance::own::Suite;
 
 fn main() -> ExitCode {
-    Suite::at("sqs", place::VARIABLE)
+    Suite::at("sqs", fixture::VARIABLE)
         .cases(envelopes::CASES)
-        .cases(faults::CASES)
-        .cases(holding::CASES)
+        .cases(errors::CASES)
+        .cases(in_flight::CASES)
         .cases(settling::CASES)
         .cases(topology::CASES)
         .run()

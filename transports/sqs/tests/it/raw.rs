@@ -1,4 +1,4 @@
-//! Looks at queues past the transport, with the client of the product itself.
+//! Raw access to queues with the client of AWS, without the transport.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,10 +11,10 @@ use base64::engine::general_purpose::STANDARD;
 use punctual::bytes::Bytes;
 use punctual::wire::Wire;
 
-/// The most looks at a queue.
-const LOOKS_MAX: usize = 5;
+/// Most reads of a queue.
+const READS_MAX: usize = 5;
 
-/// A client for an address of the form `http://key:secret@host:port/?region=name`.
+/// Returns a client for an address of the form `http://key:secret@host:port/?region=name`.
 pub(crate) fn client(address: &str) -> Client {
     let (_, after) = address.split_once('@').expect("an address with a key");
     let (server, _) = after.split_once('/').unwrap_or((after, ""));
@@ -27,19 +27,19 @@ pub(crate) fn client(address: &str) -> Client {
     Client::from_conf(settings.build())
 }
 
-/// The addresses of the queues whose names begin so.
+/// Returns the URLs of the queues whose names begin with a prefix.
 pub(crate) async fn queues(client: &Client, prefix: &str) -> Vec<String> {
     let listed = client.list_queues().queue_name_prefix(prefix).send().await;
     listed.expect("a listing").queue_urls.unwrap_or_default()
 }
 
-/// The address of a queue.
+/// Returns the URL of a queue.
 pub(crate) async fn queue(client: &Client, name: &str) -> String {
     let found = client.get_queue_url().queue_name(name).send().await;
     found.expect("the queue").queue_url.unwrap_or_default()
 }
 
-/// Sends a message with attributes of text.
+/// Sends a message with text attributes.
 pub(crate) async fn put(client: &Client, queue: &str, body: &[u8], headers: &[(&str, &str)]) {
     let mut call = client.send_message().queue_url(queue);
     call = match std::str::from_utf8(body) {
@@ -59,16 +59,16 @@ fn text(value: &str) -> MessageAttributeValue {
     value.build().expect("an attribute")
 }
 
-/// Everything in a queue that is free to be received, oldest first, left where it is.
+/// Returns the visible messages of a queue, oldest first, and leaves them there.
 pub(crate) async fn letters(client: &Client, queue: &str) -> Vec<Wire> {
     let mut found: BTreeMap<String, Message> = BTreeMap::new();
     let mut order = Vec::new();
-    for _ in 0..LOOKS_MAX {
+    for _ in 0..READS_MAX {
         let call = client.receive_message().queue_url(queue).max_number_of_messages(10);
         let call = call.visibility_timeout(0).message_attribute_names("All");
-        let seen = call.send().await.expect("a look").messages.unwrap_or_default();
+        let messages = call.send().await.expect("a response").messages.unwrap_or_default();
         let before = found.len();
-        for message in seen {
+        for message in messages {
             let id = message.message_id.clone().unwrap_or_default();
             if found.insert(id.clone(), message).is_none() {
                 order.push(id);
@@ -81,7 +81,7 @@ pub(crate) async fn letters(client: &Client, queue: &str) -> Vec<Wire> {
     order.iter().filter_map(|id| found.remove(id)).map(wire).collect()
 }
 
-/// A message as the README says that it looks.
+/// Decodes a message as the README describes it.
 fn wire(message: Message) -> Wire {
     let attributes = message.message_attributes.unwrap_or_default();
     let text = |name: &str| {

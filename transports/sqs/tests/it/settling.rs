@@ -1,4 +1,4 @@
-//! Settling: the count survives every way back, letters go where they belong, and what SQS cannot do is
+//! Settling: the count survives every requeue, dead letters go to their queues, and what SQS cannot do is
 //! refused by name.
 
 use std::time::Duration;
@@ -12,70 +12,70 @@ use punctual_conformance::own::letters::{
     ack, body, close, is_silent, message, next, publish, receipt, rejection, sent, soon, subscribe,
 };
 
-use crate::place::Place;
+use crate::fixture::Fixture;
 use crate::raw;
 
 cases! {
     the_count_survives_every_way_back,
-    what_nobody_has_seen_is_handed_back_unspent,
-    letters_are_kept_apart_with_why_and_the_original_is_gone,
-    a_strangers_message_that_cannot_be_read_is_kept_as_it_came,
-    delays_beyond_what_sqs_keeps_are_refused_before_anything_is_sent,
-    a_message_that_is_too_large_as_it_is_carried_is_refused,
+    what_was_not_returned_is_requeued_unattempted,
+    dead_letters_have_their_reason_and_the_original_is_gone,
+    a_foreign_message_that_cannot_be_read_is_stored_unchanged,
+    delays_beyond_what_sqs_supports_are_refused_before_anything_is_sent,
+    a_message_that_is_too_large_when_encoded_is_refused,
     a_large_batch_is_split_and_arrives_whole,
 }
 
 // Brighter 4341: the handled count is lost with a change of visibility there.
 // spec: D-26
 async fn the_count_survives_every_way_back() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "office", 1).await;
     let back = Outgoing { attempt: 2, group: Some("office".to_owned()), ..sent(message("hello")) };
     transport.publish(vec![back], SystemClock.now()).await.unwrap();
     let delivery = next(&mut *consumer).await;
-    assert_eq!(delivery.attempt, 3, "the sender knew of two");
+    assert_eq!(delivery.attempt, 3, "the sender counted two");
     let not_before = add(SystemClock.now(), Duration::from_millis(1_980));
     receipt(delivery).requeue(Duration::from_millis(1_500)).await.unwrap();
     let delivery = next(&mut *consumer).await;
     assert!(SystemClock.now() >= not_before, "whole seconds, and never early");
-    assert_eq!(delivery.attempt, 4, "put back with a delay");
+    assert_eq!(delivery.attempt, 4, "requeued with a delay");
     receipt(delivery).requeue(Duration::ZERO).await.unwrap();
     let delivery = next(&mut *consumer).await;
-    assert_eq!(delivery.attempt, 5, "put back at once");
+    assert_eq!(delivery.attempt, 5, "requeued at once");
     drop(delivery);
     let delivery = next(&mut *consumer).await;
     assert_eq!(delivery.attempt, 6, "dropped");
     ack(delivery).await;
-    place.remove().await;
+    fixture.remove().await;
 }
 
-async fn what_nobody_has_seen_is_handed_back_unspent() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn what_was_not_returned_is_requeued_unattempted() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "office", 10).await;
     publish(&transport, &["one", "two", "three"]).await;
-    // The others are read ahead, and the consumer is closed before anybody asks for them.
+    // The others are prefetched, and the consumer is closed before `receive` returns them.
     let first = next(&mut *consumer).await;
-    let given = body(&first);
+    let returned = body(&first);
     consumer.close(soon()).await.unwrap();
     ack(first).await;
     let mut other = subscribe(&transport, "office", 10).await;
     for _ in 0..2 {
         let delivery = next(&mut *other).await;
-        assert_ne!(body(&delivery), given);
+        assert_ne!(body(&delivery), returned);
         assert_eq!(delivery.attempt, 1);
         assert_eq!(delivery.message.headers.get("tenant"), Some("acme"));
         ack(delivery).await;
     }
     assert!(is_silent(&mut *other, Duration::from_secs(1)).await);
-    place.remove().await;
+    fixture.remove().await;
 }
 
 // spec: D-27, D-28
-async fn letters_are_kept_apart_with_why_and_the_original_is_gone() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn dead_letters_have_their_reason_and_the_original_is_gone() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "office", 10).await;
     for (reason, queue) in [
         (DeadReason::AttemptsSpent, "orders-office-dead"),
@@ -85,8 +85,8 @@ async fn letters_are_kept_apart_with_why_and_the_original_is_gone() {
         let delivery = next(&mut *consumer).await;
         let id = delivery.message.id.to_string();
         receipt(delivery).reject(&rejection(reason)).await.unwrap();
-        let queue = raw::queue(&place.client, &place.name(queue)).await;
-        let letters = raw::letters(&place.client, &queue).await;
+        let queue = raw::queue(&fixture.client, &fixture.name(queue)).await;
+        let letters = raw::letters(&fixture.client, &queue).await;
         assert_eq!(letters.len(), 1);
         let letter = &letters[0];
         assert_eq!((&letter.body[..], &*letter.content_type), (&b"hello"[..], "text/plain"));
@@ -102,32 +102,32 @@ async fn letters_are_kept_apart_with_why_and_the_original_is_gone() {
     }
     assert!(is_silent(&mut *consumer, Duration::from_secs(1)).await);
     close(consumer).await;
-    place.remove().await;
+    fixture.remove().await;
 }
 
 // spec: D-28
-async fn a_strangers_message_that_cannot_be_read_is_kept_as_it_came() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn a_foreign_message_that_cannot_be_read_is_stored_unchanged() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "office", 10).await;
-    let queue = raw::queue(&place.client, &place.name("orders-office")).await;
+    let queue = raw::queue(&fixture.client, &fixture.name("orders-office")).await;
     let headers = [("punctual-headers", "[1]"), ("tenant", "acme")];
-    raw::put(&place.client, &queue, b"<order/>", &headers).await;
+    raw::put(&fixture.client, &queue, b"<order/>", &headers).await;
     let delivery = next(&mut *consumer).await;
     let poison = delivery.poison.clone().expect("it is marked");
     assert!(poison.contains("punctual-headers"), "{poison}");
     receipt(delivery).reject(&rejection(DeadReason::Poison)).await.unwrap();
-    let invalid = raw::queue(&place.client, &place.name("orders-office-invalid")).await;
-    let letters = raw::letters(&place.client, &invalid).await;
+    let invalid = raw::queue(&fixture.client, &fixture.name("orders-office-invalid")).await;
+    let letters = raw::letters(&fixture.client, &invalid).await;
     assert_eq!((letters.len(), &letters[0].body[..]), (1, &b"<order/>"[..]));
     assert_eq!(letters[0].header("tenant"), Some("acme"));
-    place.remove().await;
+    fixture.remove().await;
 }
 
 // spec: D-21
-async fn delays_beyond_what_sqs_keeps_are_refused_before_anything_is_sent() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn delays_beyond_what_sqs_supports_are_refused_before_anything_is_sent() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "office", 1).await;
     let far = Outgoing { delay: Duration::from_secs(901), ..sent(message("far")) };
     let batch = vec![sent(message("near")), far];
@@ -142,34 +142,34 @@ async fn delays_beyond_what_sqs_keeps_are_refused_before_anything_is_sent() {
     let again = next(&mut *consumer).await;
     assert_eq!(body(&again), "hello", "and nothing is lost");
     ack(again).await;
-    place.remove().await;
+    fixture.remove().await;
 }
 
-async fn a_message_that_is_too_large_as_it_is_carried_is_refused() {
-    let place = Place::new();
-    let transport = place.open().await;
+async fn a_message_that_is_too_large_when_encoded_is_refused() {
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "office", 1).await;
-    // Bytes that are no text take a third more.
+    // Bodies that are not text grow by a third.
     let body = Body::raw(vec![0xff; 200 * 1024], "application/octet-stream");
     let large = Message { body, ..message("") };
     let id = large.id.to_string();
     let refused = transport.publish(vec![sent(large)], SystemClock.now()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
-    let words = refused.to_string();
-    assert!(words.contains(&id) && words.contains("258048"), "{words}");
+    let text = refused.to_string();
+    assert!(text.contains(&id) && text.contains("258048"), "{text}");
     let text = "x".repeat(230 * 1024);
     publish(&transport, &[&text]).await;
     let delivery = next(&mut *consumer).await;
     assert_eq!(delivery.message.body.bytes.len(), text.len());
     ack(delivery).await;
-    place.remove().await;
+    fixture.remove().await;
 }
 
 async fn a_large_batch_is_split_and_arrives_whole() {
-    let place = Place::new();
-    let transport = place.open().await;
+    let fixture = Fixture::new();
+    let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "office", 50).await;
-    // More than ten, and more bytes than one call may have.
+    // More than ten messages, and more bytes than one call allows.
     let padding = "x".repeat(60 * 1024);
     let bodies: Vec<String> = (0..25).map(|number| format!("{number} {padding}")).collect();
     let bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();
@@ -185,5 +185,5 @@ async fn a_large_batch_is_split_and_arrives_whole() {
     }
     numbers.sort_unstable();
     assert!(numbers.into_iter().eq(0..25));
-    place.remove().await;
+    fixture.remove().await;
 }

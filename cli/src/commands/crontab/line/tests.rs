@@ -74,3 +74,17 @@ fn what_cannot_be_the_same_is_said() {
     let found = read(false, "MAILTO=ops@example.com\nRANDOM_DELAY=5\n");
     assert_eq!((found.notes.len(), found.lines), (2, 0));
 }
+
+// Finding P16 of the newcomer's review: a line that never runs was taken over without a word.
+#[test]
+fn a_line_that_never_runs_is_warned_about() {
+    let found = read(false, "0 0 31 2 * x\n");
+    let [warning] = &found.warnings[..] else { panic!("{found:?}") };
+    assert!(warning.starts_with("line 1: 0 0 31 2 *: no calendar has such a day"), "{warning}");
+    assert_eq!(found.jobs.len(), 1);
+    // Either day is enough, and one of them comes.
+    let found = read(false, "0 0 31 2 5 x\n");
+    assert!(found.warnings.is_empty() && found.notes.is_empty(), "{found:?}");
+    let [job] = &found.jobs[..] else { panic!("{found:?}") };
+    assert_eq!(job.cron, "0 0 1-30 2 5");
+}

@@ -1,0 +1,86 @@
+//! Term layers: which layers of options apply to a message of this process, the outermost first: the
+//! process, the queue, the handler, the definition of a one-time job, and what the message itself carries.
+//! Resolving them is done by [`effective_options`].
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Registration;
+use crate::client::OneTimeJob;
+use crate::model::{HandlerOptions, Job, JobName, Message, Queue};
+use crate::policy::{EffectiveHandlerOptions, MessageKind, effective_options};
+
+/// What is said about attempts outside of handlers and messages.
+#[derive(Default)]
+pub(crate) struct TermLayers {
+    /// For every message of this process.
+    pub(crate) process: HandlerOptions,
+    /// For every message of a queue.
+    pub(crate) queues: HashMap<Queue, HandlerOptions>,
+    /// For every one-time job of a name.
+    pub(crate) deferred: HashMap<JobName, OneTimeJob>,
+}
+
+impl TermLayers {
+    /// Returns the terms in force for a message, given its handler.
+    pub(crate) fn effective(
+        &self,
+        message: &Message,
+        handler: Option<&Registration>,
+    ) -> Arc<EffectiveHandlerOptions> {
+        let own_kind = MessageKind::of(message);
+        if let Some(handler) = handler
+            && own_kind == MessageKind::Published
+            && message.handler_options.is_none()
+            && !self.queues.contains_key(&message.queue)
+        {
+            // Nearly every message: the same for all of them.
+            let usual = || Arc::new(self.resolve(own_kind, message, Some(handler)));
+            return handler.usual.get_or_init(usual).clone();
+        }
+        Arc::new(self.resolve(own_kind, message, handler))
+    }
+
+    fn resolve(
+        &self,
+        kind: MessageKind,
+        message: &Message,
+        handler: Option<&Registration>,
+    ) -> EffectiveHandlerOptions {
+        let kind = match kind {
+            // What is published to the handler of a job is a run of it, as far as retries go.
+            MessageKind::Published if handler.is_some_and(|handler| handler.of_job) => {
+                MessageKind::RecurringRun
+            }
+            kind => kind,
+        };
+        let name = message.occurrence.as_ref().map(|occurrence| &occurrence.job);
+        let definition = name
+            .filter(|_| kind == MessageKind::OneTimeJob)
+            .and_then(|name| self.deferred.get(name))
+            .map(OneTimeJob::handler_options);
+        let layers = [
+            Some(&self.process),
+            self.queues.get(&message.queue),
+            handler.map(|handler| &handler.handler_options),
+            definition,
+            message.handler_options.as_deref(),
+        ];
+        effective_options(kind, layers.into_iter().flatten())
+    }
+
+    /// Returns the terms in force for the runs of a job.
+    pub(crate) fn of_job(
+        &self,
+        job: &Job,
+        handler: Option<&Registration>,
+    ) -> EffectiveHandlerOptions {
+        let layers = [
+            Some(&self.process),
+            self.queues.get(&job.queue),
+            handler.map(|handler| &handler.handler_options),
+            Some(&*job.handler_options),
+        ];
+        effective_options(MessageKind::RecurringRun, layers.into_iter().flatten())
+    }
+}

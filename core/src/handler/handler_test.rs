@@ -1,0 +1,265 @@
+//! A trial: one attempt of a handler in a unit test, without a queue, and without a storage that
+//! outlives it. Arguments, states, middleware, panic guard and the reporting contract are those of a
+//! real attempt; time stands still.
+
+use std::sync::atomic::{AtomicBool, AtomicU32};
+use std::sync::{Arc, Mutex};
+
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::{Context, ContextParts, IntoHandler, Said, Signal, UnboundHandler};
+use crate::builtin::ManualClock;
+use crate::client::Publisher;
+use crate::declared::{Declare, DeclaredJob};
+use crate::engine::{Process, handle};
+use crate::error::Result;
+use crate::model::{
+    Body, Correlation, HandlerOptions, Headers, Ids, JobName, Key, Message, Occurrence, Priority,
+    Queue, Source, Topic,
+};
+use crate::policy::AttemptEnd;
+use crate::punctual::{Builder, Punctual};
+
+const TOPIC: &str = "trial";
+
+/// The circumstances of one attempt, for the unit test of a handler.
+///
+/// ```
+/// use punctual::handler::HandlerTest;
+/// use punctual::policy::AttemptEnd;
+/// use punctual::{Context, State};
+///
+/// async fn charge(order: u64, State(limit): State<u64>, context: Context) -> Result<(), String> {
+///     if order > limit {
+///         return Err(format!("order {order} is too large"));
+///     }
+///     context.report_success("charged");
+///     Ok(())
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> punctual::Result<()> {
+/// let tried = HandlerTest::new().state(100_u64).payload(&7).run(charge).await?;
+/// assert_eq!(tried.report, AttemptEnd::Done);
+/// assert_eq!(tried.note(), Some("charged".into()));
+///
+/// let tried = HandlerTest::new().state(100_u64).payload(&700).run(charge).await?;
+/// assert_eq!(tried.report, AttemptEnd::Failed { error: "order 700 is too large".into() });
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "nothing happens until it is run"]
+pub struct HandlerTest {
+    builder: Builder,
+    at: Timestamp,
+    body: Result<Body>,
+    key: Option<Result<Key>>,
+    job: Option<Result<JobName>>,
+    headers: Result<Headers>,
+    attempt: u32,
+    handler_options: HandlerOptions,
+}
+
+/// What an attempt on trial came to.
+#[derive(Clone, Debug)]
+pub struct HandlerTestResult {
+    /// How it ended.
+    pub report: AttemptEnd,
+    /// Its context, with what it said on the way: progress, lines, reports.
+    pub context: Context,
+}
+
+impl HandlerTestResult {
+    /// What would stand in the history: the error, or the message of a reported success.
+    pub fn note(&self) -> Option<Arc<str>> {
+        match (&self.report, self.context.reported()) {
+            (
+                AttemptEnd::Failed { error }
+                | AttemptEnd::Panicked { error }
+                | AttemptEnd::Poison { error },
+                _,
+            ) => Some(error.clone()),
+            (AttemptEnd::Discard { reason }, _) => Some(reason.clone()),
+            (AttemptEnd::Done, Some(super::SelfReport::Success(text))) if !text.is_empty() => {
+                Some(text)
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Default for HandlerTest {
+    fn default() -> Self {
+        Self {
+            builder: Punctual::builder(),
+            at: Timestamp::UNIX_EPOCH,
+            body: Ok(Body::empty()),
+            key: None,
+            job: None,
+            headers: Ok(Headers::new()),
+            attempt: 1,
+            handler_options: HandlerOptions::default(),
+        }
+    }
+}
+
+impl HandlerTest {
+    /// A first attempt, without a payload, at the epoch.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A value that handlers share; see [`Builder::state`].
+    pub fn state<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
+        self.builder = self.builder.state(value);
+        self
+    }
+
+    /// Changes the builder of the process, as for middleware.
+    pub fn with(mut self, change: impl FnOnce(Builder) -> Builder) -> Self {
+        self.builder = change(self.builder);
+        self
+    }
+
+    /// What the handler receives.
+    pub fn payload<T: Serialize + ?Sized>(mut self, payload: &T) -> Self {
+        self.body = Body::json(payload);
+        self
+    }
+
+    /// What the message is about.
+    pub fn key(mut self, key: impl AsRef<str>) -> Self {
+        self.key = Some(Key::new(key));
+        self
+    }
+
+    /// A header that the message brings.
+    pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        if let Ok(headers) = &mut self.headers
+            && let Err(error) = headers.insert(name, value)
+        {
+            self.headers = Err(error);
+        }
+        self
+    }
+
+    /// A run of this job, planned for the time of the trial.
+    pub fn job(mut self, name: impl AsRef<str>) -> Self {
+        self.job = Some(JobName::new(name));
+        self
+    }
+
+    /// What time it is.
+    pub fn at(mut self, now: Timestamp) -> Self {
+        self.at = now;
+        self
+    }
+
+    /// Which attempt this is, from 1.
+    pub fn attempt(mut self, attempt: u32) -> Self {
+        self.attempt = attempt;
+        self
+    }
+
+    /// The terms of the message, which say how many attempts there may be.
+    pub fn handler_options(mut self, handler_options: HandlerOptions) -> Self {
+        self.handler_options = handler_options;
+        self
+    }
+
+    /// Lets a handler run once.
+    pub async fn run<A, Via>(self, handler: impl IntoHandler<A, Via>) -> Result<HandlerTestResult> {
+        self.run_unbound(handler.into_handler()).await
+    }
+
+    /// Lets the handler of a declared job run once.
+    pub async fn run_declared<D: Declare>(mut self) -> Result<HandlerTestResult> {
+        let DeclaredJob { job, handler } = D::declared();
+        if self.job.is_none() {
+            self.job = Some(JobName::new(job.name()));
+        }
+        let handler = handler.reporting(job.reports());
+        self.run_unbound(handler).await
+    }
+
+    /// The context alone, for calling a function directly.
+    pub fn context(mut self) -> Result<Context> {
+        let builder = std::mem::take(&mut self.builder);
+        let process = self.process(builder)?;
+        let message = Arc::new(self.message(&process)?);
+        Ok(context(&process, message, &self))
+    }
+
+    async fn run_unbound(mut self, handler: UnboundHandler) -> Result<HandlerTestResult> {
+        let builder = std::mem::take(&mut self.builder).unbound(TOPIC, handler);
+        let process = self.process(builder)?;
+        let message = Arc::new(self.message(&process)?);
+        let context = context(&process, message.clone(), &self);
+        let handler_options = process.option_layers.effective(&message, None);
+        let report = handle(&process, &message, &handler_options, &context).await;
+        // Nothing only when a lease is lost, and here is none.
+        Ok(HandlerTestResult { report: report.unwrap_or(AttemptEnd::Interrupted), context })
+    }
+
+    fn process(&self, builder: Builder) -> Result<Arc<Process>> {
+        let builder = builder.clock(Arc::new(ManualClock::new(self.at)));
+        Ok(builder.ids(Arc::new(Ids::seeded(1))).build()?.process().clone())
+    }
+
+    fn message(&mut self, process: &Process) -> Result<Message> {
+        let job = self.job.take().transpose()?;
+        let source = if job.is_some() { Source::Scheduled } else { Source::Published };
+        let nominal = self.at;
+        Ok(Message {
+            id: process.message_id(self.at),
+            topic: Topic::new(TOPIC)?,
+            queue: Queue::default(),
+            priority: Priority::default(),
+            due_at: self.at,
+            created_at: self.at,
+            source,
+            key: self.key.take().transpose()?,
+            dedupe: None,
+            exclusive: false,
+            body: std::mem::replace(&mut self.body, Ok(Body::empty()))?,
+            headers: std::mem::replace(&mut self.headers, Ok(Headers::new()))?,
+            correlation: Correlation::default(),
+            occurrence: job.map(|job| Occurrence { job, nominal, schedule: None, misfire: None }),
+            handler_options: Some(Arc::new(self.handler_options.clone())),
+            relations: None,
+        })
+    }
+}
+
+impl std::fmt::Debug for HandlerTest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Trial").field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+fn context(process: &Arc<Process>, message: Arc<Message>, trial: &HandlerTest) -> Context {
+    let handler_options = process.option_layers.effective(&message, None);
+    Context::new(ContextParts {
+        message,
+        execution: process.execution_id(trial.at),
+        attempt: trial.attempt,
+        attempts_max: handler_options.retry.attempts_max,
+        crashes: 0,
+        started_at: trial.at,
+        due_at: trial.at,
+        process: process.id,
+        lease: None,
+        lease_until: Mutex::new(None),
+        recording: handler_options.recording,
+        settles: AtomicBool::new(false),
+        cancellation: Signal::default(),
+        publisher: Publisher::new(process.clone()),
+        events: process.events.clone(),
+        published: AtomicU32::new(0),
+        said: Said::default(),
+        slots: None,
+        checkpoint: None,
+        result: Mutex::new(None),
+    })
+}

@@ -1,0 +1,63 @@
+//! Errors of readers in our own words.
+
+use punctual::Error;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::*;
+use crate::spec::JobSpec;
+
+fn refused(value: Value, path: &[&str], syntax: Syntax) -> String {
+    let error = JobSpec::deserialize(&value).unwrap_err().to_string();
+    reworded(&error, path, syntax)
+}
+
+#[test]
+fn an_example_is_written_in_the_syntax_of_the_reader() {
+    let command = || json!({ "command": "echo hi" });
+    let toml = refused(command(), &["jobs", "a", "command"], Syntax::Toml);
+    assert_eq!(
+        toml,
+        "\"echo hi\" is a string; write a table such as { program = \"/usr/local/bin/backup\" }"
+    );
+    let json = refused(command(), &["command"], Syntax::Json);
+    assert!(json.ends_with("{ \"program\": \"/usr/local/bin/backup\" }"), "{json}");
+    let timeout = refused(json!({ "timeout": 30 }), &["timeout"], Syntax::Toml);
+    assert_eq!(timeout, "30 is a number; write a string such as \"30s\"");
+    let retry = refused(json!({ "retry": true }), &["retry"], Syntax::Toml);
+    assert!(retry.contains("{ first = \"10s\", retries = 3 }"), "{retry}");
+    let retry = refused(json!({ "retry": true }), &["retry"], Syntax::Json);
+    assert!(retry.contains("{ \"first\": \"10s\", \"retries\": 3 }"), "{retry}");
+}
+
+#[test]
+fn long_values_are_shortened() {
+    let text = refused(json!({ "tags": "x".repeat(500) }), &["tags"], Syntax::Json);
+    assert!(text.len() < 200 && text.contains("write a list such as [\"report\"]"), "{text}");
+}
+
+#[test]
+fn hints_for_code_are_not_given_to_callers_of_the_api() {
+    let said = "the instant lies in the past; give a later one, or allow_past() to run it at once";
+    assert!(!for_api(said).contains("()"));
+    assert!(
+        for_api("there is no job \"a\"; jobs() lists what there is").contains("GET /api/v1/jobs")
+    );
+    let said = "there is no transport \"nope\"; give it to the builder first";
+    assert!(for_api(said).ends_with("leave the transport out"), "{}", for_api(said));
+}
+
+// Finding P16 of the newcomer's review: what only the start of a server refused was told as to people who write code.
+#[test]
+fn hints_for_code_are_not_given_to_operators() {
+    let said = "the transport \"a\" is durable; give the builder a durable storage, or say allow_volatile_delays()";
+    let error = for_operators(Error::invalid(said));
+    assert_eq!(error.kind(), punctual::ErrorKind::Invalid);
+    assert!(error.to_string().contains("set storage.address"), "{error}");
+    let plain = for_operators(Error::conflict("the topic is given twice").with("topic", "a"));
+    assert_eq!(
+        plain.to_string(),
+        "the topic is given twice (topic: a)",
+        "what has no hint stays as it is"
+    );
+}

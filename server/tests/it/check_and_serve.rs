@@ -1,0 +1,137 @@
+//! What `serve` refuses when it is put together, `config check` refuses as well, with the key and with what to write.
+
+use punctual::ErrorKind;
+use punctual_server::Assembly;
+use punctual_server::config::{Config, EXAMPLE, Loaded, Sources};
+
+use crate::wrong_types::{assert_plain, job_keys, keys};
+
+/// Starts a server with a configuration that nobody has checked, and says why it did not start.
+async fn assembled(text: &str) -> Result<(), punctual::Error> {
+    let mut config: Config = toml::from_str(text).unwrap();
+    config.server.listen = "127.0.0.1:0".parse().unwrap();
+    config.storage.address = "memory:".into();
+    let loaded = Loaded { config, ..Loaded::default() };
+    let assembly = Assembly { loaded, sources: Sources::default(), demo: false };
+    assembly.start().await?.shutdown().await;
+    Ok(())
+}
+
+/// What `config check` says.
+fn checked(text: &str) -> Vec<String> {
+    match Sources::default().read("punctual.toml", text) {
+        Ok(_) => Vec::new(),
+        Err(problems) => problems.0.iter().map(ToString::to_string).collect(),
+    }
+}
+
+fn transports(topics: &[(&str, &str)]) -> String {
+    let table = |(name, topics): &(&str, &str)| {
+        format!("[transports.{name:?}]\naddress = \"memory:\"\ntopics = {topics}\n")
+    };
+    topics.iter().map(table).collect()
+}
+
+// Finding P16 of the newcomer's review: `config check` passed what `serve` refuses, with words for those who write code.
+#[tokio::test]
+async fn what_serve_refuses_is_refused_by_the_check() {
+    let job = |name: &str| format!("[jobs.{name:?}]\nevery = \"1h\"\ntopic = \"{name}\"\n");
+    let large = format!("{}payload = {:?}\n", job("a"), "x".repeat(1_100_000));
+    for (text, key, words) in [
+        (transports(&[("a", "[\"*\"]")]), "transports.a.topics", "such as \"orders.*\""),
+        (transports(&[("a", "[\"or*ders*\"]")]), "transports.a.topics", "only stand last"),
+        (transports(&[("a", "[\"\"]")]), "transports.a.topics", "at least one character"),
+        (transports(&[("a", "[\"~x*\"]")]), "transports.a.topics", "first character"),
+        (transports(&[("a", "[\"punctual.http\"]")]), "transports.a.topics", "another name"),
+        (transports(&[("a", "[\"x\", \" x\"]")]), "transports.a.topics", "is given twice"),
+        (
+            transports(&[("a", "[\"x*\"]"), ("b", "[\"x*\"]")]),
+            "transports.b.topics",
+            "transport \"a\" already",
+        ),
+        (
+            transports(&[("a", "[\"x\"]"), ("b", "[\"x\"]")]),
+            "transports.b.topics",
+            "transport \"a\" already",
+        ),
+        (transports(&[(" a", "[]"), ("a", "[]")]), "transports.a", "rename one"),
+        ("[queues.\" a\"]\n[queues.a]\n".to_owned(), "queues.a", "rename one"),
+        ("[queues.\"punctual.webhook\"]\n".to_owned(), "punctual.webhook", "take this table out"),
+        (job("A") + &job("a"), "jobs.a", "rename one"),
+        (large, "jobs.a.payload", "at most"),
+    ] {
+        let start: String = text.chars().take(200).collect();
+        let error = assembled(&text).await.expect_err(&start);
+        assert!(matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Conflict), "{error}");
+        assert_plain(&start, &error.to_string());
+        let said = checked(&text);
+        assert!(said.iter().any(|one| one.contains(&format!("{key}: "))), "{start}: {said:?}");
+        assert!(said.iter().any(|one| one.contains(words)), "{start}: {said:?}");
+        assert_plain(&start, &said.join("\n"));
+    }
+}
+
+// A topic of two jobs that are not declared together, and queues that the server adds by itself, were refused.
+#[tokio::test]
+async fn what_only_looks_like_a_conflict_is_started() {
+    for text in [
+        "[jobs.A]\nevery = \"1h\"\ntopic = \"t\"\nenabled = false\n[jobs.a]\nevery = \"1h\"\ntopic = \"t\"\n",
+        "[jobs.a]\nevery = \"1h\"\ntopic = \"t\"\nqueue = \"punctual.webhook\"\n",
+        "[jobs.a]\nevery = \"1h\"\ntopic = \"t\"\nqueue = \" default\"\n",
+        "[webhooks]\nenabled = false\n[queues.\"punctual.webhook\"]\n",
+        &transports(&[("a", "[\"x\", \"x*\", \"xy*\"]"), ("b", "[\"y\"]")]),
+    ] {
+        assert_eq!(checked(text), [""; 0], "{text}");
+        assembled(text).await.expect(text);
+    }
+}
+
+/// Delays of a broker whose messages survive a restart. What transports need is compared with their capabilities where
+/// they are opened by address.
+#[cfg(feature = "nats")]
+#[test]
+fn a_durable_broker_needs_a_durable_storage() {
+    let text = |storage: &str| {
+        format!(
+            "[storage]\naddress = \"{storage}\"\n[transports.events]\naddress = \"nats://127.0.0.1:4222\"\n"
+        )
+    };
+    assert_eq!(checked(&text("sqlite:a.db")), [""; 0]);
+    let said = checked(&text("memory:"));
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].starts_with("punctual.toml:2: storage.address: "), "{said:?}");
+    assert!(said[0].contains("\"events\"") && said[0].contains("sqlite:punctual.db"), "{said:?}");
+    assert_plain("a durable broker", &said[0]);
+}
+
+/// Every key of the example and of a job, with values of each kind: what the check lets through is put together. Only files
+/// are left to the start, because they may be those of another machine.
+#[tokio::test]
+async fn what_passes_the_check_is_put_together() {
+    let config = Sources::default().read("example.toml", EXAMPLE).unwrap();
+    let mut all = Vec::new();
+    keys(&serde_json::to_value(&config).unwrap(), &[], &mut all);
+    let quoted =
+        |key: &str| key.split('.').map(|part| format!("{part:?}")).collect::<Vec<_>>().join(".");
+    let whole = all.iter().map(|key| quoted(key));
+    let of_jobs = job_keys().await.into_iter();
+    let of_jobs =
+        of_jobs.map(|key| format!("[jobs.x]\nevery = \"1h\"\ntopic = \"t\"\n{}", quoted(&key)));
+    let (mut started, mut refused) = (0, Vec::new());
+    for key in whole.chain(of_jobs) {
+        for value in ["\"§\"", "\" a \"", "\"1s\"", "0", "7", "true", "[]", "[\"a*\"]", "{}"] {
+            let text = format!("{key} = {value}\n");
+            if !checked(&text).is_empty() {
+                continue;
+            }
+            started += 1;
+            if let Err(error) = assembled(&text).await
+                && !error.to_string().contains("cannot be read: ")
+            {
+                refused.push(format!("{text}{error}"));
+            }
+        }
+    }
+    assert!(refused.is_empty(), "the check let pass:\n{}", refused.join("\n"));
+    assert!(started > 50, "{started}");
+}

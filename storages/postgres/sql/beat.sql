@@ -1,5 +1,0 @@
--- A beat that arrives late never takes back what a later one said; only a goodbye does.
-INSERT INTO {schema}.process AS p (id, alive_until) VALUES ($1, $2)
-ON CONFLICT (id) DO UPDATE SET alive_until =
-    CASE WHEN excluded.alive_until > $3 THEN greatest(p.alive_until, excluded.alive_until)
-         ELSE excluded.alive_until END

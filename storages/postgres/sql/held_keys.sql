@@ -1,5 +1,0 @@
--- Who keeps others out for a time under these deduplication keys, locked in the order of the keys.
-SELECT h.key, h.message, h.until FROM {schema}.held_key h
-WHERE h.key = ANY($1::text[])
-ORDER BY h.key
-FOR UPDATE OF h

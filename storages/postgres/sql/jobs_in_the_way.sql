@@ -1,9 +1,0 @@
--- The messages of jobs that keep occurrences from running: running, due and waiting, or waiting after an
--- attempt. Locked in the order of their ids. Found first and sorted then, like `jobs_alive`.
-SELECT m.id, m.job, m.state FROM {schema}.message m
-WHERE m.id = ANY(ARRAY(SELECT j.id FROM {schema}.message j WHERE j.job = ANY($1::text[])
-    AND (j.state = 1 OR j.due_at <= $2 OR j.attempt > 0 OR j.snoozes > 0 OR j.crashes > 0)))
-  AND m.job = ANY($1::text[])
-  AND (m.state = 1 OR m.due_at <= $2 OR m.attempt > 0 OR m.snoozes > 0 OR m.crashes > 0)
-ORDER BY m.id
-FOR UPDATE OF m

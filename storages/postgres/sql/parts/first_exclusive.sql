@@ -1,0 +1,10 @@
+-- One exclusive message of a job per claim: the first that may run.
+          (NOT m.exclusive OR m.job IS NULL
+           OR (SELECT 1 FROM {schema}.message e
+               WHERE e.job = m.job AND e.state + 0 = 0 AND e.exclusive AND e.queue = m.queue
+                 AND e.lane IS NULL AND e.due_at <= $2 AND {other_topic_fits}
+                 AND (e.priority > m.priority
+                      OR (e.priority = m.priority AND (e.due_at, e.id) < (m.due_at, m.id)))
+                 AND (e.source <> 1 OR (SELECT j.paused FROM {schema}.job j
+                                        WHERE j.name = e.job) IS NOT TRUE)
+               LIMIT 1) IS NULL)

@@ -1,0 +1,55 @@
+//! Operations of the hot path. Every function runs inside a transaction that the caller has opened, so that it
+//! can be that of the writer or of the application.
+
+mod batches;
+mod broker_records;
+mod claim;
+mod enqueue;
+mod extend;
+mod finish;
+mod import;
+mod limits;
+mod message_rows;
+mod progress;
+mod reserved_keys;
+mod settle;
+mod topics;
+
+#[cfg(feature = "sqlx")]
+pub(crate) use self::{
+    batches::{FORGET_WAITING, FREE_WAITING, POSTPONE, WAIT, end_of_time},
+    enqueue::{
+        ALIVE_WITH_KEY, FINISHED, INSERT, IS_ALIVE_OR_DEAD, REMOVE_FINISHED, REMOVE_PENDING,
+        STRIP_FINISHED, as_stored,
+    },
+    finish::{Finish, Rows, statement as finish_statement},
+    limits::lane_of,
+    message_rows::{COPY_TO_DEAD, COPY_TO_HISTORY, REMOVE},
+    reserved_keys::{
+        DELETE_EXPIRED_KEYS, EXPIRED_KEYS_MAX, KEY_RESERVATION, RESERVE_KEY, reservation_of,
+    },
+    settle::{AGAIN_FENCED, CURRENT, token},
+};
+pub(crate) use batches::end_batch;
+pub(crate) use broker_records::record;
+#[cfg(test)]
+pub(crate) use claim::{NEXT_PRIORITY, due_of_priority};
+pub(crate) use claim::{NOT_BLOCKED, claim, next_tokens};
+pub(crate) use enqueue::{Enqueuer, alive_with_key, enqueue, remove_finished};
+pub(crate) use extend::extend;
+pub(crate) use import::import_messages;
+pub(crate) use limits::{first_due, has_lanes, notify_limit_queues};
+pub(crate) use message_rows::insert_record;
+pub(crate) use progress::save_progress;
+pub(crate) use reserved_keys::delete_expired_keys;
+pub(crate) use settle::{cancel_pending, notify_job_queues, settle};
+pub(crate) use topics::{condition, list};
+
+/// Statements whose query plans are tested.
+#[cfg(test)]
+pub(crate) mod planned_statements {
+    pub(crate) use super::batches::{FORGET_WAITING, FREE_WAITING, WAIT};
+    pub(crate) use super::enqueue::ALIVE_WITH_KEY;
+    pub(crate) use super::limits::{NEXT_LANE, NEXT_QUEUE, RUNNING, pending_of_lane};
+    pub(crate) use super::reserved_keys::{DELETE_EXPIRED_KEYS, KEY_RESERVATION};
+}

@@ -1,0 +1,358 @@
+//! Queries of the inspection API: pages, one message, counts, throughput. Nothing here writes.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use punctual::Error;
+use punctual::inspect::{
+    Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, PageRequest, PageResult,
+};
+use punctual::jiff::{SignedDuration, Timestamp};
+use punctual::model::{
+    BatchId, Ending, Execution, ExecutionId, JobName, JobRecord, Key, MessageId, MessageRecord,
+    MessageState, Queue, Topic,
+};
+use punctual::uuid::Uuid;
+use punctual_columns::code::{Code as _, endings_named};
+use punctual_columns::instant::{instant, micros, micros_up};
+use punctual_columns::job::from_json;
+use rusqlite::types::Value;
+use rusqlite::{Connection, params, params_from_iter};
+
+use crate::error::StorageResult;
+use crate::jobs::phase;
+use crate::maintenance::LAPSED_COUNT;
+use crate::next_due::oldest;
+use crate::page_bounds::{DEPTHS, floor_of_executions, floor_of_messages, with_floor};
+use crate::row::{EXECUTION_COLUMNS, NEAR, Table, execution_of, first_id, record_of};
+
+/// Counts executions by ending and bucket: those in the order of their ids, and the strayed ones.
+pub(crate) const THROUGHPUT: &str = "SELECT (ended_at - ?1) / ?2 AS bucket, ending, count(*) FROM \
+     (SELECT ended_at, ending FROM punctual_history WHERE id >= ?3 AND strayed_at IS NULL \
+     UNION ALL SELECT ended_at, ending FROM punctual_history WHERE strayed_at >= ?1) \
+     WHERE ended_at >= ?1 AND ending IS NOT NULL GROUP BY bucket, ending ORDER BY bucket, ending";
+
+/// Counts the messages of a batch by state.
+pub(crate) const BATCH: &str = "SELECT state, count(*) FROM punctual_message WHERE batch = ?1 GROUP BY state \
+     UNION ALL SELECT 3, count(*) FROM punctual_dead WHERE batch = ?1 \
+     UNION ALL SELECT state, count(*) FROM punctual_history WHERE batch = ?1 AND state >= 0 GROUP BY state";
+
+/// Running messages, by the index that contains nothing else; few compared with the pending ones.
+const RUNNING: &str = "punctual_message INDEXED BY punctual_message_running WHERE state = 1";
+
+/// Planned one-time jobs that are alive, and redriven runs of jobs, by the index that contains nothing else.
+const PLANNED_ROWS: &str = "punctual_message INDEXED BY punctual_message_planned WHERE true";
+
+/// Condition for messages of planned one-time jobs: the condition of the index of alive ones, and an occurrence
+/// without a schedule.
+const PLANNED: &str = " AND job IS NOT NULL AND source IN (3, 4) \
+     AND (source = 3 OR json_extract(extra, '$.occurrence.schedule') IS NULL)";
+
+/// Conditions and the values they compare with.
+#[derive(Default)]
+struct Conditions {
+    sql: String,
+    values: Vec<Value>,
+}
+
+impl Conditions {
+    /// Adds a comparison of a column with a value, if there is one.
+    fn only(&mut self, comparison: &str, value: Option<impl Into<Value>>) {
+        if let Some(value) = value {
+            self.values.push(value.into());
+            let _ = write!(self.sql, " AND {comparison} ?{}", self.values.len());
+        }
+    }
+
+    /// Adds order and limit: newest id first.
+    fn newest(&mut self, id: &str, limit: usize) {
+        self.values.push(Value::Integer(i64::try_from(limit).unwrap_or(i64::MAX)));
+        let _ = write!(self.sql, " ORDER BY {id} DESC LIMIT ?{}", self.values.len());
+    }
+
+    /// Adds the condition that a column is one of these numbers.
+    fn one_of(&mut self, column: &str, codes: &[i16]) {
+        let codes: Vec<String> = codes.iter().map(ToString::to_string).collect();
+        let _ = write!(self.sql, " AND {column} IN ({})", codes.join(", "));
+    }
+}
+
+/// Returns one message, from any table.
+pub(crate) fn message(
+    connection: &Connection,
+    id: MessageId,
+) -> StorageResult<Option<MessageRecord>> {
+    let [alive, dead, finished] =
+        Table::ALL.map(|table| format!("SELECT {} FROM {}", table.columns(), table.row()));
+    let sql = format!("{alive} UNION ALL {dead} UNION ALL {finished} LIMIT 1");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([id.as_uuid().as_bytes()])?;
+    rows.next()?.map(record_of).transpose()
+}
+
+/// Returns a page of matching messages, newest id first, from all three tables.
+pub(crate) fn messages(
+    connection: &Connection,
+    filter: &MessageFilter,
+    page: PageRequest<MessageId>,
+) -> StorageResult<PageResult<MessageRecord, MessageId>> {
+    let limit = page.bounded();
+    let mut found_page = PageResult { rows: Vec::new(), next: None };
+    for depth in DEPTHS {
+        let floor = floor_of_messages(connection, filter, page, depth)?;
+        let found = messages_from(connection, filter, page, floor)?;
+        let is_full = found.len() > limit;
+        let paged = paged(found, limit, |record| record.message.id);
+        found_page = with_floor(paged, floor.map(MessageId::from_uuid));
+        if is_full || floor.is_none() {
+            break;
+        }
+    }
+    Ok(found_page)
+}
+
+/// Returns the matching messages down to an id, newest first, and one more than fit on the page.
+fn messages_from(
+    connection: &Connection,
+    filter: &MessageFilter,
+    page: PageRequest<MessageId>,
+    floor: Option<Uuid>,
+) -> StorageResult<Vec<MessageRecord>> {
+    let mut found: Vec<MessageRecord> = Vec::new();
+    for table in Table::ALL {
+        let Some((sql, values)) = messages_sql(filter, table, page, floor) else { continue };
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params_from_iter(values))?;
+        while let Some(row) = rows.next()? {
+            found.push(record_of(row)?);
+        }
+    }
+    found.sort_unstable_by_key(|record| std::cmp::Reverse(record.message.id));
+    Ok(found)
+}
+
+/// Builds the statement for the rows of a table, and its values; none when the table has no matching state.
+pub(crate) fn messages_sql(
+    filter: &MessageFilter,
+    table: Table,
+    page: PageRequest<MessageId>,
+    floor: Option<Uuid>,
+) -> Option<(String, Vec<Value>)> {
+    let wanted: Vec<i16> = wanted(filter, table).into_iter().map(MessageState::code).collect();
+    if wanted.is_empty() {
+        return None;
+    }
+    let mut conditions = conditions_of(filter, table.id(), page);
+    if table != Table::Dead && !filter.states.is_empty() {
+        conditions.one_of("state", &wanted);
+    }
+    let blob = |id: Uuid| id.as_bytes().to_vec();
+    conditions.only(&format!("{} >=", table.id()), floor.map(blob));
+    conditions.newest(table.id(), page.bounded() + 1);
+    let is_named = filter.key.is_some() || filter.job.is_some() || filter.batch.is_some();
+    let rows = match table {
+        Table::Message if filter.states == [MessageState::Running] => RUNNING,
+        Table::Message if filter.planned && !is_named => PLANNED_ROWS,
+        _ => table.rows(),
+    };
+    let sql = format!("SELECT {} FROM {rows}{}", table.columns(), conditions.sql);
+    Some((sql, conditions.values))
+}
+
+fn conditions_of(filter: &MessageFilter, id: &str, page: PageRequest<MessageId>) -> Conditions {
+    let text = |text: &str| text.to_owned();
+    let mut conditions = Conditions::default();
+    conditions.only(&format!("{id} <"), page.after.map(|id| id.as_uuid().as_bytes().to_vec()));
+    conditions.only("queue =", filter.queue.as_ref().map(Queue::as_str).map(text));
+    conditions.only("topic =", filter.topic.as_ref().map(Topic::as_str).map(text));
+    conditions.only("key =", filter.key.as_ref().map(Key::as_str).map(text));
+    conditions.only("job =", filter.job.as_ref().map(JobName::as_str).map(text));
+    conditions.only("batch =", filter.batch.map(|id| id.as_uuid().as_bytes().to_vec()));
+    if filter.planned {
+        conditions.sql.push_str(PLANNED);
+    }
+    conditions
+}
+
+/// Returns the states of a table that match a filter.
+fn wanted(filter: &MessageFilter, table: Table) -> Vec<MessageState> {
+    let here: &[MessageState] = match table {
+        Table::Message => &[MessageState::Pending, MessageState::Running],
+        Table::Dead => &[MessageState::Dead],
+        Table::Finished => &[MessageState::Done, MessageState::Cancelled],
+    };
+    let is_wanted =
+        |state: &MessageState| filter.states.is_empty() || filter.states.contains(state);
+    here.iter().copied().filter(is_wanted).collect()
+}
+
+fn paged<Row, Id>(
+    mut rows: Vec<Row>,
+    limit: usize,
+    id: impl Fn(&Row) -> Id,
+) -> PageResult<Row, Id> {
+    let more = rows.len() > limit;
+    rows.truncate(limit);
+    PageResult { next: rows.last().filter(|_| more).map(id), rows }
+}
+
+/// Returns a page of matching executions, newest id first.
+pub(crate) fn executions(
+    connection: &Connection,
+    filter: &ExecutionFilter,
+    page: PageRequest<ExecutionId>,
+) -> StorageResult<PageResult<Execution, ExecutionId>> {
+    let limit = page.bounded();
+    let mut found_page = PageResult { rows: Vec::new(), next: None };
+    for depth in DEPTHS {
+        let floor = floor_of_executions(connection, filter, page, depth)?;
+        let found = executions_from(connection, filter, page, floor)?;
+        let is_full = found.len() > limit;
+        let paged = paged(found, limit, |execution| execution.id);
+        found_page = with_floor(paged, floor.map(ExecutionId::from_uuid));
+        if is_full || floor.is_none() {
+            break;
+        }
+    }
+    Ok(found_page)
+}
+
+/// Returns the matching executions down to an id, and one more than fit on the page.
+fn executions_from(
+    connection: &Connection,
+    filter: &ExecutionFilter,
+    page: PageRequest<ExecutionId>,
+    floor: Option<Uuid>,
+) -> StorageResult<Vec<Execution>> {
+    let text = |text: &str| text.to_owned();
+    let mut conditions = Conditions::default();
+    conditions.only("id <", page.after.map(|id| id.as_uuid().as_bytes().to_vec()));
+    conditions.only("id >=", floor.map(|id| id.as_bytes().to_vec()));
+    conditions.only("message =", filter.message.map(|id| id.as_uuid().as_bytes().to_vec()));
+    conditions.only("job =", filter.job.as_ref().map(JobName::as_str).map(text));
+    conditions.only("topic =", filter.topic.as_ref().map(Topic::as_str).map(text));
+    if !filter.endings.is_empty() {
+        conditions.one_of("ending", &endings_named(&filter.endings));
+    }
+    conditions.newest("id", page.bounded() + 1);
+    let sql = format!(
+        "SELECT {EXECUTION_COLUMNS} FROM punctual_history WHERE ending IS NOT NULL{}",
+        conditions.sql
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(conditions.values))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        found.push(execution_of(row)?);
+    }
+    Ok(found)
+}
+
+/// Returns the newest runs of each of several jobs.
+pub(crate) fn latest_runs(
+    connection: &Connection,
+    jobs: &[JobName],
+    each: usize,
+) -> StorageResult<Vec<Execution>> {
+    let mut filter = ExecutionFilter::runs();
+    let mut runs = Vec::new();
+    for job in jobs {
+        filter.job = Some(job.clone());
+        runs.extend(executions(connection, &filter, PageRequest::first(each))?.rows);
+    }
+    Ok(runs)
+}
+
+/// Returns the matching jobs, by name.
+pub(crate) fn jobs(connection: &Connection, filter: &JobFilter) -> StorageResult<Vec<JobRecord>> {
+    let mut conditions = Conditions::default();
+    conditions.only("app =", filter.app.clone());
+    conditions.only("phase =", filter.phase.map(|wanted| phase(wanted).to_owned()));
+    let sql =
+        format!("SELECT name, record FROM punctual_job WHERE true{} ORDER BY name", conditions.sql);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query(params_from_iter(conditions.values))?;
+    let mut found = Vec::new();
+    while let Some(row) = rows.next()? {
+        let record = from_json(row.get_ref(0)?.as_str()?, row.get_ref(1)?.as_str()?)?;
+        if filter.tag.as_ref().is_none_or(|tag| record.job.tags.contains(tag)) {
+            found.push(record);
+        }
+    }
+    Ok(found)
+}
+
+/// Counts the messages of each queue by state.
+pub(crate) fn counts(connection: &Connection, now: Timestamp) -> StorageResult<Counts> {
+    let sql = "SELECT queue, state, count FROM punctual_count WHERE count > 0";
+    let mut counts = Counts::default();
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let state = MessageState::from_code(row.get(1)?)?;
+        let count: i64 = row.get(2)?;
+        let count = u64::try_from(count).unwrap_or(0);
+        counts.messages.insert((Queue::from(row.get::<_, String>(0)?), state), count);
+    }
+    let stale: i64 =
+        connection.prepare_cached(LAPSED_COUNT)?.query_row([micros_up(now)], |row| row.get(0))?;
+    counts.stale = u64::try_from(stale).unwrap_or(0);
+    let pending = counts.messages.keys().filter(|(_, state)| *state == MessageState::Pending);
+    for (queue, _) in pending {
+        let first = oldest(connection, queue)?;
+        counts.oldest_due = counts.oldest_due.into_iter().chain(first).min();
+    }
+    counts.oldest_due = counts.oldest_due.filter(|due_at| *due_at <= now);
+    Ok(counts)
+}
+
+/// Counts the messages of a batch by state.
+pub(crate) fn batch(
+    connection: &Connection,
+    batch: BatchId,
+) -> StorageResult<BTreeMap<MessageState, u64>> {
+    let mut statement = connection.prepare_cached(BATCH)?;
+    let mut rows = statement.query([batch.as_uuid().as_bytes()])?;
+    let mut counts = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let count: i64 = row.get(1)?;
+        if count > 0 {
+            counts.insert(MessageState::from_code(row.get(0)?)?, u64::try_from(count).unwrap_or(0));
+        }
+    }
+    Ok(counts)
+}
+
+/// Counts the executions since an instant in buckets that start there; empty buckets are left out. The duration
+/// of a bucket is rounded up to the microsecond.
+pub(crate) fn throughput(
+    connection: &Connection,
+    since: Timestamp,
+    bucket: Duration,
+) -> StorageResult<Vec<Bucket>> {
+    if bucket.is_zero() {
+        let sentence = "the bucket duration is zero; use at least a microsecond";
+        return Err(Error::invalid(sentence).into());
+    }
+    let duration = i64::try_from(bucket.as_nanos().div_ceil(1_000)).unwrap_or(i64::MAX);
+    let since = micros(since);
+    let mut statement = connection.prepare_cached(THROUGHPUT)?;
+    let first = first_id(since.saturating_sub(NEAR));
+    let mut rows = statement.query(params![since, duration, first.as_bytes()])?;
+    let mut buckets: Vec<Bucket> = Vec::new();
+    while let Some(row) = rows.next()? {
+        let number: i64 = row.get(0)?;
+        let into = SignedDuration::from_micros(number.saturating_mul(duration));
+        let start = instant(since)?.checked_add(into).unwrap_or(Timestamp::MAX);
+        if buckets.last().is_none_or(|last| last.start != start) {
+            buckets.push(Bucket { start, endings: BTreeMap::new() });
+        }
+        let count: i64 = row.get(2)?;
+        if let Some(last) = buckets.last_mut() {
+            let ending = Ending::from_code(row.get(1)?)?;
+            last.endings.insert(ending, u64::try_from(count).unwrap_or(0));
+        }
+    }
+    Ok(buckets)
+}

@@ -1,0 +1,255 @@
+//! Builder of the transport: options, checks, and the first connection.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream::context::ContextBuilder;
+use async_nats::{Client, ConnectOptions, Event};
+use punctual::clock::{add, within};
+use punctual::wire::Wrapping;
+use punctual::{Clock, Error, Result, SystemClock};
+use serde_json::json;
+use tokio::sync::watch;
+
+use crate::NatsTransport;
+use crate::address::Address;
+use crate::connection::{ApiResponse, Connection};
+use crate::error;
+use crate::names::Names;
+use crate::producer::Producer;
+use crate::topology::{Topology, TopologySettings};
+use crate::version;
+
+const PREFIX: &str = "punctual";
+const ACK_WAIT: Duration = Duration::from_secs(30);
+/// With a shorter one the extensions of a slow process come too late.
+const ACK_WAIT_MIN: Duration = Duration::from_secs(1);
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Limit of unconfirmed messages of all callers together. A caller that waited for it would delay its own
+/// confirmations, so it is far above what any number of batches needs.
+const IN_FLIGHT_MAX: usize = 1 << 20;
+
+/// Configures a [`NatsTransport`]; created by [`NatsTransport::builder`].
+#[must_use]
+pub struct NatsBuilder {
+    address: String,
+    prefix: String,
+    domain: Option<String>,
+    settings: TopologySettings,
+    timeout: Duration,
+    options: ConnectOptions,
+    wrapping: Option<Wrapping>,
+    clock: Arc<dyn Clock>,
+}
+
+impl NatsBuilder {
+    pub(crate) fn new(address: String) -> Self {
+        let settings = TopologySettings {
+            declare: true,
+            in_memory: false,
+            replicas: 1,
+            ack_wait: ACK_WAIT,
+            dead_letter_retention: None,
+            deduplication_window: None,
+            allow_no_subscribers: false,
+        };
+        Self {
+            address,
+            prefix: PREFIX.to_owned(),
+            domain: None,
+            settings,
+            timeout: TIMEOUT,
+            options: ConnectOptions::new().name("punctual"),
+            wrapping: None,
+            clock: Arc::new(SystemClock),
+        }
+    }
+
+    /// Sets the prefix of every name on the broker; `punctual` by default.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Sets whether missing streams and consumers are created; `true` by default.
+    pub fn declare(mut self, declare: bool) -> Self {
+        self.settings.declare = declare;
+        self
+    }
+
+    /// Keeps streams in the broker's memory: faster, and lost when the broker stops.
+    pub fn in_memory(mut self) -> Self {
+        self.settings.in_memory = true;
+        self
+    }
+
+    /// Sets the number of replicas of each stream in a cluster; 1 by default.
+    pub fn replicas(mut self, count: usize) -> Self {
+        self.settings.replicas = count;
+        self
+    }
+
+    /// Sets after how long without an extension the broker redelivers to another consumer; 30 seconds by default, at
+    /// least one. Deliveries in flight are extended every third of it, so this matters for processes that crashed.
+    pub fn ack_wait(mut self, duration: Duration) -> Self {
+        self.settings.ack_wait = duration;
+        self
+    }
+
+    /// Sets how long dead letters are kept; forever by default.
+    pub fn dead_letter_retention(mut self, retention: Duration) -> Self {
+        self.settings.dead_letter_retention = Some(retention);
+        self
+    }
+
+    /// Lets the broker drop a message whose id and due time it has received within this window, so that repeating a
+    /// publish whose confirmation was lost does not send it twice. Off by default: a dead letter that is redriven
+    /// unchanged within this window would be dropped.
+    pub fn deduplicate(mut self, window: Duration) -> Self {
+        self.settings.deduplication_window = Some(window);
+        self
+    }
+
+    /// Sets whether publishing to topics without a group succeeds; the broker discards such messages. `false` by
+    /// default.
+    pub fn allow_no_subscribers(mut self, allows: bool) -> Self {
+        self.settings.allow_no_subscribers = allows;
+        self
+    }
+
+    /// Limits one call to the broker, including connecting; 5 seconds by default.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Sets the JetStream domain, for brokers with several.
+    pub fn domain(mut self, domain: impl Into<String>) -> Self {
+        self.domain = Some(domain.into());
+        self
+    }
+
+    /// Sets options of the client, for certificates, keys and credentials. Reconnection, timeouts and the event
+    /// callback are overridden here.
+    pub fn options(mut self, options: ConnectOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Sets the envelope of published messages; see [`Wrapping`].
+    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
+        self.wrapping = Some(envelope.into());
+        self
+    }
+
+    /// Sets the clock; the system clock by default.
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Connects, and checks that the broker is new enough and has JetStream.
+    pub async fn connect(self) -> Result<NatsTransport> {
+        self.check()?;
+        let (address, wrapping) = Wrapping::at(&self.address, self.wrapping.clone())?;
+        let address = Address::parse(&address)?;
+        let names = Names::new(&self.prefix)?;
+        let servers = address.server_names();
+        // With several cryptography providers in one program the client could not choose one; a provider that the
+        // application has installed is kept.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let (connection_state, connected) = watch::channel(true);
+        let options = self
+            .options
+            .event_callback(move |event| {
+                let connected = match event {
+                    Event::Connected => Some(true),
+                    Event::Disconnected | Event::Closed => Some(false),
+                    _ => None,
+                };
+                connection_state.send_if_modified(|state| {
+                    let has_changed = connected.is_some_and(|connected| connected != *state);
+                    *state = connected.unwrap_or(*state);
+                    has_changed
+                });
+                std::future::ready(())
+            })
+            .connection_timeout(self.timeout)
+            .request_timeout(Some(self.timeout))
+            .max_reconnects(None);
+        let until = add(self.clock.now(), self.timeout * 2);
+        let client = within(&*self.clock, until, options.connect(address.servers))
+            .await
+            .ok_or_else(|| error::timed_out(&servers))?
+            .map_err(|error| error::map_connect_error(error, &servers))?;
+        version::check(&client.server_info().version, &servers)?;
+        let api =
+            self.domain.as_ref().map_or("$JS.API".to_owned(), |name| format!("$JS.{name}.API"));
+        let connection = Arc::new(Connection {
+            jetstream: ContextBuilder::new()
+                .api_prefix(api.clone())
+                .timeout(self.timeout)
+                .max_ack_inflight(IN_FLIGHT_MAX)
+                .build(client.clone()),
+            client,
+            clock: self.clock,
+            servers,
+            api,
+            timeout: self.timeout,
+            connected,
+        });
+        check_jetstream(&connection).await?;
+        let topology = Arc::new(Topology::new(Arc::clone(&connection), names, self.settings));
+        let producer = Arc::new(Producer::new(Arc::clone(&topology), wrapping));
+        Ok(NatsTransport::new(connection, topology, producer))
+    }
+
+    fn check(&self) -> Result<()> {
+        let TopologySettings { ack_wait, replicas, deduplication_window, .. } = &self.settings;
+        if *ack_wait < ACK_WAIT_MIN {
+            return Err(Error::invalid(format!(
+                "an ack_wait of {ack_wait:?} is too short; use at least {ACK_WAIT_MIN:?}"
+            )));
+        }
+        if !(1..=5).contains(replicas) {
+            return Err(Error::invalid(format!(
+                "{replicas} replicas are out of range; use 1 to 5"
+            )));
+        }
+        if deduplication_window.is_some_and(|window| window < Duration::from_millis(100)) {
+            return Err(Error::invalid(
+                "the deduplication window is too short; use at least 100 ms",
+            ));
+        }
+        if self.timeout.is_zero() {
+            return Err(Error::invalid("a timeout of zero lets every call fail; set a longer one"));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for NatsBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NatsBuilder")
+            .field("prefix", &self.prefix)
+            .field("settings", &self.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Checks that JetStream is enabled.
+async fn check_jetstream(connection: &Connection) -> Result<()> {
+    let what = "the account information";
+    match connection.call::<serde_json::Value>("INFO".to_owned(), &json!({}), what).await? {
+        ApiResponse::Found(_) | ApiResponse::NotFound => Ok(()),
+    }
+}
+
+/// Returns the largest body that leaves room for the headers.
+pub(crate) fn body_max(client: &Client) -> usize {
+    const HEADERS_ROOM: usize = 16 * 1024;
+    let limit = client.max_payload();
+    limit.saturating_sub(HEADERS_ROOM).max(limit / 2)
+}

@@ -1,0 +1,86 @@
+//! Receiver link of a consumer, its connection, and the task that renews its locks and tokens.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use fe2o3_amqp::Receiver;
+use fe2o3_amqp::types::messaging::Body;
+use fe2o3_amqp::types::primitives::Value;
+use futures_util::FutureExt as _;
+use punctual::{Result, clock};
+use tokio::task::JoinHandle;
+
+use crate::connection::BrokerConnection;
+use crate::lock_renewal::LockRenewer;
+use crate::management::Management;
+use crate::reader::Reader;
+use crate::request_link::RequestLink;
+
+/// Timeout of closing, which no caller waits for longer.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Receiver link and its lock renewal.
+pub(crate) struct ReceiverLink {
+    connection: Option<BrokerConnection>,
+    pub(crate) receiver: Receiver,
+    pub(crate) management: Arc<Management>,
+    lock_renewal: JoinHandle<()>,
+    /// Number of the link, unique within the consumer.
+    pub(crate) number: u64,
+}
+
+impl ReceiverLink {
+    /// Opens a connection and a link for a reader.
+    pub(crate) async fn attach(reader: &Reader) -> Result<Self> {
+        let (settings, source) = (&reader.context.settings, &reader.source);
+        let attaching = async {
+            let mut connection = BrokerConnection::open(settings).await?;
+            let receiver = connection.receiver(source).await?;
+            let node = format!("{source}/$management");
+            connection.tokens()?.put(&node).await?;
+            let request_link =
+                RequestLink::attach(&node, &mut connection.session, settings.error_context(&node))
+                    .await?;
+            Ok((connection, receiver, request_link))
+        };
+        let (mut connection, mut receiver, request_link) =
+            settings.within_timeout(Box::pin(attaching)).await?;
+        // The broker attaches first and reports an error afterwards; it has had the time to. The link has no
+        // credit yet, so no delivery can have arrived.
+        if let Some(Err(error)) = receiver.recv::<Body<Value>>().now_or_never() {
+            return Err(settings.error_context(source).map_error(error));
+        }
+        let tokens = connection.take_tokens()?;
+        let management = Arc::new(Management {
+            settings: settings.clone(),
+            source: source.clone(),
+            request_link: request_link.into(),
+        });
+        let lock_renewal = LockRenewer {
+            settings: settings.clone(),
+            in_flight: reader.in_flight.clone(),
+            tokens,
+            management: management.clone(),
+            lock_duration: reader.lock_duration.clone(),
+        };
+        let number = reader.link_number.fetch_add(1, Ordering::Relaxed) + 1;
+        let lock_renewal = tokio::spawn(lock_renewal.run());
+        Ok(Self { connection: Some(connection), receiver, management, lock_renewal, number })
+    }
+
+    /// Closes link and connection, for at most `CLOSE_TIMEOUT`.
+    pub(crate) async fn close(mut self) {
+        self.lock_renewal.abort();
+        let Some(connection) = self.connection.take() else { return };
+        let clock = self.management.settings.clock.clone();
+        let until = clock::add(clock.now(), CLOSE_TIMEOUT);
+        let _ = clock::within(&*clock, until, connection.close()).await;
+    }
+}
+
+impl Drop for ReceiverLink {
+    fn drop(&mut self) {
+        self.lock_renewal.abort();
+    }
+}
