@@ -16,6 +16,7 @@ mod returned_flags;
 mod rules;
 mod security_tests;
 mod source;
+mod test_filters;
 mod unfinished;
 mod vocabulary;
 

@@ -2,7 +2,7 @@
 
 use super::{
     Finding, Source, decisions, file_names, headers, length, links, machine_paths, one_place,
-    returned_flags, security_tests, unfinished, vocabulary,
+    returned_flags, security_tests, test_filters, unfinished, vocabulary,
 };
 
 /// Rules that need one file at a time.
@@ -20,6 +20,7 @@ const FILE_RULES: [fn(&Source) -> Vec<Finding>; 7] = [
 pub(crate) fn findings(sources: &[Source], exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     let mut findings = decisions::check(sources);
     findings.extend(security_tests::check(sources));
+    findings.extend(test_filters::check(sources));
     for source in sources {
         for rule in FILE_RULES {
             findings.extend(rule(source));
