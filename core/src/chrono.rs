@@ -1,9 +1,9 @@
-//! For applications whose times are those of the crate `chrono`: conversions at the border. Punctual
-//! itself speaks `jiff`; nothing behind this file knows the other.
+//! Conversions for applications whose times are those of the crate `chrono`. Punctual itself uses `jiff`;
+//! nothing behind this file knows the other.
 //!
 //! The methods that take an instant take a [`Timestamp`] and nothing else, so that
 //! `.at("2026-03-02T07:00:00Z".parse()?)` needs no annotation; beside the two that are called most stand
-//! [`Publish::at_chrono`] and [`Once::at_chrono`], and everywhere else [`instant`] and [`length`] do.
+//! [`Publish::at_chrono`] and [`Once::at_chrono`]; for all others use [`instant`] and [`length`].
 //!
 //! ```
 //! # async fn example(punctual: punctual::Punctual) -> punctual::Result<()> {
@@ -30,7 +30,7 @@ use crate::error::{Error, Result};
 
 const NANOSECONDS: i128 = 1_000_000_000;
 
-/// The instant of a date and time in whatever zone. Years beyond 9999 are refused; a leap second is the
+/// Returns the instant of a date and time in any zone. Years beyond 9999 are refused; a leap second is the
 /// second after it.
 pub fn instant<Z: TimeZone>(date_time: DateTime<Z>) -> Result<Timestamp> {
     let seconds = i128::from(date_time.timestamp());
@@ -56,21 +56,21 @@ pub fn date_time(instant: Timestamp) -> DateTime<Utc> {
     }
 }
 
-/// A length of time to wait. A negative one is refused.
+/// Returns a duration to wait. A negative one is refused.
 pub fn length(delta: TimeDelta) -> Result<Duration> {
     delta.to_std().map_err(|error| {
-        Error::invalid(format!("the length {delta} is negative; give one of zero or more"))
+        Error::invalid(format!("the duration {delta} is negative; give one of zero or more"))
             .caused_by(error)
     })
 }
 
-/// A length of time, also a negative one.
+/// Returns a duration, which may be negative.
 pub fn signed_length(delta: TimeDelta) -> SignedDuration {
     SignedDuration::new(delta.num_seconds(), delta.subsec_nanos())
 }
 
-/// The same length of time in their words. One that is too long for them, beyond 292 million years, is
-/// their longest.
+/// Returns the duration as `chrono` writes it. One that is too long for `chrono`, beyond 292 million years,
+/// becomes its longest.
 pub fn time_delta(length: SignedDuration) -> TimeDelta {
     let whole = TimeDelta::try_seconds(length.as_secs());
     let rest = TimeDelta::nanoseconds(i64::from(length.subsec_nanos()));

@@ -1,5 +1,5 @@
-//! Time and waiting. This is the one file that may read the system's clock or sleep; everything
-//! else is handed `now` or a [`Clock`], so that tests and the simulation own time.
+//! Clock: time and waiting. This is the one file that may read the system's clock or sleep; everything
+//! else receives `now` or a [`Clock`], so that tests and the simulation control time.
 
 mod storage_clock;
 
@@ -13,7 +13,7 @@ use jiff::{SignedDuration, Timestamp};
 
 pub use self::storage_clock::StorageClock;
 
-/// Tells the time and waits for it.
+/// Reads the time and waits for it.
 #[async_trait]
 pub trait Clock: Send + Sync + fmt::Debug + 'static {
     /// The present instant.
@@ -30,11 +30,11 @@ pub trait Clock: Send + Sync + fmt::Debug + 'static {
     /// Waits until an instant has come; returns at once when it has. Cancel-safe.
     ///
     /// A clock that is set back meanwhile must not make it wait longer than there was to wait at
-    /// first, so whoever needs the instant itself looks at [`Clock::now`] again.
+    /// first, so a caller that needs the instant itself reads [`Clock::now`] again.
     async fn sleep_until(&self, instant: Timestamp);
 }
 
-/// The later instant, or the last there is.
+/// Returns the later instant, or the end of time.
 pub fn add(instant: Timestamp, length: Duration) -> Timestamp {
     SignedDuration::try_from(length)
         .ok()
@@ -42,7 +42,7 @@ pub fn add(instant: Timestamp, length: Duration) -> Timestamp {
         .unwrap_or(Timestamp::MAX)
 }
 
-/// The earlier instant, or the first there is.
+/// Returns the earlier instant, or the beginning of time.
 pub fn subtract(instant: Timestamp, length: Duration) -> Timestamp {
     SignedDuration::try_from(length)
         .ok()
@@ -50,12 +50,12 @@ pub fn subtract(instant: Timestamp, length: Duration) -> Timestamp {
         .unwrap_or(Timestamp::MIN)
 }
 
-/// How long from one instant to a later one; zero when it is not later.
+/// Returns the duration from one instant to a later one; zero when it is not later.
 pub fn between(earlier: Timestamp, later: Timestamp) -> Duration {
     Duration::try_from(later.duration_since(earlier)).unwrap_or(Duration::ZERO)
 }
 
-/// An instant without what is finer than a microsecond, as every storage keeps it.
+/// Returns an instant cut to whole microseconds, as every storage keeps it.
 pub fn whole_microseconds(instant: Timestamp) -> Timestamp {
     let nanosecond = instant.as_nanosecond();
     Timestamp::from_nanosecond(nanosecond - nanosecond.rem_euclid(1_000)).unwrap_or(instant)
@@ -106,7 +106,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// Waits for work, but not past an instant; nothing when the instant came first.
+/// Waits for work, but not past an instant; returns `None` when the instant came first.
 ///
 /// This is the only form of a timeout in Punctual. The work is dropped when time runs out.
 pub async fn within<T>(

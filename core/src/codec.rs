@@ -1,6 +1,6 @@
 //! Codecs: how payloads become bodies and bodies payloads, told apart by content type. JSON is built in
-//! and costs nothing more than before there were others; a body whose content type nobody knows is
-//! poison that names it.
+//! and costs nothing more than before there were others; a body of an unknown content type is poison, and the
+//! error names the type.
 
 #[cfg(feature = "messagepack")]
 mod message_pack;
@@ -57,11 +57,11 @@ pub trait Codec: Send + Sync + 'static {
     fn decode(&self, bytes: &[u8], read: Read<'_>) -> Result<()>;
 }
 
-/// Takes a payload out of whatever reads the bytes.
+/// Reads a payload from a deserializer over the bytes.
 pub type Read<'a> =
     &'a mut dyn for<'d> FnMut(&mut dyn Deserializer<'d>) -> Result<(), erased_serde::Error>;
 
-/// Every codec of a process.
+/// The codecs of a process.
 pub struct Codecs {
     others: Vec<Arc<dyn Codec>>,
     /// None is JSON.
@@ -85,7 +85,7 @@ impl Codecs {
         self.others.push(codec);
     }
 
-    /// Refuses what could not be told apart.
+    /// Refuses codecs that could not be told apart.
     pub(crate) fn checked(mut self, options: &Options) -> Result<Self> {
         self.payload_max = options.payload_max;
         for (index, codec) in self.others.iter().enumerate() {
@@ -105,7 +105,7 @@ impl Codecs {
         Ok(self)
     }
 
-    /// Writes a payload, as a content type or as the usual one.
+    /// Writes a payload, as the given content type or as the default one.
     pub(crate) fn write<T: Serialize + ?Sized>(
         &self,
         payload: &T,
@@ -116,7 +116,7 @@ impl Codecs {
             Some(name) if is_json(name) => None,
             Some(name) => Some(self.find(name).ok_or_else(|| {
                 Error::invalid(format!(
-                    "nobody can write {name:?}; give the builder a codec() for it, or choose from {}",
+                    "no codec can write {name:?}; give the builder a codec() for it, or choose from {}",
                     self.names()
                 ))
             })?),
@@ -141,7 +141,7 @@ impl Codecs {
         } else {
             Some(self.find(name).ok_or_else(|| {
                 Error::invalid(format!(
-                    "the body is {name:?}, which nobody can read here; give the builder a codec() for it, or take the Body itself"
+                    "the body is {name:?}, which no codec here can read; give the builder a codec() for it, or take the Body itself"
                 ))
             })?)
         };
@@ -151,7 +151,7 @@ impl Codecs {
         }
     }
 
-    /// The body of a message as its sender wrote it.
+    /// Returns the body of a message as its sender wrote it.
     pub(crate) fn body(&self, message: &Message) -> Result<Body> {
         Ok(message.content(self.payload_max)?.into_owned())
     }

@@ -1,6 +1,6 @@
-//! Compressed bodies: made so when a message leaves, after the middleware has seen it, and undone when
-//! somebody reads it. In between, in storages and on brokers, the body stays small, and a header of ours
-//! says so. Undoing is bounded, so that a small body cannot become one that fills the memory.
+//! Compression of bodies: done when a message is sent, after the middleware has run, and undone when the
+//! body is read. In between, in storages and on brokers, the body stays small, and a header of ours
+//! says so. Decompression is bounded, so that a small body cannot become one that fills the memory.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ pub(crate) fn compress(message: &mut Message, above: Option<usize>) -> Result<()
 }
 
 impl Message {
-    /// The body as its sender wrote it: what was compressed on the way is not any more. Refused when that
-    /// would be larger than `payload_max`, or cannot be done.
+    /// Returns the body as its sender wrote it, decompressed. Fails when that would be larger than `payload_max`,
+    /// or cannot be done.
     pub fn content(&self, payload_max: usize) -> Result<Cow<'_, Body>> {
         match self.headers.get(noted::ENCODING) {
             None => Ok(Cow::Borrowed(&self.body)),
@@ -45,7 +45,7 @@ impl Message {
     }
 }
 
-/// A record for people: with its body as it was sent. One that cannot be undone is left as it is.
+/// Returns a record with its body decompressed. A body that cannot be decompressed is left as it is.
 pub(crate) fn opened(mut record: MessageRecord, payload_max: usize) -> MessageRecord {
     if let Ok(message) = opened_message(&record.message, payload_max) {
         record.message = message;
@@ -53,7 +53,7 @@ pub(crate) fn opened(mut record: MessageRecord, payload_max: usize) -> MessageRe
     record
 }
 
-/// A message with its body as it was sent.
+/// Returns a message with its body decompressed.
 pub(crate) fn opened_message(message: &Arc<Message>, payload_max: usize) -> Result<Arc<Message>> {
     let Cow::Owned(body) = message.content(payload_max)? else { return Ok(message.clone()) };
     let mut opened = Message { body, ..Message::clone(message) };
@@ -61,7 +61,7 @@ pub(crate) fn opened_message(message: &Arc<Message>, payload_max: usize) -> Resu
     Ok(Arc::new(opened))
 }
 
-/// Refuses compression where it was left out of the program.
+/// Refuses compression where the program was built without it.
 #[cfg_attr(feature = "compression", allow(clippy::unnecessary_wraps))] // it fails without the feature
 pub(crate) fn check() -> Result<()> {
     #[cfg(feature = "compression")]
@@ -140,11 +140,11 @@ mod tests {
         compress(&mut packed, Some(10)).unwrap();
         assert_eq!(packed, once, "nothing is compressed twice");
         let names: Vec<_> = packed.headers.iter().collect();
-        assert_eq!(names, [("tenant", "acme")], "nobody is bothered with how it travels");
+        assert_eq!(names, [("tenant", "acme")], "the encoding is not shown");
     }
 
     #[test]
-    fn what_is_small_or_stays_large_is_left_alone() {
+    fn a_small_or_incompressible_body_is_left_alone() {
         for (text, above) in [
             ("tea ".repeat(1_000), None),
             ("tea ".repeat(1_000), Some(4_000)),

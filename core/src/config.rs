@@ -1,11 +1,11 @@
-//! The configuration layer: which cron texts the surroundings of a process give its jobs instead of the
+//! Configuration layer: which cron texts the environment and files give the jobs of a process instead of the
 //! declared ones. Reading is pure: pairs of key and value, or the text of a file, become a
 //! [`Configuration`]; the builder gets them from the environment and the disk.
 //!
 //! A key is `Messaging:Scheduling:Jobs:{Name}:CronExpression`, or `Punctual:Jobs:{Name}:Cron` for short;
-//! in the name of a variable `__` stands for the colon. Only the cron text can be configured: zone,
-//! retries and all else belong to the code and to operators. What cannot be used is kept with its
-//! reason, never a reason not to start.
+//! for variables `__` stands for the colon. Only the cron text can be configured: zone,
+//! retries and all else belong to the code and to operators. A value that cannot be used is kept with its
+//! reason and never prevents a start.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::model::Job;
 
 /// The most bytes a configuration file may have.
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;
-/// The most values of one source that are looked at.
+/// The most values of one source that are read.
 const VALUES_MAX: usize = 10_000;
 /// How deep a file may nest; deeper than any key.
 const DEPTH_MAX: usize = 16;
@@ -48,7 +48,7 @@ struct ConfiguredCron {
     text: String,
 }
 
-/// Something in the configuration that is not used, and why.
+/// A value in the configuration that is not used, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ConfigProblem {
     /// The key as it was written.
@@ -62,8 +62,8 @@ pub struct ConfigProblem {
 }
 
 impl Configuration {
-    /// Reads pairs of key and value, such as the variables of the environment. Keys that have nothing
-    /// to do with jobs are passed over; an empty value is no value.
+    /// Reads pairs of key and value, such as the variables of the environment. Keys that are not about jobs
+    /// are ignored; an empty value is no value.
     pub fn from_pairs<K: AsRef<str>, V: AsRef<str>>(
         pairs: impl IntoIterator<Item = (K, V)>,
     ) -> Self {
@@ -124,7 +124,7 @@ impl Configuration {
     }
 }
 
-/// What of the configuration of a process cannot be used; changes with the jobs that are declared later.
+/// Configured values that a process cannot use; changes with the jobs that are declared later.
 pub(crate) struct MisconfiguredList {
     list: Mutex<Vec<ConfigProblem>>,
     /// Whether the names that belong to no job were reported.
@@ -141,7 +141,7 @@ impl MisconfiguredList {
         self.list.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces what was known about the configuration of these jobs by what is wrong with it now; keys that
+    /// Replaces the known problems of these jobs' configuration by the present ones; keys that
     /// have found their job are no longer unknown.
     pub(crate) fn replace(&self, jobs: &[Job], keys: &[String], wrong: Vec<ConfigProblem>) {
         let is_of_these = |known: &ConfigProblem| {
@@ -165,10 +165,10 @@ impl MisconfiguredList {
     }
 }
 
-/// What is wrong with a key whose job is not known.
+/// The problem of a key whose job is not declared.
 pub(crate) const NO_SUCH_JOB: &str = "no job of this name is declared here; check its spelling";
 
-/// The parts of a key that is about a job: its name and the field.
+/// Returns the name and the field of a key that is about a job.
 fn split(key: &str) -> Option<(&str, &str)> {
     SPELLINGS.iter().find_map(|(prefix, separator)| {
         let (start, rest) = key.split_at_checked(prefix.len())?;
@@ -195,7 +195,7 @@ fn flatten<'v>(
     }
 }
 
-/// What several sources come to for the jobs of a process.
+/// What several sources configure for the jobs of a process.
 #[derive(Debug, Default)]
 pub(crate) struct Resolved {
     /// The text for each job, by its place in the list of jobs; the key it came from beside it.
@@ -229,7 +229,7 @@ pub(crate) fn resolve(sources: &[Configuration], jobs: &[Job]) -> Resolved {
             match resolved.texts.iter().position(|(taken, _, _)| *taken == place) {
                 // An earlier source wins, as it should; twice in one source is a mistake.
                 Some(index) if index >= before => {
-                    let problem = format!("{:?} says it already", resolved.texts[index].1);
+                    let problem = format!("{:?} sets it already", resolved.texts[index].1);
                     resolved.ignored.push(ignore(problem));
                 }
                 Some(_) => {}
@@ -257,7 +257,7 @@ fn find(name: &str, jobs: &[Job]) -> Result<usize, String> {
     }
 }
 
-/// A name as the name of a variable can say it.
+/// Returns a name with the characters that the name of a variable can have.
 fn folded(name: &str) -> String {
     let letter = |c: char| if c.is_alphanumeric() { c } else { '_' };
     name.chars().map(letter).flat_map(char::to_lowercase).collect()

@@ -1,4 +1,4 @@
-//! Jobs declared by attribute: what `#[job]` makes of a function, and how all of them are found.
+//! Declared jobs: what `#[job]` makes of a function, and how discovery finds all of them.
 
 use crate::client::JobBuilder;
 use crate::handler::{IntoHandler, UnboundHandler};
@@ -11,7 +11,7 @@ pub struct DeclaredJob {
 }
 
 impl DeclaredJob {
-    /// A job and its handler. `#[job]` calls this; by hand there is
+    /// Creates a declared job from a job and its handler. `#[job]` calls this; by hand use
     /// [`Builder::job`](crate::Builder::job).
     pub fn new<A, Via>(job: JobBuilder, handler: impl IntoHandler<A, Via>) -> Self {
         Self { job, handler: handler.into_handler() }
@@ -50,7 +50,7 @@ impl DiscoveredJob {
 #[cfg(feature = "discovery")]
 inventory::collect!(DiscoveredJob);
 
-/// Every declaration of the program, in the order of their names, which is the same in every build.
+/// Returns every declaration of the program, ordered by name, which is the same in every build.
 #[cfg(feature = "discovery")]
 pub(crate) fn found() -> Vec<&'static DiscoveredJob> {
     let mut found: Vec<&'static DiscoveredJob> = inventory::iter::<DiscoveredJob>().collect();
@@ -62,7 +62,7 @@ pub(crate) fn found() -> Vec<&'static DiscoveredJob> {
 #[doc(hidden)]
 pub use inventory;
 
-/// Lets discovery find a declaration. For `#[job]`.
+/// Registers a declaration for discovery. For `#[job]`.
 #[cfg(feature = "discovery")]
 #[doc(hidden)]
 #[macro_export]
@@ -72,7 +72,7 @@ macro_rules! __discoverable {
     };
 }
 
-/// Without discovery a declaration has to be registered.
+/// Does nothing: without the feature `discover` a declaration has to be registered by hand.
 #[cfg(not(feature = "discovery"))]
 #[doc(hidden)]
 #[macro_export]

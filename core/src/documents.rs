@@ -1,9 +1,9 @@
-//! The contract of keeping small documents: what a server has to remember that is neither a message
-//! nor a job, such as its users, their saved views and its audit trail. One contract for all of it,
-//! so that a new kind of thing needs no new table in any storage.
+//! Document store contract: small documents that a server has to remember and that are neither messages
+//! nor jobs, such as its users, their saved views and its audit trail. One contract for all of them,
+//! so that a new kind of document needs no new table in any storage.
 //!
 //! A document has a kind, a key that is unique within the kind, a version that every write moves by
-//! one, and a body of JSON. It knows nothing of what it means. Exports do not carry documents; see
+//! one, and a body of JSON. The store does not interpret it. Exports do not carry documents; see
 //! [`copy_documents`](crate::transfer::copy_documents).
 
 mod key_range;
@@ -26,8 +26,8 @@ pub const DOCUMENTS_MAX: usize = 1_000;
 
 /// Remembers documents.
 ///
-/// - A document whose `expires_at` is `now` or earlier counts as not there, in every call that is
-///   told the time, whether or not [`DocumentStore::expire`] has come by.
+/// - A document whose `expires_at` is `now` or earlier counts as absent, in every call that takes
+///   the time, whether or not [`DocumentStore::expire`] has run.
 /// - The versions of a key begin at 1 and grow by one. They begin again when the document was removed
 ///   or has expired.
 /// - Keys are ordered by the bytes of their UTF-8, which is the order of their characters' numbers.
@@ -35,8 +35,8 @@ pub const DOCUMENTS_MAX: usize = 1_000;
 ///   [`Document::check`].
 #[async_trait]
 pub trait DocumentStore: Send + Sync + 'static {
-    /// Writes a document if the one that is there is as it was seen. Of many calls that saw the same,
-    /// one is answered [`PutResult::Stored`].
+    /// Writes a document if its version is the expected one. Of many calls that expect the same version,
+    /// one returns [`PutResult::Stored`].
     async fn put(
         &self,
         draft: NewDocument,
@@ -44,48 +44,48 @@ pub trait DocumentStore: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<PutResult>;
 
-    /// Writes documents whatever is there, all or none, at most [`DOCUMENTS_MAX`]. Of two drafts of one
+    /// Writes documents whatever their version, all or none, at most [`DOCUMENTS_MAX`]. Of two drafts of one
     /// key the later one counts.
     async fn put_all(&self, drafts: Vec<NewDocument>, now: Timestamp) -> Result<()>;
 
-    /// One document.
+    /// Returns a document.
     async fn get(&self, kind: &str, key: &str, now: Timestamp) -> Result<Option<Document>>;
 
-    /// Documents of a kind, by key.
+    /// Returns documents of a kind, by key.
     async fn list(&self, kind: &str, range: KeyRange, now: Timestamp) -> Result<Vec<Document>>;
 
-    /// Removes a document if it is as it was seen, also one that has expired and is still kept.
+    /// Removes a document if its version is the expected one, also one that has expired and is still kept.
     async fn remove(&self, kind: &str, key: &str, seen: ExpectedVersion) -> Result<RemoveResult>;
 
-    /// Deletes at most `limit` documents that have expired, oldest first; answers how many.
+    /// Deletes at most `limit` documents that have expired, oldest first; returns how many.
     async fn expire(&self, limit: usize, now: Timestamp) -> Result<u64>;
 }
 
-/// Something small that is remembered under a kind and a key.
+/// A small record that is kept under a kind and a key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
-    /// What it is, such as `user`.
+    /// Kind, such as `user`.
     pub kind: String,
-    /// Which one of its kind.
+    /// Key within the kind.
     pub key: String,
     /// How often the key was written.
     pub version: u64,
-    /// What it says.
+    /// Content.
     pub body: Value,
     /// When it was last written.
     pub updated_at: Timestamp,
-    /// From when on it counts as not there; nothing keeps it for ever.
+    /// From when on it counts as absent; `None` keeps it for ever.
     pub expires_at: Option<Timestamp>,
 }
 
 impl Document {
-    /// Refuses what no storage keeps, and answers the body as JSON: kind and key have 1 to
+    /// Refuses a document that no storage keeps, and returns the body as JSON: kind and key have 1 to
     /// [`KEY_LEN_MAX`] characters and no control characters, the body has at most
     /// [`BODY_BYTES_MAX`] bytes.
     pub fn check(draft: &NewDocument) -> Result<String> {
         Self::check_names(&draft.kind, &draft.key)?;
         let body = serde_json::to_string(&draft.body).map_err(|error| {
-            let sentence = format!("the body of {:?} {:?} is no JSON", draft.kind, draft.key);
+            let sentence = format!("the body of {:?} {:?} is not JSON", draft.kind, draft.key);
             Error::invalid(sentence).caused_by(error)
         })?;
         if body.len() > BODY_BYTES_MAX {
@@ -99,18 +99,18 @@ impl Document {
         Ok(body)
     }
 
-    /// The same for a kind and a key that are only asked for.
+    /// Checks a kind and a key that are only read.
     pub fn check_names(kind: &str, key: &str) -> Result<()> {
         Self::check_kind(kind)?;
         check_name("key", key)
     }
 
-    /// The same for a kind whose documents are listed.
+    /// Checks a kind whose documents are listed.
     pub fn check_kind(kind: &str) -> Result<()> {
         check_name("kind", kind)
     }
 
-    /// Whether it counts as not there.
+    /// Returns whether it counts as absent.
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
@@ -119,13 +119,13 @@ impl Document {
 /// A document to be written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewDocument {
-    /// What it is.
+    /// Kind.
     pub kind: String,
-    /// Which one of its kind.
+    /// Key within the kind.
     pub key: String,
-    /// What it says.
+    /// Content.
     pub body: Value,
-    /// From when on it counts as not there.
+    /// From when on it counts as absent.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -135,14 +135,14 @@ impl NewDocument {
         Self { kind: kind.into(), key: key.into(), body, expires_at: None }
     }
 
-    /// It counts as not there from an instant on.
+    /// Sets the instant from which it counts as absent.
     #[must_use]
     pub fn expires_at(mut self, instant: Timestamp) -> Self {
         self.expires_at = Some(instant);
         self
     }
 
-    /// Checks drafts that are written together; answers each with its body as JSON, by kind and key,
+    /// Checks drafts that are written together; returns each with its body as JSON, by kind and key,
     /// the last one of every key.
     pub fn check_all(drafts: Vec<Self>) -> Result<Vec<(Self, String)>> {
         if drafts.len() > DOCUMENTS_MAX {
@@ -160,19 +160,19 @@ impl NewDocument {
     }
 }
 
-/// What a writer knows of the document it is about to change.
+/// The version that a writer expects of the document it is about to change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpectedVersion {
-    /// Nothing, and it does not matter.
+    /// Any version.
     Any,
-    /// It is not there.
+    /// Absent.
     New,
-    /// It has this version.
+    /// This version.
     Version(u64),
 }
 
 impl ExpectedVersion {
-    /// What a put comes to, given the version that is there.
+    /// Returns the result of a put, given the stored version.
     pub fn put(self, present: Option<u64>) -> PutResult {
         let is_right = match self {
             Self::Any => true,
@@ -186,7 +186,7 @@ impl ExpectedVersion {
         }
     }
 
-    /// What a removal comes to, given the version that is there.
+    /// Returns the result of a removal, given the stored version.
     pub fn remove(self, present: Option<u64>) -> RemoveResult {
         match (self, present) {
             (_, None) => RemoveResult::Absent,
@@ -197,25 +197,25 @@ impl ExpectedVersion {
     }
 }
 
-/// What became of a put.
+/// The result of a put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a put that raced has written nothing"]
 pub enum PutResult {
-    /// It is stored, with this version.
+    /// Stored, with this version.
     Stored(u64),
-    /// Somebody else was faster: nothing is written. The version that is there; none when it is not.
+    /// Not stored: the version is not the expected one. The stored version; none when the document is absent.
     Raced(Option<u64>),
 }
 
-/// What became of a removal.
+/// The result of a removal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a removal that raced has removed nothing"]
 pub enum RemoveResult {
-    /// It is gone.
+    /// Removed.
     Removed,
-    /// It was not there.
+    /// It was absent.
     Absent,
-    /// It has another version, this one, and stays.
+    /// Not removed: it has this other version.
     Raced(u64),
 }
 

@@ -1,5 +1,5 @@
-//! The one error of Punctual: what kind, which operation, which facts, and whether trying again can
-//! help. Lost leases, duplicates and occurrences that another node fired are *answers*, not errors,
+//! Error: the one error type of Punctual, with its kind, the operation, facts, and whether trying again can
+//! help. Lost leases, duplicates and occurrences that another node fired are *results*, not errors,
 //! and never appear here.
 
 use std::error::Error as StdError;
@@ -56,37 +56,37 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of a kind with its sentence.
+    /// Creates an error of a kind with its message.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), operation: None, facts: Vec::new(), source: None }
     }
 
-    /// A value that can never work.
+    /// Creates an error about a value that can never work.
     pub fn invalid(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Invalid, message)
     }
 
-    /// A name that leads nowhere.
+    /// Creates an error about a name that does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::NotFound, message)
     }
 
-    /// A clash with what is there.
+    /// Creates an error about a conflict with the present state.
     pub fn conflict(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Conflict, message)
     }
 
-    /// Something the back-end declared it cannot do.
+    /// Creates an error about an operation that the back-end declared it cannot do.
     pub fn unsupported(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unsupported, message)
     }
 
-    /// A back-end that is out of reach for now.
+    /// Creates an error about a back-end that is out of reach for now.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Unavailable, message)
     }
 
-    /// A defect of Punctual itself.
+    /// Creates an error about a defect of Punctual itself.
     pub fn internal(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Internal, message)
     }
@@ -97,13 +97,13 @@ impl Error {
         self
     }
 
-    /// Adds a fact, such as the id of the message concerned.
+    /// Adds a fact, such as the id of the message.
     pub fn with(mut self, name: &'static str, value: impl fmt::Display) -> Self {
         self.facts.push((name, value.to_string()));
         self
     }
 
-    /// Keeps the error underneath.
+    /// Sets the source of the error.
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self

@@ -1,4 +1,4 @@
-//! How a process is: what it found when it looked, and what follows from it. Looking changes nothing.
+//! Health of a process: what was found and what follows from it. Checking changes nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,13 +25,13 @@ const STANDSTILL_MIN: Duration = Duration::from_secs(30);
 /// The service that has a turn at every poll interval, whatever there is to do.
 const TICKING: &str = "lookout";
 
-/// How a process is.
+/// The condition of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Condition {
     /// Everything works.
     Healthy,
-    /// It works, but somebody should look.
+    /// It works, but an operator should check it.
     Degraded,
     /// It does not do its work.
     Unhealthy,
@@ -51,7 +51,7 @@ impl fmt::Display for Condition {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lifecycle {
-    /// It was not asked to stop.
+    /// It runs.
     #[default]
     Running,
     /// It was asked to stop and takes no new work.
@@ -60,13 +60,13 @@ pub enum Lifecycle {
     Stopped,
 }
 
-/// What a caller of [`Admin::health_with`](crate::client::Admin::health_with) knows already.
+/// Facts that a caller of [`Admin::health_with`](crate::client::Admin::health_with) knows already.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
-    /// Counts that were asked for before, where counting costs much and is asked often.
+    /// Counts that were read before, where counting costs much and is done often.
     pub counts: Option<Arc<Counts>>,
     /// The topics that are handled on each queue, by all processes that work on it; queues that are not in it
-    /// are not looked at for messages without a handler. None means that only the handlers of this process
+    /// are not checked for messages without a handler. None means that only the handlers of this process
     /// are known.
     pub handled: Option<Vec<(Queue, TopicFilter)>>,
 }
@@ -76,7 +76,7 @@ pub struct Known {
 pub struct UnhandledMessage {
     /// The queue it waits in.
     pub queue: Queue,
-    /// Its topic; none when the message was not among those that were looked at.
+    /// Its topic; none when the message was not among those that were read.
     pub topic: Option<Topic>,
     /// When it was due.
     pub due_at: Timestamp,
@@ -100,10 +100,10 @@ impl fmt::Display for UnhandledMessage {
     }
 }
 
-/// What was found.
+/// The facts that a health check has found.
 #[derive(Clone, Debug)]
 pub struct Findings {
-    /// How long a light question to the storage took, or why it could not be answered.
+    /// How long a light call to the storage took, or why it failed.
     pub storage: Result<Duration, String>,
     /// Messages whose lease has run out or whose process is gone.
     pub stale: u64,
@@ -125,23 +125,23 @@ pub struct Findings {
     pub lifecycle: Lifecycle,
     /// The last turn of each service.
     pub services: BTreeMap<String, LastTurn>,
-    /// How often the process looks at its storage.
+    /// How often the process polls its storage.
     pub poll_interval: Duration,
 }
 
-/// How a process is, and why. Written as JSON it has stable keys, lengths in milliseconds.
+/// Health of a process and the reasons. Written as JSON it has stable keys, durations in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Health {
     /// In one word.
     pub condition: Condition,
-    /// What speaks against healthy, a sentence each.
+    /// Reasons against healthy, a sentence each.
     pub reasons: Vec<String>,
     /// Whether it runs, is stopping, or has stopped; unhealthy unless it runs.
     pub lifecycle: Lifecycle,
     /// Messages whose lease has run out or whose process is gone.
     #[serde(rename = "stale_count")]
     pub stale: u64,
-    /// How long a light question to the storage took; none when it was not answered.
+    /// How long a light call to the storage took; none when it failed.
     #[serde(rename = "storage_latency_ms", serialize_with = "milliseconds")]
     pub storage_latency: Option<Duration>,
     /// How long ago the loops last had a turn that went well; none when they never had.
@@ -162,7 +162,7 @@ fn milliseconds<S: Serializer>(length: &Option<Duration>, to: S) -> Result<S::Ok
 }
 
 impl Health {
-    /// What follows from what was found.
+    /// Judges the findings.
     pub fn judge(findings: &Findings, now: Timestamp) -> Self {
         let mut reasons = Vec::new();
         let mut condition = Condition::Healthy;
@@ -224,7 +224,7 @@ impl Health {
     }
 }
 
-/// Why a process does not do its work, as far as its own loops go.
+/// Returns why a process does not do its work, as far as its own loops show.
 fn standing(findings: &Findings, last_tick_age: Option<Duration>) -> Option<String> {
     let standstill = (findings.poll_interval * TICKS_MISSED_MAX).max(STANDSTILL_MIN);
     match (findings.lifecycle, last_tick_age) {

@@ -1,7 +1,7 @@
-//! The contract of an inbox: which deliveries a group has already dealt with. Delivery is at least
-//! once, so a handler may see a message twice; the inbox tells it so.
+//! Inbox contract: which deliveries a group has already handled. Delivery is at least
+//! once, so a handler may receive a message twice; the inbox detects it.
 //!
-//! Noted in the same transaction as the handler's own writes, the effects happen exactly once; the
+//! Recorded in the same transaction as the handler's own writes, the effects happen exactly once; the
 //! storages offer that beside this contract. [`Deduplicate`](crate::Deduplicate) uses it around every
 //! attempt, for handlers that write elsewhere.
 
@@ -11,17 +11,17 @@ use jiff::Timestamp;
 use crate::error::Result;
 use crate::model::MessageId;
 
-/// Remembers which messages a group has dealt with.
+/// Remembers which messages a group has handled.
 #[async_trait]
 pub trait Inbox: Send + Sync + 'static {
-    /// Whether a group has dealt with a message, as far as is remembered.
+    /// Returns whether a group has handled a message, as far as is remembered.
     async fn has_seen(&self, group: &str, message: MessageId) -> Result<bool>;
 
-    /// Notes that a group deals with a message. Of many calls for one pair one is answered
+    /// Records that a group handles a message. Of many calls for one pair one returns
     /// [`InboxResult::First`], also when they come at once.
     async fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<InboxResult>;
 
-    /// Forgets at most `limit` notes made strictly before an instant; answers how many.
+    /// Deletes at most `limit` records made strictly before an instant; returns how many.
     async fn forget(&self, before: Timestamp, limit: usize) -> Result<u64>;
 }
 
@@ -31,6 +31,6 @@ pub trait Inbox: Send + Sync + 'static {
 pub enum InboxResult {
     /// The first one.
     First,
-    /// It was noted before.
+    /// It was recorded before.
     Again,
 }

@@ -1,4 +1,4 @@
-//! The contract of reading a storage for people: lists, counts, history. Separate from
+//! Inspect contract: reads a storage for people: lists, counts, history. Separate from
 //! [`Storage`](crate::Storage) because it changes at the dashboard's pace and may be served by a
 //! replica. Pages are keyset pages; there are no offsets, and no call changes anything.
 
@@ -14,7 +14,7 @@ use crate::model::{
     MessageRecord, MessageState, Queue, SkipReason, Topic,
 };
 
-/// How many rows a page has when nobody says.
+/// How many rows a page has by default.
 pub const PAGE_LIMIT_DEFAULT: usize = 20;
 /// The most rows one page may have.
 pub const PAGE_LIMIT_MAX: usize = 1_000;
@@ -22,26 +22,26 @@ pub const PAGE_LIMIT_MAX: usize = 1_000;
 /// Reads messages, executions and jobs for people.
 #[async_trait]
 pub trait Inspect: Send + Sync + 'static {
-    /// Messages that match, newest id first. Where no index answers the filter, a storage looks at a bounded
-    /// number of rows: a page may then be shorter than its limit, or empty, and its `next` goes on.
+    /// Returns messages that match, newest id first. Where no index serves the filter, a storage reads a bounded
+    /// number of rows: a page may then be shorter than its limit, or empty, and its `next` continues.
     async fn messages(
         &self,
         filter: MessageFilter,
         page: PageRequest<MessageId>,
     ) -> Result<PageResult<MessageRecord, MessageId>>;
 
-    /// One message, also a finished one until it is pruned.
+    /// Returns a message, also a finished one until it is pruned.
     async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>>;
 
-    /// Executions that match, newest id first. A page may be short as with messages.
+    /// Returns executions that match, newest id first. A page may be short as with messages.
     async fn executions(
         &self,
         filter: ExecutionFilter,
         page: PageRequest<ExecutionId>,
     ) -> Result<PageResult<Execution, ExecutionId>>;
 
-    /// The newest runs of each of some jobs, at most so many of each: job after job as they are given, newest
-    /// id first. What was skipped is no run.
+    /// Returns the newest runs of each of some jobs, at most `each` of each: job after job as they are given, newest
+    /// id first. Skipped occurrences are not runs.
     async fn latest_runs(&self, jobs: &[JobName], each: usize) -> Result<Vec<Execution>> {
         let mut runs = Vec::new();
         for job in jobs {
@@ -51,29 +51,29 @@ pub trait Inspect: Send + Sync + 'static {
         Ok(runs)
     }
 
-    /// Jobs that match, by name.
+    /// Returns jobs that match, by name.
     async fn jobs(&self, filter: JobFilter) -> Result<Vec<JobRecord>>;
 
-    /// One job.
+    /// Returns a job.
     async fn job(&self, name: &JobName) -> Result<Option<JobRecord>>;
 
-    /// How many messages there are in each state of each queue, and the oldest due instant.
+    /// Returns the number of messages in each state of each queue, and the oldest due instant.
     async fn counts(&self, now: Timestamp) -> Result<Counts>;
 
-    /// The same for those who look often: it never costs more than a moment, however many there are, and large
-    /// numbers may be estimates.
+    /// Returns approximate counts for frequently polled views: it never takes more than a moment, however many
+    /// messages there are, and large numbers may be estimates.
     async fn estimate(&self, now: Timestamp) -> Result<Counts> {
         self.counts(now).await
     }
 
-    /// How many messages of a batch are in each state. Done ones count until they are pruned.
+    /// Returns how many messages of a batch are in each state. Done ones count until they are pruned.
     async fn batch(&self, batch: BatchId) -> Result<BTreeMap<MessageState, u64>>;
 
-    /// How many executions ended in each way, per bucket of a length, since an instant.
+    /// Returns how many executions ended in each way, per bucket of a duration, since an instant.
     async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>>;
 }
 
-/// Which messages; an empty filter means all.
+/// Filter of messages; an empty filter matches all.
 #[derive(Clone, Debug, Default)]
 pub struct MessageFilter {
     /// Only these states; empty means all.
@@ -88,12 +88,12 @@ pub struct MessageFilter {
     pub job: Option<JobName>,
     /// Only of this batch.
     pub batch: Option<BatchId>,
-    /// Only one-time jobs that were planned at run time, as [`MessageRecord::is_planned`] tells them. Those that
-    /// wait or run are found without looking at other messages.
+    /// Only one-time jobs that were planned at run time, as [`MessageRecord::is_planned`] returns. Those that
+    /// wait or run are found without reading other messages.
     pub planned: bool,
 }
 
-/// Which executions; an empty filter means all.
+/// Filter of executions; an empty filter matches all.
 #[derive(Clone, Debug, Default)]
 pub struct ExecutionFilter {
     /// Only of this message.
@@ -107,7 +107,7 @@ pub struct ExecutionFilter {
 }
 
 impl ExecutionFilter {
-    /// Everything that ran, so nothing that was skipped.
+    /// Creates a filter of what ran, without skipped occurrences.
     pub fn runs() -> Self {
         let skipped = Ending::Skipped(SkipReason::Overlap).as_str();
         let endings = Ending::NAMES.into_iter().filter(|name| *name != skipped).collect();
@@ -115,7 +115,7 @@ impl ExecutionFilter {
     }
 }
 
-/// Which jobs; an empty filter means all.
+/// Filter of jobs; an empty filter matches all.
 #[derive(Clone, Debug, Default)]
 pub struct JobFilter {
     /// Only of this application.
@@ -136,24 +136,24 @@ pub struct PageRequest<Id> {
 }
 
 impl<Id> Default for PageRequest<Id> {
-    /// The first page, with the usual number of rows.
+    /// Creates a request for the first page, with the default number of rows.
     fn default() -> Self {
         Self::first(PAGE_LIMIT_DEFAULT)
     }
 }
 
 impl<Id> PageRequest<Id> {
-    /// The first page.
+    /// Creates a request for the first page.
     pub fn first(limit: usize) -> Self {
         Self { after: None, limit }
     }
 
-    /// The page after a row.
+    /// Creates a request for the page after a row.
     pub fn after(row: Id, limit: usize) -> Self {
         Self { after: Some(row), limit }
     }
 
-    /// The limit within its bound.
+    /// Returns the limit, at most [`PAGE_LIMIT_MAX`].
     pub fn bounded(&self) -> usize {
         self.limit.clamp(1, PAGE_LIMIT_MAX)
     }
@@ -168,7 +168,7 @@ pub struct PageResult<Row, Id> {
     pub next: Option<Id>,
 }
 
-/// How many messages wait, run and failed.
+/// Counts of messages by queue and state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
     /// Per queue and state.
@@ -176,7 +176,7 @@ pub struct Counts {
     /// Messages whose lease has ended or whose owner's heartbeat has expired: those that
     /// [`Storage::reclaim`](crate::Storage::reclaim) takes over at this instant.
     pub stale: u64,
-    /// The oldest due instant that is not yet being handled.
+    /// The oldest due instant of a message that is not being handled.
     pub oldest_due: Option<Timestamp>,
     /// Whether large numbers among these are estimates.
     pub is_estimate: bool,
@@ -189,7 +189,7 @@ impl Counts {
     }
 }
 
-/// A span of time and what ended in it.
+/// A time span and what ended in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bucket {
     /// Where it begins.

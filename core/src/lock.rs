@@ -1,5 +1,5 @@
-//! The contract of an external lock: one more layer around the runs of jobs, for those who have such a
-//! service and want it asked. The storage's claim stays what really decides.
+//! Lock contract: an external lock service as one more layer around the runs of jobs, for applications that
+//! have one. The storage's claim remains what decides.
 
 use std::time::Duration;
 
@@ -8,23 +8,23 @@ use async_trait::async_trait;
 use crate::error::Result;
 use crate::model::JobName;
 
-/// How long a lock is asked for unless a job says otherwise.
+/// How long a lock is held unless a job sets `lock_duration`.
 pub const LOCK_DURATION_DEFAULT: Duration = Duration::from_secs(300);
 
 /// Gives out locks by name.
 #[async_trait]
 pub trait Locks: Send + Sync + 'static {
-    /// Takes a lock for a length of time, or answers none when somebody else has it. Must not wait.
+    /// Acquires a lock for a duration; returns `None` when another owner has it. Must not wait.
     async fn acquire(&self, name: &str, length: Duration) -> Result<Option<Box<dyn Lock>>>;
 }
 
-/// A lock in hand.
+/// A held lock.
 #[async_trait]
 pub trait Lock: Send {
-    /// Keeps it for so long from now on; answers whether it is still ours.
+    /// Extends it from now on; returns whether it is still held.
     async fn extend(&mut self, length: Duration) -> Result<bool>;
 
-    /// Gives it back.
+    /// Releases it.
     async fn release(self: Box<Self>) -> Result<()>;
 }
 

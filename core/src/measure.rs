@@ -1,6 +1,6 @@
-//! What attempts cost, per topic: how many ended in which way, how long they took, how late they began.
-//! Nothing is measured until somebody asks for it, so a process without metrics pays one look at a flag.
-//! Exporters read a snapshot, or let every event tell what it adds to which meter; nothing here knows how
+//! Measures of attempts, per topic: how many ended in which way, how long they took, how late they began.
+//! Nothing is measured before the first snapshot is read, so a process without metrics only checks a flag.
+//! Exporters read a snapshot, or what each event adds to which meter; nothing here knows how
 //! it is exported.
 
 mod meters;
@@ -21,16 +21,16 @@ pub use self::meters::{
 /// The upper bounds of the buckets of a [`Histogram`], in milliseconds, each inclusive.
 pub const BOUNDS_MS: [u64; 14] =
     [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000, 300_000, 3_600_000];
-/// How many topics are told apart; all further ones are measured as [`OTHER_TOPICS`].
+/// How many topics are measured separately; all further ones are measured as [`OTHER_TOPICS`].
 pub const TOPICS_MAX: usize = 200;
 /// The name under which topics beyond [`TOPICS_MAX`] are measured; no topic can have it.
 pub const OTHER_TOPICS: &str = "~other";
-/// How many jobs are told apart; all further ones are measured as [`OTHER_JOBS`].
+/// How many jobs are measured separately; all further ones are measured as [`OTHER_JOBS`].
 pub const JOBS_MAX: usize = 500;
 /// The name under which jobs beyond [`JOBS_MAX`] are measured.
 pub const OTHER_JOBS: &str = "~other";
 
-/// Which topics and jobs are told apart in metrics: the first [`TOPICS_MAX`] and [`JOBS_MAX`] by their names,
+/// Label names of topics and jobs in metrics: the first [`TOPICS_MAX`] and [`JOBS_MAX`] by their names,
 /// all further ones together. For exporters, whose memory must not grow with what others publish.
 #[derive(Debug, Default)]
 pub struct LabelNames {
@@ -50,12 +50,12 @@ impl LabelNames {
     }
 }
 
-/// Names that were seen first, up to a bound.
+/// The first names, up to a bound.
 #[derive(Debug, Default)]
 struct KnownNames(RwLock<HashSet<String>>);
 
 impl KnownNames {
-    /// Whether a name is among the first; takes it in while there is room.
+    /// Returns whether a name is among the first; adds it while there is room.
     fn knows(&self, name: &str, most: usize) -> bool {
         if self.0.read().unwrap_or_else(PoisonError::into_inner).contains(name) {
             return true;
@@ -68,19 +68,19 @@ impl KnownNames {
     }
 }
 
-/// How a number of lengths is distributed.
+/// Distribution of durations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
     /// How many there were.
     pub count: u64,
-    /// All of them together.
+    /// Their sum.
     pub sum: Duration,
-    /// How many lie in each bucket of [`BOUNDS_MS`], not added up; the last one has no upper bound.
+    /// How many lie in each bucket of [`BOUNDS_MS`], not cumulated; the last one has no upper bound.
     pub buckets: [u64; BOUNDS_MS.len() + 1],
 }
 
 impl Histogram {
-    /// Counts one in.
+    /// Counts a duration.
     pub fn note(&mut self, length: Duration) {
         let bucket = BOUNDS_MS.iter().position(|bound| length <= Duration::from_millis(*bound));
         self.buckets[bucket.unwrap_or(BOUNDS_MS.len())] += 1;
@@ -89,7 +89,7 @@ impl Histogram {
     }
 }
 
-/// What the attempts of a topic came to.
+/// The measures of a topic's attempts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicMeasures {
     /// How many ended in each way.
@@ -102,7 +102,7 @@ pub struct TopicMeasures {
     pub late: Histogram,
 }
 
-/// Measures attempts, once it is asked to.
+/// Measures attempts from the first snapshot on.
 #[derive(Debug, Default)]
 pub(crate) struct Measures {
     wanted: AtomicBool,
@@ -110,13 +110,13 @@ pub(crate) struct Measures {
 }
 
 impl Measures {
-    /// Measures from now on, and answers what was measured so far.
+    /// Measures from now on, and returns what was measured so far.
     pub(crate) fn snapshot(&self) -> BTreeMap<String, TopicMeasures> {
         self.wanted.store(true, Ordering::Relaxed);
         self.topics.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Counts an event in, when it is about an attempt and somebody wants to know.
+    /// Counts an event when it is about an attempt and measuring is on.
     pub(crate) fn note(&self, event: &Event) {
         if !self.wanted.load(Ordering::Relaxed) {
             return;
@@ -149,7 +149,7 @@ impl Measures {
     }
 }
 
-/// Which topic's attempt has ended, how, and how long it took; nothing for other events.
+/// Returns which topic's attempt has ended, how, and how long it took; `None` for other events.
 fn ending(event: &Event) -> Option<(&Topic, &'static str, Duration)> {
     match event {
         Event::AttemptSucceeded { topic, took, .. } => Some((topic, "succeeded", *took)),
@@ -183,7 +183,7 @@ mod tests {
             assert_eq!(names.topic(&topic(number)), format!("topic-{number}"));
         }
         assert_eq!(names.topic(&topic(TOPICS_MAX)), OTHER_TOPICS);
-        assert_eq!(names.topic(&topic(0)), "topic-0", "those that are known stay known");
+        assert_eq!(names.topic(&topic(0)), "topic-0", "known names stay known");
         let job = |number: usize| JobName::new(format!("job-{number}")).unwrap();
         for number in 0..JOBS_MAX {
             assert_eq!(names.job(&job(number)), format!("job-{number}"));

@@ -1,4 +1,4 @@
-//! The contract of middleware: something around every publish and every attempt. A plain chain in
+//! Middleware contract: code around every publish and every attempt. A plain chain in
 //! the order of registration, the first one outermost; two methods everyone can write.
 
 use std::sync::Arc;
@@ -9,15 +9,15 @@ use crate::error::Result;
 use crate::handler::{Context, HandlerResult, Prepared};
 use crate::model::Message;
 
-/// Something around every publish and every attempt. Both methods pass through by default.
+/// Code around every publish and every attempt. Both methods pass through by default.
 #[async_trait]
 pub trait Middleware: Send + Sync + 'static {
-    /// Around the publishing of a message; may change it, refuse it, or look at what came of it.
+    /// Runs around the publishing of a message; may change it, refuse it, or read the result.
     async fn around_publish(&self, message: Message, next: NextPublish<'_>) -> Result<()> {
         next.run(message).await
     }
 
-    /// Around one attempt; may look at the context before and at the result after, or not call on.
+    /// Runs around one attempt; may read the context before and the result after, or not call `next`.
     async fn around_handle(&self, context: Context, next: NextHandle<'_>) -> HandlerResult {
         next.run(context).await
     }
@@ -40,7 +40,7 @@ impl<'a> NextPublish<'a> {
         Self { rest, end }
     }
 
-    /// Goes on with a message.
+    /// Passes a message on.
     pub async fn run(self, message: Message) -> Result<()> {
         match self.rest.split_first() {
             Some((first, rest)) => {
@@ -62,7 +62,7 @@ impl<'a> NextHandle<'a> {
         Self { rest, handler }
     }
 
-    /// Goes on with the attempt.
+    /// Passes the attempt on.
     pub async fn run(self, context: Context) -> HandlerResult {
         match self.rest.split_first() {
             Some((first, rest)) => {

@@ -1,4 +1,4 @@
-//! Middleware that lets a group handle every message once, as far as its inbox remembers.
+//! Deduplication middleware: a group handles every message once, as far as its inbox remembers.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -13,15 +13,15 @@ use crate::middleware::{Middleware, NextHandle};
 
 /// How long a delivery is remembered unless said otherwise.
 const RETENTION_DEFAULT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// How often what is older is forgotten, and how much of it at once.
+/// How often records older than the retention are deleted, and how many at once.
 const FORGET_INTERVAL: Duration = Duration::from_secs(60);
 const FORGET_MAX: usize = 1_000;
 
 /// Skips the handler for a message that the group has dealt with before.
 ///
-/// A message is noted when its handler is done, so a failed attempt is tried again; a crash between
-/// the handler's end and the note repeats it. Who cannot have that notes it inside the handler's own
-/// transaction instead. Notes older than [`Deduplicate::retention`] are forgotten on the way.
+/// A message is recorded when its handler is done, so a failed attempt is tried again; a crash between
+/// the handler's end and the record repeats it. A handler that must not repeat records the message inside its
+/// own transaction instead. Records older than [`Deduplicate::retention`] are deleted on the way.
 pub struct Deduplicate {
     inbox: Arc<dyn Inbox>,
     group: String,
@@ -46,7 +46,7 @@ impl Deduplicate {
         self
     }
 
-    /// Whether it is time to forget; answers so to one caller per interval.
+    /// Returns whether it is time to delete old records; true for one caller per interval.
     fn forgets(&self, now: Timestamp) -> bool {
         let mut forget_at = self.forget_at.lock().unwrap_or_else(PoisonError::into_inner);
         let due = now >= *forget_at;
@@ -66,12 +66,12 @@ impl Middleware for Deduplicate {
         }
         let outcome = next.run(context).await?;
         if outcome == Outcome::Done {
-            // Somebody else may have noted it meanwhile; what was done cannot be undone here.
+            // Another process may have recorded it meanwhile; what was done cannot be undone here.
             let (InboxResult::First | InboxResult::Again) =
                 self.inbox.admit(&self.group, message, now).await?;
         }
         if self.forgets(now) {
-            // Forgetting is housekeeping: a failure here must not fail the attempt.
+            // Deleting old records is housekeeping: a failure here must not fail the attempt.
             let _ = self.inbox.forget(subtract(now, self.retention), FORGET_MAX).await;
         }
         Ok(outcome)

@@ -1,6 +1,5 @@
-//! A clock that moves only when told to: time for tests, ours and our users'. Sleepers are woken in
-//! the order of their instants, then in the order they began to sleep, so a test always sees the
-//! same story.
+//! Manual clock: a clock that a test moves, for our tests and our users'. Sleepers are woken in the order
+//! of their instants, then in the order they began to sleep, so a test always runs in the same order.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -27,7 +26,7 @@ struct Dial {
     registered: u64,
 }
 
-/// The instant waited for, and the place among those who wait for it.
+/// The instant waited for, and the position among those that wait for it.
 type Place = (Timestamp, u64);
 
 impl ManualClock {
@@ -42,7 +41,7 @@ impl ManualClock {
         lock(&self.dial).now
     }
 
-    /// Moves to an instant, also backwards, and wakes whoever waited for it or for an earlier one.
+    /// Moves to an instant, also backwards, and wakes the sleepers of that instant and of earlier ones.
     ///
     /// It jumps: the woken see the new time, none in between. To go step by step, move to
     /// [`ManualClock::next_wake`] first.
@@ -58,18 +57,18 @@ impl ManualClock {
         }
     }
 
-    /// Moves forward by a length; stops at the end of time.
+    /// Moves forward by a duration; stops at the end of time.
     pub fn advance(&self, length: Duration) {
         let instant = clock::add(self.now(), length);
         self.set(instant);
     }
 
-    /// How many sleep and have not been woken.
+    /// Returns the number of sleepers that have not been woken.
     pub fn sleepers(&self) -> usize {
         lock(&self.dial).sleepers.len()
     }
 
-    /// The earliest instant somebody sleeps until.
+    /// Returns the earliest instant that a sleeper waits for.
     pub fn next_wake(&self) -> Option<Timestamp> {
         lock(&self.dial).sleepers.keys().next().map(|(instant, _)| *instant)
     }
@@ -86,7 +85,7 @@ impl Clock for ManualClock {
     }
 }
 
-/// Waits for an instant. Dropping it takes its name off the list.
+/// Waits for an instant. Dropping it removes it from the list of sleepers.
 struct Sleep<'a> {
     dial: &'a Mutex<Dial>,
     instant: Timestamp,
@@ -99,7 +98,7 @@ impl Future for Sleep<'_> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let mut dial = lock(self.dial);
         let instant = self.instant;
-        // Whoever is no longer on the list was woken: the instant came, even if time went back since.
+        // A sleeper that is no longer on the list was woken: the instant came, even if time went back since.
         let was_woken = self.place.is_some_and(|place| !dial.sleepers.contains_key(&place));
         if was_woken || dial.now >= instant {
             if let Some(place) = self.place.take() {
@@ -142,7 +141,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    /// Notes its place among those that were woken.
+    /// Records its place in the order of waking.
     struct Woken {
         count: Arc<AtomicUsize>,
         place: AtomicUsize,
@@ -179,13 +178,13 @@ mod tests {
     }
 
     #[test]
-    fn a_sleep_ends_when_its_instant_came_even_if_time_went_back_before_it_looked() {
+    fn a_sleep_ends_when_its_instant_came_even_if_time_went_back_before_it_was_polled() {
         let clock = ManualClock::new(at(0));
         let mut context = Context::from_waker(Waker::noop());
         let mut sleep = pin!(clock.sleep_until(at(10)));
         assert!(sleep.as_mut().poll(&mut context).is_pending());
         assert!(sleep.as_mut().poll(&mut context).is_pending());
-        assert_eq!(clock.sleepers(), 1, "looking twice is waiting once");
+        assert_eq!(clock.sleepers(), 1, "polling twice is waiting once");
         clock.set(at(10));
         clock.set(at(-5));
         assert_eq!(clock.now(), at(-5));

@@ -1,4 +1,4 @@
-//! What works without anything installed: the storage in memory, which is also the reference for
+//! Built-in parts that need nothing installed: the storage in memory, which is also the reference for
 //! every other one, a transport over any storage, middleware that skips repeated deliveries, and a clock
 //! that tests move by hand.
 

@@ -1,7 +1,7 @@
-//! Any storage as a transport. A message published here is a stored message in the line of its topic
-//! and group, due when its delay is over; receiving is claiming, and the engine settles the lease in
-//! the storage itself. Nothing is kept outside the storage, which remembers the groups as well; what is
-//! here of them is a copy that is read again soon.
+//! Stored transport: any storage as a transport. A message published here is a stored message in the queue of
+//! its topic and group, due when its delay is over; receiving is claiming, and the engine settles the lease in
+//! the storage itself. The storage remembers the groups as well; what is kept here of them is a copy that is
+//! read again within a second.
 
 mod consumer;
 mod groups;
@@ -26,7 +26,7 @@ use crate::transport::{
     Transport,
 };
 
-/// The group that gets what is published before anybody has subscribed.
+/// The group that receives what is published before any group has subscribed.
 pub const GROUP_DEFAULT: &str = "default";
 /// How long a delivery may go without its lease being extended, unless said otherwise.
 pub const LEASE_DURATION_DEFAULT: Duration = Duration::from_mins(5);
@@ -36,9 +36,9 @@ pub const LEASE_DURATION_DEFAULT: Duration = Duration::from_mins(5);
 /// - Each group gets its own copy. The first group's copy keeps the message's id; the others' ids
 ///   and deduplication keys are derived from it and the group, so that publishing again what was
 ///   published already changes nothing while the storage remembers it.
-/// - A group is known from its first [`Transport::subscribe`] on: to this process and to those that know
-///   no group of the topic at once, to the others within a second. The storage remembers it.
-/// - What is published to a topic nobody has subscribed to goes to the group [`GROUP_DEFAULT`].
+/// - A group is known from its first [`Transport::subscribe`] on: at once to this process and to those that
+///   know no group of the topic, to the others within a second. The storage remembers it.
+/// - What is published to a topic without subscribers goes to the group [`GROUP_DEFAULT`].
 /// - A delivery that is dropped is free again when its lease has run out and the rescuer of that
 ///   storage has found it. The transport itself rescues nothing.
 pub struct StoredTransport {
@@ -47,7 +47,7 @@ pub struct StoredTransport {
     groups: Groups,
 }
 
-/// What the transport and its consumers have in common.
+/// The state that the transport and its consumers share.
 #[derive(Clone)]
 struct Shared {
     storage: Arc<dyn Storage>,
@@ -65,9 +65,9 @@ pub fn memory_transport(clock: Arc<dyn Clock>, owner: ProcessId) -> StoredTransp
 impl StoredTransport {
     /// A transport over a storage.
     ///
-    /// Deliveries are leased to the owner, which should be the process that beats in this storage,
-    /// for the length given; whoever handles one longer has to extend its lease. The transport says
-    /// that it is not durable until [`StoredTransport::durable`] says otherwise.
+    /// Deliveries are leased to the owner, which should be the process that sends heartbeats to this storage,
+    /// for `lease_duration`; a handler that takes longer has to extend its lease. The transport declares
+    /// itself not durable unless [`StoredTransport::durable`] is set.
     pub fn new(
         storage: Arc<dyn Storage>,
         clock: Arc<dyn Clock>,
@@ -78,7 +78,7 @@ impl StoredTransport {
         Self { shared, durable: false, groups: Groups::default() }
     }
 
-    /// Says whether the storage survives a restart.
+    /// Sets whether the storage survives a restart.
     #[must_use]
     pub fn durable(mut self, durable: bool) -> Self {
         self.durable = durable;
@@ -192,7 +192,7 @@ impl Copy {
         Entry { message: Arc::clone(&self.message), replace: false }
     }
 
-    /// The same under an id and a deduplication key of this group's own.
+    /// Returns the same copy under an id and a deduplication key of this group's own.
     fn derived(&self) -> Self {
         let message = Message {
             id: derived_id(self.message.id, &self.group),
@@ -218,7 +218,7 @@ fn derived_id(id: MessageId, group: &str) -> MessageId {
     MessageId::from_uuid(Uuid::from_u64_pair(high, (hash >> 2) | VARIANT))
 }
 
-/// A group's name ends the name of its line, so it must not hold what separates the two.
+/// A group's name ends the name of its queue, so it must not contain the separator.
 fn check_group(group: &str) -> Result<()> {
     let fits = !group.is_empty() && group.chars().count() <= NAME_LEN_MAX;
     if !fits || group.chars().any(|c| c.is_control() || c == '/') {

@@ -1,4 +1,4 @@
-//! Conversions there and back, at the ends of time, and at the calls that take them.
+//! Tests of conversions there and back, at the ends of time, and at the calls that take them.
 
 use ::chrono::{FixedOffset, NaiveDate};
 use proptest::prelude::*;
@@ -43,7 +43,7 @@ fn a_zone_does_not_move_the_instant_and_a_leap_second_is_the_next() {
 }
 
 #[test]
-fn what_does_not_fit_is_refused_or_cut() {
+fn a_value_that_does_not_fit_is_refused_or_cut() {
     let error = instant(DateTime::<Utc>::MAX_UTC).unwrap_err().to_string();
     assert!(error.contains("262142"), "{error}");
     assert!(length(TimeDelta::seconds(-1)).unwrap_err().to_string().contains("-PT1S"));

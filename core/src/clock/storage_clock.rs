@@ -16,7 +16,7 @@ use super::{Clock, add, between, within};
 use crate::error::Result;
 use crate::storage::Storage;
 
-/// How often the storage is asked at most until an answer is exact.
+/// How often the storage is asked at most until its time is known exactly enough.
 const SAMPLES_MAX: usize = 3;
 /// The widest bounds that are exact enough, whatever was known before.
 const EXACT_WIDTH_MAX: Duration = Duration::from_millis(5);
@@ -25,7 +25,7 @@ const EXACT_WIDTH_MAX: Duration = Duration::from_millis(5);
 const DRIFT_PARTS: u32 = 2_000;
 /// How long a call may wait for the first answer of the storage.
 const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long calls go by the clock of the machine after the storage did not tell its time.
+/// How long calls use the clock of the machine after the storage did not return its time.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// A clock corrected by the storage's own time, so that many machines agree without any statement
@@ -33,13 +33,13 @@ const ASK_AGAIN_AFTER: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct StorageClock {
     base: Arc<dyn Clock>,
-    /// What the last answers proved; none before the first.
+    /// What the last calls proved; none before the first.
     proven: Mutex<Option<Bounds>>,
     /// The same for readers: the earlier bound and how far the later one is from it.
     offset_nanoseconds: AtomicI64,
     width_nanoseconds: AtomicU64,
     is_corrected: AtomicBool,
-    /// When the storage was last asked in vain, by the steady clock.
+    /// When the last call for the storage's time failed, by the steady clock.
     failed_at: Mutex<Option<Timestamp>>,
 }
 
@@ -109,7 +109,7 @@ impl StorageClock {
         }
     }
 
-    /// Asks the storage for its time unless it has told it before. Waits two seconds at most, and after a
+    /// Reads the storage's time unless it was read before. Waits two seconds at most, and after a
     /// failure only every ten seconds, so that a storage out of reach does not delay every call.
     pub(crate) async fn follow_first(&self, storage: &dyn Storage) {
         if self.is_corrected.load(Ordering::Acquire) || self.has_failed_lately() {
@@ -127,7 +127,7 @@ impl StorageClock {
         failed_at.is_some_and(|at| between(at, self.base.steady()) < ASK_AGAIN_AFTER)
     }
 
-    /// Asks the storage for its time and follows it from now on; returns the present instant.
+    /// Reads the storage's time and follows it from now on; returns the present instant.
     ///
     /// A slow call, such as the one that opens a connection, proves little and is repeated.
     pub async fn follow(&self, storage: &dyn Storage) -> Result<Timestamp> {
@@ -144,7 +144,7 @@ impl StorageClock {
         Ok(self.now())
     }
 
-    /// Takes an answer into account.
+    /// Takes the bounds of a call into account.
     fn learn(&self, answer: Bounds) {
         let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
         let known = proven.map_or(answer, |known| known.narrowed_by(answer));
@@ -156,13 +156,13 @@ impl StorageClock {
         self.is_corrected.store(true, Ordering::Release);
     }
 
-    /// By how much the storage is ahead of the base clock; negative when it is behind.
+    /// Returns by how much the storage is ahead of the base clock; negative when it is behind.
     pub fn ahead(&self) -> SignedDuration {
         self.now().duration_since(self.base.now())
     }
 
     /// Returns the latest instant that it may be by the storage's clock. A delay counts from here, so that
-    /// it is never shorter than was asked for.
+    /// it is never shorter than requested.
     pub fn latest(&self) -> Timestamp {
         let width = Duration::from_nanos(self.width_nanoseconds.load(Ordering::Relaxed));
         add(self.now(), width)
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_believed_to_be_as_old_as_its_call() {
+    fn an_answer_counts_as_old_as_its_call() {
         let answer = Bounds::of_answer(at(5_000), at(1_000), at(1_100));
         assert_eq!((answer.earliest, answer.latest), (ms(3_900), ms(4_000)));
         assert_eq!(answer.width(), Duration::from_millis(100));

@@ -1,4 +1,4 @@
-//! Bodies as MessagePack: smaller than JSON, with the names of fields, so that either side may add some.
+//! MessagePack codec: bodies smaller than JSON, with the names of fields, so that either side may add some.
 
 use super::{Codec, Read};
 use crate::error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Bodies are written by the codec that was asked for and read by the one they name.
+//! Tests of the codecs: bodies are written by the requested codec and read by the one they name.
 
 use super::*;
 
@@ -39,7 +39,7 @@ fn both(default: bool) -> Codecs {
 }
 
 #[test]
-fn a_body_is_read_by_what_it_says_it_is() {
+fn a_body_is_read_by_the_codec_of_its_content_type() {
     for codecs in [both(false), both(true)] {
         for content_type in ["application/json", "application/x-marked"] {
             let body = codecs.write(&vec![1, 2], Some(content_type)).unwrap();
@@ -54,7 +54,7 @@ fn a_body_is_read_by_what_it_says_it_is() {
 }
 
 #[test]
-fn what_says_nothing_about_itself_is_read_by_the_usual_codec() {
+fn a_body_without_a_known_type_is_read_by_the_default_codec() {
     let silent = |text: &'static str| message(Body::raw(text, CONTENT_TYPE_UNKNOWN));
     assert_eq!(both(false).write(&7, None).unwrap().bytes, "7");
     assert_eq!(both(false).read::<u8>(&silent("7")).unwrap(), 7);
@@ -63,7 +63,7 @@ fn what_says_nothing_about_itself_is_read_by_the_usual_codec() {
 }
 
 #[test]
-fn what_nobody_can_read_or_write_is_named() {
+fn a_content_type_without_a_codec_is_named() {
     let codecs = both(false);
     let error = codecs.read::<u8>(&message(Body::raw("7", "image/png"))).unwrap_err().to_string();
     assert!(error.contains("\"image/png\""), "{error}");

@@ -1,4 +1,4 @@
-//! Which keys are read, whose they are, and what is left aside.
+//! Tests of the configuration: which keys are read, which job each belongs to, and what is ignored.
 
 use super::*;
 use crate::schedule::Schedule;
@@ -86,7 +86,7 @@ fn problem(jobs: &[Job], pairs: &[(&str, &str)]) -> ConfigProblem {
 
 // spec: H-56
 #[test]
-fn anything_but_the_cron_text_is_left_aside_by_name() {
+fn anything_but_the_cron_text_is_ignored_by_name() {
     let jobs = jobs(&["nightly-report"]);
     let key = "Messaging__Scheduling__Jobs__nightly-report__TimeZone";
     let ignored = problem(&jobs, &[(key, "Asia/Tokyo")]);
@@ -98,7 +98,7 @@ fn anything_but_the_cron_text_is_left_aside_by_name() {
 }
 
 #[test]
-fn an_unknown_name_and_one_that_could_be_two_jobs_are_left_aside() {
+fn an_unknown_name_and_one_that_could_be_two_jobs_are_ignored() {
     let cron = "PUNCTUAL_JOBS__A_B__CRON";
     assert!(problem(&jobs(&["other"]), &[(cron, "x")]).problem.contains("no job of this name"));
     let two = jobs(&["a-b", "a.b"]);
@@ -110,11 +110,11 @@ fn an_unknown_name_and_one_that_could_be_two_jobs_are_left_aside() {
         [("a.b".to_owned(), "0 1 * * *".to_owned())]
     );
     let twice = [(cron, "0 1 * * *"), ("PUNCTUAL_JOBS__a_b__CRON", "0 2 * * *")];
-    assert!(problem(&jobs(&["a-b"]), &twice).problem.contains("says it already"));
+    assert!(problem(&jobs(&["a-b"]), &twice).problem.contains("sets it already"));
 }
 
 #[test]
-fn what_is_no_json_or_too_much_of_it_is_refused() {
+fn a_file_that_is_not_json_or_too_large_is_refused() {
     assert!(Configuration::from_json("{").unwrap_err().to_string().contains("not JSON"));
     let large = " ".repeat(FILE_BYTES_MAX + 1);
     assert!(Configuration::from_json(&large).unwrap_err().to_string().contains("at most"));

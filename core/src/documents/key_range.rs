@@ -1,4 +1,4 @@
-//! Which part of a kind is listed, and the same as a half-open span of keys, so that every storage
+//! Key range: which documents of a kind are listed, also as a half-open span of keys, so that every storage
 //! compares in one way and none needs patterns.
 
 use std::ops::Range;
@@ -6,12 +6,12 @@ use std::ops::Range;
 use super::{DOCUMENTS_MAX, KEY_LEN_MAX, check_text};
 use crate::error::Result;
 
-/// Which documents of a kind: those whose key begins with a text and comes after a key.
+/// The documents of a kind whose key begins with a prefix and comes after a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
     /// Only keys that begin with this, character by character; it has no wildcards.
     pub prefix: Option<String>,
-    /// Only keys after this one in the order of the list, which need not be there itself.
+    /// Only keys after this one in the order of the list; it need not exist.
     pub after: Option<String>,
     /// Whether the last key comes first.
     pub descending: bool,
@@ -20,25 +20,25 @@ pub struct KeyRange {
 }
 
 impl Default for KeyRange {
-    /// All, from the first key on, as many as one call answers.
+    /// Creates the range of all keys, as many as one call returns.
     fn default() -> Self {
         Self { prefix: None, after: None, descending: false, limit: DOCUMENTS_MAX }
     }
 }
 
 impl KeyRange {
-    /// All whose key begins with a text.
+    /// Creates the range of the keys that begin with a prefix.
     pub fn prefix(text: impl Into<String>) -> Self {
         Self { prefix: Some(text.into()), ..Self::default() }
     }
 
-    /// The limit within its bound.
+    /// Returns the limit, at most [`DOCUMENTS_MAX`].
     pub fn bounded(&self) -> usize {
         self.limit.clamp(1, DOCUMENTS_MAX)
     }
 
-    /// The keys it means: from the start, which is included, to the end, which is not; empty when
-    /// there can be none. A text that no key can have is refused.
+    /// Returns the span of keys: from the start, which is included, to the end, which is not; empty when
+    /// no key is in it. A text that no key can have is refused.
     pub fn span(&self) -> Result<Range<String>> {
         let prefix = self.prefix.as_deref().unwrap_or_default();
         check_text("prefix", prefix)?;
@@ -56,7 +56,7 @@ impl KeyRange {
     }
 }
 
-/// What comes right behind all keys that begin with a text.
+/// Returns the first key after all keys that begin with a prefix.
 fn behind(prefix: &str) -> String {
     let mut text = prefix.to_owned();
     while let Some(last) = text.pop() {

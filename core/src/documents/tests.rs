@@ -1,4 +1,4 @@
-//! Bounds, spans and the judgement of what was seen.
+//! Tests of bounds, spans and expected versions.
 
 use serde_json::json;
 
@@ -76,7 +76,7 @@ fn after_leaves_out_the_key_itself_in_both_directions() {
 }
 
 #[test]
-fn what_was_seen_decides() {
+fn the_expected_version_decides() {
     assert_eq!(ExpectedVersion::Any.put(Some(4)), PutResult::Stored(5));
     assert_eq!(ExpectedVersion::New.put(None), PutResult::Stored(1));
     assert_eq!(ExpectedVersion::New.put(Some(4)), PutResult::Raced(Some(4)));

@@ -1,5 +1,5 @@
-//! What events add to which meter: one list for every exporter, so that all of them count the same under
-//! the same names. It knows no product.
+//! Meters: what each event adds to which meter, one list for every exporter, so that all of them count the
+//! same under the same names. It knows no product.
 
 use crate::event::Event;
 use crate::measure::LabelNames;
@@ -12,15 +12,15 @@ pub struct Meter {
     pub name: &'static str,
     /// Its name where dots are not allowed, with the unit last.
     pub flat_name: &'static str,
-    /// Whether it counts or measures lengths of time.
+    /// Whether it counts or measures durations.
     pub kind: MeterKind,
-    /// What its readings are told apart by.
+    /// The names of its labels.
     pub labels: &'static [&'static str],
-    /// What it says.
+    /// Its description.
     pub meaning: &'static str,
 }
 
-/// What a meter does with its readings.
+/// How a meter treats its readings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MeterKind {
     /// Adds them up.
@@ -32,7 +32,7 @@ pub enum MeterKind {
 /// One addition to a meter.
 #[derive(Clone, Copy, Debug)]
 pub struct Reading<'e> {
-    /// Where it belongs.
+    /// The meter.
     pub meter: &'static Meter,
     /// How much.
     pub amount: Amount,
@@ -40,7 +40,7 @@ pub struct Reading<'e> {
     pub labels: &'e [(&'static str, &'e str)],
 }
 
-/// How much a reading is.
+/// How much a reading adds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
     /// So many more, for a counter.
@@ -86,7 +86,7 @@ meters! {
     JOB_RUNS, "punctual.job.runs", "punctual_job_runs_total", Counter ["job_name", "result"];
 }
 
-/// Tells what an event adds to which meters.
+/// Passes each reading of an event to a function.
 pub fn readings(event: &Event, names: &LabelNames, tell: &mut dyn FnMut(Reading<'_>)) {
     count(&EVENTS, 1, &[("event", event.name())], tell);
     match event {
@@ -121,7 +121,7 @@ pub fn readings(event: &Event, names: &LabelNames, tell: &mut dyn FnMut(Reading<
     }
 }
 
-/// Which job's run has ended, and how; nothing for other events, and nothing while it goes on.
+/// Returns which job's run has ended, and how; `None` for other events, and while it is tried again.
 fn run_end(event: &Event) -> Option<(&JobName, &'static str)> {
     match event {
         Event::AttemptSucceeded { job: Some(job), .. } => Some((job, "succeeded")),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn every_event_counts_and_some_say_more() {
+    fn every_event_counts_and_some_have_more_readings() {
         let skipped = Event::JobSkipped {
             job: crate::model::JobName::new("night").unwrap(),
             nominal: Timestamp::UNIX_EPOCH,

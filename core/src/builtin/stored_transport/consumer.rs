@@ -1,6 +1,6 @@
-//! Receives one group's copies of a topic by claiming them from their line. A claim that was begun
-//! is finished by the next call even if the one that began it was dropped, so nothing is ever
-//! claimed and forgotten.
+//! Consumer of a stored transport: receives one group's copies of a topic by claiming them from their queue. A
+//! claim that was begun is finished by the next call even if the one that began it was dropped, so nothing is
+//! ever claimed and lost.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,12 +18,12 @@ use crate::policy::{AgainReason, Verdict};
 use crate::storage::{Claim, ClaimedMessage, Settlement, WakeSource, Wakeup};
 use crate::transport::{Consumer, Delivery, LeaseReceipt, Receipt};
 
-/// How long a storage is trusted in which another process may have enqueued unheard.
+/// How long to sleep at most where another process may have enqueued without a notification.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 type Claiming = Pin<Box<dyn Future<Output = Result<Vec<ClaimedMessage>>> + Send>>;
 
-/// Claims from the line of a topic and a group.
+/// Claims from the queue of a topic and a group.
 pub(super) struct StoredConsumer {
     shared: Shared,
     line: WakeSource,
@@ -52,7 +52,7 @@ impl StoredConsumer {
         }
     }
 
-    /// Begins a claim, or goes on with the one that is under way.
+    /// Begins a claim, or continues the one that is under way.
     async fn claim(&mut self, limit: usize) -> Result<()> {
         if self.claiming.is_none() {
             let now = self.shared.clock.now();
@@ -69,14 +69,14 @@ impl StoredConsumer {
         Ok(())
     }
 
-    /// At most `limit` of what was claimed; a call that was dropped may have asked for more.
+    /// Returns at most `limit` of the claimed messages; a call that was dropped may have claimed more.
     fn take(&mut self, limit: usize) -> Vec<Delivery> {
         let count = limit.min(self.received.len());
         let claimed = self.received.drain(..count);
         claimed.map(|claimed| delivery(claimed, &self.shared)).collect()
     }
 
-    /// Gives back what was claimed and never received.
+    /// Gives back the messages that were claimed and never received.
     async fn give_back(&mut self) -> Result<()> {
         if self.claiming.is_some() {
             self.claim(0).await?;
@@ -118,7 +118,7 @@ impl Consumer for StoredConsumer {
     async fn close(&mut self, until: Timestamp) -> Result<()> {
         self.closed = true;
         let clock = Arc::clone(&self.shared.clock);
-        // What is not given back in time is free when its lease has run out.
+        // What is not given back in time is free when its lease has expired.
         clock::within(&*clock, until, self.give_back()).await.unwrap_or(Ok(()))
     }
 }
@@ -133,7 +133,7 @@ fn delivery(claimed: ClaimedMessage, shared: &Shared) -> Delivery {
     }
 }
 
-/// As if it had never been claimed.
+/// Returns the settlement that makes the message as if it had never been claimed.
 fn release(claimed: &ClaimedMessage) -> Settlement {
     let verdict = Verdict::Again {
         due_at: claimed.due_at,

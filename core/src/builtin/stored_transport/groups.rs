@@ -1,5 +1,5 @@
-//! Which groups get a copy of a message. The storage knows; a process keeps what it was told for a
-//! moment, so that publishing asks once a second and not each time.
+//! Group cache: which groups receive a copy of a message. The storage knows; a process caches the list for a
+//! second, so that publishing does not read it each time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,22 +13,22 @@ use crate::error::Result;
 use crate::model::Topic;
 use crate::storage::Storage;
 
-/// How long what the storage said is believed.
+/// How long a list that was read is used.
 const BELIEVED_FOR: Duration = Duration::from_secs(1);
 
-/// The groups as the storage told them last.
+/// The groups as the storage last returned them.
 #[derive(Default)]
 pub(super) struct Groups(Mutex<Told>);
 
 #[derive(Default)]
 struct Told {
-    /// In order. Bounded like the storage's own.
+    /// Sorted. Bounded like the storage's own list.
     topics: BTreeMap<Topic, Vec<Arc<str>>>,
     at: Option<Timestamp>,
 }
 
 impl Groups {
-    /// Notes that a group receives a topic.
+    /// Registers a group for a topic.
     pub(super) async fn join(
         &self,
         storage: &dyn Storage,
@@ -41,8 +41,8 @@ impl Groups {
         Ok(())
     }
 
-    /// Who gets a message of a topic. A topic without groups is asked for each time, so that the first
-    /// group misses nothing.
+    /// Returns the groups that receive a message of a topic. A topic without groups is read each time, so that
+    /// the first group misses nothing.
     pub(super) async fn of(
         &self,
         storage: &dyn Storage,
@@ -54,7 +54,7 @@ impl Groups {
         }
         let groups = storage.groups().await?;
         let mut told = self.told();
-        // Added to what is known and not put in its place: a group may have joined meanwhile, and none
+        // Added to the known groups instead of replacing them: a group may have joined meanwhile, and none
         // ever leaves.
         for (topic, group) in groups {
             told.add(topic, &group);
@@ -76,7 +76,7 @@ impl Told {
         }
     }
 
-    /// What is known of a topic, if it is still believed.
+    /// Returns the known groups of a topic while the copy is fresh.
     fn of(&self, topic: &Topic, now: Timestamp) -> Option<Vec<Arc<str>>> {
         let is_believed = |at: Timestamp| at <= now && between(at, now) < BELIEVED_FOR;
         self.topics.get(topic).filter(|_| self.at.is_some_and(is_believed)).cloned()
