@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual::{Error, Result};
+use punctual_conformance::own;
 use punctual_conformance::storage::{self, Backend, Node, Place};
 use punctual_postgres::PostgresStorage;
 
@@ -40,7 +41,7 @@ async fn drop_schema(address: &str, name: &str) -> std::result::Result<(), tokio
 fn main() -> ExitCode {
     let backend = Backend::at("PUNCTUAL_POSTGRES_URL", |address, _clock| async move {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("conformance_{}_{number}", std::process::id());
+        let name = format!("conformance_{}_{number}", own::run_name());
         Ok(Schema { address, name })
     });
     storage::run("postgres", backend.rings_between_nodes())

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual::{Error, Result, Transport};
-use punctual_conformance::own::{Proxy, Slowness};
+use punctual_conformance::own::{self, Proxy, Slowness};
 use punctual_conformance::transport::{self, Backend, Need, Place, Stores};
 use punctual_postgres::PostgresStorage;
 
@@ -73,7 +73,7 @@ impl Place for Schema {
 fn main() -> ExitCode {
     let backend = Backend::at("PUNCTUAL_POSTGRES_URL", |address| async move {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("transport_{}_{number}", std::process::id());
+        let name = format!("transport_{}_{number}", own::run_name());
         let proxy = Proxy::to(&address).await;
         Ok(Schema { address, name, proxy })
     });

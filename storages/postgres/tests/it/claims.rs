@@ -13,6 +13,7 @@ use punctual::storage::{
     Claim, ClaimedMessage, Entry, SettleResult, Settlement, TopicFilter, WakeSource,
 };
 use punctual::{Clock, Context, Inspect, Job, Punctual, Roles, Storage, SystemClock};
+use punctual_conformance::own;
 use punctual_postgres::PostgresStorage;
 use uuid::Uuid;
 
@@ -104,7 +105,7 @@ async fn work(place: &Place, storage: &PostgresStorage) -> Vec<ClaimedMessage> {
 async fn four_nodes_claim_and_settle_without_a_deadlock() {
     // A separate database, because the server counts deadlocks per database.
     let admin = Place::new().client().await;
-    let name = format!("it_nodes_{}", std::process::id());
+    let name = format!("it_nodes_{}", own::run_name());
     admin.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
     let mut place = Place::new();
     place.address = format!("{}/{name}", place.address.rsplit_once('/').unwrap().0);

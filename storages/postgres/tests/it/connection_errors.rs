@@ -1,6 +1,7 @@
 //! Connection errors of a wrong address: a sentence, the right kind, and never the password.
 
 use punctual::{ErrorKind, Storage};
+use punctual_conformance::own;
 use punctual_postgres::PostgresStorage;
 
 use crate::schema::{Place, enqueue, eventually};
@@ -45,7 +46,7 @@ async fn a_missing_server_is_unavailable() {
 
 async fn a_database_that_is_created_later_is_used_then() {
     let place = Place::new();
-    let name = format!("it_later_{}", std::process::id());
+    let name = format!("it_later_{}", own::run_name());
     let (start, _) = place.address.rsplit_once('/').unwrap();
     let storage = PostgresStorage::builder(format!("{start}/{name}")).connect_lazy().unwrap();
     let error = storage.time().await.unwrap_err();

@@ -1,6 +1,7 @@
 //! Migrations: applied once by many processes, refused when newer, usable without the right to create tables.
 
 use punctual::{ErrorKind, Storage};
+use punctual_conformance::own;
 use punctual_postgres::{PostgresStorage, SCHEMA_VERSION};
 
 use crate::schema::{Place, enqueue};
@@ -42,7 +43,7 @@ async fn a_newer_schema_is_refused_with_both_versions() {
 
 async fn odd_names_work_and_impossible_ones_are_refused() {
     let mut place = Place::new();
-    place.schema = format!("Odd; name -- ü {}", std::process::id());
+    place.schema = format!("Odd; name -- ü {}", own::run_name());
     let storage = place.open().await;
     enqueue(&*storage, place.message()).await;
     assert_eq!(place.claim(&*storage, 5).await.len(), 1);
@@ -54,7 +55,7 @@ async fn odd_names_work_and_impossible_ones_are_refused() {
 
 async fn a_role_without_rights_uses_a_schema_created_for_it() {
     let place = Place::new();
-    let role = format!("it_role_{}", std::process::id());
+    let role = format!("it_role_{}", own::run_name());
     let admin = place.client().await;
     admin.batch_execute(&format!("CREATE ROLE {role} LOGIN")).await.unwrap();
     let url = place.address.replace("postgres@", &format!("{role}@"));

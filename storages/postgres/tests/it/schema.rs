@@ -33,7 +33,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 impl Place {
     pub(crate) fn new() -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let schema = format!("it_{}_{number}", std::process::id());
+        let schema = format!("it_{}_{number}", own::run_name());
         Self { address: own::address(VARIABLE), schema, ids: Ids::random() }
     }
 
