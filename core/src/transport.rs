@@ -2,7 +2,11 @@
 //! ([`Capabilities`]); what it cannot do, the engine does with the storage. A transport never
 //! sleeps to delay something and never decides whether a message is retried.
 
-pub mod feed;
+pub mod address;
+pub mod back_off;
+pub mod prefetch;
+pub mod settings;
+pub mod settler;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use punctual::model::{Message, MessageId, MessageRecord, MessageState, Source, Unique};
+use punctual::model::{Message, MessageId, MessageRecord, MessageState, Unique};
 use punctual::storage::{EnqueueResult, Entry};
 use punctual_columns::instant::{instant, micros};
 
@@ -40,10 +40,10 @@ impl KnownMessages {
     /// Returns the message that makes this one a duplicate.
     fn duplicate_of(&self, message: &Message) -> Option<MessageId> {
         let itself = self.states.get(&message.id).is_some_and(|state| {
-            let returns = message.queue.is_relay() || message.source == Source::Redriven;
             let finished = matches!(state, MessageState::Done | MessageState::Cancelled);
-            let kept = self.finished.get(&message.id).filter(|_| finished && returns);
-            kept.is_none_or(|kept| is_same(&kept.message, message))
+            let may_return = finished && message.may_return();
+            let kept = self.finished.get(&message.id).filter(|_| may_return);
+            kept.is_none_or(|kept| kept.message.is_same_sending(&as_stored(message)))
         });
         if itself {
             return Some(message.id);
@@ -108,24 +108,16 @@ pub(crate) fn plan_batch(entries: &[Entry], mut known: KnownMessages) -> DedupeP
     plan
 }
 
-/// Returns whether two messages are the same publish: a redrive changes the source only, and columns cut
-/// instants to the microsecond.
-fn is_same(kept: &Message, sent: &Message) -> bool {
+/// Returns the message as it would read back: columns cut instants to the microsecond.
+fn as_stored(message: &Message) -> Message {
     let cut = |at| instant(micros(at)).unwrap_or(at);
-    let sent = Message {
-        source: kept.source,
-        due_at: cut(sent.due_at),
-        created_at: cut(sent.created_at),
-        ..sent.clone()
-    };
-    *kept == sent
+    let (due_at, created_at) = (cut(message.due_at), cut(message.created_at));
+    Message { due_at, created_at, ..message.clone() }
 }
 
 /// Returns whether an entry can be stored without reading what is known of it.
 pub(crate) fn is_plain(entry: &Entry) -> bool {
-    let message = &entry.message;
-    let returns = message.queue.is_relay() || message.source == Source::Redriven;
-    !entry.replace && !returns && !needs_lookup(entry)
+    !entry.replace && !entry.message.may_return() && !needs_lookup(entry)
 }
 
 /// Decides which imported records are new here, and the result of each.

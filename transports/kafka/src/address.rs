@@ -1,6 +1,7 @@
 //! Addresses of a cluster: `host:port`, several separated by commas, or the same after `kafka://` with a user and a
 //! password. No error text and no `Debug` output contains the password.
 
+use punctual::transport::address::percent_decode;
 use punctual::{Error, Result};
 
 /// Example shown in the error for an invalid address.
@@ -60,7 +61,7 @@ impl Login {
             ))
         };
         let (user, password) = text.split_once(':').ok_or_else(wrong)?;
-        let (user, password) = (decoded(user), decoded(password));
+        let (user, password) = (percent_decode(user), percent_decode(password));
         match (user, password) {
             (Some(user), Some(password)) if !user.is_empty() => Ok(Self { user, password }),
             _ => Err(wrong()),
@@ -83,25 +84,6 @@ fn server(text: &str) -> Result<String> {
         return Err(wrong());
     }
     Ok(format!("{host}:{port}"))
-}
-
-/// Decodes percent-encoding such as `%40`.
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        if byte != b'%' {
-            bytes.push(byte);
-            continue;
-        }
-        let (high, low) = (digit(rest.next()?)?, digit(rest.next()?)?);
-        bytes.push(high * 16 + low);
-    }
-    String::from_utf8(bytes).ok()
-}
-
-fn digit(byte: u8) -> Option<u8> {
-    char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok())
 }
 
 #[cfg(test)]

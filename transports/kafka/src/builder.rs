@@ -2,19 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::wire::Wrapping;
-use punctual::{Clock, Result, SystemClock};
+use punctual::transport::settings::CommonSettings;
+use punctual::{Result, common_transport_options};
 
 use crate::KafkaTransport;
 use crate::address::Address;
 use crate::names::check_prefix;
 use crate::settings::Settings;
 
-/// Default of [`KafkaBuilder::timeout`].
-pub const TIMEOUT_DEFAULT: Duration = Duration::from_secs(10);
 /// Default of [`KafkaBuilder::revoke_timeout`].
 pub const REVOKE_TIMEOUT_DEFAULT: Duration = Duration::from_secs(5);
 /// Default of [`KafkaBuilder::uncommitted_max`].
@@ -25,50 +22,30 @@ pub const PAYLOAD_MAX_DEFAULT: usize = 960 * 1_024;
 /// Builds a [`KafkaTransport`].
 #[must_use]
 pub struct KafkaBuilder {
-    address: String,
-    prefix: String,
-    declare: bool,
+    common: CommonSettings,
     partitions: Option<i32>,
     replication: Option<i32>,
-    timeout: Duration,
     join_timeout: Duration,
     revoke_timeout: Duration,
     uncommitted_max: usize,
-    payload_max: usize,
     properties: BTreeMap<String, String>,
-    wrapping: Option<Wrapping>,
-    clock: Arc<dyn Clock>,
 }
 
 impl KafkaBuilder {
     pub(crate) fn new(address: impl Into<String>) -> Self {
         Self {
-            address: address.into(),
-            prefix: String::new(),
-            declare: true,
+            common: CommonSettings {
+                prefix: String::new(),
+                payload_max: PAYLOAD_MAX_DEFAULT,
+                ..CommonSettings::new(address)
+            },
             partitions: None,
             replication: None,
-            timeout: TIMEOUT_DEFAULT,
             join_timeout: Duration::ZERO,
             revoke_timeout: REVOKE_TIMEOUT_DEFAULT,
             uncommitted_max: UNCOMMITTED_MAX_DEFAULT,
-            payload_max: PAYLOAD_MAX_DEFAULT,
             properties: BTreeMap::new(),
-            wrapping: None,
-            clock: Arc::new(SystemClock),
         }
-    }
-
-    /// Sets the prefix of every name on the broker; empty by default.
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
-    }
-
-    /// Sets whether missing topics are created. If not, the first use of a missing topic fails.
-    pub fn declare(mut self, declare: bool) -> Self {
-        self.declare = declare;
-        self
     }
 
     /// Sets the number of partitions of a topic, and with it how many consumers of a group can share it. By default
@@ -81,12 +58,6 @@ impl KafkaBuilder {
     /// Sets the replication factor of created topics. By default the broker decides.
     pub fn replication(mut self, count: i32) -> Self {
         self.replication = Some(count);
-        self
-    }
-
-    /// Limits one call to the brokers: connecting, metadata, creating topics, and the confirmation of a batch.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
         self
     }
 
@@ -112,28 +83,10 @@ impl KafkaBuilder {
         self
     }
 
-    /// Limits the body of a message, in bytes. The topic's `max.message.bytes` must be 64 KiB more, for the headers.
-    pub fn payload_max(mut self, bytes: usize) -> Self {
-        self.payload_max = bytes;
-        self
-    }
-
     /// Sets a property of the client library, librdkafka, such as `compression.type` or `session.timeout.ms`.
     /// Properties that the delivery guarantees depend on are refused.
     pub fn property(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.properties.insert(name.into(), value.into());
-        self
-    }
-
-    /// Sets the envelope of published messages; see [`Wrapping`].
-    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
-        self.wrapping = Some(envelope.into());
-        self
-    }
-
-    /// Sets the clock used for timeouts; the system clock by default.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
         self
     }
 
@@ -143,35 +96,43 @@ impl KafkaBuilder {
     }
 
     fn settings(self) -> Result<Settings> {
-        check_prefix(&self.prefix)?;
-        let (address, wrapping) = Wrapping::at(&self.address, self.wrapping)?;
+        check_prefix(&self.common.prefix)?;
+        self.common.check(usize::MAX)?;
+        let (address, wrapping) = self.common.address_and_envelope()?;
+        let CommonSettings { prefix, declare, timeout, payload_max, clock, .. } = self.common;
         let settings = Settings {
             address: Address::parse(&address)?,
-            prefix: self.prefix,
-            declare: self.declare,
+            prefix,
+            declare,
             partitions: self.partitions,
             replication: self.replication,
-            timeout: self.timeout,
+            timeout,
             join_timeout: self.join_timeout,
             revoke_timeout: self.revoke_timeout,
             uncommitted_max: self.uncommitted_max,
-            payload_max: self.payload_max,
+            payload_max,
             properties: self.properties,
             wrapping,
-            clock: self.clock,
+            clock,
         };
         settings.check()?;
         Ok(settings)
     }
 }
 
+common_transport_options! {
+    KafkaBuilder {
+        prefix: "Sets the prefix of every name on the broker; empty by default.",
+        declare: "Sets whether missing topics are created. If not, the first use of a missing topic fails.",
+        timeout: "Limits one call to the brokers: connecting, metadata, creating topics, and the confirmation of a batch.",
+        payload_max: "Limits the body of a message, in bytes. The topic's `max.message.bytes` must be 64 KiB more, for the headers.",
+    }
+}
+
 impl fmt::Debug for KafkaBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address and the properties may contain secrets.
-        f.debug_struct("KafkaBuilder")
-            .field("prefix", &self.prefix)
-            .field("declare", &self.declare)
-            .finish_non_exhaustive()
+        // The properties may contain secrets.
+        f.debug_struct("KafkaBuilder").field("common", &self.common).finish_non_exhaustive()
     }
 }
 

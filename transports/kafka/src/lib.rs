@@ -38,8 +38,7 @@ use punctual::{Error, ErrorKind, Result};
 use rdkafka::error::RDKafkaErrorCode;
 
 pub use self::builder::{
-    KafkaBuilder, PAYLOAD_MAX_DEFAULT, REVOKE_TIMEOUT_DEFAULT, TIMEOUT_DEFAULT,
-    UNCOMMITTED_MAX_DEFAULT,
+    KafkaBuilder, PAYLOAD_MAX_DEFAULT, REVOKE_TIMEOUT_DEFAULT, UNCOMMITTED_MAX_DEFAULT,
 };
 
 use self::consumer::KafkaConsumer;

@@ -3,6 +3,7 @@
 
 use std::fmt;
 
+use punctual::transport::address::percent_decode;
 use punctual::{Error, Result};
 
 use crate::codec::TEXT_MAX;
@@ -90,20 +91,10 @@ fn port_of(written: Option<&str>, default: u16) -> std::result::Result<u16, &'st
     }
 }
 
-/// Decodes percent-encoding such as `%40`.
+/// Decodes a user or a password.
 fn decoded(text: &str) -> std::result::Result<String, &'static str> {
-    const WRONG: &str = "its user or password has a % that is not a code such as %40";
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        let mut digit =
-            || rest.next().and_then(|digit| char::from(digit).to_digit(16)).ok_or(WRONG);
-        match byte {
-            b'%' => bytes.push(u8::try_from(digit()? * 16 + digit()?).map_err(|_| WRONG)?),
-            byte => bytes.push(byte),
-        }
-    }
-    let text = String::from_utf8(bytes).map_err(|_| "its user or password is not UTF-8")?;
+    let text = percent_decode(text)
+        .ok_or("its user or password has a % that is not a code such as %40, or is not UTF-8")?;
     if text.len() > TEXT_MAX || text.contains('\0') {
         return Err("its user or password is longer than MQTT allows, or contains a zero byte");
     }

@@ -2,13 +2,12 @@
 //! fail here and not at the first message.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::clock::{Clock, SystemClock};
 use punctual::model::{IdSource as _, Ids};
-use punctual::wire::{Envelope, Wrapping};
-use punctual::{Error, Result};
+use punctual::transport::settings::CommonSettings;
+use punctual::wire::Envelope;
+use punctual::{Error, Result, common_transport_options};
 use tokio::sync::Mutex;
 
 use crate::MqttTransport;
@@ -20,13 +19,11 @@ use crate::error;
 use crate::names::check_prefix;
 use crate::producer::Producer;
 
-const PREFIX: &str = "punctual";
 const SESSION_RETENTION: Duration = Duration::from_hours(7 * 24);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 const KEEP_ALIVE_MIN: Duration = Duration::from_secs(1);
 const KEEP_ALIVE_MAX: Duration = Duration::from_hours(1);
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-const TIMEOUT: Duration = Duration::from_secs(10);
 const PAYLOAD_MAX: usize = 8 * 1024 * 1024;
 /// An envelope of MQTT 3.1.1 is larger than its body; this size always fits into a packet.
 const PAYLOAD_LIMIT: usize = 128 * 1024 * 1024;
@@ -36,47 +33,31 @@ const HEADERS_ROOM: usize = 64 * 1024;
 /// Configures the transport.
 #[must_use = "a builder does nothing until it connects"]
 pub struct MqttBuilder {
-    address: String,
-    prefix: String,
+    common: CommonSettings,
     version: Version,
     root_certificate: Option<Vec<u8>>,
-    clock: Arc<dyn Clock>,
     session_retention: Duration,
     keep_alive: Duration,
     reconnect_timeout: Duration,
-    timeout: Duration,
-    payload_max: usize,
     allows_no_subscribers: bool,
     durable: bool,
-    wrapping: Option<Wrapping>,
 }
 
 impl MqttBuilder {
     pub(crate) fn new(address: String) -> Self {
         Self {
-            address,
-            prefix: PREFIX.to_owned(),
+            common: CommonSettings { payload_max: PAYLOAD_MAX, ..CommonSettings::new(address) },
             version: Version::default(),
             root_certificate: None,
-            clock: Arc::new(SystemClock),
             session_retention: SESSION_RETENTION,
             keep_alive: KEEP_ALIVE,
             reconnect_timeout: RECONNECT_TIMEOUT,
-            timeout: TIMEOUT,
-            payload_max: PAYLOAD_MAX,
             allows_no_subscribers: false,
             durable: false,
-            wrapping: None,
         }
     }
 
-    /// Sets the prefix of all topics and client identifiers; `punctual` by default.
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
-    }
-
-    /// Sets the MQTT version; 5 by default.
+    /// Sets the MQTT version; 5 by default. Version 3.1.1 has no headers, so CloudEvents are structured there.
     pub fn version(mut self, version: Version) -> Self {
         self.version = version;
         self
@@ -102,19 +83,6 @@ impl MqttBuilder {
         self
     }
 
-    /// Limits one call to the broker, including connecting; 10 seconds by default.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// Limits the body of a message, in bytes; 8 MiB by default, at most 128 MiB, and less if the broker's packet
-    /// limit is lower.
-    pub fn payload_max(mut self, bytes: usize) -> Self {
-        self.payload_max = bytes;
-        self
-    }
-
     /// Sets whether publishing succeeds when there is no subscription and the broker discards the message; it fails
     /// by default. In version 3.1.1 the broker does not report it, and publishing always succeeds.
     pub fn allow_no_subscribers(mut self, allows: bool) -> Self {
@@ -137,33 +105,20 @@ impl MqttBuilder {
         self
     }
 
-    /// Sets the envelope of published messages; see [`Wrapping`]. In version 3.1.1, which has no headers, CloudEvents
-    /// are structured.
-    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
-        self.wrapping = Some(envelope.into());
-        self
-    }
-
-    /// Sets the clock; the system clock by default.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
-        self
-    }
-
     /// Connects, and refuses invalid settings.
     pub async fn connect(self) -> Result<MqttTransport> {
         self.check()?;
-        let (address, wrapping) = Wrapping::at(&self.address, self.wrapping.clone())?;
+        let (address, wrapping) = self.common.address_and_envelope()?;
         check_envelope(wrapping.envelope(), self.version)?;
         let address = Address::parse(&address)?;
         let tls = connector::encryption(&address, self.root_certificate.as_deref())?;
-        let Self { version, keep_alive, timeout, clock, .. } = self;
+        let Self { version, keep_alive, .. } = self;
+        let CommonSettings { prefix, timeout, payload_max, clock, .. } = self.common;
         let connector = Connector { address, version, keep_alive, timeout, clock, tls };
         let ids = Ids::random();
-        let client = client(&self.prefix, &ids.next(connector.clock.now()).to_string());
-        let prefix = self.prefix;
+        let client = client(&prefix, &ids.next(connector.clock.now()).to_string());
         let connection = Mutex::new(None);
-        let (payload_max, allows_no_subscribers) = (self.payload_max, self.allows_no_subscribers);
+        let allows_no_subscribers = self.allows_no_subscribers;
         let mut producer = Producer {
             connector,
             client,
@@ -185,19 +140,12 @@ impl MqttBuilder {
     }
 
     fn check(&self) -> Result<()> {
-        check_prefix(&self.prefix)?;
-        let Self { keep_alive, timeout, payload_max, session_retention, .. } = self;
+        check_prefix(&self.common.prefix)?;
+        self.common.check(PAYLOAD_LIMIT)?;
+        let Self { keep_alive, session_retention, .. } = self;
         if !(KEEP_ALIVE_MIN..=KEEP_ALIVE_MAX).contains(keep_alive) {
             return Err(Error::invalid(format!(
                 "a keep_alive of {keep_alive:?} is out of range; use {KEEP_ALIVE_MIN:?} to {KEEP_ALIVE_MAX:?}"
-            )));
-        }
-        if timeout.is_zero() {
-            return Err(Error::invalid("a timeout of zero lets every call fail; set a longer one"));
-        }
-        if *payload_max == 0 || *payload_max > PAYLOAD_LIMIT {
-            return Err(Error::invalid(format!(
-                "a payload_max of {payload_max} bytes is out of range; use 1 to {PAYLOAD_LIMIT}"
             )));
         }
         if session_retention.as_secs() == 0 {
@@ -220,10 +168,17 @@ fn check_envelope(envelope: Envelope, version: Version) -> Result<()> {
     Ok(())
 }
 
+common_transport_options! {
+    MqttBuilder {
+        prefix: "Sets the prefix of all topics and client identifiers; `punctual` by default.",
+        timeout: "Limits one call to the broker, including connecting; 10 seconds by default.",
+        payload_max: "Limits the body of a message, in bytes; 8 MiB by default, at most 128 MiB, and less if the broker's packet limit is lower.",
+    }
+}
+
 impl fmt::Debug for MqttBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may contain a password.
-        f.debug_struct("MqttBuilder").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("MqttBuilder").field("common", &self.common).finish_non_exhaustive()
     }
 }
 

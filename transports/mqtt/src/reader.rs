@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use punctual::clock::{Clock, add};
 use punctual::jiff::Timestamp;
+use punctual::transport::back_off::BackOff;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -76,11 +77,11 @@ impl Reader {
     /// Reads and reconnects until it is stopped.
     pub(crate) async fn run(mut self, first: ReaderConnection) {
         let mut connected = Ok(first);
-        let mut wait = RETRY_FIRST;
+        let mut back_off = BackOff::new(RETRY_FIRST, RETRY_MAX);
         loop {
             let error = match connected {
                 Ok((connection, publishes)) => {
-                    wait = RETRY_FIRST;
+                    back_off.reset();
                     let result = self.serve(&connection, publishes).await;
                     let Err(error) = result else { return self.disconnect(&connection).await };
                     error
@@ -89,8 +90,7 @@ impl Reader {
             };
             self.in_flight.disconnected();
             self.in_flight.report_error(&error);
-            let retry_at = add(self.clock().now(), wait);
-            wait = (wait * 2).min(RETRY_MAX);
+            let retry_at = add(self.clock().now(), back_off.next_wait());
             let mut stop = self.stop.clone();
             let clock = self.clock();
             tokio::select! {

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::{Client, ConnectOptions, Event};
 use punctual::clock::{add, within};
-use punctual::wire::Wrapping;
-use punctual::{Clock, Error, Result, SystemClock};
+use punctual::transport::settings::CommonSettings;
+use punctual::{Error, Result, common_transport_options};
 use serde_json::json;
 use tokio::sync::watch;
 
@@ -21,7 +21,6 @@ use crate::producer::Producer;
 use crate::topology::{Topology, TopologySettings};
 use crate::version;
 
-const PREFIX: &str = "punctual";
 const ACK_WAIT: Duration = Duration::from_secs(30);
 /// With a shorter one the extensions of a slow process come too late.
 const ACK_WAIT_MIN: Duration = Duration::from_secs(1);
@@ -34,14 +33,10 @@ const IN_FLIGHT_MAX: usize = 1 << 20;
 /// Configures a [`NatsTransport`]; created by [`NatsTransport::builder`].
 #[must_use]
 pub struct NatsBuilder {
-    address: String,
-    prefix: String,
+    common: CommonSettings,
     domain: Option<String>,
     settings: TopologySettings,
-    timeout: Duration,
     options: ConnectOptions,
-    wrapping: Option<Wrapping>,
-    clock: Arc<dyn Clock>,
 }
 
 impl NatsBuilder {
@@ -56,27 +51,11 @@ impl NatsBuilder {
             allow_no_subscribers: false,
         };
         Self {
-            address,
-            prefix: PREFIX.to_owned(),
+            common: CommonSettings { timeout: TIMEOUT, ..CommonSettings::new(address) },
             domain: None,
             settings,
-            timeout: TIMEOUT,
             options: ConnectOptions::new().name("punctual"),
-            wrapping: None,
-            clock: Arc::new(SystemClock),
         }
-    }
-
-    /// Sets the prefix of every name on the broker; `punctual` by default.
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
-    }
-
-    /// Sets whether missing streams and consumers are created; `true` by default.
-    pub fn declare(mut self, declare: bool) -> Self {
-        self.settings.declare = declare;
-        self
     }
 
     /// Keeps streams in the broker's memory: faster, and lost when the broker stops.
@@ -119,12 +98,6 @@ impl NatsBuilder {
         self
     }
 
-    /// Limits one call to the broker, including connecting; 5 seconds by default.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
     /// Sets the JetStream domain, for brokers with several.
     pub fn domain(mut self, domain: impl Into<String>) -> Self {
         self.domain = Some(domain.into());
@@ -138,24 +111,13 @@ impl NatsBuilder {
         self
     }
 
-    /// Sets the envelope of published messages; see [`Wrapping`].
-    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
-        self.wrapping = Some(envelope.into());
-        self
-    }
-
-    /// Sets the clock; the system clock by default.
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
-        self
-    }
-
     /// Connects, and checks that the broker is new enough and has JetStream.
     pub async fn connect(self) -> Result<NatsTransport> {
         self.check()?;
-        let (address, wrapping) = Wrapping::at(&self.address, self.wrapping.clone())?;
+        let (address, wrapping) = self.common.address_and_envelope()?;
         let address = Address::parse(&address)?;
-        let names = Names::new(&self.prefix)?;
+        let CommonSettings { prefix, declare, timeout, payload_max, clock, .. } = self.common;
+        let names = Names::new(&prefix)?;
         let servers = address.server_names();
         // With several cryptography providers in one program the client could not choose one; a provider that the
         // application has installed is kept.
@@ -176,11 +138,11 @@ impl NatsBuilder {
                 });
                 std::future::ready(())
             })
-            .connection_timeout(self.timeout)
-            .request_timeout(Some(self.timeout))
+            .connection_timeout(timeout)
+            .request_timeout(Some(timeout))
             .max_reconnects(None);
-        let until = add(self.clock.now(), self.timeout * 2);
-        let client = within(&*self.clock, until, options.connect(address.servers))
+        let until = add(clock.now(), timeout * 2);
+        let client = within(&*clock, until, options.connect(address.servers))
             .await
             .ok_or_else(|| error::timed_out(&servers))?
             .map_err(|error| error::map_connect_error(error, &servers))?;
@@ -190,23 +152,26 @@ impl NatsBuilder {
         let connection = Arc::new(Connection {
             jetstream: ContextBuilder::new()
                 .api_prefix(api.clone())
-                .timeout(self.timeout)
+                .timeout(timeout)
                 .max_ack_inflight(IN_FLIGHT_MAX)
                 .build(client.clone()),
             client,
-            clock: self.clock,
+            clock,
             servers,
             api,
-            timeout: self.timeout,
+            timeout,
             connected,
         });
         check_jetstream(&connection).await?;
-        let topology = Arc::new(Topology::new(Arc::clone(&connection), names, self.settings));
-        let producer = Arc::new(Producer::new(Arc::clone(&topology), wrapping));
+        let settings = TopologySettings { declare, ..self.settings };
+        let topology = Arc::new(Topology::new(Arc::clone(&connection), names, settings));
+        let body_max = payload_max.min(body_max(&connection.client));
+        let producer = Arc::new(Producer::new(Arc::clone(&topology), wrapping, body_max));
         Ok(NatsTransport::new(connection, topology, producer))
     }
 
     fn check(&self) -> Result<()> {
+        self.common.check(usize::MAX)?;
         let TopologySettings { ack_wait, replicas, deduplication_window, .. } = &self.settings;
         if *ack_wait < ACK_WAIT_MIN {
             return Err(Error::invalid(format!(
@@ -223,17 +188,23 @@ impl NatsBuilder {
                 "the deduplication window is too short; use at least 100 ms",
             ));
         }
-        if self.timeout.is_zero() {
-            return Err(Error::invalid("a timeout of zero lets every call fail; set a longer one"));
-        }
         Ok(())
+    }
+}
+
+common_transport_options! {
+    NatsBuilder {
+        prefix: "Sets the prefix of every name on the broker; `punctual` by default.",
+        declare: "Sets whether missing streams and consumers are created; `true` by default.",
+        timeout: "Limits one call to the broker, including connecting; 5 seconds by default.",
+        payload_max: "Limits the body of a message, in bytes; by default, and at most, what the broker accepts less the headers.",
     }
 }
 
 impl fmt::Debug for NatsBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NatsBuilder")
-            .field("prefix", &self.prefix)
+            .field("common", &self.common)
             .field("settings", &self.settings)
             .finish_non_exhaustive()
     }
@@ -248,7 +219,7 @@ async fn check_jetstream(connection: &Connection) -> Result<()> {
 }
 
 /// Returns the largest body that leaves room for the headers.
-pub(crate) fn body_max(client: &Client) -> usize {
+fn body_max(client: &Client) -> usize {
     const HEADERS_ROOM: usize = 16 * 1024;
     let limit = client.max_payload();
     limit.saturating_sub(HEADERS_ROOM).max(limit / 2)

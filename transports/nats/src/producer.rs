@@ -12,7 +12,6 @@ use punctual::transport::{Outgoing, Rejection};
 use punctual::wire::{PREFIX_DEFAULT, Wire, Wrapping};
 use punctual::{Error, ErrorKind, Result};
 
-use crate::builder::body_max;
 use crate::error;
 use crate::names::dead_topic;
 use crate::topology::Topology;
@@ -38,8 +37,7 @@ struct EncodedMessage {
 }
 
 impl Producer {
-    pub(crate) fn new(topology: Arc<Topology>, wrapping: Wrapping) -> Self {
-        let body_max = body_max(&topology.connection.client);
+    pub(crate) fn new(topology: Arc<Topology>, wrapping: Wrapping, body_max: usize) -> Self {
         Self { topology, body_max, wrapping }
     }
 

@@ -11,6 +11,7 @@ use async_nats::{Message, StatusCode};
 use bytes::Bytes;
 use punctual::clock::{add, within};
 use punctual::jiff::Timestamp;
+use punctual::transport::back_off::BackOff;
 use punctual::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
 
@@ -67,7 +68,7 @@ pub(crate) struct Reader {
     recover_at: Option<Timestamp>,
     /// When deliveries requested before closing count as lost.
     give_up_at: Option<Timestamp>,
-    recovery_delay: Duration,
+    back_off: BackOff,
 }
 
 impl Reader {
@@ -94,7 +95,7 @@ impl Reader {
             round_at,
             recover_at: None,
             give_up_at: None,
-            recovery_delay: RECOVERY_DELAY_MIN,
+            back_off: BackOff::new(RECOVERY_DELAY_MIN, RECOVERY_DELAY_MAX),
         }
     }
 
@@ -199,7 +200,7 @@ impl Reader {
         match message.status {
             None | Some(StatusCode::OK) => {
                 if let Some(reply) = message.reply.take() {
-                    self.recovery_delay = RECOVERY_DELAY_MIN;
+                    self.back_off.reset();
                     let delivery = self.in_flight.add(reply);
                     // There is no room only if the broker sends more than requested; the surplus is dropped, which
                     // returns it.
@@ -207,7 +208,7 @@ impl Reader {
                 }
             }
             Some(StatusCode::TIMEOUT | StatusCode::NOT_FOUND) => {
-                self.recovery_delay = RECOVERY_DELAY_MIN;
+                self.back_off.reset();
                 let headers = message.headers.as_ref();
                 let missing = headers.and_then(|headers| headers.get("Nats-Pending-Messages"));
                 self.in_flight.request_ended(missing.and_then(|count| count.as_str().parse().ok()));
@@ -232,7 +233,7 @@ impl Reader {
             self.receive_one(message);
         }
         self.inbox.close();
-        self.recovery_delay = RECOVERY_DELAY_MIN;
+        self.back_off.reset();
         if self.is_connected() {
             self.recover_at = Some(self.connection.clock.now());
         } else {
@@ -294,8 +295,8 @@ impl Reader {
     fn fail(&mut self, error: &Error) {
         self.in_flight.request_ended(None);
         self.silent_rounds = 0;
-        self.recover_at = Some(add(self.connection.clock.now(), self.recovery_delay));
-        self.recovery_delay = (self.recovery_delay * 2).min(RECOVERY_DELAY_MAX);
+        let wait = self.back_off.next_wait();
+        self.recover_at = Some(add(self.connection.clock.now(), wait));
         self.report_error(error);
     }
 

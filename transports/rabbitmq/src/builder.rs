@@ -1,10 +1,9 @@
 //! Builder of the RabbitMQ transport: options, their defaults, and the checks made before connecting.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::wire::Wrapping;
-use punctual::{Clock, Error, Result, SystemClock};
+use punctual::transport::settings::CommonSettings;
+use punctual::{Error, Result, common_transport_options};
 
 use crate::RabbitmqTransport;
 use crate::settings::{QueueKind, Settings, address};
@@ -29,48 +28,28 @@ const HEARTBEAT_SECONDS: u16 = 20;
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct RabbitmqBuilder {
-    address: String,
-    prefix: String,
+    common: CommonSettings,
     queues: QueueKind,
-    declare: bool,
     delay_max: Duration,
-    payload_max: usize,
-    timeout: Duration,
-    wrapping: Option<Wrapping>,
-    clock: Arc<dyn Clock>,
 }
 
 impl RabbitmqBuilder {
     pub(crate) fn new(address: &str) -> Self {
         Self {
-            address: address.to_owned(),
-            prefix: PREFIX_DEFAULT.to_owned(),
+            common: CommonSettings {
+                prefix: PREFIX_DEFAULT.to_owned(),
+                payload_max: PAYLOAD_MAX_DEFAULT,
+                timeout: TIMEOUT_DEFAULT,
+                ..CommonSettings::new(address)
+            },
             queues: QueueKind::Quorum,
-            declare: true,
             delay_max: DELAY_MAX_DEFAULT,
-            payload_max: PAYLOAD_MAX_DEFAULT,
-            timeout: TIMEOUT_DEFAULT,
-            wrapping: None,
-            clock: Arc::new(SystemClock),
         }
-    }
-
-    /// Sets the prefix of every exchange and queue on the broker; default [`PREFIX_DEFAULT`].
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
     }
 
     /// Sets the type of the queues of groups; default [`QueueKind::Quorum`].
     pub fn queues(mut self, queues: QueueKind) -> Self {
         self.queues = queues;
-        self
-    }
-
-    /// Sets whether exchanges and queues are declared; default `true`. With `false` they are only checked, and
-    /// delays are left to the storage.
-    pub fn declare(mut self, declare: bool) -> Self {
-        self.declare = declare;
         self
     }
 
@@ -81,36 +60,13 @@ impl RabbitmqBuilder {
         self
     }
 
-    /// Sets the size limit of a body in bytes. It should not exceed the broker's `max_message_size`. Default
-    /// [`PAYLOAD_MAX_DEFAULT`].
-    pub fn payload_max(mut self, payload_max: usize) -> Self {
-        self.payload_max = payload_max;
-        self
-    }
-
-    /// Sets the timeout of one call to the broker; default [`TIMEOUT_DEFAULT`].
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// Sets the envelope of published messages; see [`Wrapping`].
-    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
-        self.wrapping = Some(envelope.into());
-        self
-    }
-
-    /// Sets the clock for waiting and timeouts; default [`SystemClock`].
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
-        self
-    }
-
     /// Connects. Fails when an option is invalid or the broker is unreachable.
     pub async fn connect(self) -> Result<RabbitmqTransport> {
-        let (text, wrapping) = Wrapping::at(&self.address, self.wrapping)?;
+        self.common.check(usize::MAX)?;
+        let (text, wrapping) = self.common.address_and_envelope()?;
         let mut uri = address(&text)?;
-        let Self { prefix, queues, declare, delay_max, payload_max, timeout, clock, .. } = self;
+        let Self { common, queues, delay_max } = self;
+        let CommonSettings { prefix, declare, timeout, payload_max, clock, .. } = common;
         if prefix.len() > PREFIX_BYTES_MAX || prefix.chars().any(char::is_control) {
             return Err(Error::invalid(format!(
                 "the prefix {prefix:?} must have at most {PREFIX_BYTES_MAX} bytes, printable ones only"
@@ -121,11 +77,6 @@ impl RabbitmqBuilder {
                 "the longest delay on the broker is {DELAY_MAX_LIMIT:?} and not {delay_max:?}; longer \
                  ones wait in the storage"
             )));
-        }
-        if timeout.is_zero() {
-            return Err(Error::invalid(
-                "a timeout of zero lets no call succeed; set a longer timeout",
-            ));
         }
         uri.query.heartbeat.get_or_insert(HEARTBEAT_SECONDS);
         let settings = Settings {
@@ -140,5 +91,14 @@ impl RabbitmqBuilder {
             clock,
         };
         RabbitmqTransport::open(settings).await
+    }
+}
+
+common_transport_options! {
+    RabbitmqBuilder {
+        prefix: "Sets the prefix of every exchange and queue on the broker; default [`PREFIX_DEFAULT`].",
+        declare: "Sets whether exchanges and queues are declared; default `true`. With `false` they are only checked, and delays are left to the storage.",
+        timeout: "Sets the timeout of one call to the broker; default [`TIMEOUT_DEFAULT`].",
+        payload_max: "Sets the size limit of a body in bytes. It should not exceed the broker's `max_message_size`. Default [`PAYLOAD_MAX_DEFAULT`].",
     }
 }

@@ -5,10 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::clock::{Clock, SystemClock};
 use punctual::model::{Ids, NAME_LEN_MAX};
-use punctual::wire::Wrapping;
-use punctual::{Error, Result};
+use punctual::transport::settings::CommonSettings;
+use punctual::{Error, Result, common_transport_options};
 
 use crate::RedisTransport;
 use crate::address::Address;
@@ -16,10 +15,8 @@ use crate::connection::BrokerConnection;
 use crate::producer::Producer;
 use crate::server;
 
-const PREFIX: &str = "punctual";
 const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(60);
 const VISIBILITY_TIMEOUT_MIN: Duration = Duration::from_millis(100);
-const TIMEOUT: Duration = Duration::from_secs(10);
 const PAYLOAD_MAX: usize = 16 * 1024 * 1024;
 /// Default limit of the server for one value.
 const PAYLOAD_LIMIT: usize = 512 * 1024 * 1024;
@@ -41,46 +38,22 @@ pub enum Retention {
 /// Builder of a [`RedisTransport`].
 #[must_use = "a builder does nothing until it connects"]
 pub struct RedisBuilder {
-    address: String,
-    prefix: String,
+    common: CommonSettings,
     root_certificate: Option<Vec<u8>>,
-    clock: Arc<dyn Clock>,
-    declares: bool,
     retention: Retention,
     visibility_timeout: Duration,
-    timeout: Duration,
-    payload_max: usize,
     durable: Option<bool>,
-    wrapping: Option<Wrapping>,
 }
 
 impl RedisBuilder {
     pub(crate) fn new(address: String) -> Self {
         Self {
-            address,
-            prefix: PREFIX.to_owned(),
+            common: CommonSettings { payload_max: PAYLOAD_MAX, ..CommonSettings::new(address) },
             root_certificate: None,
-            clock: Arc::new(SystemClock),
-            declares: true,
             retention: Retention::default(),
             visibility_timeout: VISIBILITY_TIMEOUT,
-            timeout: TIMEOUT,
-            payload_max: PAYLOAD_MAX,
             durable: None,
-            wrapping: None,
         }
-    }
-
-    /// Sets the prefix of all keys, which a colon follows; default `punctual`.
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
-    }
-
-    /// Sets whether missing streams and groups are created; default `true`.
-    pub fn declare(mut self, declares: bool) -> Self {
-        self.declares = declares;
-        self
     }
 
     /// Sets how long entries stay in a topic's stream; default [`Retention::UntilHandled`].
@@ -93,19 +66,6 @@ impl RedisBuilder {
     /// seconds. A live process extends its deliveries three times per timeout.
     pub fn visibility_timeout(mut self, timeout: Duration) -> Self {
         self.visibility_timeout = timeout;
-        self
-    }
-
-    /// Sets the timeout of one call to the server; default 10 seconds.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// Sets the size limit of a body in bytes; default 16 MiB, at most 512 MiB. Redis stores all bodies in
-    /// memory.
-    pub fn payload_max(mut self, bytes: usize) -> Self {
-        self.payload_max = bytes;
         self
     }
 
@@ -123,24 +83,13 @@ impl RedisBuilder {
         self
     }
 
-    /// Sets the envelope of published messages; see [`Wrapping`].
-    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
-        self.wrapping = Some(envelope.into());
-        self
-    }
-
-    /// Sets the clock; default [`SystemClock`].
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
-        self
-    }
-
     /// Connects. Fails when an option is invalid, or the server cannot be reached or used.
     pub async fn connect(self) -> Result<RedisTransport> {
         self.check()?;
-        let (address, wrapping) = Wrapping::at(&self.address, self.wrapping.clone())?;
+        let (address, wrapping) = self.common.address_and_envelope()?;
         let address = Address::parse(&address, self.root_certificate.as_deref())?;
-        let connection = BrokerConnection::new(address, self.timeout);
+        let CommonSettings { prefix, declare, timeout, payload_max, clock, .. } = self.common;
+        let connection = BrokerConnection::new(address, timeout);
         connection.open().await.map_err(|error| connection.map_error(&error).during("connect"))?;
         server::check(&connection).await?;
         let durable = match self.durable {
@@ -152,13 +101,12 @@ impl RedisBuilder {
             Retention::Newest(count) => Some(count),
             Retention::UntilHandled | Retention::Forever => None,
         };
-        let (prefix, payload_max) = (self.prefix, self.payload_max);
         Ok(RedisTransport {
             connection: Arc::new(connection),
             producer: Producer { prefix, payload_max, entries_max, wrapping },
-            clock: self.clock,
+            clock,
             ids: Ids::random(),
-            declares: self.declares,
+            declares: declare,
             trims: self.retention == Retention::UntilHandled,
             visibility_timeout: self.visibility_timeout,
             durable,
@@ -166,7 +114,8 @@ impl RedisBuilder {
     }
 
     fn check(&self) -> Result<()> {
-        let Self { prefix, visibility_timeout, payload_max, timeout, .. } = self;
+        self.common.check(PAYLOAD_LIMIT)?;
+        let Self { common: CommonSettings { prefix, .. }, visibility_timeout, .. } = self;
         let fits = !prefix.is_empty() && prefix.chars().count() <= NAME_LEN_MAX;
         if !fits || prefix.chars().any(char::is_control) {
             return Err(Error::invalid(format!(
@@ -178,16 +127,6 @@ impl RedisBuilder {
                 "a visibility_timeout of {visibility_timeout:?} is too short to be extended in time; set at least {VISIBILITY_TIMEOUT_MIN:?}"
             )));
         }
-        if *payload_max == 0 || *payload_max > PAYLOAD_LIMIT {
-            return Err(Error::invalid(format!(
-                "a payload_max of {payload_max} bytes is out of range, use 1 to {PAYLOAD_LIMIT}"
-            )));
-        }
-        if timeout.is_zero() {
-            return Err(Error::invalid(
-                "a timeout of zero lets no call succeed; set a longer timeout",
-            ));
-        }
         if self.retention == Retention::Newest(0) {
             return Err(Error::invalid(
                 "a retention of the newest 0 leaves no entries in a stream; use at least 1",
@@ -197,10 +136,18 @@ impl RedisBuilder {
     }
 }
 
+common_transport_options! {
+    RedisBuilder {
+        prefix: "Sets the prefix of all keys, which a colon follows; default `punctual`.",
+        declare: "Sets whether missing streams and groups are created; default `true`.",
+        timeout: "Sets the timeout of one call to the server; default 10 seconds.",
+        payload_max: "Sets the size limit of a body in bytes; default 16 MiB, at most 512 MiB. Redis stores all bodies in memory.",
+    }
+}
+
 impl fmt::Debug for RedisBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may hold a password.
-        f.debug_struct("RedisBuilder").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("RedisBuilder").field("common", &self.common).finish_non_exhaustive()
     }
 }
 

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use punctual::Result;
 use punctual::clock::{self, Clock};
 use punctual::jiff::Timestamp;
-use punctual::transport::feed::{Feed, Intake, feed};
+use punctual::transport::prefetch::{PrefetchReceiver, PrefetchSender, prefetch_channel};
 use punctual::transport::{Consumer, Delivery, Receipt};
 use redis::cmd;
 use tokio::task::{AbortHandle, JoinHandle};
@@ -25,7 +25,7 @@ const UNBLOCK_INTERVAL: Duration = Duration::from_millis(20);
 pub(crate) struct RedisConsumer {
     in_flight: Arc<InFlight>,
     clock: Arc<dyn Clock>,
-    intake: Intake<PrefetchedDelivery>,
+    prefetched: PrefetchReceiver<PrefetchedDelivery>,
     client: Arc<AtomicI64>,
     reader: Option<JoinHandle<()>>,
     reader_abort: AbortHandle,
@@ -34,17 +34,17 @@ pub(crate) struct RedisConsumer {
 impl RedisConsumer {
     /// Starts a consumer with its reader.
     pub(crate) fn start(
-        reader: impl FnOnce(Feed<PrefetchedDelivery>) -> Reader,
+        reader: impl FnOnce(PrefetchSender<PrefetchedDelivery>) -> Reader,
         in_flight: Arc<InFlight>,
         clock: Arc<dyn Clock>,
         prefetch: usize,
     ) -> Self {
-        let (feed, intake) = feed(prefetch);
-        let reader = reader(feed);
+        let (deliveries, prefetched) = prefetch_channel(prefetch);
+        let reader = reader(deliveries);
         let client = reader.client.clone();
         let reader = tokio::spawn(reader.run());
         let reader_abort = reader.abort_handle();
-        Self { in_flight, clock, intake, client, reader: Some(reader), reader_abort }
+        Self { in_flight, clock, prefetched, client, reader: Some(reader), reader_abort }
     }
 
     /// Waits until the reader has ended, and unblocks the read it may be waiting in.
@@ -67,7 +67,7 @@ impl RedisConsumer {
     async fn requeue_prefetched(&mut self) -> Result<()> {
         self.end_reader().await;
         // A dropped delivery is requeued, without counting an attempt if `receive` did not return it.
-        drop(self.intake.unseen());
+        drop(self.prefetched.close());
         self.in_flight.settler.flush().await;
         let group_consumer = &self.in_flight.group_consumer;
         match group_consumer.remove_from_group().await {
@@ -87,12 +87,12 @@ impl RedisConsumer {
 #[async_trait]
 impl Consumer for RedisConsumer {
     async fn receive(&mut self, limit: usize) -> Result<Vec<Delivery>> {
-        let prefetched = self.intake.receive(limit).await?;
+        let prefetched = self.prefetched.receive(limit).await?;
         Ok(prefetched.into_iter().map(delivery).collect())
     }
 
     async fn close(&mut self, until: Timestamp) -> Result<()> {
-        self.intake.stop();
+        self.prefetched.stop();
         let clock = self.clock.clone();
         // What is not requeued in time becomes available when its visibility timeout ends.
         let closed = clock::within(&*clock, until, self.requeue_prefetched()).await;

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use punctual::clock::{Clock, add};
+use punctual::transport::settler::Settler;
 use tokio::task::JoinSet;
 
 use crate::group_consumer::{CONSUMER, GroupConsumer};
-use crate::settler::Settler;
+use crate::settler::{self, Settling};
 use crate::streams::{EntryPosition, StreamKind};
 
 /// Extensions per visibility timeout.
@@ -22,7 +23,7 @@ const REMOVE_IDLE_ROUNDS: u64 = 64;
 /// Unsettled deliveries of one consumer.
 pub(crate) struct InFlight {
     pub(crate) group_consumer: Arc<GroupConsumer>,
-    pub(crate) settler: Settler,
+    pub(crate) settler: Settler<Settling>,
     entries: Mutex<HashSet<EntryPosition>>,
     /// Ends with the last reference to this struct.
     _extender: JoinSet<()>,
@@ -42,7 +43,7 @@ impl InFlight {
         group_consumer: Arc<GroupConsumer>,
         settings: VisibilitySettings,
     ) -> Arc<Self> {
-        let settler = Settler::start(group_consumer.clone(), settings.trims);
+        let settler = settler::start(group_consumer.clone(), settings.trims);
         Arc::new_cyclic(|in_flight| {
             let mut extender = JoinSet::new();
             extender.spawn(extend_and_trim(Weak::clone(in_flight), settings));

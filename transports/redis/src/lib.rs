@@ -34,7 +34,7 @@ use punctual::Result;
 use punctual::clock::Clock;
 use punctual::jiff::Timestamp;
 use punctual::model::{IdSource as _, Ids, Topic};
-use punctual::transport::feed::Feed;
+use punctual::transport::prefetch::PrefetchSender;
 use punctual::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
@@ -78,10 +78,9 @@ impl RedisTransport {
         in_flight: &Arc<InFlight>,
         topic: Topic,
         prefetch: usize,
-        feed: Feed<PrefetchedDelivery>,
+        deliveries: PrefetchSender<PrefetchedDelivery>,
     ) -> Reader {
         let wait = WAIT_MAX.min(self.visibility_timeout / 2);
-        let Feed { taken: deliveries, asked: resume, stop } = feed;
         Reader {
             in_flight: in_flight.clone(),
             connection: self.connection.with_longer_timeout(wait),
@@ -93,8 +92,6 @@ impl RedisTransport {
             capacity: Arc::new(Semaphore::new(prefetch)),
             prefetch,
             deliveries,
-            resume,
-            stop,
             client: Arc::default(),
             state: ReaderState::default(),
         }
@@ -141,7 +138,7 @@ impl Transport for RedisTransport {
             Arc::new(consumer),
             VisibilitySettings { clock, visibility_timeout, trims },
         );
-        let reader = |feed| self.reader(&in_flight, topic, prefetch, feed);
+        let reader = |deliveries| self.reader(&in_flight, topic, prefetch, deliveries);
         Ok(Box::new(RedisConsumer::start(reader, in_flight.clone(), self.clock.clone(), prefetch)))
     }
 

@@ -12,15 +12,16 @@ use std::time::Duration;
 use punctual::clock::{Clock, add, within};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
+use punctual::transport::prefetch::PrefetchSender;
 use punctual::{Error, Result};
 use redis::{Cmd, RedisResult, Value, cmd};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::connection::BrokerConnection;
 use crate::error;
 use crate::in_flight::InFlight;
 use crate::receipt::RedisReceipt;
-use crate::settler::Settlement;
+use crate::settler::Settling;
 use crate::streams::{EntryId, EntryPosition, StreamKind};
 use crate::topology;
 use crate::wire::{self, Entry};
@@ -55,10 +56,7 @@ pub(crate) struct Reader {
     pub(crate) wait: Duration,
     pub(crate) capacity: Arc<Semaphore>,
     pub(crate) prefetch: usize,
-    pub(crate) deliveries: mpsc::UnboundedSender<Result<Vec<PrefetchedDelivery>>>,
-    /// Notified when the consumer asks again after an error.
-    pub(crate) resume: Arc<Notify>,
-    pub(crate) stop: watch::Receiver<bool>,
+    pub(crate) deliveries: PrefetchSender<PrefetchedDelivery>,
     /// Server's id of its connection, by which a blocking read is ended.
     pub(crate) client: Arc<AtomicI64>,
     pub(crate) state: ReaderState,
@@ -86,22 +84,20 @@ struct FoundEntry {
 impl Reader {
     /// Reads until it is stopped.
     pub(crate) async fn run(mut self) {
-        let mut stop = self.stop.clone();
-        while !*self.stop.borrow() {
+        let deliveries = self.deliveries.clone();
+        while !deliveries.is_stopped() {
             let capacity = tokio::select! {
                 biased;
-                _ = stop.changed() => return,
+                () = deliveries.stopped() => return,
                 capacity = acquire_capacity(&self.capacity, self.batch(), &*self.clock) => capacity,
             };
             let Some(capacity) = capacity else { return };
             let Err(error) = self.read_or_declare(capacity).await else { continue };
-            if self.deliveries.send(Err(error)).is_err() {
-                return;
-            }
+            deliveries.send_error(error);
             tokio::select! {
                 biased;
-                _ = stop.changed() => return,
-                () = self.resume.notified() => {}
+                () = deliveries.stopped() => return,
+                () = deliveries.resumed() => {}
             }
         }
     }
@@ -295,7 +291,7 @@ impl Reader {
             let position = EntryPosition { kind, id: entry.id };
             let received = wire::decode(entry, &self.topic, stream, now);
             if !received.is_for(&self.in_flight.group_consumer.group) {
-                self.in_flight.settler.send(Settlement::Acknowledge(position, None));
+                self.in_flight.settler.send(Settling::Acknowledge(position));
                 continue;
             }
             let spent = received.attempt.saturating_add(delivered);
@@ -319,7 +315,7 @@ impl Reader {
             deliveries.push(PrefetchedDelivery { poison, receipt });
         }
         self.in_flight.insert(deliveries.iter().map(|one| one.receipt.position));
-        let _ = self.deliveries.send(Ok(deliveries));
+        self.deliveries.send(deliveries);
     }
 }
 

@@ -12,7 +12,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::group_consumer::RequeueEntry;
 use crate::in_flight::InFlight;
-use crate::settler::{Settlement, delivery_lost};
+use crate::settler::{Settling, delivery_lost};
 use crate::streams::EntryPosition;
 
 /// Right to settle one entry.
@@ -42,8 +42,7 @@ impl RedisReceipt {
 impl Acknowledge for RedisReceipt {
     async fn ack(mut self: Box<Self>) -> Result<()> {
         self.is_settled = true;
-        let position = self.position;
-        self.in_flight.settler.settle(|result| Settlement::Acknowledge(position, result)).await
+        self.in_flight.settler.settle(Settling::Acknowledge(self.position)).await
     }
 
     async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
@@ -54,8 +53,7 @@ impl Acknowledge for RedisReceipt {
             )));
         }
         self.is_settled = true;
-        let entry = self.requeue_entry();
-        self.in_flight.settler.settle(|result| Settlement::Requeue(entry, result)).await
+        self.in_flight.settler.settle(Settling::Requeue(self.requeue_entry())).await
     }
 
     async fn reject(mut self: Box<Self>, rejection: &Rejection) -> Result<()> {
@@ -79,7 +77,7 @@ impl Acknowledge for RedisReceipt {
 impl Drop for RedisReceipt {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.in_flight.settler.send(Settlement::Requeue(self.requeue_entry(), None));
+            self.in_flight.settler.send(Settling::Requeue(self.requeue_entry()));
         }
         // Removed last: an entry that is being settled must not look abandoned. If settling failed, its
         // visibility timeout ends and it is delivered again.

@@ -1,87 +1,44 @@
-//! Settler: settles deliveries in batches. During one call the next settlements queue up, so that many
-//! acknowledgements cost one round trip. The channel is bounded by the prefetch: each delivery in flight sends
-//! one settlement.
-//!
-//! The task ends with the last sender; senders are the consumer and its deliveries.
+//! Settler task: settles deliveries in batches, and regularly trims the topic's stream.
 
 use std::sync::Arc;
 
 use punctual::model::MessageId;
+use punctual::transport::settler::{Batch, Settlement, Settlements, Settler, settler};
 use punctual::{Error, Result};
 use redis::RedisError;
-use tokio::sync::{mpsc, oneshot};
 
 use crate::group_consumer::{GroupConsumer, RequeueEntry};
 use crate::streams::{EntryPosition, StreamKind};
 
 /// Most settlements in one batch.
 const BATCH_MAX: usize = 1_024;
-/// Yields without a new settlement after which a batch is complete.
-const IDLE_YIELDS_MAX: usize = 4;
 /// Acknowledgements between two trims of the topic's stream.
 const TRIM_EVERY: usize = 10_000;
 
-/// Receiver of the result; none for a dropped delivery.
-type ResultSender = Option<oneshot::Sender<Result<()>>>;
-
-/// Settlement of a delivery.
-pub(crate) enum Settlement {
+/// How a delivery is settled.
+#[derive(Debug)]
+pub(crate) enum Settling {
     /// Acknowledge an entry.
-    Acknowledge(EntryPosition, ResultSender),
+    Acknowledge(EntryPosition),
     /// Requeue an entry.
-    Requeue(RequeueEntry, ResultSender),
-    /// Report when every earlier settlement is done.
-    Flush(oneshot::Sender<()>),
+    Requeue(RequeueEntry),
 }
 
-/// Handle of the settler's task.
-#[derive(Clone, Debug)]
-pub(crate) struct Settler {
-    settlements: mpsc::UnboundedSender<Settlement>,
-}
-
-impl Settler {
-    /// Starts the task. With `trims` it regularly removes entries that every group has handled.
-    pub(crate) fn start(group_consumer: Arc<GroupConsumer>, trims: bool) -> Self {
-        let (settlements, receiver) = mpsc::unbounded_channel();
-        tokio::spawn(run(group_consumer, receiver, trims));
-        Self { settlements }
-    }
-
-    /// Sends a settlement without waiting for its result.
-    pub(crate) fn send(&self, settlement: Settlement) {
-        // Without a runtime nothing is settled; the visibility timeout ends and other consumers claim the entry.
-        let _ = self.settlements.send(settlement);
-    }
-
-    /// Sends a settlement and waits for its result.
-    pub(crate) async fn settle(
-        &self,
-        settlement: impl FnOnce(ResultSender) -> Settlement,
-    ) -> Result<()> {
-        let (sender, result) = oneshot::channel();
-        self.send(settlement(Some(sender)));
-        result.await.unwrap_or_else(|_| Err(settler_stopped()))
-    }
-
-    /// Waits until every earlier settlement is done.
-    pub(crate) async fn flush(&self) {
-        let (sender, result) = oneshot::channel();
-        self.send(Settlement::Flush(sender));
-        let _ = result.await;
-    }
+/// Starts the task. With `trims` it regularly removes entries that every group has handled.
+pub(crate) fn start(group_consumer: Arc<GroupConsumer>, trims: bool) -> Settler<Settling> {
+    let (settler, settlements) = settler();
+    tokio::spawn(run(group_consumer, settlements, trims));
+    settler
 }
 
 async fn run(
     group_consumer: Arc<GroupConsumer>,
-    mut receiver: mpsc::UnboundedReceiver<Settlement>,
+    mut settlements: Settlements<Settling>,
     trims: bool,
 ) {
-    let mut settlements = Vec::new();
     let mut acknowledged = 0;
-    while receiver.recv_many(&mut settlements, BATCH_MAX).await > 0 {
-        collect_batch(&mut receiver, &mut settlements).await;
-        acknowledged += settle(&group_consumer, settlements.drain(..)).await;
+    while let Some(batch) = settlements.next_batch(BATCH_MAX).await {
+        acknowledged += settle(&group_consumer, batch).await;
         if trims && acknowledged >= TRIM_EVERY {
             acknowledged = 0;
             if let Err(error) = group_consumer.trim(StreamKind::Shared).await {
@@ -91,64 +48,38 @@ async fn run(
     }
 }
 
-/// Collects further settlements of tasks that are ready: one call for many instead of many for a few.
-async fn collect_batch(
-    receiver: &mut mpsc::UnboundedReceiver<Settlement>,
-    settlements: &mut Vec<Settlement>,
-) {
-    let mut idle_yields = 0;
-    while idle_yields < IDLE_YIELDS_MAX && settlements.len() < BATCH_MAX {
-        tokio::task::yield_now().await;
-        let before = settlements.len();
-        while settlements.len() < BATCH_MAX
-            && let Ok(settlement) = receiver.try_recv()
-        {
-            settlements.push(settlement);
-        }
-        idle_yields = if settlements.len() == before { idle_yields + 1 } else { 0 };
-    }
-}
-
 /// Settles a batch; returns how many entries of the topic's stream were acknowledged.
-async fn settle(
-    group_consumer: &GroupConsumer,
-    settlements: impl Iterator<Item = Settlement>,
-) -> usize {
-    let (mut acknowledged, mut acknowledged_senders) = (Vec::new(), Vec::new());
-    let (mut requeued, mut requeued_senders) = (Vec::new(), Vec::new());
-    let mut flushed = Vec::new();
-    for settlement in settlements {
-        match settlement {
-            Settlement::Acknowledge(position, sender) => {
+async fn settle(group_consumer: &GroupConsumer, mut batch: Batch<Settling>) -> usize {
+    let (mut acknowledged, mut acknowledged_results) = (Vec::new(), Vec::new());
+    let (mut requeued, mut requeued_results) = (Vec::new(), Vec::new());
+    for Settlement { action, result } in batch.settlements.drain(..) {
+        match action {
+            Settling::Acknowledge(position) => {
                 acknowledged.push(position);
-                acknowledged_senders.push(sender);
+                acknowledged_results.push(result);
             }
-            Settlement::Requeue(one, sender) => {
-                requeued.push(one);
-                requeued_senders.push(sender);
+            Settling::Requeue(entry) => {
+                requeued.push(entry);
+                requeued_results.push(result);
             }
-            Settlement::Flush(sender) => flushed.push(sender),
         }
     }
     if !acknowledged.is_empty() {
         let outcome = group_consumer.acknowledge(&acknowledged).await;
-        for sender in acknowledged_senders.into_iter().flatten() {
-            let _ = sender.send(result_of(group_consumer, outcome.as_ref().err()));
+        for result in acknowledged_results {
+            let _ = result.send(result_of(group_consumer, outcome.as_ref().err()));
         }
     }
     if !requeued.is_empty() {
         let outcome = group_consumer.requeue(&requeued).await;
-        for (one, sender) in requeued.iter().zip(requeued_senders) {
-            let Some(sender) = sender else { continue };
-            let _ = sender.send(match &outcome {
-                Ok(lost) if lost.contains(&one.position) => Err(delivery_lost(one.message)),
+        for (entry, result) in requeued.iter().zip(requeued_results) {
+            let _ = result.send(match &outcome {
+                Ok(lost) if lost.contains(&entry.position) => Err(delivery_lost(entry.message)),
                 outcome => result_of(group_consumer, outcome.as_ref().err()),
             });
         }
     }
-    for sender in flushed {
-        let _ = sender.send(());
-    }
+    batch.finish();
     acknowledged.iter().filter(|position| position.kind == StreamKind::Shared).count()
 }
 
@@ -162,10 +93,4 @@ pub(crate) fn delivery_lost(message: MessageId) -> Error {
     "the delivery is no longer ours: its visibility timeout ended and another consumer received it",
     )
     .with("message", message)
-}
-
-fn settler_stopped() -> Error {
-    Error::unavailable(
-        "the settler of the consumer has stopped; the message will be delivered again",
-    )
 }

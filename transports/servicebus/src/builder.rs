@@ -5,10 +5,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::clock::{Clock, SystemClock};
 use punctual::model::Ids;
-use punctual::wire::Wrapping;
-use punctual::{Error, Result};
+use punctual::transport::settings::CommonSettings;
+use punctual::{Error, Result, common_transport_options};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::TlsConnector;
@@ -33,38 +32,25 @@ const DELIVERIES_MAX: u32 = 10;
 /// Builder of a [`ServiceBusTransport`].
 #[must_use = "a builder does nothing until it connects"]
 pub struct ServiceBusBuilder {
-    address: String,
-    prefix: String,
+    common: CommonSettings,
     entities: Entities,
-    clock: Arc<dyn Clock>,
-    declares: bool,
-    timeout: Duration,
     token_ttl: Duration,
-    payload_max: usize,
     deliveries_max: u32,
-    wrapping: Option<Wrapping>,
 }
 
 impl ServiceBusBuilder {
     pub(crate) fn new(address: String) -> Self {
         Self {
-            address,
-            prefix: String::new(),
+            common: CommonSettings {
+                prefix: String::new(),
+                timeout: TIMEOUT,
+                payload_max: PAYLOAD_MAX,
+                ..CommonSettings::new(address)
+            },
             entities: Entities::default(),
-            clock: Arc::new(SystemClock),
-            declares: true,
-            timeout: TIMEOUT,
             token_ttl: TOKEN_TTL,
-            payload_max: PAYLOAD_MAX,
             deliveries_max: DELIVERIES_MAX,
-            wrapping: None,
         }
-    }
-
-    /// Sets the prefix of all topics or queues, which a full stop follows; default: none.
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
     }
 
     /// Sets whether a topic is a topic with subscriptions or a queue; default [`Entities::Topics`].
@@ -73,29 +59,9 @@ impl ServiceBusBuilder {
         self
     }
 
-    /// Sets whether missing entities are created. AMQP cannot create any, so this has no effect and exists
-    /// because every transport has it: a missing entity is an error that names it.
-    pub fn declare(mut self, declares: bool) -> Self {
-        self.declares = declares;
-        self
-    }
-
-    /// Sets the timeout of one call to the broker; default 30 seconds.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
     /// Sets how long a token is valid; default one hour. It is renewed when three quarters have passed.
     pub fn token_ttl(mut self, ttl: Duration) -> Self {
         self.token_ttl = ttl;
-        self
-    }
-
-    /// Sets the size limit of a body in bytes; default 192 KiB, which fits the standard tier with all headers.
-    /// The premium tier accepts up to 100 MiB.
-    pub fn payload_max(mut self, bytes: usize) -> Self {
-        self.payload_max = bytes;
         self
     }
 
@@ -106,35 +72,25 @@ impl ServiceBusBuilder {
         self
     }
 
-    /// Sets the envelope of published messages; see [`Wrapping`].
-    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
-        self.wrapping = Some(envelope.into());
-        self
-    }
-
-    /// Sets the clock; default [`SystemClock`].
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
-        self
-    }
-
     /// Connects. Fails when an option is invalid, or the broker cannot be reached or refuses the credentials.
     pub async fn connect(self) -> Result<ServiceBusTransport> {
         self.check()?;
-        let mut address = Address::parse(&self.address)?;
-        let wrapping = self.wrapping.or(address.wrapping.take()).unwrap_or_default().checked()?;
+        let CommonSettings { address, prefix, timeout, payload_max, envelope, clock, .. } =
+            self.common;
+        let mut address = Address::parse(&address)?;
+        let wrapping = envelope.or(address.wrapping.take()).unwrap_or_default().checked()?;
         let tls = if address.is_encrypted { Some(tls()?) } else { None };
         let settings = Arc::new(Settings {
             endpoint: address.endpoint(),
             address,
             tls,
-            clock: self.clock,
+            clock,
             ids: Ids::random(),
-            prefix: self.prefix,
+            prefix,
             entities: self.entities,
-            timeout: self.timeout,
+            timeout,
             token_ttl: self.token_ttl,
-            payload_max: self.payload_max,
+            payload_max,
             deliveries_max: self.deliveries_max,
             wrapping,
             losses: ConnectionLosses::default(),
@@ -145,20 +101,11 @@ impl ServiceBusBuilder {
     }
 
     fn check(&self) -> Result<()> {
-        let Self { timeout, token_ttl, payload_max, deliveries_max, .. } = self;
-        if timeout.is_zero() {
-            return Err(Error::invalid(
-                "a timeout of zero lets no call succeed; set a longer timeout",
-            ));
-        }
+        self.common.check(PAYLOAD_LIMIT)?;
+        let Self { token_ttl, deliveries_max, .. } = self;
         if *token_ttl < TOKEN_TTL_MIN {
             return Err(Error::invalid(format!(
                 "a token_ttl of {token_ttl:?} is too short to be renewed in time; set at least {TOKEN_TTL_MIN:?}"
-            )));
-        }
-        if *payload_max == 0 || *payload_max > PAYLOAD_LIMIT {
-            return Err(Error::invalid(format!(
-                "a payload_max of {payload_max} bytes is out of range, use 1 to {PAYLOAD_LIMIT}"
             )));
         }
         if *deliveries_max == 0 {
@@ -170,10 +117,18 @@ impl ServiceBusBuilder {
     }
 }
 
+common_transport_options! {
+    ServiceBusBuilder {
+        prefix: "Sets the prefix of all topics or queues, which a full stop follows; default: none.",
+        declare: "Sets whether missing entities are created. AMQP cannot create any, so this has no effect and exists because every transport has it: a missing entity is an error that names it.",
+        timeout: "Sets the timeout of one call to the broker; default 30 seconds.",
+        payload_max: "Sets the size limit of a body in bytes; default 192 KiB, which fits the standard tier with all headers. The premium tier accepts up to 100 MiB.",
+    }
+}
+
 impl fmt::Debug for ServiceBusBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address holds a key.
-        f.debug_struct("ServiceBusBuilder").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("ServiceBusBuilder").field("common", &self.common).finish_non_exhaustive()
     }
 }
 

@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use punctual::Result;
 use punctual::clock::{self, Clock};
 use punctual::jiff::Timestamp;
+use punctual::transport::prefetch::PrefetchReceiver;
 use punctual::transport::{Consumer, Delivery, Receipt};
-use punctual::{Error, Result};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::in_flight::InFlight;
 use crate::reader::PrefetchedDelivery;
@@ -18,36 +19,22 @@ use crate::receipt::ReaderCommand;
 /// Consumer of a topic for a group.
 pub(crate) struct ServiceBusConsumer {
     pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) prefetched: mpsc::UnboundedReceiver<Result<PrefetchedDelivery>>,
+    pub(crate) prefetched: PrefetchReceiver<PrefetchedDelivery>,
     pub(crate) commands: mpsc::UnboundedSender<ReaderCommand>,
-    pub(crate) resume: Arc<Notify>,
-    pub(crate) stop: watch::Sender<bool>,
     pub(crate) stopped: Option<oneshot::Receiver<()>>,
     pub(crate) link_number: Arc<AtomicU64>,
     pub(crate) in_flight: Arc<InFlight>,
-    pub(crate) prefetch: usize,
-    /// Error to return after the deliveries that were received before it.
-    pub(crate) pending_error: Option<Error>,
-    /// Whether the reader waits for `resume` after an error.
-    pub(crate) is_paused: bool,
 }
 
 impl ServiceBusConsumer {
     /// Returns the prefetched deliveries of the present link; those of a lost link are dropped, because the
     /// broker delivers them again.
-    fn deliveries(&mut self, prefetched: Vec<Result<PrefetchedDelivery>>) -> Vec<Delivery> {
+    fn deliveries(&self, prefetched: Vec<PrefetchedDelivery>) -> Vec<Delivery> {
         let link = self.link_number.load(Ordering::Relaxed);
         let mut deliveries = Vec::with_capacity(prefetched.len());
-        for one in prefetched {
-            match one {
-                Ok(prefetched) if prefetched.receipt.link_number == link => {
-                    self.in_flight.mark_returned((link, prefetched.receipt.info.delivery_id()));
-                    deliveries.push(delivery(prefetched));
-                }
-                Ok(_) => {}
-                // The reader reads nothing more until it is resumed, so this is the last.
-                Err(error) => self.pending_error = Some(error),
-            }
+        for one in prefetched.into_iter().filter(|one| one.receipt.link_number == link) {
+            self.in_flight.mark_returned((link, one.receipt.info.delivery_id()));
+            deliveries.push(delivery(one));
         }
         deliveries
     }
@@ -57,9 +44,8 @@ impl ServiceBusConsumer {
             // A reader that has ended has nothing in flight.
             let _ = stopped.await;
         }
-        self.prefetched.close();
         // A dropped delivery is requeued, without counting an attempt if `receive` did not return it.
-        while self.prefetched.try_recv().is_ok() {}
+        drop(self.prefetched.close());
         let (flush, flushed) = oneshot::channel();
         if self.commands.send(ReaderCommand::Flush(flush)).is_ok() {
             let _ = flushed.await;
@@ -70,25 +56,9 @@ impl ServiceBusConsumer {
 #[async_trait]
 impl Consumer for ServiceBusConsumer {
     async fn receive(&mut self, limit: usize) -> Result<Vec<Delivery>> {
-        if *self.stop.borrow() {
-            return Err(Error::conflict("the consumer is closed; subscribe again to receive more"));
-        }
-        let limit = limit.clamp(1, self.prefetch);
         loop {
-            if let Some(error) = self.pending_error.take() {
-                self.is_paused = true;
-                return Err(error.during("receive"));
-            }
-            if std::mem::take(&mut self.is_paused) {
-                self.resume.notify_one();
-            }
-            let mut prefetched = Vec::with_capacity(limit);
-            if self.prefetched.recv_many(&mut prefetched, limit).await == 0 {
-                return Err(Error::internal(
-                    "the reader of the consumer has ended; subscribe again",
-                ));
-            }
-            let deliveries = self.deliveries(prefetched);
+            let prefetched = self.prefetched.receive(limit).await;
+            let deliveries = self.deliveries(prefetched.map_err(|error| error.during("receive"))?);
             if !deliveries.is_empty() {
                 return Ok(deliveries);
             }
@@ -96,7 +66,7 @@ impl Consumer for ServiceBusConsumer {
     }
 
     async fn close(&mut self, until: Timestamp) -> Result<()> {
-        self.stop.send_replace(true);
+        self.prefetched.stop();
         let clock = self.clock.clone();
         // What is not released in time becomes available when its lock expires.
         let _ = clock::within(&*clock, until, self.release_prefetched()).await;

@@ -34,11 +34,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use punctual::Result;
 use punctual::jiff::Timestamp;
+use punctual::transport::prefetch::prefetch_channel;
 use punctual::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
 };
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 pub use crate::builder::ServiceBusBuilder;
 pub use crate::names::Entities;
@@ -107,11 +108,10 @@ impl Transport for ServiceBusTransport {
             producer: self.producer.clone(),
             group: only,
         };
-        let (deliveries, prefetched) = mpsc::unbounded_channel();
         let (command_sender, commands) = mpsc::unbounded_channel();
-        let (stop, stopping) = watch::channel(false);
         let (stopped_sender, stopped) = oneshot::channel();
         let prefetch = prefetch.clamp(1, PREFETCH_MAX);
+        let (deliveries, prefetched) = prefetch_channel(prefetch);
         let reader = Reader {
             context: Arc::new(context),
             topic,
@@ -122,8 +122,6 @@ impl Transport for ServiceBusTransport {
             deliveries,
             commands,
             command_sender: command_sender.downgrade(),
-            resume: Arc::new(Notify::new()),
-            stop: stopping,
             stopped: Some(stopped_sender),
             link_number: Arc::new(AtomicU64::new(0)),
             lock_duration: Arc::new(Mutex::new(LOCK_DURATION)),
@@ -131,21 +129,15 @@ impl Transport for ServiceBusTransport {
         };
         let first =
             ReceiverLink::attach(&reader).await.map_err(|error| error.during("subscribe"))?;
-        let (resume, link_number) = (reader.resume.clone(), reader.link_number.clone());
-        let in_flight = reader.in_flight.clone();
+        let (link_number, in_flight) = (reader.link_number.clone(), reader.in_flight.clone());
         tokio::spawn(reader.run(first));
         Ok(Box::new(ServiceBusConsumer {
             clock: settings.clock.clone(),
             prefetched,
             commands: command_sender,
-            resume,
-            stop,
             stopped: Some(stopped),
             link_number,
             in_flight,
-            prefetch,
-            pending_error: None,
-            is_paused: false,
         }))
     }
 }

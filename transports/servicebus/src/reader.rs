@@ -14,8 +14,9 @@ use fe2o3_amqp::types::messaging::Body;
 use fe2o3_amqp::types::primitives::Value;
 use punctual::clock;
 use punctual::model::Topic;
+use punctual::transport::prefetch::PrefetchSender;
 use punctual::{Error, Result};
-use tokio::sync::{Notify, mpsc, oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 
 use crate::connection::Settings;
 use crate::in_flight::InFlight;
@@ -43,12 +44,10 @@ pub(crate) struct Reader {
     pub(crate) source: String,
     pub(crate) prefetch: usize,
     pub(crate) in_flight: Arc<InFlight>,
-    pub(crate) deliveries: mpsc::UnboundedSender<Result<PrefetchedDelivery>>,
+    pub(crate) deliveries: PrefetchSender<PrefetchedDelivery>,
     pub(crate) commands: mpsc::UnboundedReceiver<ReaderCommand>,
     /// For receipts; weak, because the reader ends when no other sender is left.
     pub(crate) command_sender: mpsc::WeakUnboundedSender<ReaderCommand>,
-    pub(crate) resume: Arc<Notify>,
-    pub(crate) stop: watch::Receiver<bool>,
     pub(crate) stopped: Option<oneshot::Sender<()>>,
     /// Number of the present link; deliveries of another link cannot be settled on it.
     pub(crate) link_number: Arc<AtomicU64>,
@@ -99,7 +98,7 @@ impl Reader {
                         (self.in_flight.retain_returned(), self.lock_duration());
                     let losses = &self.settings().losses;
                     losses.of(&self.source, |loss| loss.record(returned, duration, now));
-                    let _ = self.deliveries.send(Err(error));
+                    self.deliveries.send_error(error);
                     if self.wait_for_resume().await.is_break() {
                         return;
                     }
@@ -137,8 +136,8 @@ impl Reader {
                         return ControlFlow::Continue(());
                     }
                 },
-                () = self.resume.notified() => return ControlFlow::Continue(()),
-                () = stopped(&mut self.stop) => return ControlFlow::Break(()),
+                () = self.deliveries.resumed() => return ControlFlow::Continue(()),
+                () = self.deliveries.stopped() => return ControlFlow::Break(()),
             }
         }
     }
@@ -165,7 +164,7 @@ impl Reader {
                         return LinkEnd::Lost(error);
                     }
                 }
-                () = stopped(&mut self.stop), if !is_stopping => {
+                () = self.deliveries.stopped(), if !is_stopping => {
                     is_stopping = true;
                     Box::pin(self.drain(link)).await;
                 }
@@ -264,7 +263,7 @@ impl Reader {
             is_settled: false,
         };
         // Without a consumer the receipt is dropped here, which releases the delivery.
-        let _ = self.deliveries.send(Ok(PrefetchedDelivery { poison: received.poison, receipt }));
+        self.deliveries.send(vec![PrefetchedDelivery { poison: received.poison, receipt }]);
         Ok(())
     }
 
@@ -292,9 +291,4 @@ impl Reader {
             let _ = stopped.send(());
         }
     }
-}
-
-/// Waits until the consumer is closed or dropped.
-async fn stopped(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
 }

@@ -2,12 +2,10 @@
 //! option fails here and not at the first message.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::clock::{Clock, SystemClock};
-use punctual::wire::Wrapping;
-use punctual::{Error, Result};
+use punctual::transport::settings::{CommonSettings, check_payload_max};
+use punctual::{Error, Result, common_transport_options};
 
 use crate::SqsTransport;
 use crate::address::Address;
@@ -18,11 +16,9 @@ use crate::names::Names;
 use crate::producer::Producer;
 use crate::topology::Settings;
 
-const PREFIX: &str = "punctual";
 const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(60);
 const VISIBILITY_TIMEOUT_MIN: Duration = Duration::from_secs(2);
 const VISIBILITY_TIMEOUT_MAX: Duration = Duration::from_hours(12);
-const TIMEOUT: Duration = Duration::from_secs(10);
 const WAIT: Duration = Duration::from_secs(5);
 const WAIT_MAX: Duration = Duration::from_secs(20);
 const GROUPS_RETENTION: Duration = Duration::from_secs(1);
@@ -38,35 +34,23 @@ const HEADER_HEADROOM: usize = 16 * 1024;
 /// Builder of an [`SqsTransport`].
 #[must_use = "a builder does nothing until it connects"]
 pub struct SqsBuilder {
-    address: String,
+    common: CommonSettings,
     credentials: Option<(String, String)>,
-    prefix: String,
-    clock: Arc<dyn Clock>,
-    declares: bool,
     retention: Option<Duration>,
     visibility_timeout: Duration,
-    timeout: Duration,
     wait: Duration,
     groups_retention: Duration,
-    payload_max: usize,
-    wrapping: Option<Wrapping>,
 }
 
 impl SqsBuilder {
     pub(crate) fn new(address: String) -> Self {
         Self {
-            address,
+            common: CommonSettings { payload_max: MESSAGE_MAX, ..CommonSettings::new(address) },
             credentials: None,
-            prefix: PREFIX.to_owned(),
-            clock: Arc::new(SystemClock),
-            declares: true,
             retention: None,
             visibility_timeout: VISIBILITY_TIMEOUT,
-            timeout: TIMEOUT,
             wait: WAIT,
             groups_retention: GROUPS_RETENTION,
-            payload_max: MESSAGE_MAX,
-            wrapping: None,
         }
     }
 
@@ -74,18 +58,6 @@ impl SqsBuilder {
     /// shared configuration file, or the machine's role.
     pub fn credentials(mut self, key: impl Into<String>, secret: impl Into<String>) -> Self {
         self.credentials = Some((key.into(), secret.into()));
-        self
-    }
-
-    /// Sets the prefix of the names of all queues, which a dash follows; default `punctual`.
-    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
-        self.prefix = prefix.into();
-        self
-    }
-
-    /// Sets whether missing queues are created; default `true`.
-    pub fn declare(mut self, declares: bool) -> Self {
-        self.declares = declares;
         self
     }
 
@@ -103,12 +75,6 @@ impl SqsBuilder {
         self
     }
 
-    /// Sets the timeout of one call to SQS; default 10 seconds.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
     /// Sets how long one poll waits for messages; default 5 seconds, at most 20. Longer polls cost fewer calls;
     /// closing a consumer waits for the last poll.
     pub fn wait(mut self, wait: Duration) -> Self {
@@ -123,49 +89,31 @@ impl SqsBuilder {
         self
     }
 
-    /// Sets the size limit of a message in bytes, headers included; default 256 KiB, which every queue accepts,
-    /// at most 1 MiB, which only newer queues accept. 16 KiB of it are reserved for headers.
-    pub fn payload_max(mut self, bytes: usize) -> Self {
-        self.payload_max = bytes;
-        self
-    }
-
-    /// Sets the envelope of published messages; see [`Wrapping`].
-    pub fn envelope(mut self, envelope: impl Into<Wrapping>) -> Self {
-        self.wrapping = Some(envelope.into());
-        self
-    }
-
-    /// Sets the clock; default [`SystemClock`].
-    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
-        self.clock = clock;
-        self
-    }
-
     /// Connects with one call to SQS. Fails when an option is invalid, or SQS cannot be reached or refuses the
     /// call.
     pub async fn connect(self) -> Result<SqsTransport> {
         self.check()?;
-        let names = Names::new(self.prefix)?;
-        let (address, wrapping) = Wrapping::at(&self.address, self.wrapping)?;
+        let (address, wrapping) = self.common.address_and_envelope()?;
+        let CommonSettings { prefix, declare, timeout, payload_max: message_max, clock, .. } =
+            self.common;
+        let names = Names::new(prefix)?;
         let mut address = Address::parse(&address)?;
         if self.credentials.is_some() {
             address.credentials = self.credentials;
         }
-        let connection = BrokerConnection::new(&address, self.timeout, self.wait).await;
+        let connection = BrokerConnection::new(&address, timeout, self.wait).await;
         let probe = connection.calls.list_queues().queue_name_prefix(names.prefix()).max_results(1);
         probe.send().await.map_err(|error| {
             Error::from(CallError::map_error(error, &connection.endpoint)).during("connect")
         })?;
-        let message_max = self.payload_max;
-        let (declares, retention) = (self.declares, self.retention);
-        let settings = Settings { names, declares, retention, message_max };
+        let settings =
+            Settings { names, declares: declare, retention: self.retention, message_max };
         let groups = GroupCache::new(self.groups_retention);
         let payload_max = message_max - HEADER_HEADROOM;
         Ok(SqsTransport {
             connection,
             producer: Producer { settings, groups, payload_max, wrapping },
-            clock: self.clock,
+            clock,
             visibility_timeout: self.visibility_timeout,
             wait: self.wait,
         })
@@ -177,7 +125,9 @@ impl SqsBuilder {
                 "a {what} of {value:?} is out of range, use {least:?} to {most:?}"
             )))
         };
-        let Self { visibility_timeout, wait, timeout, payload_max, .. } = self;
+        self.common.check(MESSAGE_LIMIT)?;
+        check_payload_max(self.common.payload_max, MESSAGE_MIN, MESSAGE_LIMIT)?;
+        let Self { visibility_timeout, wait, .. } = self;
         if !(VISIBILITY_TIMEOUT_MIN..=VISIBILITY_TIMEOUT_MAX).contains(visibility_timeout) {
             return refused(
                 "visibility_timeout",
@@ -195,24 +145,22 @@ impl SqsBuilder {
         {
             return refused("retention", retention, RETENTION_MIN, RETENTION_MAX);
         }
-        if timeout.is_zero() {
-            return Err(Error::invalid(
-                "a timeout of zero lets no call succeed; set a longer timeout",
-            ));
-        }
-        if !(MESSAGE_MIN..=MESSAGE_LIMIT).contains(payload_max) {
-            return Err(Error::invalid(format!(
-                "a payload_max of {payload_max} bytes is out of range, use {MESSAGE_MIN} to {MESSAGE_LIMIT}"
-            )));
-        }
         Ok(())
+    }
+}
+
+common_transport_options! {
+    SqsBuilder {
+        prefix: "Sets the prefix of the names of all queues, which a dash follows; default `punctual`.",
+        declare: "Sets whether missing queues are created; default `true`.",
+        timeout: "Sets the timeout of one call to SQS; default 10 seconds.",
+        payload_max: "Sets the size limit of a message in bytes, headers included; default 256 KiB, which every queue accepts, at most 1 MiB, which only newer queues accept. 16 KiB of it are reserved for headers.",
     }
 }
 
 impl fmt::Debug for SqsBuilder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The address may hold a secret.
-        f.debug_struct("SqsBuilder").field("prefix", &self.prefix).finish_non_exhaustive()
+        f.debug_struct("SqsBuilder").field("common", &self.common).finish_non_exhaustive()
     }
 }
 

@@ -8,7 +8,7 @@ use futures_util::stream::{self, StreamExt as _};
 use punctual::Result;
 use punctual::clock::{self, Clock};
 use punctual::jiff::Timestamp;
-use punctual::transport::feed::{Feed, Intake, feed};
+use punctual::transport::prefetch::{PrefetchReceiver, PrefetchSender, prefetch_channel};
 use punctual::transport::{Consumer, Delivery, Receipt};
 use tokio::task::JoinHandle;
 
@@ -22,21 +22,21 @@ const REQUEUE_CONCURRENCY: usize = 16;
 pub(crate) struct SqsConsumer {
     context: Arc<ConsumerContext>,
     clock: Arc<dyn Clock>,
-    intake: Intake<PrefetchedDelivery>,
+    prefetched: PrefetchReceiver<PrefetchedDelivery>,
     reader: Option<JoinHandle<()>>,
 }
 
 impl SqsConsumer {
     /// Starts a consumer with its reader.
     pub(crate) fn start(
-        reader: impl FnOnce(Feed<PrefetchedDelivery>) -> Reader,
+        reader: impl FnOnce(PrefetchSender<PrefetchedDelivery>) -> Reader,
         context: Arc<ConsumerContext>,
         clock: Arc<dyn Clock>,
         prefetch: usize,
     ) -> Self {
-        let (feed, intake) = feed(prefetch);
-        let reader = tokio::spawn(reader(feed).run());
-        Self { context, clock, intake, reader: Some(reader) }
+        let (deliveries, prefetched) = prefetch_channel(prefetch);
+        let reader = tokio::spawn(reader(deliveries).run());
+        Self { context, clock, prefetched, reader: Some(reader) }
     }
 
     /// Waits for running polls and requeues the deliveries that `receive` did not return.
@@ -45,7 +45,7 @@ impl SqsConsumer {
             let _ = reader.await;
             self.reader = None;
         }
-        let requeuing = self.intake.unseen().into_iter().map(|prefetched| async move {
+        let requeuing = self.prefetched.close().into_iter().map(|prefetched| async move {
             if let Err(error) = prefetched.requeue_unattempted().await {
                 tracing::debug!(%error, "a delivery was requeued with an attempt counted");
             }
@@ -59,12 +59,12 @@ impl SqsConsumer {
 #[async_trait]
 impl Consumer for SqsConsumer {
     async fn receive(&mut self, limit: usize) -> Result<Vec<Delivery>> {
-        let prefetched = self.intake.receive(limit).await?;
+        let prefetched = self.prefetched.receive(limit).await?;
         Ok(prefetched.into_iter().map(delivery).collect())
     }
 
     async fn close(&mut self, until: Timestamp) -> Result<()> {
-        self.intake.stop();
+        self.prefetched.stop();
         let clock = self.clock.clone();
         // The reader runs until its polls have returned, and requeues their deliveries.
         clock::within(&*clock, until, self.requeue_prefetched()).await.unwrap_or(Ok(()))
@@ -75,7 +75,7 @@ impl Drop for SqsConsumer {
     fn drop(&mut self) {
         // The reader ends soon by itself: SQS may still answer an aborted poll with a message, which would be
         // lost until its visibility timeout ends.
-        self.intake.stop();
+        self.prefetched.stop();
     }
 }
 

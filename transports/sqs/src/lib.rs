@@ -34,7 +34,6 @@ use punctual::Result;
 use punctual::clock::{Clock, add};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::transport::feed::Feed;
 use punctual::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
@@ -48,7 +47,7 @@ use self::in_flight::InFlight;
 use self::producer::Producer;
 use self::reader::Reader;
 use self::receipt::ConsumerContext;
-use self::settler::{Settler, SettlerTask};
+use self::settler::SettlerTask;
 
 /// Transport over the queues of one account and region.
 #[derive(Debug)]
@@ -69,7 +68,7 @@ impl SqsTransport {
 
     fn consumer_context(&self, queues: topology::Queues, group: String) -> Arc<ConsumerContext> {
         let in_flight = Arc::new(InFlight::default());
-        let settler = Settler::start(SettlerTask {
+        let settler = settler::start(SettlerTask {
             connection: self.connection.clone(),
             queue: queues.queue.clone(),
             in_flight: in_flight.clone(),
@@ -120,7 +119,7 @@ impl Transport for SqsTransport {
         }
         let prefetch = prefetch.clamp(1, Semaphore::MAX_PERMITS);
         let context = self.consumer_context(queues, group);
-        let reader = |feed: Feed<_>| Reader {
+        let reader = |deliveries| Reader {
             context: context.clone(),
             topic,
             settings,
@@ -129,9 +128,7 @@ impl Transport for SqsTransport {
             visibility_timeout: self.visibility_timeout,
             wait: self.wait,
             capacity: Arc::new(Semaphore::new(prefetch)),
-            deliveries: feed.taken,
-            resume: feed.asked,
-            stop: feed.stop,
+            deliveries,
         };
         Ok(Box::new(SqsConsumer::start(reader, context.clone(), self.clock.clone(), prefetch)))
     }

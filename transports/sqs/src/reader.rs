@@ -12,15 +12,16 @@ use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use punctual::clock::Clock;
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
+use punctual::transport::prefetch::PrefetchSender;
 use punctual::{Error, Result};
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::CallError;
 use crate::lost_polls::LostPolls;
 use crate::names::{GroupNames, name_of};
 use crate::producer::{CALL_MAX, seconds};
 use crate::receipt::{ConsumerContext, SqsReceipt};
-use crate::settler::Settlement;
+use crate::settler::Settling;
 use crate::topology::{self, Settings};
 use crate::wire;
 
@@ -55,10 +56,7 @@ pub(crate) struct Reader {
     /// Longest time one poll waits.
     pub(crate) wait: Duration,
     pub(crate) capacity: Arc<Semaphore>,
-    pub(crate) deliveries: mpsc::UnboundedSender<Result<Vec<PrefetchedDelivery>>>,
-    /// Notified when the consumer asks again after an error.
-    pub(crate) resume: Arc<Notify>,
-    pub(crate) stop: watch::Receiver<bool>,
+    pub(crate) deliveries: PrefetchSender<PrefetchedDelivery>,
 }
 
 /// State of a reader.
@@ -68,7 +66,7 @@ struct ReaderState {
     number: u64,
     /// Number of concurrent polls to run.
     polls_target: usize,
-    /// Whether it waits for `resume` after an error.
+    /// Whether it waits to be resumed after an error.
     is_paused: bool,
     lost_polls: LostPolls,
 }
@@ -83,11 +81,10 @@ struct PollResult {
 impl Reader {
     /// Reads until it is stopped, and then until running polls have returned.
     pub(crate) async fn run(self) {
-        let mut stop = self.stop.clone();
         let mut polls = FuturesUnordered::new();
         let mut state = ReaderState { polls_target: 1, ..ReaderState::default() };
         loop {
-            let is_stopped = *self.stop.borrow();
+            let is_stopped = self.deliveries.is_stopped();
             if is_stopped && polls.is_empty() {
                 return;
             }
@@ -99,8 +96,8 @@ impl Reader {
             tokio::select! {
                 biased;
                 Some(result) = polls.next() => self.handle_poll(result, &mut state).await,
-                _ = stop.changed(), if !is_stopped => {}
-                () = self.resume.notified(), if state.is_paused => state.is_paused = false,
+                () = self.deliveries.stopped(), if !is_stopped => {}
+                () = self.deliveries.resumed(), if state.is_paused => state.is_paused = false,
                 capacity = self.acquire_capacity(), if is_reading && polls.len() < state.polls_target => {
                     polls.push(self.poll(capacity));
                 }
@@ -118,7 +115,7 @@ impl Reader {
                 state.polls_target = 1;
                 state.is_paused = true;
                 state.lost_polls.record(started_at);
-                let _ = self.deliveries.send(Err(error));
+                self.deliveries.send_error(error);
             }
         }
     }
@@ -187,8 +184,8 @@ impl Reader {
             let Some(capacity) = capacity.split(1) else { break };
             deliveries.extend(self.delivery(raw, capacity, state));
         }
-        if !*self.stop.borrow() {
-            let _ = self.deliveries.send(Ok(deliveries));
+        if !self.deliveries.is_stopped() {
+            self.deliveries.send(deliveries);
             return Ok(is_full);
         }
         for one in deliveries {
@@ -213,7 +210,7 @@ impl Reader {
         let counted = state.lost_polls.receive_count(&mut decoded, self.wait);
         let received = decoded.received;
         if !received.is_for(&context.group) {
-            context.settler.send(Settlement::Delete(handle, None));
+            context.settler.send(Settling::Delete(handle));
             return None;
         }
         state.number += 1;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::model::Message;
+use punctual::transport::settler::Settler;
 use punctual::transport::{Acknowledge, Outgoing, Rejection};
 use punctual::wire::Wire;
 use punctual::{Error, Result};
@@ -13,7 +14,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use crate::connection::BrokerConnection;
 use crate::in_flight::{InFlight, ReceiptHandle};
 use crate::producer::{seconds, send};
-use crate::settler::{Settlement, Settler};
+use crate::settler::Settling;
 use crate::topology::Queues;
 use crate::wire::EncodedMessage;
 
@@ -29,7 +30,7 @@ pub(crate) struct ConsumerContext {
     pub(crate) connection: BrokerConnection,
     pub(crate) queues: Queues,
     pub(crate) group: String,
-    pub(crate) settler: Settler,
+    pub(crate) settler: Settler<Settling>,
     pub(crate) in_flight: Arc<InFlight>,
 }
 
@@ -56,7 +57,7 @@ impl SqsReceipt {
     }
 
     async fn delete(&self) -> Result<()> {
-        self.context.settler.settle(|sender| Settlement::Delete(self.handle.clone(), sender)).await
+        self.context.settler.settle(Settling::Delete(self.handle.clone())).await
     }
 
     /// Requeues a delivery that no handler received, as a copy, because SQS counts every delivery as an attempt.
@@ -89,9 +90,8 @@ impl Acknowledge for SqsReceipt {
             )));
         }
         self.begin_settling();
-        let after = seconds(delay);
-        let settlement = |sender| Settlement::ChangeVisibility(self.handle.clone(), after, sender);
-        self.context.settler.settle(settlement).await
+        let settling = Settling::ChangeVisibility(self.handle.clone(), seconds(delay));
+        self.context.settler.settle(settling).await
     }
 
     async fn reject(mut self: Box<Self>, rejection: &Rejection) -> Result<()> {
@@ -117,7 +117,7 @@ impl Drop for SqsReceipt {
     fn drop(&mut self) {
         if !self.is_settled {
             self.begin_settling();
-            self.context.settler.send(Settlement::ChangeVisibility(self.handle.clone(), 0, None));
+            self.context.settler.send(Settling::ChangeVisibility(self.handle.clone(), 0));
         }
     }
 }

@@ -1,9 +1,5 @@
-//! Settler: settles deliveries in batches. During running calls the next settlements queue up, so that ten cost
-//! one round trip. The same task extends the visibility timeout of in-flight deliveries, and requeues nothing
-//! meanwhile: an extension that overtook a settlement would undo it.
-//!
-//! The channel is bounded by the prefetch: each delivery in flight sends one settlement. The task ends with the
-//! last sender; senders are the consumer and its deliveries.
+//! Settler task: settles deliveries in batches of ten, with several calls at once. The same task extends the visibility
+//! timeout of in-flight deliveries, and requeues nothing meanwhile: an extension that overtook a settlement would undo it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +9,10 @@ use aws_sdk_sqs::types::{
 };
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use punctual::clock::{Clock, add};
+use punctual::transport::settler::{
+    Batch, ResultSender, Settlement, Settlements, Settler, settler,
+};
 use punctual::{Error, Result};
-use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::connection::BrokerConnection;
@@ -26,28 +24,16 @@ use crate::producer::{CALL_MAX, seconds};
 const CALLS_MAX: usize = 16;
 /// Most settlements in one batch.
 const BATCH_MAX: usize = CALL_MAX * CALLS_MAX;
-/// Most yields in which more settlements may arrive.
-const YIELDS_MAX: usize = 4;
 /// Extensions per visibility timeout.
 const EXTENSIONS_PER_TIMEOUT: u32 = 3;
 
-/// Receiver of the result; none for a dropped delivery.
-type ResultSender = Option<oneshot::Sender<Result<()>>>;
-
-/// Settlement of a delivery.
-pub(crate) enum Settlement {
-    /// Delete the message.
-    Delete(ReceiptHandle, ResultSender),
-    /// Make the message visible to consumers after so many seconds.
-    ChangeVisibility(ReceiptHandle, i32, ResultSender),
-    /// Report when every earlier settlement is done.
-    Flush(oneshot::Sender<()>),
-}
-
-/// Handle of the settler's task.
+/// How a delivery is settled.
 #[derive(Debug)]
-pub(crate) struct Settler {
-    settlements: mpsc::UnboundedSender<Settlement>,
+pub(crate) enum Settling {
+    /// Delete the message.
+    Delete(ReceiptHandle),
+    /// Make the message visible to consumers after so many seconds.
+    ChangeVisibility(ReceiptHandle, i32),
 }
 
 /// State of the settler's task.
@@ -60,51 +46,22 @@ pub(crate) struct SettlerTask {
     pub(crate) visibility_timeout: Duration,
 }
 
-impl Settler {
-    pub(crate) fn start(task: SettlerTask) -> Self {
-        let (settlements, receiver) = mpsc::unbounded_channel();
-        tokio::spawn(Arc::new(task).run(receiver));
-        Self { settlements }
-    }
-
-    /// Sends a settlement without waiting for its result.
-    pub(crate) fn send(&self, settlement: Settlement) {
-        // Without a runtime nothing is settled; the visibility timeout ends and other consumers receive the
-        // message.
-        let _ = self.settlements.send(settlement);
-    }
-
-    /// Sends a settlement and waits for its result.
-    pub(crate) async fn settle(
-        &self,
-        settlement: impl FnOnce(ResultSender) -> Settlement,
-    ) -> Result<()> {
-        let (sender, result) = oneshot::channel();
-        self.send(settlement(Some(sender)));
-        result.await.unwrap_or_else(|_| Err(settler_stopped()))
-    }
-
-    /// Waits until every earlier settlement is done.
-    pub(crate) async fn flush(&self) {
-        let (sender, result) = oneshot::channel();
-        self.send(Settlement::Flush(sender));
-        let _ = result.await;
-    }
+/// Starts the settler's task.
+pub(crate) fn start(task: SettlerTask) -> Settler<Settling> {
+    let (settler, settlements) = settler();
+    tokio::spawn(Arc::new(task).run(settlements));
+    settler
 }
 
 impl SettlerTask {
-    async fn run(self: Arc<Self>, mut receiver: mpsc::UnboundedReceiver<Settlement>) {
+    async fn run(self: Arc<Self>, mut settlements: Settlements<Settling>) {
         let mut calls = JoinSet::new();
-        let mut settlements = Vec::new();
         let mut extend_at = self.next_extension();
         loop {
             tokio::select! {
-                count = receiver.recv_many(&mut settlements, BATCH_MAX), if calls.len() < CALLS_MAX => {
-                    if count == 0 {
-                        break;
-                    }
-                    collect_batch(&mut receiver, &mut settlements).await;
-                    self.start_calls(settlements.drain(..), &mut calls).await;
+                batch = settlements.next_batch(BATCH_MAX), if calls.len() < CALLS_MAX => {
+                    let Some(batch) = batch else { break };
+                    self.start_calls(batch, &mut calls).await;
                 }
                 Some(_) = calls.join_next() => {}
                 () = self.clock.sleep_until(extend_at) => {
@@ -121,19 +78,14 @@ impl SettlerTask {
     }
 
     /// Starts the calls of a batch of settlements, in order where the order matters.
-    async fn start_calls(
-        self: &Arc<Self>,
-        settlements: impl Iterator<Item = Settlement>,
-        calls: &mut JoinSet<()>,
-    ) {
-        let (mut deleted, mut changed, mut flushed) = (Vec::new(), Vec::new(), Vec::new());
-        for settlement in settlements {
-            match settlement {
-                Settlement::Delete(handle, sender) => deleted.push((handle, sender)),
-                Settlement::ChangeVisibility(handle, after, sender) => {
-                    changed.push(((handle, after), sender));
+    async fn start_calls(self: &Arc<Self>, mut batch: Batch<Settling>, calls: &mut JoinSet<()>) {
+        let (mut deleted, mut changed) = (Vec::new(), Vec::new());
+        for Settlement { action, result } in batch.settlements.drain(..) {
+            match action {
+                Settling::Delete(handle) => deleted.push((handle, result)),
+                Settling::ChangeVisibility(handle, after) => {
+                    changed.push(((handle, after), result))
                 }
-                Settlement::Flush(sender) => flushed.push(sender),
             }
         }
         while !deleted.is_empty() {
@@ -152,12 +104,10 @@ impl SettlerTask {
                 task.send_results(task.change_visibility(&changes).await, senders);
             });
         }
-        if !flushed.is_empty() {
+        if batch.is_flush() {
             while calls.join_next().await.is_some() {}
         }
-        for sender in flushed {
-            let _ = sender.send(());
-        }
+        batch.finish();
     }
 
     async fn delete(&self, handles: &[ReceiptHandle]) -> BatchOutcome {
@@ -198,13 +148,8 @@ impl SettlerTask {
                         Err(CallError::map_entry(entry, &self.connection.endpoint).into())
                     }),
             };
-            match sender {
-                Some(sender) => _ = sender.send(settled),
-                None => {
-                    if let Err(error) = settled {
-                        tracing::debug!(queue = self.queue, %error, "a dropped delivery was not requeued");
-                    }
-                }
+            if let Some(Err(error)) = sender.send(settled) {
+                tracing::debug!(queue = self.queue, %error, "a dropped delivery was not requeued");
             }
         }
     }
@@ -246,28 +191,3 @@ impl SettlerTask {
 
 /// Failed entries of a batch, or the error of the whole batch.
 type BatchOutcome = Result<Vec<BatchResultErrorEntry>>;
-
-/// Collects further settlements of tasks that are ready: one call for ten instead of many for a few.
-async fn collect_batch(
-    receiver: &mut mpsc::UnboundedReceiver<Settlement>,
-    settlements: &mut Vec<Settlement>,
-) {
-    for _ in 0..YIELDS_MAX {
-        tokio::task::yield_now().await;
-        let before = settlements.len();
-        while settlements.len() < BATCH_MAX
-            && let Ok(settlement) = receiver.try_recv()
-        {
-            settlements.push(settlement);
-        }
-        if settlements.len() == before {
-            return;
-        }
-    }
-}
-
-fn settler_stopped() -> Error {
-    Error::unavailable(
-        "the settler of the consumer has stopped; the message will be delivered again",
-    )
-}
