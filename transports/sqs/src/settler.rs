@@ -84,7 +84,7 @@ impl SettlerTask {
             match action {
                 Settling::Delete(handle) => deleted.push((handle, result)),
                 Settling::ChangeVisibility(handle, after) => {
-                    changed.push(((handle, after), result))
+                    changed.push(((handle, after), result));
                 }
             }
         }
