@@ -1,4 +1,4 @@
-// Which module shows which page.
+// Page registry: the component of each page.
 
 import { html } from './lib/html.js';
 import { lazy } from './lib/lazy.js';
@@ -11,7 +11,10 @@ import { Calendar } from './pages/calendar.js';
 import { Batches } from './pages/batches.js';
 
 function Missing() {
-  return html`<${Head} title="No such page" /><${Card}><${Empty} title="There is no such page."><a href=${to(['overview'])}>${shell.pages.overview}</a><//><//>`;
+  return html`
+    <${Head} title="No such page" />
+    <${Card}><${Empty} title="There is no such page."><a href=${to(['overview'])}>${shell.pages.overview}</a><//><//>
+  `;
 }
 
 export const pages = {

@@ -1,4 +1,4 @@
-// Every text of the dashboard, one file per page under texts/.
+// Texts of the dashboard, one file per page under texts/.
 
 export { shell } from './texts/shell.js';
 export { overview } from './texts/overview.js';
@@ -8,7 +8,7 @@ export { calendar } from './texts/calendar.js';
 export { batches } from './texts/batches.js';
 export { messages } from './texts/messages.js';
 export { message } from './texts/message.js';
-export { sweep } from './texts/sweep.js';
+export { bulkAction } from './texts/bulk_action.js';
 export { filter } from './texts/filter.js';
 export { queues } from './texts/queues.js';
 export { dead } from './texts/dead.js';

@@ -1,4 +1,4 @@
-//! Where logins are remembered: one file in the person's configuration folder that nobody else can read.
+//! Logins: one file in the user's configuration folder, readable only by its owner.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -7,51 +7,51 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
-use crate::desk::variable;
-use crate::failure::{Code, Failure};
+use crate::command_context::env_var;
+use crate::error::{Code, CommandError};
 
-/// The file of logins.
+/// Name of the file that stores the logins.
 const FILE: &str = "login.json";
 
 /// A login at a server.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Account {
-    /// The token. Never printed.
+    /// Secret of the token; never printed.
     pub(crate) token: String,
-    /// Its id, to revoke it.
+    /// Id of the token, with which it is revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<String>,
 }
 
-/// Every login.
+/// All stored logins.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Accounts {
-    /// The server that is asked when nobody names one.
+    /// Server used when neither a flag nor a variable names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) current: Option<String>,
-    /// By the address of the server.
+    /// Logins by server address.
     #[serde(default)]
     pub(crate) servers: BTreeMap<String, Account>,
 }
 
-/// One address, one spelling.
-pub(crate) fn spelled(server: &str) -> String {
+/// Returns the address without surrounding blanks and trailing slashes, so that one server has one entry.
+pub(crate) fn normalized(server: &str) -> String {
     server.trim().trim_end_matches('/').to_owned()
 }
 
-/// The folder for things of this program.
+/// Returns the configuration folder of this program.
 fn folder() -> Option<PathBuf> {
-    let set = |name: &str| variable(name).map(PathBuf::from);
+    let path = |name: &str| env_var(name).map(PathBuf::from);
     let base = if cfg!(windows) {
-        set("APPDATA")
+        path("APPDATA")
     } else {
-        set("XDG_CONFIG_HOME").or_else(|| set("HOME").map(|home| home.join(".config")))
+        path("XDG_CONFIG_HOME").or_else(|| path("HOME").map(|home| home.join(".config")))
     };
     base.filter(|base| base.is_absolute()).map(|base| base.join("punctual"))
 }
 
 impl Accounts {
-    /// What is remembered; nothing when nothing is.
+    /// Reads the stored logins; empty when there is no file.
     pub(crate) fn load() -> Result<Self> {
         folder().map_or_else(|| Ok(Self::default()), |folder| Self::read(&folder))
     }
@@ -68,20 +68,20 @@ impl Accounts {
             }
         };
         serde_json::from_str(&text).map_err(|_| {
-            Failure::new(Code::Failed, format!("{} cannot be understood", path.display()))
+            CommandError::new(Code::Failed, format!("{} is not valid JSON", path.display()))
                 .hint("delete it and log in again")
                 .into()
         })
     }
 
-    /// Whether nobody else can read it; also when there is none.
-    pub(crate) fn private() -> Result<bool> {
+    /// Returns whether only the owner can read the file; also true when there is no file.
+    pub(crate) fn is_private() -> Result<bool> {
         let Some(path) = folder().map(|folder| folder.join(FILE)) else { return Ok(true) };
         match std::fs::metadata(&path) {
             #[cfg(unix)]
-            Ok(facts) => {
+            Ok(metadata) => {
                 use std::os::unix::fs::PermissionsExt;
-                let others = facts.permissions().mode() & 0o077;
+                let others = metadata.permissions().mode() & 0o077;
                 Ok(others == 0)
             }
             #[cfg(not(unix))]
@@ -91,11 +91,11 @@ impl Accounts {
         }
     }
 
-    /// Remembers it all, and answers where.
+    /// Writes the file and returns its path.
     pub(crate) fn save(&self) -> Result<PathBuf> {
         let folder = folder().ok_or_else(|| {
-            Failure::new(Code::Failed, "there is no folder to remember the login in")
-                .hint("set HOME or XDG_CONFIG_HOME, or give the token in PUNCTUAL_TOKEN")
+            CommandError::new(Code::Failed, "there is no folder to store the login in")
+                .hint("set HOME or XDG_CONFIG_HOME, or pass the token in PUNCTUAL_TOKEN")
         })?;
         self.write(&folder)
     }
@@ -104,7 +104,7 @@ impl Accounts {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("cannot create {}", folder.display()))?;
         let path = folder.join(FILE);
-        // Made with mode 0600 and moved into place: never readable by others, never half written.
+        // Created with mode 0600 and renamed: never readable by other users, never half written.
         let mut file = tempfile::NamedTempFile::new_in(folder)
             .with_context(|| format!("cannot write in {}", folder.display()))?;
         file.write_all(serde_json::to_string_pretty(self)?.as_bytes())?;
@@ -112,9 +112,9 @@ impl Accounts {
         Ok(path)
     }
 
-    /// The token for a server.
+    /// Returns the token for a server.
     pub(crate) fn token(&self, server: &str) -> Option<String> {
-        self.servers.get(&spelled(server)).map(|account| account.token.clone())
+        self.servers.get(&normalized(server)).map(|account| account.token.clone())
     }
 }
 
@@ -123,13 +123,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_login_is_remembered_for_its_owner_alone() {
+    fn the_file_of_logins_is_readable_by_its_owner_only() {
         let folder = tempfile::tempdir().unwrap();
         let inner = folder.path().join("punctual");
         assert_eq!(Accounts::read(&inner).unwrap().current, None);
         let mut accounts = Accounts { current: Some("http://a".into()), ..Accounts::default() };
         let account = Account { token: "pct_1_x".into(), id: Some("1".into()) };
-        accounts.servers.insert(spelled("http://a/"), account);
+        accounts.servers.insert(normalized("http://a/"), account);
         let path = accounts.write(&inner).unwrap();
         assert_eq!(Accounts::read(&inner).unwrap().token("http://a/").as_deref(), Some("pct_1_x"));
         #[cfg(unix)]
@@ -140,6 +140,6 @@ mod tests {
         }
         std::fs::write(&path, "{").unwrap();
         let error = Accounts::read(&inner).err().unwrap();
-        assert!(error.to_string().contains("cannot be understood"), "{error}");
+        assert!(error.to_string().contains("is not valid JSON"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! What the command line accepts. Nothing here runs anything.
+//! Arguments: the commands of the program.
 
 use clap::{Parser, Subcommand};
 
@@ -27,79 +27,79 @@ use crate::commands::transfer::{ExportArgs, ImportArgs, MoveArgs};
 use crate::commands::users::UsersArgs;
 use crate::commands::webhooks::WebhooksArgs;
 use crate::commands::workers::WorkersArgs;
-use crate::failure::CODES_HELP;
+use crate::error::EXIT_CODES_HELP;
 
 /// Messages now, messages later, and work on a schedule.
 #[derive(Debug, Parser)]
-#[command(name = "punctual", version, about, after_help = CODES_HELP)]
+#[command(name = "punctual", version, about, after_help = EXIT_CODES_HELP)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
 }
 
-/// The first word after `punctual`.
+/// Commands of the program.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Who changed what.
+    /// List the changes of users and tokens.
     Audit(AuditArgs),
-    /// Print completions for a shell.
+    /// Print a completion script for a shell.
     Completions(CompletionsArgs),
-    /// Look at a configuration, or get one to start from.
+    /// Check or print a configuration, or print an example.
     #[command(subcommand)]
     Config(ConfigCommand),
-    /// Print messages of a topic as they come.
+    /// Print messages of a topic as they arrive.
     Consume(ConsumeArgs),
-    /// Try out cron expressions.
+    /// Evaluate cron expressions.
     #[command(subcommand)]
     Cron(CronCommand),
-    /// Dead letters: look, send again, throw away.
+    /// List, redrive and discard dead letters.
     Dead(DeadArgs),
-    /// Watch Punctual at work: a cron job, a delayed message, a retry and a dead letter.
+    /// Run a demonstration: a cron job, a delayed message, a retry and a dead letter.
     Demo(DemoArgs),
-    /// Look at a storage, a server, brokers and this machine, and say what is wrong and how to fix it. A
-    /// storage is opened as a worker opens it: tables that are missing or old are brought up to date.
+    /// Check a storage, a server, transports and this machine, and print how to fix each problem. Opening a storage
+    /// creates or updates its tables, as for a worker.
     Doctor(DoctorArgs),
-    /// Every attempt that ended.
+    /// List finished attempts.
     Executions(ExecutionsArgs),
-    /// Write the jobs and unfinished messages of a storage as JSON lines.
+    /// Export the jobs and unfinished messages of a storage as JSON lines.
     Export(ExportArgs),
-    /// Read what `export` wrote into a storage; what is there already is left alone.
+    /// Import the output of `export` into a storage; existing jobs and messages are not changed.
     Import(ImportArgs),
-    /// Jobs: look, run, pause, change, create.
+    /// List, run, pause, change and create jobs.
     Jobs(JobsArgs),
-    /// Get a token for this machine and remember it.
+    /// Create a token for this machine and store it.
     Login(LoginArgs),
-    /// Forget the token of this machine.
+    /// Revoke and delete the stored token of this machine.
     Logout(LogoutArgs),
-    /// Print the manual, or write one page per command.
+    /// Print the manual, or write one page per command into a folder.
     Man(ManArgs),
-    /// Messages: look, ask why, publish, cancel, send again.
+    /// List, explain, publish, cancel and redrive messages.
     Messages(MessagesArgs),
-    /// Make the tables of a storage, or bring them up to date.
+    /// Create or update the tables of a storage.
     Migrate(MigrateArgs),
-    /// Copy jobs, unfinished messages, users and settings of one storage into another.
+    /// Copy jobs, unfinished messages, users and settings from one storage to another.
     Move(MoveArgs),
-    /// Delete finished messages and history that are older than a length of time.
+    /// Delete finished messages and executions that are older than a duration.
     Prune(PruneArgs),
-    /// Send one message through a transport; `messages publish` asks a server.
+    /// Publish a message directly to a transport; `messages publish` uses a server.
     Publish(PublishArgs),
-    /// Queues: look, pause, resize, empty.
+    /// List, pause, resize and purge queues.
     Queues(QueuesArgs),
     /// Run the server: jobs of the configuration, the HTTP API and the dashboard.
     Serve(ServeArgs),
-    /// Subscriptions: what an application with the dashboard receives from its transports.
+    /// List, pause and resume the subscriptions of an application with the dashboard.
     Subscriptions(SubscriptionsArgs),
-    /// Tokens by which programs are known.
+    /// List, create and revoke API tokens.
     Tokens(TokensArgs),
-    /// Watch queues, running work and the next runs as they change.
+    /// Show queues, running messages and the next runs live.
     #[cfg(feature = "top")]
     Top(TopArgs),
     /// List the topics of a transport.
     Topics(TopicsArgs),
-    /// Users: who may log in.
+    /// List, create, change and delete users.
     Users(UsersArgs),
-    /// Webhooks: who is told of which events.
+    /// List, create, test and delete webhooks.
     Webhooks(WebhooksArgs),
-    /// Workers: the processes that live.
+    /// List worker processes, and stop or resume their claiming.
     Workers(WorkersArgs),
 }

@@ -1,5 +1,5 @@
-//! Asks the API: of a running server over HTTP, or of the same endpoints in this process on top of a
-//! storage. Commands do not know which.
+//! Client of the API: of a running server over HTTP, or of the same endpoints in this process on top of a storage.
+//! Commands do not know which.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,24 +13,24 @@ use axum::http::{HeaderMap, Method, Request, StatusCode};
 use punctual::clock::{Clock, SystemClock};
 use punctual::engine::Roles;
 use punctual::jiff::Timestamp;
-use punctual_connect::Opened;
+use punctual_backends::OpenedStorage;
 use punctual_server::{App, Parts, router};
 use reqwest::{Certificate, Url};
 use serde_json::Value;
 use tower::ServiceExt;
 
-use crate::desk::variable;
-use crate::failure::{Code, Failure};
-use crate::refusal::refusal;
+use crate::api_error::api_error;
+use crate::command_context::env_var;
+use crate::error::{Code, CommandError};
 
-/// The longest a connection may take to open.
+/// Longest time to open a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest an answer may take; a large redrive takes its time.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
-/// The most bytes of an answer.
-const ANSWER_MAX: usize = 64 << 20;
+/// Longest time to wait for a response; a large redrive takes long.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(120);
+/// Largest size of a response body.
+const RESPONSE_BYTES_MAX: usize = 64 << 20;
 
-/// One question to the API.
+/// A call of the API: method, path below `/api/v1`, query and body.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
     method: Method,
@@ -61,7 +61,7 @@ impl Call {
         Self::new(Method::DELETE, path)
     }
 
-    /// Adds a parameter, when there is a value for it.
+    /// Adds a query parameter, when there is a value for it.
     #[must_use]
     pub(crate) fn with<T: ToString>(mut self, name: &str, value: Option<T>) -> Self {
         self.query.extend(value.map(|value| (name.to_owned(), value.to_string())));
@@ -69,62 +69,66 @@ impl Call {
     }
 }
 
-/// An answer, before anybody looked whether it is a good one.
-pub(crate) struct Answer {
+/// A response of any status.
+pub(crate) struct ApiResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
 }
 
-/// Where questions go.
-enum Way {
+/// Backend of the calls: a server over HTTP, or the endpoints in this process.
+enum Backend {
     Http(reqwest::Client),
-    Direct(Box<(Router, Opened)>),
+    Direct(Box<(Router, OpenedStorage)>),
 }
 
-/// How the caller is known.
+/// Credentials of the caller.
 #[derive(Clone, Default)]
-pub(crate) enum Proof {
+pub(crate) enum Credentials {
     #[default]
     None,
     /// A token.
     Token(String),
-    /// A session: its cookie, and what changing calls show.
+    /// A session: its cookie, and the CSRF token that changing calls send.
     Session { cookie: String, csrf: String },
 }
 
-/// Asks the API.
+/// Client of the API.
 pub(crate) struct Client {
     base: Url,
-    way: Way,
-    proof: Proof,
-    /// What time it was there when it last answered: lengths are told by the clock that set the times.
+    backend: Backend,
+    credentials: Credentials,
+    /// Time of the last response by the server's clock, which also set the times that are shown.
     now: Mutex<Option<Timestamp>>,
 }
 
 impl Client {
-    /// Of a running server.
-    pub(crate) fn http(base: &str, proof: Proof, ca_file: Option<&Path>) -> Result<Self> {
+    /// Creates a client of a running server.
+    pub(crate) fn http(
+        base: &str,
+        credentials: Credentials,
+        ca_file: Option<&Path>,
+    ) -> Result<Self> {
         let base = address(base)?;
-        // Another one may be installed already, which is as good.
+        // Fails when a provider is installed already, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(ANSWER_TIMEOUT)
+            .timeout(RESPONSE_TIMEOUT)
             .user_agent(concat!("punctual/", env!("CARGO_PKG_VERSION")));
-        if is_here(&base) {
+        if is_local(&base) {
             builder = builder.no_proxy();
         }
-        let named = variable("PUNCTUAL_CA_FILE").map(PathBuf::from);
-        if let Some(file) = ca_file.map(ToOwned::to_owned).or(named) {
+        let from_env = env_var("PUNCTUAL_CA_FILE").map(PathBuf::from);
+        if let Some(file) = ca_file.map(ToOwned::to_owned).or(from_env) {
             builder = builder.tls_certs_merge(authorities(&file)?);
         }
         let client = builder.build()?;
-        Ok(Self { base, way: Way::Http(client), proof, now: Mutex::default() })
+        Ok(Self { base, backend: Backend::Http(client), credentials, now: Mutex::default() })
     }
 
-    /// Of a storage, without a server. This process does no work of its own on it.
-    pub(crate) fn direct(kind: &str, opened: Opened) -> Result<Self> {
+    /// Creates a client of a storage without a server. This process runs none of its jobs and messages.
+    pub(crate) fn direct(kind: &str, opened: OpenedStorage) -> Result<Self> {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let punctual = punctual::Punctual::builder()
             .app("punctual-cli")
@@ -140,65 +144,67 @@ impl Client {
         };
         let router = router(App::new(parts).stored_in(kind, opened.clone()));
         let base = address("http://localhost")?;
-        let way = Way::Direct(Box::new((router, opened)));
-        Ok(Self { base, way, proof: Proof::None, now: Mutex::default() })
+        let backend = Backend::Direct(Box::new((router, opened)));
+        Ok(Self { base, backend, credentials: Credentials::None, now: Mutex::default() })
     }
 
-    /// Whether there is no server in between.
+    /// Returns whether the calls work on a storage without a server.
     pub(crate) fn is_direct(&self) -> bool {
-        matches!(self.way, Way::Direct(_))
+        matches!(self.backend, Backend::Direct(_))
     }
 
-    /// Whether what is sent can be read on the way: neither encrypted nor on this machine.
+    /// Returns whether requests cross a network without encryption.
     pub(crate) fn is_plain(&self) -> bool {
-        matches!(self.way, Way::Http(_)) && self.base.scheme() == "http" && !is_here(&self.base)
+        matches!(self.backend, Backend::Http(_))
+            && self.base.scheme() == "http"
+            && !is_local(&self.base)
     }
 
-    /// The address of the server.
+    /// Returns the address of the server.
     pub(crate) fn base(&self) -> &str {
         self.base.as_str().trim_end_matches('/')
     }
 
-    /// The time where the answers come from.
+    /// Returns the current time of the server: its last `Date` header, else this machine's clock.
     pub(crate) fn now(&self) -> Timestamp {
-        let told = *self.now.lock().unwrap_or_else(PoisonError::into_inner);
-        told.unwrap_or_else(|| SystemClock.now())
+        let last = *self.now.lock().unwrap_or_else(PoisonError::into_inner);
+        last.unwrap_or_else(|| SystemClock.now())
     }
 
-    /// Asks, and refuses what is no good answer. Null when there is nothing to say.
-    pub(crate) async fn ask(&self, call: Call) -> Result<Value> {
-        let answer = self.answer(call).await?;
-        if !answer.status.is_success() {
-            return Err(refusal(&answer, self.base()).into());
+    /// Sends a call and returns the body; null when it is empty. Fails when the status is not a success.
+    pub(crate) async fn send(&self, call: Call) -> Result<Value> {
+        let response = self.send_raw(call).await?;
+        if !response.status.is_success() {
+            return Err(api_error(&response, self.base()).into());
         }
-        if answer.body.is_empty() {
+        if response.body.is_empty() {
             return Ok(Value::Null);
         }
-        serde_json::from_slice(&answer.body).map_err(|_| {
-            let text = format!("{} answers, but not with JSON", self.base());
-            Failure::new(Code::Failed, text)
+        serde_json::from_slice(&response.body).map_err(|_| {
+            let text = format!("the response of {} is not JSON", self.base());
+            CommandError::new(Code::Failed, text)
                 .hint("check the address: is this a Punctual server, of this version?")
                 .into()
         })
     }
 
-    /// Asks, and answers whatever comes back.
-    pub(crate) async fn answer(&self, call: Call) -> Result<Answer> {
-        let answer = match &self.way {
-            Way::Http(client) => self.over_http(client, call).await?,
-            Way::Direct(parts) => self.in_process(parts.0.clone(), call).await?,
+    /// Sends a call and returns the response of any status.
+    pub(crate) async fn send_raw(&self, call: Call) -> Result<ApiResponse> {
+        let response = match &self.backend {
+            Backend::Http(client) => self.over_http(client, call).await?,
+            Backend::Direct(parts) => self.in_process(parts.0.clone(), call).await?,
         };
-        let date = answer.headers.get(DATE).and_then(|date| date.to_str().ok());
+        let date = response.headers.get(DATE).and_then(|date| date.to_str().ok());
         let date = date.and_then(|date| punctual::jiff::fmt::rfc2822::parse(date).ok());
         *self.now.lock().unwrap_or_else(PoisonError::into_inner) = date.map(|at| at.timestamp());
-        Ok(answer)
+        Ok(response)
     }
 
     fn url(&self, call: &Call) -> Url {
         let mut url = self.base.clone();
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty();
-            // What stands outside the API says so by an empty first part.
+            // A path outside the API begins with an empty part.
             match call.path.split_first() {
                 Some((first, rest)) if first.is_empty() => segments.extend(rest),
                 _ => segments.extend(["api", "v1"]).extend(&call.path),
@@ -210,14 +216,14 @@ impl Client {
         url
     }
 
-    async fn over_http(&self, client: &reqwest::Client, call: Call) -> Result<Answer> {
+    async fn over_http(&self, client: &reqwest::Client, call: Call) -> Result<ApiResponse> {
         let mut request = client.request(call.method.clone(), self.url(&call));
-        match &self.proof {
-            Proof::None => {}
-            Proof::Token(token) => {
+        match &self.credentials {
+            Credentials::None => {}
+            Credentials::Token(token) => {
                 request = request.header(AUTHORIZATION, format!("Bearer {token}"));
             }
-            Proof::Session { cookie, csrf } => {
+            Credentials::Session { cookie, csrf } => {
                 request = request.header(COOKIE, cookie).header("X-CSRF-Token", csrf);
             }
         }
@@ -227,23 +233,23 @@ impl Client {
         let response = request.send().await.map_err(|error| self.unreachable(&error))?;
         let (status, headers) = (response.status(), response.headers().clone());
         let body = response.bytes().await.map_err(|error| self.unreachable(&error))?;
-        Ok(Answer { status, headers, body: body.to_vec() })
+        Ok(ApiResponse { status, headers, body: body.to_vec() })
     }
 
-    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+    fn unreachable(&self, error: &reqwest::Error) -> CommandError {
         let why = match error {
-            error if error.is_timeout() => "it does not answer in time".to_owned(),
+            error if error.is_timeout() => "the request timed out".to_owned(),
             error if error.is_connect() && !mentions_certificates(error) => {
-                "nothing answers there".to_owned()
+                "no server listens there".to_owned()
             }
             error => deepest(error).to_string(),
         };
-        Failure::new(Code::Unreachable, format!("cannot reach {}: {why}", self.base())).hint(
-            "start it with `punctual serve`, name another with --server URL, or work on its storage with --storage ADDRESS",
+        CommandError::new(Code::Unreachable, format!("cannot reach {}: {why}", self.base())).hint(
+            "start it with `punctual serve`, choose another server with --server URL, or use its storage with --storage ADDRESS",
         )
     }
 
-    async fn in_process(&self, router: Router, call: Call) -> Result<Answer> {
+    async fn in_process(&self, router: Router, call: Call) -> Result<ApiResponse> {
         let url = self.url(&call);
         let path = url
             .query()
@@ -258,20 +264,20 @@ impl Client {
         };
         let Ok(response) = router.oneshot(request.body(body)?).await;
         let (status, headers) = (response.status(), response.headers().clone());
-        let body = to_bytes(response.into_body(), ANSWER_MAX).await?.to_vec();
-        Ok(Answer { status, headers, body })
+        let body = to_bytes(response.into_body(), RESPONSE_BYTES_MAX).await?.to_vec();
+        Ok(ApiResponse { status, headers, body })
     }
 
-    /// Lets go of the storage, when it has one.
+    /// Closes the storage, when the client opened one.
     pub(crate) async fn close(&self) -> Result<()> {
-        match &self.way {
-            Way::Http(_) => Ok(()),
-            Way::Direct(parts) => Ok(parts.1.close().await?),
+        match &self.backend {
+            Backend::Http(_) => Ok(()),
+            Backend::Direct(parts) => Ok(parts.1.close().await?),
         }
     }
 }
 
-/// The cause that an error comes down to.
+/// Returns the innermost cause of an error.
 fn deepest(error: &reqwest::Error) -> &dyn std::error::Error {
     const CAUSES_MAX: usize = 16;
     let mut cause: &dyn std::error::Error = error;
@@ -284,34 +290,34 @@ fn deepest(error: &reqwest::Error) -> &dyn std::error::Error {
     cause
 }
 
-/// Whether TLS is what keeps a connection from being made.
+/// Returns whether TLS prevented the connection.
 fn mentions_certificates(error: &reqwest::Error) -> bool {
     let text = deepest(error).to_string();
     text.contains("certificate") || text.contains("tls") || text.contains("TLS")
 }
 
-/// Reads certificate authorities that are trusted besides the usual ones.
+/// Reads certificate authorities that are trusted in addition to those of the system.
 fn authorities(file: &Path) -> Result<Vec<Certificate>> {
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     match Certificate::from_pem_bundle(&bytes) {
-        Ok(found) if !found.is_empty() => Ok(found),
-        _ => Err(Failure::wrong(format!("{} holds no certificates", file.display()))
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        _ => Err(CommandError::invalid_input(format!("{} holds no certificates", file.display()))
             .hint("name a file in PEM with --ca-file or PUNCTUAL_CA_FILE")
             .into()),
     }
 }
 
-/// Whether an address means this machine, which no proxy can reach.
-fn is_here(base: &Url) -> bool {
+/// Returns whether an address means this machine, for which no proxy is used.
+fn is_local(base: &Url) -> bool {
     let host = base.host_str().unwrap_or_default().trim_matches(['[', ']']);
     let ip: Option<std::net::IpAddr> = host.parse().ok();
     host == "localhost" || ip.is_some_and(|ip| ip.is_loopback())
 }
 
-/// The address of a server as people write it.
+/// Parses the address of a server.
 fn address(text: &str) -> Result<Url> {
     let wrong = |why: &str| {
-        Failure::wrong(format!("the address of the server {text:?} {why}"))
+        CommandError::invalid_input(format!("the server address {text:?} {why}"))
             .hint("write one such as http://127.0.0.1:8080")
     };
     let url =
@@ -320,10 +326,12 @@ fn address(text: &str) -> Result<Url> {
         return Err(wrong("is not one of http or https").into());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        // Not repeated: it holds a password.
-        return Err(Failure::wrong("the address of the server holds a name or a password")
-            .hint("leave it out; log in with `punctual login`, or give a token in PUNCTUAL_TOKEN")
-            .into());
+        // The address is not repeated, because it contains a password.
+        return Err(CommandError::invalid_input(
+            "the server address contains a user name or a password",
+        )
+        .hint("remove it; log in with `punctual login`, or pass a token in PUNCTUAL_TOKEN")
+        .into());
     }
     Ok(url)
 }

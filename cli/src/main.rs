@@ -1,15 +1,14 @@
-//! The command line of Punctual: reads the arguments, runs one command, and
-//! says with the exit code how it went (failure.rs lists them).
+//! Entry point of the program `punctual`: parses the arguments and runs one command. error.rs lists the exit codes.
 
 mod account;
+mod api_error;
 mod args;
 mod client;
+mod command_context;
 mod commands;
-mod desk;
-mod failure;
 #[cfg(test)]
-mod lines;
-mod refusal;
+mod documented_commands;
+mod error;
 mod render;
 mod secret;
 mod terminal;
@@ -20,7 +19,7 @@ use clap::Parser;
 
 use args::{Args, Command};
 
-/// See docs/adr/0021: messages are small, many, and freed by another thread than made them.
+/// See docs/adr/0021: messages are small and many, and freed by another thread than the one that allocated them.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -1,15 +1,14 @@
-//! How answers look to people: tables without borders, facts one below the other, times and lengths that
-//! can be read at a glance.
+//! Rendering of responses as text: tables without borders, lists of facts, relative times and durations.
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{Attribute, Cell, Color, ContentArrangement};
 use punctual::jiff::Timestamp;
 use serde_json::Value;
 
-/// Columns whose words have colours.
+/// Columns whose values are coloured.
 const COLOURED: [&str; 5] = ["state", "status", "ending", "decision", "last"];
 
-/// Rows under a head.
+/// A table: a header and rows.
 pub(crate) struct Table {
     head: Vec<&'static str>,
     rows: Vec<Vec<String>>,
@@ -24,7 +23,7 @@ impl Table {
         self.rows.push(row.into_iter().collect());
     }
 
-    /// The table as text, without blanks at the ends of lines.
+    /// Returns the table as text, without blanks at the ends of lines.
     pub(crate) fn text(&self, colours: bool) -> String {
         let mut table = comfy_table::Table::new();
         table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Disabled);
@@ -53,7 +52,7 @@ impl Table {
     }
 }
 
-/// The colour of a word that says how something is.
+/// Returns the colour of a state.
 fn colour(text: &str) -> Option<Color> {
     match text.split([' ', ',']).next().unwrap_or_default() {
         "succeeded" | "done" | "ok" | "active" | "ran" | "fine" | "yes" => Some(Color::Green),
@@ -67,7 +66,7 @@ fn colour(text: &str) -> Option<Color> {
     }
 }
 
-/// Facts one below the other, those without a value left out.
+/// Returns names and values as lines, without those that have no value.
 pub(crate) fn facts(facts: &[(&str, String)]) -> String {
     let shown = || facts.iter().filter(|(_, value)| !matches!(value.as_str(), "" | "-"));
     let width = shown().map(|(name, _)| name.chars().count()).max().unwrap_or_default();
@@ -76,22 +75,22 @@ pub(crate) fn facts(facts: &[(&str, String)]) -> String {
     lines.join("\n")
 }
 
-/// A text that stays on its line, and cannot steer the terminal.
-pub(crate) fn one_line(text: &str, most: usize) -> String {
+/// Returns a text of at most `len_max` characters on one line; control characters become blanks.
+pub(crate) fn one_line(text: &str, len_max: usize) -> String {
     let mut line: String =
-        text.chars().take(most).map(|one| if one.is_control() { ' ' } else { one }).collect();
-    if text.chars().nth(most).is_some() {
+        text.chars().take(len_max).map(|one| if one.is_control() { ' ' } else { one }).collect();
+    if text.chars().nth(len_max).is_some() {
         line.push_str("...");
     }
     line
 }
 
-/// A text of many lines that cannot steer the terminal.
+/// Returns a text of several lines without control characters.
 pub(crate) fn lines(text: &str) -> String {
     text.chars().filter(|one| !one.is_control() || matches!(one, '\n' | '\t')).collect()
 }
 
-/// A value as a word; `-` for nothing.
+/// Returns a JSON value as a short text; `-` for none.
 pub(crate) fn word(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),
@@ -104,10 +103,10 @@ pub(crate) fn word(value: &Value) -> String {
     }
 }
 
-/// The same, cut where a column ends.
-pub(crate) fn short(value: &Value, most: usize) -> String {
+/// Returns a JSON value as a text of at most `len_max` characters; `-` for none.
+pub(crate) fn short(value: &Value, len_max: usize) -> String {
     match value.as_str() {
-        Some(text) if !text.is_empty() => one_line(text, most),
+        Some(text) if !text.is_empty() => one_line(text, len_max),
         _ => word(value),
     }
 }
@@ -116,32 +115,32 @@ fn instant(value: &Value) -> Option<Timestamp> {
     value.as_str().and_then(|text| text.parse().ok())
 }
 
-/// An instant to the second: `2026-03-02 07:00:00Z`.
+/// Returns an instant to the second: `2026-03-02 07:00:00Z`.
 pub(crate) fn stamp(value: &Value) -> String {
     instant(value).map_or_else(|| word(value), |at| at.strftime("%Y-%m-%d %H:%M:%SZ").to_string())
 }
 
-/// How far away an instant is: `in 5m`, `3h 12m ago`.
-pub(crate) fn away(value: &Value, now: Timestamp) -> String {
+/// Returns an instant relative to now: `in 5m`, `3h 12m ago`.
+pub(crate) fn relative(value: &Value, now: Timestamp) -> String {
     let Some(at) = instant(value) else { return word(value) };
     let ms = at.as_millisecond() - now.as_millisecond();
     match (ms.unsigned_abs(), ms > 0) {
         (0..1_000, _) => "now".to_owned(),
-        (ms, true) => format!("in {}", length(ms / 1_000 * 1_000)),
-        (ms, false) => format!("{} ago", length(ms / 1_000 * 1_000)),
+        (ms, true) => format!("in {}", duration(ms / 1_000 * 1_000)),
+        (ms, false) => format!("{} ago", duration(ms / 1_000 * 1_000)),
     }
 }
 
-/// Both: when, and how far away.
+/// Returns an instant to the second with its relative time.
 pub(crate) fn moment(value: &Value, now: Timestamp) -> String {
     match value {
         Value::Null => "-".to_owned(),
-        value => format!("{} ({})", stamp(value), away(value, now)),
+        value => format!("{} ({})", stamp(value), relative(value, now)),
     }
 }
 
-/// A length in the two units that matter: `350ms`, `4.2s`, `3m 5s`, `2h 10m`, `3d 4h`.
-pub(crate) fn length(ms: u64) -> String {
+/// Returns a duration in its two largest units: `350ms`, `4.2s`, `3m 5s`, `2h 10m`, `3d 4h`.
+pub(crate) fn duration(ms: u64) -> String {
     let two = |large: u64, unit: char, small: u64, part: char| match small {
         0 => format!("{large}{unit}"),
         small => format!("{large}{unit} {small}{part}"),
@@ -157,12 +156,12 @@ pub(crate) fn length(ms: u64) -> String {
     }
 }
 
-/// A length that came as milliseconds.
-pub(crate) fn took(value: &Value) -> String {
-    value.as_u64().map_or_else(|| word(value), length)
+/// Returns a JSON number of milliseconds as a duration.
+pub(crate) fn duration_of(value: &Value) -> String {
+    value.as_u64().map_or_else(|| word(value), duration)
 }
 
-/// `1 message`, `2 messages`.
+/// Returns a count with its noun: `1 message`, `2 messages`.
 pub(crate) fn counted(count: u64, thing: &str) -> String {
     match (count, thing.strip_suffix('y')) {
         (1, _) => format!("1 {thing}"),
@@ -178,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lengths_have_two_units() {
+    fn durations_have_two_units() {
         let table = [
             (0, "0ms"),
             (350, "350ms"),
@@ -192,12 +191,12 @@ mod tests {
             (273_600_000, "3d 4h"),
         ];
         for (ms, text) in table {
-            assert_eq!(length(ms), text, "{ms}");
+            assert_eq!(duration(ms), text, "{ms}");
         }
     }
 
     #[test]
-    fn instants_are_told_by_how_far_away_they_are() {
+    fn instants_are_shown_relative_to_now() {
         let now = "2026-03-02T07:00:00Z".parse().unwrap();
         let table = [
             ("2026-03-02T07:00:00.9Z", "now"),
@@ -205,13 +204,13 @@ mod tests {
             ("2026-03-02T03:48:00Z", "3h 12m ago"),
         ];
         for (at, text) in table {
-            assert_eq!(away(&json!(at), now), text);
+            assert_eq!(relative(&json!(at), now), text);
         }
-        assert_eq!(away(&Value::Null, now), "-");
+        assert_eq!(relative(&Value::Null, now), "-");
     }
 
     #[test]
-    fn nothing_that_is_shown_can_steer_the_terminal() {
+    fn control_characters_do_not_reach_the_terminal() {
         assert_eq!(word(&json!("a\u{1b}[31mb\nc")), "a [31mb c");
         assert_eq!(lines("a\u{1b}[31m\nb\u{9b}"), "a[31m\nb");
         assert_eq!(one_line("abcdef", 3), "abc...");
@@ -227,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_words() {
+    fn counts_have_a_noun() {
         assert_eq!(counted(1, "message"), "1 message");
         assert_eq!(counted(0, "message"), "0 messages");
         assert_eq!(counted(2, "entry"), "2 entries");

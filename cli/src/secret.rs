@@ -1,4 +1,4 @@
-//! Reads what must not be seen: from a person without showing it, from a program as one line.
+//! Secret input: read from the terminal without echo, or as one line of standard input.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
 
@@ -6,17 +6,17 @@ use anyhow::Result;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, read};
 use crossterm::terminal::{disable_raw_mode, enable_raw_mode};
 
-use crate::failure::{Code, Failure};
+use crate::error::{Code, CommandError};
 
-/// The most characters of a secret.
+/// Largest number of characters of a secret.
 const LEN_MAX: usize = 4_096;
 
-/// Asks for a secret. A program gives it as the first line of standard input.
-pub(crate) fn ask(prompt: &str) -> Result<String> {
+/// Reads a secret: from the terminal after a prompt, else the first line of standard input.
+pub(crate) fn prompt(label: &str) -> Result<String> {
     let secret = if io::stdin().is_terminal() {
-        write!(io::stderr(), "{prompt}: ")?;
+        write!(io::stderr(), "{label}: ")?;
         io::stderr().flush()?;
-        let typed = unseen();
+        let typed = read_hidden();
         writeln!(io::stderr())?;
         typed?
     } else {
@@ -25,35 +25,35 @@ pub(crate) fn ask(prompt: &str) -> Result<String> {
         line.trim_end_matches(['\r', '\n']).to_owned()
     };
     if secret.is_empty() {
-        return Err(Failure::wrong(format!("{prompt}: nothing was given"))
-            .hint("type it, or give it as the first line of standard input")
+        return Err(CommandError::invalid_input(format!("the {label} is empty"))
+            .hint("type it, or pass it as the first line of standard input")
             .into());
     }
     Ok(secret)
 }
 
-/// Asks for a new password, twice where a person may mistype it.
-pub(crate) fn ask_new() -> Result<String> {
-    let password = ask("new password")?;
-    if io::stdin().is_terminal() && ask("the same again")? != password {
-        return Err(Failure::wrong("the two passwords are not the same").into());
+/// Reads a new password, twice on a terminal.
+pub(crate) fn prompt_new_password() -> Result<String> {
+    let password = prompt("new password")?;
+    if io::stdin().is_terminal() && prompt("repeated password")? != password {
+        return Err(CommandError::invalid_input("the two passwords differ").into());
     }
     Ok(password)
 }
 
-/// Puts the terminal back whatever happens.
-struct Raw;
+/// Guard that turns raw mode off when dropped.
+struct RawMode;
 
-impl Drop for Raw {
+impl Drop for RawMode {
     fn drop(&mut self) {
         let _ = disable_raw_mode();
     }
 }
 
-/// Keys until the line ends, none of them shown.
-fn unseen() -> Result<String> {
+/// Reads a line from the terminal without echo.
+fn read_hidden() -> Result<String> {
     enable_raw_mode()?;
-    let _raw = Raw;
+    let _raw_mode = RawMode;
     let mut typed = String::new();
     loop {
         let Event::Key(KeyEvent { code, modifiers, kind, .. }) = read()? else { continue };
@@ -63,7 +63,9 @@ fn unseen() -> Result<String> {
         match code {
             KeyCode::Enter => return Ok(typed),
             KeyCode::Char('c' | 'd') if modifiers.contains(KeyModifiers::CONTROL) => {
-                return Err(Failure::new(Code::Refused, "interrupted; nothing was changed").into());
+                return Err(
+                    CommandError::new(Code::Refused, "interrupted; nothing was changed").into()
+                );
             }
             KeyCode::Char(letter) if typed.chars().count() < LEN_MAX => typed.push(letter),
             KeyCode::Backspace => {

@@ -1,24 +1,24 @@
-//! Talking to a person. What is asked for goes to standard output, everything else to standard error,
-//! so that output can be piped.
+//! Terminal output besides results. Results go to standard output, all else to standard error, so that output can be
+//! piped.
 
 use std::io::{self, Write};
 
-/// Says something in passing. Nothing is left to tell when even that cannot be written.
-pub(crate) fn tell(text: &str) {
+/// Prints a line to standard error; a failed write is ignored.
+pub(crate) fn notice(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
-/// Says what went wrong, and why where that says more.
-pub(crate) fn complain(error: &anyhow::Error) {
-    tell(&format!("error: {}", complaint(error)));
+/// Prints an error to standard error.
+pub(crate) fn print_error(error: &anyhow::Error) {
+    notice(&format!("error: {}", error_text(error)));
 }
 
-/// What went wrong, and why where that says more.
-pub(crate) fn complaint(error: &anyhow::Error) -> String {
+/// Returns the message of an error, with its causes where they add something.
+pub(crate) fn error_text(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
-        let said = cause.split(": ").all(|part| text.contains(part));
-        if !said {
+        let is_repeated = cause.split(": ").all(|part| text.contains(part));
+        if !is_repeated {
             text = format!("{text}: {cause}");
         }
     }

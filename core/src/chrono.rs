@@ -1,9 +1,9 @@
-//! Conversions for applications whose times are those of the crate `chrono`. Punctual itself uses `jiff`;
-//! nothing behind this file knows the other.
+//! Chrono conversions, for applications that use the crate `chrono`. Punctual itself uses `jiff`;
+//! nothing else depends on `chrono`.
 //!
 //! The methods that take an instant take a [`Timestamp`] and nothing else, so that
 //! `.at("2026-03-02T07:00:00Z".parse()?)` needs no annotation; beside the two that are called most stand
-//! [`Publish::at_chrono`] and [`Once::at_chrono`]; for all others use [`instant`] and [`length`].
+//! [`Publish::at_chrono`] and [`Once::at_chrono`]; for all others use [`instant`] and [`duration`].
 //!
 //! ```
 //! # async fn example(punctual: punctual::Punctual) -> punctual::Result<()> {
@@ -44,20 +44,20 @@ pub fn instant<Z: TimeZone>(date_time: DateTime<Z>) -> Result<Timestamp> {
     })
 }
 
-/// The date and time of an instant, in UTC.
+/// Returns the date and time of an instant, in UTC.
 pub fn date_time(instant: Timestamp) -> DateTime<Utc> {
     let nanoseconds = instant.as_nanosecond();
     let second = i64::try_from(nanoseconds.div_euclid(NANOSECONDS));
     let rest = u32::try_from(nanoseconds.rem_euclid(NANOSECONDS));
-    // Every instant of ours is one of theirs, whose years go up to 262,000.
+    // Every instant of `jiff` is one of `chrono`, whose years go up to 262,000.
     match (second, rest) {
         (Ok(second), Ok(rest)) => DateTime::from_timestamp(second, rest).unwrap_or_default(),
         _ => DateTime::UNIX_EPOCH,
     }
 }
 
-/// Returns a duration to wait. A negative one is refused.
-pub fn length(delta: TimeDelta) -> Result<Duration> {
+/// Returns a duration to wait. Fails for a negative one.
+pub fn duration(delta: TimeDelta) -> Result<Duration> {
     delta.to_std().map_err(|error| {
         Error::invalid(format!("the duration {delta} is negative; give one of zero or more"))
             .caused_by(error)
@@ -65,16 +65,16 @@ pub fn length(delta: TimeDelta) -> Result<Duration> {
 }
 
 /// Returns a duration, which may be negative.
-pub fn signed_length(delta: TimeDelta) -> SignedDuration {
+pub fn signed_duration(delta: TimeDelta) -> SignedDuration {
     SignedDuration::new(delta.num_seconds(), delta.subsec_nanos())
 }
 
 /// Returns the duration as `chrono` writes it. One that is too long for `chrono`, beyond 292 million years,
 /// becomes its longest.
-pub fn time_delta(length: SignedDuration) -> TimeDelta {
-    let whole = TimeDelta::try_seconds(length.as_secs());
-    let rest = TimeDelta::nanoseconds(i64::from(length.subsec_nanos()));
-    let limit = if length.is_negative() { TimeDelta::MIN } else { TimeDelta::MAX };
+pub fn time_delta(duration: SignedDuration) -> TimeDelta {
+    let whole = TimeDelta::try_seconds(duration.as_secs());
+    let rest = TimeDelta::nanoseconds(i64::from(duration.subsec_nanos()));
+    let limit = if duration.is_negative() { TimeDelta::MIN } else { TimeDelta::MAX };
     whole.and_then(|whole| whole.checked_add(&rest)).unwrap_or(limit)
 }
 
@@ -87,9 +87,9 @@ impl Publish {
         }
     }
 
-    /// [`Publish::after`] for a length of time of `chrono`.
+    /// [`Publish::after`] for a duration of `chrono`.
     pub fn after_chrono(self, wait: TimeDelta) -> Self {
-        match length(wait) {
+        match duration(wait) {
             Ok(wait) => self.after(wait),
             Err(error) => self.refused(error),
         }
@@ -99,12 +99,12 @@ impl Publish {
 impl Once {
     /// [`Once::at`] for a date and time of `chrono`.
     pub fn at_chrono<Z: TimeZone>(self, due_at: DateTime<Z>) -> Self {
-        self.publishing(|publish| publish.at_chrono(due_at))
+        self.map(|publish| publish.at_chrono(due_at))
     }
 
-    /// [`Once::after`] for a length of time of `chrono`.
+    /// [`Once::after`] for a duration of `chrono`.
     pub fn after_chrono(self, wait: TimeDelta) -> Self {
-        self.publishing(|publish| publish.after_chrono(wait))
+        self.map(|publish| publish.after_chrono(wait))
     }
 }
 

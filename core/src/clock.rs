@@ -1,5 +1,5 @@
-//! Clock: time and waiting. This is the one file that may read the system's clock or sleep; everything
-//! else receives `now` or a [`Clock`], so that tests and the simulation control time.
+//! Clock: reads the time and waits for instants. This is the one file that may read the system's clock or sleep;
+//! everything else receives `now` or a [`Clock`], so that tests and the simulation control time.
 
 mod storage_clock;
 
@@ -27,26 +27,26 @@ pub trait Clock: Send + Sync + fmt::Debug + 'static {
         self.now()
     }
 
-    /// Waits until an instant has come; returns at once when it has. Cancel-safe.
+    /// Waits until an instant; returns at once when it is past. Cancel-safe.
     ///
-    /// A clock that is set back meanwhile must not make it wait longer than there was to wait at
-    /// first, so a caller that needs the instant itself reads [`Clock::now`] again.
+    /// A clock that is set back meanwhile must not prolong the wait, so a caller that needs the instant itself
+    /// reads [`Clock::now`] again.
     async fn sleep_until(&self, instant: Timestamp);
 }
 
 /// Returns the later instant, or the end of time.
-pub fn add(instant: Timestamp, length: Duration) -> Timestamp {
-    SignedDuration::try_from(length)
+pub fn add(instant: Timestamp, duration: Duration) -> Timestamp {
+    SignedDuration::try_from(duration)
         .ok()
-        .and_then(|length| instant.checked_add(length).ok())
+        .and_then(|duration| instant.checked_add(duration).ok())
         .unwrap_or(Timestamp::MAX)
 }
 
 /// Returns the earlier instant, or the beginning of time.
-pub fn subtract(instant: Timestamp, length: Duration) -> Timestamp {
-    SignedDuration::try_from(length)
+pub fn subtract(instant: Timestamp, duration: Duration) -> Timestamp {
+    SignedDuration::try_from(duration)
         .ok()
-        .and_then(|length| instant.checked_sub(length).ok())
+        .and_then(|duration| instant.checked_sub(duration).ok())
         .unwrap_or(Timestamp::MIN)
 }
 
@@ -61,21 +61,21 @@ pub fn whole_microseconds(instant: Timestamp) -> Timestamp {
     Timestamp::from_nanosecond(nanosecond - nanosecond.rem_euclid(1_000)).unwrap_or(instant)
 }
 
-/// The next tick strictly after `now` on the grid of an interval, counted from the epoch.
+/// Returns the next tick strictly after `now` on the grid of an interval, counted from the epoch.
 ///
 /// At 30 s: 13:14:07 gives 13:14:30, an exact boundary gives a full interval.
 pub fn next_tick(now: Timestamp, interval: Duration) -> Timestamp {
-    let length = i128::try_from(interval.as_nanos()).unwrap_or(i128::MAX).max(1);
-    let next = now.as_nanosecond().div_euclid(length).saturating_add(1).saturating_mul(length);
+    let duration = i128::try_from(interval.as_nanos()).unwrap_or(i128::MAX).max(1);
+    let next = now.as_nanosecond().div_euclid(duration).saturating_add(1).saturating_mul(duration);
     Timestamp::from_nanosecond(next).unwrap_or(Timestamp::MAX)
 }
 
-/// The operating system's clock.
+/// The clock of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemClock;
 
-/// The longest single sleep. The wall clock may be stepped while we sleep on the monotonic one, so
-/// the two are compared again at least this often.
+/// Longest single sleep. The wall clock may be stepped while we sleep on the monotonic one, so the
+/// two are compared again at least this often.
 const SLEEP_MAX: Duration = Duration::from_secs(30);
 
 #[async_trait]
@@ -88,20 +88,21 @@ impl Clock for SystemClock {
     #[allow(clippy::disallowed_methods)] // the one reading of the monotonic clock
     fn steady(&self) -> Timestamp {
         static FIRST: OnceLock<(Instant, Timestamp)> = OnceLock::new();
-        let (first, shown) = FIRST.get_or_init(|| (Instant::now(), Timestamp::now()));
-        add(*shown, first.elapsed())
+        let (first, first_time) = FIRST.get_or_init(|| (Instant::now(), Timestamp::now()));
+        add(*first_time, first.elapsed())
     }
 
     #[allow(clippy::disallowed_methods)] // the one sleep
     async fn sleep_until(&self, instant: Timestamp) {
-        let begun = tokio::time::Instant::now();
-        let whole = between(self.now(), instant);
+        let started_at = tokio::time::Instant::now();
+        let total = between(self.now(), instant);
         loop {
-            let left = between(self.now(), instant).min(whole.saturating_sub(begun.elapsed()));
-            if left.is_zero() {
+            let remaining =
+                between(self.now(), instant).min(total.saturating_sub(started_at.elapsed()));
+            if remaining.is_zero() {
                 return;
             }
-            tokio::time::sleep(left.min(SLEEP_MAX)).await;
+            tokio::time::sleep(remaining.min(SLEEP_MAX)).await;
         }
     }
 }

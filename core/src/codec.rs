@@ -1,6 +1,6 @@
-//! Codecs: how payloads become bodies and bodies payloads, told apart by content type. JSON is built in
-//! and costs nothing more than before there were others; a body of an unknown content type is poison, and the
-//! error names the type.
+//! Codecs: encode payloads into bodies and decode them, chosen by content type. JSON is built in and costs
+//! nothing more because of the others; a body of an unknown content type is poison, and the error names the
+//! type.
 
 #[cfg(feature = "messagepack")]
 mod message_pack;
@@ -19,7 +19,7 @@ use crate::engine::Options;
 use crate::error::{Error, Result};
 use crate::model::{Body, CONTENT_TYPE_UNKNOWN, JSON, Message, PAYLOAD_MAX_DEFAULT};
 
-/// A way to write payloads. Given to [`Builder::codec`](crate::Builder::codec) or
+/// Encoder and decoder of payloads, registered by [`Builder::codec`](crate::Builder::codec) or
 /// [`Builder::default_codec`](crate::Builder::default_codec).
 ///
 /// ```
@@ -47,24 +47,24 @@ use crate::model::{Body, CONTENT_TYPE_UNKNOWN, JSON, Message, PAYLOAD_MAX_DEFAUL
 /// # assert!(punctual::Punctual::builder().codec(Pretty).build().is_ok());
 /// ```
 pub trait Codec: Send + Sync + 'static {
-    /// What its bodies are, as a media type without parameters, such as `application/msgpack`.
+    /// Returns the media type of its bodies without parameters, such as `application/msgpack`.
     fn content_type(&self) -> &'static str;
 
-    /// Writes a payload.
+    /// Encodes a payload.
     fn encode(&self, payload: &dyn ErasedSerialize) -> Result<Vec<u8>>;
 
-    /// Reads a payload: calls `read` once, with what reads the bytes.
+    /// Decodes a payload: calls `read` once, with a deserializer over the bytes.
     fn decode(&self, bytes: &[u8], read: Read<'_>) -> Result<()>;
 }
 
-/// Reads a payload from a deserializer over the bytes.
+/// Function that reads a payload from a deserializer over the bytes.
 pub type Read<'a> =
     &'a mut dyn for<'d> FnMut(&mut dyn Deserializer<'d>) -> Result<(), erased_serde::Error>;
 
-/// The codecs of a process.
+/// Codecs of a process.
 pub struct Codecs {
     others: Vec<Arc<dyn Codec>>,
-    /// None is JSON.
+    /// Default codec; none means JSON.
     default: Option<Arc<dyn Codec>>,
     payload_max: usize,
 }
@@ -85,7 +85,7 @@ impl Codecs {
         self.others.push(codec);
     }
 
-    /// Refuses codecs that could not be told apart.
+    /// Fails when two codecs have the same content type or one has an invalid type.
     pub(crate) fn checked(mut self, options: &Options) -> Result<Self> {
         self.payload_max = options.payload_max;
         for (index, codec) in self.others.iter().enumerate() {
@@ -105,7 +105,7 @@ impl Codecs {
         Ok(self)
     }
 
-    /// Writes a payload, as the given content type or as the default one.
+    /// Encodes a payload with the given content type, or with the default one.
     pub(crate) fn write<T: Serialize + ?Sized>(
         &self,
         payload: &T,
@@ -127,7 +127,7 @@ impl Codecs {
         }
     }
 
-    /// Reads the payload of a message, by the content type of its body.
+    /// Decodes the payload of a message by the content type of its body.
     pub(crate) fn read<T: DeserializeOwned>(&self, message: &Message) -> Result<T> {
         let body = message.content(self.payload_max)?;
         let name = &*body.content_type;
@@ -181,19 +181,19 @@ fn decoded<T: DeserializeOwned>(codec: &dyn Codec, bytes: &[u8]) -> Result<T> {
         Ok(())
     };
     codec.decode(bytes, &mut read).map_err(|error| {
-        Error::invalid(format!("the body does not read as {}: {error}", type_name::<T>()))
+        Error::invalid(format!("the body cannot be read as {}: {error}", type_name::<T>()))
     })?;
     payload.ok_or_else(|| {
         Error::internal(format!("the codec of {:?} read nothing", codec.content_type()))
     })
 }
 
-/// A media type without its parameters.
+/// Returns a media type without its parameters.
 fn essence(content_type: &str) -> &str {
     content_type.split(';').next().unwrap_or_default().trim()
 }
 
-/// Whether a media type is JSON, also under a name of its own (`application/vnd.shop+json`).
+/// Returns whether a media type is JSON, also under a name such as `application/vnd.shop+json`.
 fn is_json(content_type: &str) -> bool {
     let essence = essence(content_type).to_ascii_lowercase();
     essence == JSON || essence == "text/json" || essence.ends_with("+json")

@@ -1,26 +1,26 @@
-//! Compression of bodies: done when a message is sent, after the middleware has run, and undone when the
-//! body is read. In between, in storages and on brokers, the body stays small, and a header of ours
-//! says so. Decompression is bounded, so that a small body cannot become one that fills the memory.
+//! Compression of bodies: a body is compressed when a message is sent, after the middleware has run, and
+//! decompressed when it is read. In storages and on brokers it stays compressed, as a reserved header says.
+//! Decompression is limited, so that a small body cannot fill the memory.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::model::{Body, Message, MessageRecord, noted};
+use crate::model::{Body, Message, MessageRecord, reserved_headers};
 
 const GZIP: &str = "gzip";
 
-/// Compresses the body of a message that is larger than so many bytes, if that makes it smaller.
+/// Compresses the body of a message if it is larger than `above` bytes and becomes smaller.
 pub(crate) fn compress(message: &mut Message, above: Option<usize>) -> Result<()> {
     match above {
         Some(above)
             if message.body.bytes.len() > above
-                && message.headers.get(noted::ENCODING).is_none() =>
+                && message.headers.get(reserved_headers::ENCODING).is_none() =>
         {
-            let squeezed = gzip::squeezed(&message.body.bytes)?;
-            if squeezed.len() < message.body.bytes.len() {
-                message.body.bytes = squeezed.into();
-                message.headers.note(noted::ENCODING, GZIP.to_owned());
+            let compressed = gzip::compress(&message.body.bytes)?;
+            if compressed.len() < message.body.bytes.len() {
+                message.body.bytes = compressed.into();
+                message.headers.set_reserved(reserved_headers::ENCODING, GZIP.to_owned());
             }
             Ok(())
         }
@@ -32,10 +32,10 @@ impl Message {
     /// Returns the body as its sender wrote it, decompressed. Fails when that would be larger than `payload_max`,
     /// or cannot be done.
     pub fn content(&self, payload_max: usize) -> Result<Cow<'_, Body>> {
-        match self.headers.get(noted::ENCODING) {
+        match self.headers.get(reserved_headers::ENCODING) {
             None => Ok(Cow::Borrowed(&self.body)),
             Some(GZIP) => {
-                let bytes = gzip::undone(&self.body.bytes, payload_max)?;
+                let bytes = gzip::decompress(&self.body.bytes, payload_max)?;
                 Ok(Cow::Owned(Body::raw(bytes, self.body.content_type.clone())))
             }
             Some(other) => Err(Error::invalid(format!(
@@ -46,28 +46,31 @@ impl Message {
 }
 
 /// Returns a record with its body decompressed. A body that cannot be decompressed is left as it is.
-pub(crate) fn opened(mut record: MessageRecord, payload_max: usize) -> MessageRecord {
-    if let Ok(message) = opened_message(&record.message, payload_max) {
+pub(crate) fn decompressed(mut record: MessageRecord, payload_max: usize) -> MessageRecord {
+    if let Ok(message) = decompressed_message(&record.message, payload_max) {
         record.message = message;
     }
     record
 }
 
 /// Returns a message with its body decompressed.
-pub(crate) fn opened_message(message: &Arc<Message>, payload_max: usize) -> Result<Arc<Message>> {
+pub(crate) fn decompressed_message(
+    message: &Arc<Message>,
+    payload_max: usize,
+) -> Result<Arc<Message>> {
     let Cow::Owned(body) = message.content(payload_max)? else { return Ok(message.clone()) };
-    let mut opened = Message { body, ..Message::clone(message) };
-    opened.headers.remove(noted::ENCODING);
-    Ok(Arc::new(opened))
+    let mut plain = Message { body, ..Message::clone(message) };
+    plain.headers.remove(reserved_headers::ENCODING);
+    Ok(Arc::new(plain))
 }
 
-/// Refuses compression where the program was built without it.
+/// Fails when the program was built without compression.
 #[cfg_attr(feature = "compression", allow(clippy::unnecessary_wraps))] // it fails without the feature
 pub(crate) fn check() -> Result<()> {
     #[cfg(feature = "compression")]
     return Ok(());
     #[cfg(not(feature = "compression"))]
-    Err(gzip::left_out())
+    Err(gzip::feature_missing())
 }
 
 #[cfg(feature = "compression")]
@@ -80,7 +83,7 @@ mod gzip {
 
     use crate::error::{Error, Result};
 
-    pub(super) fn squeezed(bytes: &[u8]) -> Result<Vec<u8>> {
+    pub(super) fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
         encoder
             .write_all(bytes)
@@ -88,7 +91,7 @@ mod gzip {
             .map_err(|error| Error::internal(format!("the body cannot be compressed: {error}")))
     }
 
-    pub(super) fn undone(bytes: &[u8], payload_max: usize) -> Result<Vec<u8>> {
+    pub(super) fn decompress(bytes: &[u8], payload_max: usize) -> Result<Vec<u8>> {
         let mut plain = Vec::new();
         let limit = u64::try_from(payload_max).unwrap_or(u64::MAX).saturating_add(1);
         GzDecoder::new(bytes).take(limit).read_to_end(&mut plain).map_err(|error| {
@@ -107,16 +110,16 @@ mod gzip {
 mod gzip {
     use crate::error::{Error, Result};
 
-    pub(super) fn left_out() -> Error {
+    pub(super) fn feature_missing() -> Error {
         Error::unsupported("this program was built without the feature `compression`")
     }
 
-    pub(super) fn squeezed(_: &[u8]) -> Result<Vec<u8>> {
-        Err(left_out())
+    pub(super) fn compress(_: &[u8]) -> Result<Vec<u8>> {
+        Err(feature_missing())
     }
 
-    pub(super) fn undone(_: &[u8], _: usize) -> Result<Vec<u8>> {
-        Err(left_out())
+    pub(super) fn decompress(_: &[u8], _: usize) -> Result<Vec<u8>> {
+        Err(feature_missing())
     }
 }
 
@@ -130,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_large_body_is_small_on_the_way_and_itself_when_read() {
+    fn a_large_body_is_compressed_when_sent_and_restored_when_read() {
         let sent = large("tea ".repeat(1_000));
         let mut packed = sent.clone();
         compress(&mut packed, Some(3_999)).unwrap();
@@ -168,7 +171,7 @@ mod tests {
         let torn = Message { body: Body::raw(half, "text/plain"), ..bomb.clone() };
         let error = torn.content(20_000_000).unwrap_err().to_string();
         assert!(error.contains("cannot be read"), "{error}");
-        bomb.headers.note(noted::ENCODING, "zip".to_owned());
+        bomb.headers.set_reserved(reserved_headers::ENCODING, "zip".to_owned());
         assert!(bomb.content(1).unwrap_err().to_string().contains("\"zip\""));
     }
 }

@@ -1,11 +1,11 @@
-//! Configuration layer: which cron texts the environment and files give the jobs of a process instead of the
-//! declared ones. Reading is pure: pairs of key and value, or the text of a file, become a
-//! [`Configuration`]; the builder gets them from the environment and the disk.
+//! Configuration of jobs: cron texts that the environment and files set instead of the declared ones. Reading
+//! is pure: pairs of key and value, or the text of a file, become a [`Configuration`]; the builder gets them
+//! from the environment and the disk.
 //!
-//! A key is `Messaging:Scheduling:Jobs:{Name}:CronExpression`, or `Punctual:Jobs:{Name}:Cron` for short;
-//! for variables `__` stands for the colon. Only the cron text can be configured: zone,
-//! retries and all else belong to the code and to operators. A value that cannot be used is kept with its
-//! reason and never prevents a start.
+//! A key is `Messaging:Scheduling:Jobs:{Name}:CronExpression`, or `Punctual:Jobs:{Name}:Cron` for short; in
+//! environment variables `__` replaces the colon. Only the cron text can be configured: zone, retries and all
+//! other options belong to the code and to operators. A value that cannot be used is listed with its reason and
+//! never prevents a start.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -16,14 +16,14 @@ use crate::error::{Error, Result};
 use crate::event::{Event, Events};
 use crate::model::Job;
 
-/// The most bytes a configuration file may have.
+/// Largest size of a configuration file in bytes.
 pub const FILE_BYTES_MAX: usize = 1024 * 1024;
-/// The most values of one source that are read.
+/// Largest number of values read from one source.
 const VALUES_MAX: usize = 10_000;
-/// How deep a file may nest; deeper than any key.
+/// Largest depth of a file; deeper than any key.
 const DEPTH_MAX: usize = 16;
 
-/// How keys begin, and what separates their parts.
+/// Prefixes of keys, and the separators of their parts.
 const SPELLINGS: [(&str, &str); 4] = [
     ("Messaging:Scheduling:Jobs:", ":"),
     ("Messaging__Scheduling__Jobs__", "__"),
@@ -33,14 +33,14 @@ const SPELLINGS: [(&str, &str); 4] = [
 /// The one field that can be configured, in both spellings.
 const FIELDS: [&str; 2] = ["CronExpression", "Cron"];
 
-/// The cron texts of some jobs, from one place.
+/// Cron texts of some jobs, from one source.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Configuration {
     crons: Vec<ConfiguredCron>,
     ignored: Vec<ConfigProblem>,
 }
 
-/// A cron text for a job.
+/// Cron text of a job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct ConfiguredCron {
     key: String,
@@ -48,16 +48,16 @@ struct ConfiguredCron {
     text: String,
 }
 
-/// A value in the configuration that is not used, and why.
+/// Value in the configuration that is not used, with the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ConfigProblem {
     /// The key as it was written.
     pub key: String,
-    /// The job it is about, when there is one of that name.
+    /// Job it is about, when there is one of that name.
     pub job: Option<String>,
     /// The value.
     pub text: String,
-    /// What is wrong with it.
+    /// Reason why it is not used.
     pub problem: String,
 }
 
@@ -124,25 +124,24 @@ impl Configuration {
     }
 }
 
-/// Configured values that a process cannot use; changes with the jobs that are declared later.
+/// Configured values that a process cannot use; the list changes when jobs are declared later.
 pub(crate) struct MisconfiguredList {
     list: Mutex<Vec<ConfigProblem>>,
-    /// Whether the names that belong to no job were reported.
-    unknown_told: AtomicBool,
+    /// Whether configured names without a job were reported.
+    unknown_reported: AtomicBool,
 }
 
 impl MisconfiguredList {
-    /// `more_jobs` says that names without a job are reported by a later reconciliation.
+    /// Creates the list. With `more_jobs` names without a job are reported by a later reconciliation.
     pub(crate) fn new(list: Vec<ConfigProblem>, more_jobs: bool) -> Self {
-        Self { list: Mutex::new(list), unknown_told: AtomicBool::new(!more_jobs) }
+        Self { list: Mutex::new(list), unknown_reported: AtomicBool::new(!more_jobs) }
     }
 
     pub(crate) fn list(&self) -> Vec<ConfigProblem> {
         self.list.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the known problems of these jobs' configuration by the present ones; keys that
-    /// have found their job are no longer unknown.
+    /// Replaces the problems of these jobs by the present ones; keys whose job is known now are removed.
     pub(crate) fn replace(&self, jobs: &[Job], keys: &[String], wrong: Vec<ConfigProblem>) {
         let is_of_these = |known: &ConfigProblem| {
             let of = known.job.as_deref();
@@ -153,9 +152,9 @@ impl MisconfiguredList {
         list.extend(wrong);
     }
 
-    /// Emits, once, which configured names belong to no job.
-    pub(crate) fn tell_unknown_names(&self, events: &Events) {
-        if self.unknown_told.swap(true, Ordering::AcqRel) {
+    /// Emits an event for each configured name without a job, once.
+    pub(crate) fn report_unknown_names(&self, events: &Events) {
+        if self.unknown_reported.swap(true, Ordering::AcqRel) {
             return;
         }
         let unknown = self.list().into_iter().filter(|wrong| wrong.problem == NO_SUCH_JOB);
@@ -165,7 +164,7 @@ impl MisconfiguredList {
     }
 }
 
-/// The problem of a key whose job is not declared.
+/// Problem of a key whose job is not declared.
 pub(crate) const NO_SUCH_JOB: &str = "no job of this name is declared here; check its spelling";
 
 /// Returns the name and the field of a key that is about a job.
@@ -195,22 +194,22 @@ fn flatten<'v>(
     }
 }
 
-/// What several sources configure for the jobs of a process.
+/// Configuration of the jobs of a process, from several sources.
 #[derive(Debug, Default)]
-pub(crate) struct Resolved {
-    /// The text for each job, by its place in the list of jobs; the key it came from beside it.
+pub(crate) struct ResolvedConfiguration {
+    /// Index of the job in the list of jobs, key, and cron text.
     pub(crate) texts: Vec<(usize, String, String)>,
-    /// What is not used.
+    /// Values that are not used.
     pub(crate) ignored: Vec<ConfigProblem>,
 }
 
 /// Finds the job of every configured text; the first source that names a job wins.
 ///
-/// A name is a job's when it is the same, or when it is the same apart from case and from characters
-/// that the name of a variable cannot have: `NIGHTLY_REPORT` is `nightly-report`. One that could be
-/// either of two jobs is neither's.
-pub(crate) fn resolve(sources: &[Configuration], jobs: &[Job]) -> Resolved {
-    let mut resolved = Resolved::default();
+/// A name matches a job when it is equal, or equal apart from case and from characters that the name of a
+/// variable cannot have: `NIGHTLY_REPORT` is `nightly-report`. A name that matches two jobs in this way is not
+/// used.
+pub(crate) fn resolve(sources: &[Configuration], jobs: &[Job]) -> ResolvedConfiguration {
+    let mut resolved = ResolvedConfiguration::default();
     for source in sources {
         resolved.ignored.extend(source.ignored.iter().cloned());
         let before = resolved.texts.len();
@@ -219,21 +218,21 @@ pub(crate) fn resolve(sources: &[Configuration], jobs: &[Job]) -> Resolved {
                 let (key, text) = (key.clone(), text.clone());
                 ConfigProblem { key, job: None, text, problem }
             };
-            let place = match find(job, jobs) {
-                Ok(place) => place,
+            let index = match find(job, jobs) {
+                Ok(index) => index,
                 Err(problem) => {
                     resolved.ignored.push(ignore(problem));
                     continue;
                 }
             };
-            match resolved.texts.iter().position(|(taken, _, _)| *taken == place) {
-                // An earlier source wins, as it should; twice in one source is a mistake.
-                Some(index) if index >= before => {
-                    let problem = format!("{:?} sets it already", resolved.texts[index].1);
+            match resolved.texts.iter().position(|(taken, _, _)| *taken == index) {
+                // An earlier source wins; twice in one source is a mistake.
+                Some(earlier) if earlier >= before => {
+                    let problem = format!("{:?} sets it already", resolved.texts[earlier].1);
                     resolved.ignored.push(ignore(problem));
                 }
                 Some(_) => {}
-                None => resolved.texts.push((place, key.clone(), text.clone())),
+                None => resolved.texts.push((index, key.clone(), text.clone())),
             }
         }
     }
@@ -241,14 +240,14 @@ pub(crate) fn resolve(sources: &[Configuration], jobs: &[Job]) -> Resolved {
 }
 
 fn find(name: &str, jobs: &[Job]) -> Result<usize, String> {
-    if let Some(place) = jobs.iter().position(|job| job.name.as_str() == name) {
-        return Ok(place);
+    if let Some(index) = jobs.iter().position(|job| job.name.as_str() == name) {
+        return Ok(index);
     }
-    let wanted = folded(name);
+    let folded_name = folded(name);
     let alike: Vec<usize> =
-        (0..jobs.len()).filter(|place| folded(jobs[*place].name.as_str()) == wanted).collect();
+        (0..jobs.len()).filter(|index| folded(jobs[*index].name.as_str()) == folded_name).collect();
     match alike.as_slice() {
-        [place] => Ok(*place),
+        [index] => Ok(*index),
         [] => Err(NO_SUCH_JOB.to_owned()),
         [first, second, ..] => Err(format!(
             "it could mean {:?} or {:?}; write the name exactly, in a file",
@@ -257,7 +256,7 @@ fn find(name: &str, jobs: &[Job]) -> Result<usize, String> {
     }
 }
 
-/// Returns a name with the characters that the name of a variable can have.
+/// Returns a name with only the characters that the name of a variable can have.
 fn folded(name: &str) -> String {
     let letter = |c: char| if c.is_alphanumeric() { c } else { '_' };
     name.chars().map(letter).flat_map(char::to_lowercase).collect()

@@ -1,9 +1,9 @@
-//! Declared jobs: what `#[job]` makes of a function, and how discovery finds all of them.
+//! Declared jobs: the declarations that `#[job]` generates for functions, and their discovery.
 
 use crate::client::JobBuilder;
 use crate::handler::{IntoHandler, UnboundHandler};
 
-/// A job with its handler, as `#[job]` on a function declares it.
+/// A job and its handler, declared by `#[job]` on a function.
 #[derive(Debug)]
 pub struct DeclaredJob {
     pub(crate) job: JobBuilder,
@@ -18,18 +18,18 @@ impl DeclaredJob {
     }
 }
 
-/// A job that was declared by [`#[job]`](crate::job) on a function. The attribute makes a type of the
-/// function's name that implements this; the function itself stays what it was.
+/// A job that was declared by [`#[job]`](crate::job) on a function. The attribute generates a type with the
+/// function's name that implements this trait; the function itself is unchanged.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a declared job",
     note = "put `#[punctual::job(name = \"...\", cron = \"...\")]` on the function and import it by its name"
 )]
 pub trait Declare: 'static {
-    /// The job and its handler.
+    /// Returns the job and its handler.
     fn declared() -> DeclaredJob;
 }
 
-/// A declaration that discovery finds.
+/// A declaration that is registered for discovery.
 #[cfg(feature = "discovery")]
 #[derive(Debug)]
 #[doc(hidden)]
@@ -40,7 +40,7 @@ pub struct DiscoveredJob {
 
 #[cfg(feature = "discovery")]
 impl DiscoveredJob {
-    /// The declaration of a type.
+    /// Creates the declaration of a type.
     #[must_use]
     pub const fn of<D: Declare>() -> Self {
         Self { identity: std::any::TypeId::of::<D>, declared: D::declared }
@@ -50,12 +50,12 @@ impl DiscoveredJob {
 #[cfg(feature = "discovery")]
 inventory::collect!(DiscoveredJob);
 
-/// Returns every declaration of the program, ordered by name, which is the same in every build.
+/// Returns every declaration of the program, ordered by name so that the order is the same in every build.
 #[cfg(feature = "discovery")]
-pub(crate) fn found() -> Vec<&'static DiscoveredJob> {
-    let mut found: Vec<&'static DiscoveredJob> = inventory::iter::<DiscoveredJob>().collect();
-    found.sort_by_cached_key(|found| (found.declared)().job.name().to_owned());
-    found
+pub(crate) fn discovered_jobs() -> Vec<&'static DiscoveredJob> {
+    let mut jobs: Vec<&'static DiscoveredJob> = inventory::iter::<DiscoveredJob>().collect();
+    jobs.sort_by_cached_key(|job| (job.declared)().job.name().to_owned());
+    jobs
 }
 
 #[cfg(feature = "discovery")]
@@ -72,7 +72,7 @@ macro_rules! __discoverable {
     };
 }
 
-/// Does nothing: without the feature `discover` a declaration has to be registered by hand.
+/// Does nothing: without the feature `discovery` a declaration has to be registered by hand.
 #[cfg(not(feature = "discovery"))]
 #[doc(hidden)]
 #[macro_export]

@@ -1,9 +1,9 @@
-//! Document store contract: small documents that a server has to remember and that are neither messages
-//! nor jobs, such as its users, their saved views and its audit trail. One contract for all of them,
-//! so that a new kind of document needs no new table in any storage.
+//! Document store contract: small documents of a server that are neither messages nor jobs, such as its
+//! users, their saved views and its audit trail. One contract serves all of them, so that a new kind of
+//! document needs no new table in any storage.
 //!
-//! A document has a kind, a key that is unique within the kind, a version that every write moves by
-//! one, and a body of JSON. The store does not interpret it. Exports do not carry documents; see
+//! A document has a kind, a key that is unique within the kind, a version that every write increments, and
+//! a JSON body that the store does not interpret. Exports do not contain documents; see
 //! [`copy_documents`](crate::transfer::copy_documents).
 
 mod key_range;
@@ -17,71 +17,75 @@ use serde_json::Value;
 pub use self::key_range::KeyRange;
 use crate::error::{Error, Result};
 
-/// How many characters a kind or a key may have.
+/// Largest number of characters of a kind or a key.
 pub const KEY_LEN_MAX: usize = 200;
-/// How many bytes a body may have as JSON.
+/// Largest size of a body as JSON, in bytes.
 pub const BODY_BYTES_MAX: usize = 256 << 10;
-/// How many documents one call lists or puts at most.
+/// Largest number of documents that one call lists or writes.
 pub const DOCUMENTS_MAX: usize = 1_000;
 
-/// Remembers documents.
+/// Stores documents.
 ///
-/// - A document whose `expires_at` is `now` or earlier counts as absent, in every call that takes
-///   the time, whether or not [`DocumentStore::expire`] has run.
-/// - The versions of a key begin at 1 and grow by one. They begin again when the document was removed
-///   or has expired.
-/// - Keys are ordered by the bytes of their UTF-8, which is the order of their characters' numbers.
-/// - Names and bodies beyond their bounds are refused as invalid, in every call; see
-///   [`Document::check`].
+/// - A document whose `expires_at` is `now` or earlier counts as absent in every call that takes
+///   `now`, whether or not [`DocumentStore::expire`] has run.
+/// - The versions of a key begin at 1 and increase by one. They begin again after the document was
+///   removed or has expired.
+/// - Keys are ordered by their UTF-8 bytes, which is the order of their code points.
+/// - Every call refuses names and bodies beyond their bounds as invalid; see [`Document::check`].
 #[async_trait]
 pub trait DocumentStore: Send + Sync + 'static {
-    /// Writes a document if its version is the expected one. Of many calls that expect the same version,
-    /// one returns [`PutResult::Stored`].
+    /// Writes a document if its version is the expected one. Of concurrent calls that expect the same
+    /// version, exactly one returns [`PutResult::Stored`].
     async fn put(
         &self,
         draft: NewDocument,
-        seen: ExpectedVersion,
+        expected: ExpectedVersion,
         now: Timestamp,
     ) -> Result<PutResult>;
 
-    /// Writes documents whatever their version, all or none, at most [`DOCUMENTS_MAX`]. Of two drafts of one
-    /// key the later one counts.
+    /// Writes up to [`DOCUMENTS_MAX`] documents of any version, all or none. Of two drafts with the same
+    /// key the later one is written.
     async fn put_all(&self, drafts: Vec<NewDocument>, now: Timestamp) -> Result<()>;
 
-    /// Returns a document.
+    /// Returns a document; `None` when it is absent.
     async fn get(&self, kind: &str, key: &str, now: Timestamp) -> Result<Option<Document>>;
 
-    /// Returns documents of a kind, by key.
+    /// Returns the documents of a kind in a range of keys, ordered by key.
     async fn list(&self, kind: &str, range: KeyRange, now: Timestamp) -> Result<Vec<Document>>;
 
-    /// Removes a document if its version is the expected one, also one that has expired and is still kept.
-    async fn remove(&self, kind: &str, key: &str, seen: ExpectedVersion) -> Result<RemoveResult>;
+    /// Removes a document if its version is the expected one. Takes no time, so a document that has expired
+    /// and is not yet deleted is removed like any other.
+    async fn remove(
+        &self,
+        kind: &str,
+        key: &str,
+        expected: ExpectedVersion,
+    ) -> Result<RemoveResult>;
 
-    /// Deletes at most `limit` documents that have expired, oldest first; returns how many.
+    /// Deletes up to `limit` expired documents, earliest expiry first; returns their number.
     async fn expire(&self, limit: usize, now: Timestamp) -> Result<u64>;
 }
 
-/// A small record that is kept under a kind and a key.
+/// A small record that is stored under a kind and a key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Document {
     /// Kind, such as `user`.
     pub kind: String,
     /// Key within the kind.
     pub key: String,
-    /// How often the key was written.
+    /// Number of writes of the key, from 1.
     pub version: u64,
     /// Content.
     pub body: Value,
-    /// When it was last written.
+    /// Instant of the last write.
     pub updated_at: Timestamp,
-    /// From when on it counts as absent; `None` keeps it for ever.
+    /// Instant from which it counts as absent; `None` keeps it for ever.
     pub expires_at: Option<Timestamp>,
 }
 
 impl Document {
-    /// Refuses a document that no storage keeps, and returns the body as JSON: kind and key have 1 to
-    /// [`KEY_LEN_MAX`] characters and no control characters, the body has at most
-    /// [`BODY_BYTES_MAX`] bytes.
+    /// Checks a document and returns its body as JSON. Kind and key have 1 to [`KEY_LEN_MAX`] characters
+    /// and no control characters; the body has at most [`BODY_BYTES_MAX`] bytes.
     pub fn check(draft: &NewDocument) -> Result<String> {
         Self::check_names(&draft.kind, &draft.key)?;
         let body = serde_json::to_string(&draft.body).map_err(|error| {
@@ -110,7 +114,7 @@ impl Document {
         check_name("kind", kind)
     }
 
-    /// Returns whether it counts as absent.
+    /// Returns whether it counts as absent at an instant.
     pub fn has_expired(&self, now: Timestamp) -> bool {
         self.expires_at.is_some_and(|expires_at| expires_at <= now)
     }
@@ -125,12 +129,12 @@ pub struct NewDocument {
     pub key: String,
     /// Content.
     pub body: Value,
-    /// From when on it counts as absent.
+    /// Instant from which it counts as absent; `None` keeps it for ever.
     pub expires_at: Option<Timestamp>,
 }
 
 impl NewDocument {
-    /// A document that is kept until it is removed.
+    /// Creates a document that is kept until it is removed.
     pub fn new(kind: impl Into<String>, key: impl Into<String>, body: Value) -> Self {
         Self { kind: kind.into(), key: key.into(), body, expires_at: None }
     }
@@ -160,26 +164,26 @@ impl NewDocument {
     }
 }
 
-/// The version that a writer expects of the document it is about to change.
+/// The version that the stored document must have for a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpectedVersion {
-    /// Any version.
+    /// Any version, or none.
     Any,
-    /// Absent.
+    /// None: the document is absent.
     New,
-    /// This version.
+    /// Exactly this version.
     Version(u64),
 }
 
 impl ExpectedVersion {
     /// Returns the result of a put, given the stored version.
     pub fn put(self, present: Option<u64>) -> PutResult {
-        let is_right = match self {
+        let matches = match self {
             Self::Any => true,
             Self::New => present.is_none(),
             Self::Version(version) => present == Some(version),
         };
-        if is_right {
+        if matches {
             PutResult::Stored(present.unwrap_or(0) + 1)
         } else {
             PutResult::Raced(present)
@@ -203,7 +207,7 @@ impl ExpectedVersion {
 pub enum PutResult {
     /// Stored, with this version.
     Stored(u64),
-    /// Not stored: the version is not the expected one. The stored version; none when the document is absent.
+    /// Not stored: the version is not the expected one but this; `None` when the document is absent.
     Raced(Option<u64>),
 }
 
@@ -213,9 +217,9 @@ pub enum PutResult {
 pub enum RemoveResult {
     /// Removed.
     Removed,
-    /// It was absent.
+    /// Nothing to remove: the document is absent.
     Absent,
-    /// Not removed: it has this other version.
+    /// Not removed: the version is not the expected one but this.
     Raced(u64),
 }
 

@@ -1,26 +1,26 @@
-//! Error: the one error type of Punctual, with its kind, the operation, facts, and whether trying again can
-//! help. Lost leases, duplicates and occurrences that another node fired are *results*, not errors,
-//! and never appear here.
+//! Error: the error type of Punctual, with its kind, the operation, facts, and whether a retry can succeed.
+//! Lost leases, duplicates and occurrences that another process fired are *results*, not errors, and never
+//! appear here.
 
 use std::error::Error as StdError;
 use std::fmt;
 
-/// The result of everything in Punctual that can fail.
+/// Result of every fallible function of Punctual.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, in the few kinds a caller can act on.
+/// Kind of an error: the few that a caller can act on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The caller gave a value that can never work.
+    /// The caller passed a value that can never work.
     Invalid,
-    /// The named thing does not exist.
+    /// The named object does not exist.
     NotFound,
-    /// The named thing exists already, or is in a state that does not allow this.
+    /// The named object exists already, or is in a state that does not allow the operation.
     Conflict,
-    /// The back-end cannot do this, and said so in its capabilities.
+    /// The back-end does not support the operation, as declared in its capabilities.
     Unsupported,
-    /// The back-end cannot be reached or refused for now.
+    /// The back-end cannot be reached or refused the operation for now.
     Unavailable,
     /// Stored data could not be read back.
     Corrupt,
@@ -29,7 +29,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// The kind in one lower-case word, stable for logs and APIs.
+    /// Returns the kind in lower case, stable for logs and APIs.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Invalid => "invalid",
@@ -43,9 +43,9 @@ impl ErrorKind {
     }
 }
 
-/// An error with its kind, the sentence for people, a few facts, and its source.
+/// Error with its kind, a message for people, facts, and its source.
 ///
-/// The sentence is lower case, names the offending value and the way out.
+/// The message is lower case, names the offending value and the way out.
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -109,17 +109,17 @@ impl Error {
         self
     }
 
-    /// What kind of error this is.
+    /// Returns the kind.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Whether the same call may succeed later without any change.
+    /// Returns whether the same call may succeed later without any change.
     pub fn is_temporary(&self) -> bool {
         self.kind == ErrorKind::Unavailable
     }
 
-    /// The facts that were added, in order.
+    /// Returns the facts, in the order they were added.
     pub fn facts(&self) -> &[(&'static str, String)] {
         &self.facts
     }

@@ -1,5 +1,5 @@
-//! Every event the system emits, in one list. Each is one tracing record with stable field names,
-//! one counter and one item on the live stream; `docs/guide/events.md` is rendered from the list.
+//! Events: every event that a process emits, in one list. Each is one tracing record with stable field names,
+//! one counter and one item of the live stream; `docs/guide/events.md` is rendered from the list.
 
 mod hooks;
 mod json;
@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use tokio::sync::broadcast;
 
 use self::hooks::Hooks;
-use self::json::Written;
+use self::json::EventField;
 use crate::measure::{Measures, TopicMeasures};
 use crate::model::{
     DeadReason, ExecutionId, JobName, MessageId, Phase, ProcessId, Queue, SkipReason, Topic,
@@ -22,22 +22,22 @@ use crate::model::{
 };
 use crate::policy::MisfirePolicy;
 
-/// What the documents say about an event.
+/// Description of an event for the documents.
 #[derive(Clone, Copy, Debug)]
 pub struct EventInfo {
-    /// The stable name.
+    /// Stable name.
     pub name: &'static str,
-    /// The level of its log record.
+    /// Level of its log record.
     pub level: &'static str,
-    /// The names of its fields.
+    /// Names of its fields.
     pub fields: &'static [&'static str],
-    /// When it happens.
+    /// When it is emitted.
     pub meaning: &'static str,
 }
 
 macro_rules! events {
     ($($(#[doc = $meaning:literal])+ $variant:ident, $name:literal, $level:ident { $($(#[doc = $about:literal])+ $field:ident: $type:ty),* $(,)? })*) => {
-        /// Something that happened.
+        /// Event of a process.
         #[derive(Clone, Debug)]
         #[non_exhaustive]
         pub enum Event {
@@ -45,12 +45,12 @@ macro_rules! events {
         }
 
         impl Event {
-            /// Every event there is.
+            /// List of all events.
             pub const LIST: &'static [EventInfo] = &[
                 $(EventInfo { name: $name, level: stringify!($level), fields: &[$(stringify!($field)),*], meaning: concat!($($meaning),+) }),*
             ];
 
-            /// The stable name.
+            /// Returns the stable name.
             pub fn name(&self) -> &'static str {
                 match self { $(Self::$variant { .. } => $name,)* }
             }
@@ -58,21 +58,21 @@ macro_rules! events {
             fn log(&self) {
                 match self {
                     $(Self::$variant { $($field),* } => {
-                        tracing::event!(target: "punctual", tracing::Level::$level, event = $name, $($field = Written::logged($field)),*);
+                        tracing::event!(target: "punctual", tracing::Level::$level, event = $name, $($field = EventField::logged($field)),*);
                     })*
                 }
             }
 
             fn write(&self, object: &mut serde_json::Map<String, serde_json::Value>) {
                 match self {
-                    $(Self::$variant { $($field),* } => { $(Written::write($field, stringify!($field), object);)* })*
+                    $(Self::$variant { $($field),* } => { $(EventField::write($field, stringify!($field), object);)* })*
                 }
             }
 
             fn index(&self) -> usize {
                 #[allow(non_camel_case_types, clippy::enum_variant_names)]
-                enum Place { $($variant),* }
-                match self { $(Self::$variant { .. } => Place::$variant as usize,)* }
+                enum Index { $($variant),* }
+                match self { $(Self::$variant { .. } => Index::$variant as usize,)* }
             }
         }
     };
@@ -94,12 +94,12 @@ events! {
     MessageDuplicate, "message.duplicate", INFO {
         /// The message that was not stored.
         message: MessageId,
-        /// The one that is alive.
+        /// The alive message.
         alive: MessageId,
         /// Their topic.
         topic: Topic,
     }
-    /// A message waits in the storage because its transport cannot delay it.
+    /// A message is stored until it is due because its transport cannot delay it.
     MessageHeld, "message.held", DEBUG {
         /// The message.
         message: MessageId,
@@ -121,14 +121,14 @@ events! {
         message: MessageId,
         /// The transport.
         transport: TransportName,
-        /// What the transport answered.
+        /// The error of the transport.
         error: String,
     }
-    /// A reply came that nobody waits for any more; it was dropped.
+    /// A reply arrived after its request had ended; it was dropped.
     ReplyLate, "reply.late", INFO {
         /// The reply.
         message: MessageId,
-        /// The request it answers, when it says so.
+        /// The request it belongs to, if it names one.
         request: Option<MessageId>,
     }
     /// A message was given up and is kept as a dead letter.
@@ -139,19 +139,19 @@ events! {
         topic: Topic,
         /// Its queue.
         queue: Queue,
-        /// The job, when there is one.
+        /// Its job, if any.
         job: Option<JobName>,
-        /// The instant of its schedule, when it has one.
+        /// Its nominal time on the schedule, if any.
         nominal: Option<Timestamp>,
-        /// How many attempts were made.
+        /// Number of attempts made.
         attempts: u32,
-        /// Why.
+        /// Reason.
         reason: DeadReason,
         /// The last failure.
         error: Option<Arc<str>>,
         /// The last lines that the last attempt logged: at most 20, and 2,000 bytes.
         output: Option<Arc<str>>,
-        /// Where a dashboard shows the message; see
+        /// Address of the message in the dashboard; see
         /// [`Options::dashboard_url`](crate::engine::Options::dashboard_url).
         link: Option<String>,
     }
@@ -159,148 +159,148 @@ events! {
     MessageCommanded, "message.commanded", INFO {
         /// The message.
         message: MessageId,
-        /// What was done.
+        /// Name of the change.
         command: &'static str,
     }
     /// A handler is about to be called.
     AttemptStarted, "attempt.started", DEBUG {
         /// The message.
         message: MessageId,
-        /// The attempt's own id.
+        /// Id of the attempt.
         execution: ExecutionId,
         /// The topic.
         topic: Topic,
-        /// The job, when there is one.
+        /// Its job, if any.
         job: Option<JobName>,
-        /// The instant of its schedule, when it has one.
+        /// Its nominal time on the schedule, if any.
         nominal: Option<Timestamp>,
-        /// Which attempt this is.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// How long after its due time.
+        /// Delay after its due time.
         late: Duration,
     }
-    /// A handler was done.
+    /// An attempt succeeded.
     AttemptSucceeded, "attempt.succeeded", DEBUG {
         /// The message.
         message: MessageId,
-        /// The attempt's own id.
+        /// Id of the attempt.
         execution: ExecutionId,
         /// The topic.
         topic: Topic,
-        /// The job, when there is one.
+        /// Its job, if any.
         job: Option<JobName>,
-        /// The instant of its schedule, when it has one.
+        /// Its nominal time on the schedule, if any.
         nominal: Option<Timestamp>,
-        /// Which attempt this was.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// How long it took.
+        /// Duration of the attempt.
         took: Duration,
     }
     /// An attempt failed: an error, a panic, no handler, or an unreadable body.
     AttemptFailed, "attempt.failed", WARN {
         /// The message.
         message: MessageId,
-        /// The attempt's own id.
+        /// Id of the attempt.
         execution: ExecutionId,
         /// The topic.
         topic: Topic,
-        /// The job, when there is one.
+        /// Its job, if any.
         job: Option<JobName>,
-        /// The instant of its schedule, when it has one.
+        /// Its nominal time on the schedule, if any.
         nominal: Option<Timestamp>,
-        /// Which attempt this was.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// How long it took.
+        /// Duration of the attempt.
         took: Duration,
-        /// How it ended.
+        /// Ending of the attempt.
         ending: &'static str,
-        /// What went wrong.
+        /// Error, for people.
         error: Option<Arc<str>>,
-        /// When it is tried again; none when it is not.
+        /// When it is retried; none when it is not.
         again_at: Option<Timestamp>,
     }
     /// An attempt took longer than it may.
     AttemptTimedOut, "attempt.timed_out", ERROR {
         /// The message.
         message: MessageId,
-        /// The attempt's own id.
+        /// Id of the attempt.
         execution: ExecutionId,
         /// The topic.
         topic: Topic,
-        /// The job, when there is one.
+        /// Its job, if any.
         job: Option<JobName>,
-        /// The instant of its schedule, when it has one.
+        /// Its nominal time on the schedule, if any.
         nominal: Option<Timestamp>,
-        /// Which attempt this was.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// How long it took.
+        /// Duration of the attempt.
         took: Duration,
-        /// When it is tried again; none when it is not.
+        /// When it is retried; none when it is not.
         again_at: Option<Timestamp>,
     }
     /// An attempt ended without success or failure: snoozed, cancelled, or given back at shutdown.
     AttemptYielded, "attempt.yielded", INFO {
         /// The message.
         message: MessageId,
-        /// The attempt's own id.
+        /// Id of the attempt.
         execution: ExecutionId,
         /// The topic.
         topic: Topic,
-        /// The job, when there is one.
+        /// Its job, if any.
         job: Option<JobName>,
-        /// The instant of its schedule, when it has one.
+        /// Its nominal time on the schedule, if any.
         nominal: Option<Timestamp>,
-        /// Which attempt this was.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// How long it took.
+        /// Duration of the attempt.
         took: Duration,
-        /// How it ended.
+        /// Ending of the attempt.
         ending: &'static str,
     }
     /// The process of an attempt was lost, and the rescuer decided what becomes of the message.
     AttemptLost, "attempt.lost", WARN {
         /// The message.
         message: MessageId,
-        /// The attempt's own id in the history.
+        /// Id of the attempt in the history.
         execution: ExecutionId,
         /// The topic.
         topic: Topic,
-        /// The job, when there is one.
+        /// Its job, if any.
         job: Option<JobName>,
-        /// The instant of its schedule, when it has one.
+        /// Its nominal time on the schedule, if any.
         nominal: Option<Timestamp>,
-        /// Which attempt this was.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// When it is tried again; none when it is not.
+        /// When it is retried; none when it is not.
         again_at: Option<Timestamp>,
     }
     /// A handler failed after it had settled its message in its own transaction: the attempt succeeded.
     AttemptErrorAfterSettle, "attempt.error_after_settle", WARN {
         /// The message.
         message: MessageId,
-        /// The attempt's own id.
+        /// Id of the attempt.
         execution: ExecutionId,
         /// The topic.
         topic: Topic,
-        /// The job, when there is one.
+        /// Its job, if any.
         job: Option<JobName>,
-        /// Which attempt this was.
+        /// Number of the attempt, from 1.
         attempt: u32,
-        /// What went wrong.
+        /// Error, for people.
         error: Option<Arc<str>>,
     }
-    /// A handler said how far it is.
+    /// A handler reported progress.
     AttemptProgressed, "attempt.progressed", DEBUG {
         /// The message.
         message: MessageId,
-        /// The attempt's own id.
+        /// Id of the attempt.
         execution: ExecutionId,
-        /// How much is done, 0 to 100, when it said so.
+        /// Percentage done, 0 to 100, if reported.
         percent: Option<u8>,
         /// The note.
         note: Arc<str>,
     }
-    /// A process found that a message is no longer its own; its handler is cancelled and writes nothing.
+    /// A process lost the lease of a message; its handler is cancelled and its result is discarded.
     LeaseLost, "lease.lost", WARN {
         /// The message.
         message: MessageId,
@@ -309,7 +309,7 @@ events! {
     }
     /// Messages of lost processes were freed.
     LeasesRescued, "leases.rescued", WARN {
-        /// How many.
+        /// Number of them.
         count: u64,
     }
     /// A job was declared for the first time, changed or came back.
@@ -334,20 +334,20 @@ events! {
     JobMisfired, "job.misfired", WARN {
         /// The job.
         job: JobName,
-        /// How many were missed.
+        /// Number of missed occurrences.
         missed: u64,
-        /// The policy that decided.
+        /// Misfire policy.
         policy: MisfirePolicy,
-        /// Later than this was a misfire.
+        /// Lateness above which an occurrence is a misfire.
         threshold: Duration,
         /// The next occurrence.
         cursor: Option<Timestamp>,
     }
     /// Jobs had missed occurrences when the process started: the sum of what it decided about.
     MisfiresFound, "misfires.found", WARN {
-        /// How many jobs.
+        /// Number of jobs.
         jobs: u64,
-        /// How many occurrences of all of them.
+        /// Number of occurrences of all of them.
         missed: u64,
     }
     /// Occurrences were not run.
@@ -356,23 +356,23 @@ events! {
         job: JobName,
         /// The newest of them.
         nominal: Timestamp,
-        /// How many.
+        /// Number of them.
         count: u64,
-        /// Why.
+        /// Reason.
         reason: SkipReason,
     }
     /// A job was paused, resumed, moved or overridden.
     JobSteered, "job.steered", INFO {
         /// The job.
         job: JobName,
-        /// What was done.
+        /// Name of the change.
         change: &'static str,
     }
-    /// A job fires no more.
+    /// A job was retired and fires no more.
     JobRetired, "job.retired", INFO {
         /// The job.
         job: JobName,
-        /// Why.
+        /// Reason.
         reason: &'static str,
     }
     /// A job was not declared because its name belongs to another application.
@@ -388,37 +388,37 @@ events! {
         job: JobName,
         /// The text that was configured.
         text: String,
-        /// What is wrong with it.
+        /// Reason for refusing it.
         error: String,
     }
-    /// Something in the configuration is not used: an unknown key, an unknown job, or a value twice.
+    /// An entry of the configuration is not used: an unknown key, an unknown job, or a value set twice.
     ConfigurationIgnored, "configuration.ignored", WARN {
         /// The key.
         key: String,
-        /// Why it is not used.
+        /// Reason why it is not used.
         problem: String,
     }
-    /// A server read its configuration again and refused it; the jobs stay as they were.
+    /// A server reloaded its configuration and refused it; the jobs stay as they were.
     ConfigurationRefused, "configuration.refused", ERROR {
         /// The file.
         source: String,
-        /// What is wrong with it.
+        /// Reason for refusing it.
         problem: String,
     }
-    /// A server found something that a person should look at, such as a job that fails.
+    /// A server raised an alert about something that needs attention, such as a failing job.
     AlertRaised, "alert.raised", WARN {
         /// The kind, such as `job_failing`.
         alert: String,
-        /// What it is about: a job, a queue or a webhook.
+        /// Subject: a job, a queue or a webhook.
         subject: Option<String>,
-        /// What is wrong, in a sentence.
+        /// Description, as a sentence.
         text: String,
     }
-    /// What an alert was about is well again.
+    /// The cause of an alert is resolved.
     AlertCleared, "alert.cleared", INFO {
         /// The kind.
         alert: String,
-        /// What it was about.
+        /// Subject of the alert.
         subject: Option<String>,
     }
     /// A subscription was added, removed, paused or resumed.
@@ -429,17 +429,17 @@ events! {
         topic: Topic,
         /// The group.
         group: String,
-        /// What was done.
+        /// Name of the change.
         change: &'static str,
     }
-    /// A queue was paused, resumed, resized or taken on in this process.
+    /// A queue was paused, resumed, resized or added in this process.
     QueueSteered, "queue.steered", INFO {
         /// The queue.
         queue: Queue,
-        /// What was done.
+        /// Name of the change.
         change: &'static str,
     }
-    /// A subscription receives nothing for a while, because its handler kept failing.
+    /// A subscription stopped receiving for a while, because its handler kept failing.
     CircuitOpened, "circuit.opened", WARN {
         /// The transport.
         transport: TransportName,
@@ -447,10 +447,10 @@ events! {
         topic: Topic,
         /// The group.
         group: String,
-        /// Until when.
+        /// When the first probe is allowed.
         until: Timestamp,
     }
-    /// A subscription lets one message through, to see whether its handler works again.
+    /// A subscription lets one message through as a probe of its handler.
     CircuitHalfOpened, "circuit.half_opened", INFO {
         /// The transport.
         transport: TransportName,
@@ -470,26 +470,26 @@ events! {
     }
     /// Old messages and executions were deleted.
     HistoryPruned, "history.pruned", INFO {
-        /// How many messages.
+        /// Number of messages.
         messages: u64,
-        /// How many executions.
+        /// Number of executions.
         executions: u64,
     }
-    /// A background service could not do its turn and tries again later.
+    /// A background service failed and tries again later.
     ServiceFailed, "service.failed", ERROR {
         /// The service.
         service: String,
-        /// What went wrong.
+        /// Error, for people.
         error: String,
         /// When it tries again.
         again_at: Timestamp,
     }
-    /// Our clock was more than a second away from the storage's.
+    /// The clock of this process differed from the storage's by more than a second.
     ClockCorrected, "clock.corrected", WARN {
-        /// By how much the storage is ahead, in milliseconds; negative when it is behind.
+        /// Milliseconds by which the storage is ahead; negative when it is behind.
         ahead_ms: i64,
     }
-    /// A process began.
+    /// A process started.
     ProcessStarted, "process.started", INFO {
         /// The process.
         process: ProcessId,
@@ -498,22 +498,22 @@ events! {
     ProcessStopping, "process.stopping", INFO {
         /// The process.
         process: ProcessId,
-        /// How many attempts still run.
+        /// Number of attempts that still run.
         running: usize,
     }
     /// A process ended.
     ProcessStopped, "process.stopped", INFO {
         /// The process.
         process: ProcessId,
-        /// How many attempts were given back.
+        /// Number of attempts that were released.
         released: usize,
     }
 }
 
-/// How many events a slow listener may be behind before it misses some.
+/// Number of events that a slow listener may be behind before it misses some.
 const STREAM_BUFFER: usize = 4_096;
 
-/// Where events go: the log, the counters, the hooks, and whoever listens.
+/// Receivers of events: the log, the counters, the hooks and the listeners.
 #[derive(Debug)]
 pub struct Events {
     counters: Vec<AtomicU64>,
@@ -534,32 +534,32 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Lets everybody know. Costs a counter and three checks when nobody listens.
+    /// Emits an event. Costs a counter and three checks when there is no receiver.
     pub fn emit(&self, event: Event) {
         if let Some(counter) = self.counters.get(event.index()) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
         self.measures.note(&event);
         event.log();
-        self.hooks.tell(&event);
+        self.hooks.call(&event);
         if self.stream.receiver_count() > 0 {
             // Fails only when the last listener left meanwhile.
             let _ = self.stream.send(Arc::new(event));
         }
     }
 
-    /// Somebody who is to hear of every event at once; see
-    /// [`Builder::on_event`](crate::Builder::on_event).
+    /// Adds a hook that is called for every event; see [`Builder::on_event`](crate::Builder::on_event).
     pub(crate) fn on_event(&mut self, hook: impl Fn(&Event) + Send + Sync + 'static) {
         self.hooks.add(hook);
     }
 
-    /// The events from now on. A listener that is too slow is told how many it missed.
+    /// Subscribes to the events from now on. A listener that is too slow receives the number of events it
+    /// missed.
     pub fn listen(&self) -> broadcast::Receiver<Arc<Event>> {
         self.stream.subscribe()
     }
 
-    /// How often each event happened in this process.
+    /// Returns how often each event was emitted in this process.
     pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         Event::LIST
             .iter()
@@ -567,19 +567,19 @@ impl Events {
             .map(|(info, count)| (info.name, count.load(Ordering::Relaxed)))
     }
 
-    /// What attempts cost in this process, per topic, since this was first asked for: whoever exports
-    /// metrics asks once at the start and then as often as it likes. Until then nothing is measured.
+    /// Returns the durations of attempts in this process, per topic, since the first call: exporters of metrics
+    /// call it once at the start and then as often as needed. Before the first call nothing is measured.
     pub fn measures(&self) -> BTreeMap<String, TopicMeasures> {
         self.measures.snapshot()
     }
 
-    /// How often one event happened in this process.
+    /// Returns how often one event was emitted in this process.
     pub fn count(&self, name: &str) -> u64 {
         self.counts().find(|(of, _)| *of == name).map_or(0, |(_, count)| count)
     }
 }
 
-/// The text of `docs/guide/events.md`.
+/// Returns the text of `docs/guide/events.md`.
 pub fn render_events() -> String {
     let mut text = String::from(
         "# Events\n\nRendered from `core/src/event.rs` by `cargo xtask generate`; do not edit.\n\n\
@@ -639,23 +639,23 @@ mod tests {
 
     // spec: C-4
     #[test]
-    fn listeners_hear_what_happens_after_they_came() {
+    fn listeners_receive_events_after_they_subscribed() {
         let events = Events::default();
         events.emit(Event::LeasesRescued { count: 1 });
         let mut listener = events.listen();
         events.emit(Event::LeasesRescued { count: 2 });
-        let heard = listener.try_recv().unwrap();
-        assert!(matches!(*heard, Event::LeasesRescued { count: 2 }));
+        let received = listener.try_recv().unwrap();
+        assert!(matches!(*received, Event::LeasesRescued { count: 2 }));
         assert!(listener.try_recv().is_err());
     }
 
     // spec: C-4
     #[test]
-    fn a_hook_hears_everything_and_may_panic() {
-        let heard = Arc::new(AtomicU64::new(0));
+    fn a_hook_receives_every_event_and_may_panic() {
+        let received = Arc::new(AtomicU64::new(0));
         let mut events = Events::default();
         events.on_event(|_| panic!("a hook that is out of order"));
-        let counted = heard.clone();
+        let counted = received.clone();
         events.on_event(move |event| {
             if let Event::LeasesRescued { count } = event {
                 counted.fetch_add(*count, Ordering::Relaxed);
@@ -664,6 +664,6 @@ mod tests {
         for count in 1..=10_000 {
             events.emit(Event::LeasesRescued { count });
         }
-        assert_eq!(heard.load(Ordering::Relaxed), 50_005_000);
+        assert_eq!(received.load(Ordering::Relaxed), 50_005_000);
     }
 }

@@ -1,29 +1,29 @@
-//! The contract of a handler: one message and what it asks for in, an outcome out. Outcomes are
-//! values, the only ways to steer; any error means "failed, ask the retry policy".
+//! Handler contract: takes one message and returns an outcome. Outcomes are values that decide what happens to
+//! the message; after any error the retry policy decides.
 //!
-//! A handler is an `async fn`. Its first argument is the payload, read from the body; behind it stand
-//! up to eight extractors, each by its type: [`Context`], [`State`], [`Publisher`](crate::Publisher),
+//! A handler is an `async fn`. Its first argument is the payload, deserialized from the body. It is followed by
+//! up to eight extractors, each identified by its type: [`Context`], [`State`], [`Publisher`](crate::Publisher),
 //! [`MessageId`](crate::model::MessageId), [`ExecutionId`](crate::model::ExecutionId),
 //! [`Topic`](crate::model::Topic), [`Source`](crate::model::Source),
 //! [`Headers`](crate::model::Headers), [`Key`](crate::model::Key),
 //! [`JobName`](crate::model::JobName), [`Occurrence`](crate::model::Occurrence), the last three also
-//! as an `Option`, [`Cancellation`], and whatever implements [`FromContext`]. Without a payload the
-//! extractors begin at once, and `async fn()` is a handler too.
+//! as an `Option`, [`Cancellation`], and any type that implements [`FromContext`]. A handler may have no payload,
+//! or no arguments at all.
 
 mod arguments;
 mod blocking;
 mod cancellation;
 mod context;
-mod contract;
+mod error_rules;
 mod extract;
 mod function;
 mod handler_test;
-mod others;
+mod must_report;
 mod outcome;
 mod payload;
-mod replying;
-mod reporting;
-mod rules;
+mod relations;
+mod reply;
+mod reports;
 mod state;
 
 use std::future::Future;
@@ -36,25 +36,25 @@ pub(crate) use cancellation::Signal;
 pub use cancellation::{Cancellation, Cause};
 pub use context::Context;
 pub(crate) use context::ContextParts;
-pub(crate) use contract::conclude;
-pub use contract::{MustReport, must_report};
+pub(crate) use error_rules::ErrorRules;
 pub use extract::{
     Argument, FirstArgument, FromContext, ViaContext, ViaFact, ViaPayload, ViaState,
 };
 pub use function::{Function, IntoHandler, UnboundHandler};
 pub use handler_test::{HandlerTest, HandlerTestResult};
+pub(crate) use must_report::conclude;
+pub use must_report::{MustReport, must_report};
 pub use outcome::{HandlerError, HandlerResult, IntoOutcome, Outcome};
-pub(crate) use reporting::Said;
-pub use reporting::{ProgressReport, SelfReport};
-pub(crate) use rules::Rules;
+pub(crate) use reports::AttemptReports;
+pub use reports::{ProgressReport, SelfReport};
 pub use state::{RequiredStates, State, States};
 
 use crate::error::Result;
 use crate::model::Message;
 
-/// Deals with messages whose body reads as `M`: for types that carry what they need.
+/// Handles messages whose body deserializes as `M`. For types with fields that the handler needs.
 ///
-/// Most handlers are an `async fn` or a closure instead, which may take more than a context and
+/// Most handlers are an `async fn` or a closure instead, which may take more arguments than a context and
 /// returns `()`, an [`Outcome`], or a `Result` of either.
 ///
 /// ```
@@ -74,16 +74,16 @@ use crate::model::Message;
     note = "implement `punctual::Handler<{M}>` for it, or write an `async fn({M}, Context)`"
 )]
 pub trait Handler<M>: Send + Sync + 'static {
-    /// Deals with one message. Called again for every attempt; must be safe to run twice, because
-    /// delivery is at least once.
+    /// Handles one message. Called for every attempt; must be safe to run twice, because delivery is at least
+    /// once.
     fn handle(&self, message: M, context: Context) -> impl Future<Output = HandlerResult> + Send;
 }
 
-/// A handler whose payload type is forgotten: what the registry keeps.
+/// A handler without its payload type, as the registry stores it.
 pub(crate) trait AnyHandler: Send + Sync + 'static {
-    /// Reads the payload; fails when it does not fit, before anything has run.
+    /// Deserializes the payload; fails before the handler runs when it does not match.
     fn prepare(&self, message: &Message) -> Result<Prepared<'_>>;
 }
 
-/// A call that only needs its context.
+/// A call of a handler with its payload, which needs only its context.
 pub(crate) type Prepared<'a> = Box<dyn FnOnce(Context) -> BoxFuture<'a, HandlerResult> + Send + 'a>;

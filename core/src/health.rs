@@ -1,4 +1,5 @@
-//! Health of a process: what was found and what follows from it. Checking changes nothing.
+//! Health of a process: the findings of a check, and the condition that follows from them. A check changes
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,16 +15,16 @@ use crate::inspect::Counts;
 use crate::model::{Queue, Topic};
 use crate::storage::TopicFilter;
 
-/// A queue without a worker is reported when its oldest due message is later than this.
-pub const UNWORKED_AFTER: Duration = Duration::from_secs(60);
+/// A queue without a worker is reported when its oldest due message is late by more than this.
+pub const UNSERVED_AFTER: Duration = Duration::from_secs(60);
 /// A message of a topic without a handler is reported when it is at least this late.
 pub const UNHANDLED_AFTER: Duration = Duration::from_secs(60);
-/// A process whose loops have stood still for this many poll intervals is not running.
+/// A process whose services made no progress for this many poll intervals is unhealthy.
 const TICKS_MISSED_MAX: u32 = 10;
-/// But never sooner than this.
+/// Shortest time without progress after which a process is unhealthy.
 const STANDSTILL_MIN: Duration = Duration::from_secs(30);
-/// The service that has a turn at every poll interval, whatever there is to do.
-const TICKING: &str = "lookout";
+/// The service that has a turn at every poll interval, also without work.
+const TICKING: &str = "poller";
 
 /// The condition of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -56,18 +57,17 @@ pub enum Lifecycle {
     Running,
     /// It was asked to stop and takes no new work.
     Stopping,
-    /// Its shutdown is over.
+    /// Its shutdown has finished.
     Stopped,
 }
 
-/// Facts that a caller of [`Admin::health_with`](crate::client::Admin::health_with) knows already.
+/// Facts that the caller of [`Admin::health_with`](crate::client::Admin::health_with) already has.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
-    /// Counts that were read before, where counting costs much and is done often.
+pub struct KnownFacts {
+    /// Counts that were read before; they save a query that is expensive and frequent.
     pub counts: Option<Arc<Counts>>,
-    /// The topics that are handled on each queue, by all processes that work on it; queues that are not in it
-    /// are not checked for messages without a handler. None means that only the handlers of this process
-    /// are known.
+    /// The topics that all processes together handle, by queue. Other queues are not checked for messages
+    /// without a handler. `None` when only the handlers of this process are known.
     pub handled: Option<Vec<(Queue, TopicFilter)>>,
 }
 
@@ -76,117 +76,117 @@ pub struct Known {
 pub struct UnhandledMessage {
     /// The queue it waits in.
     pub queue: Queue,
-    /// Its topic; none when the message was not among those that were read.
+    /// Its topic; `None` when the message was not among those that were read.
     pub topic: Option<Topic>,
     /// When it was due.
     pub due_at: Timestamp,
     /// Whether the handlers of all processes are known, and not only those of this one.
-    pub is_register_known: bool,
+    pub all_handlers_known: bool,
 }
 
 impl fmt::Display for UnhandledMessage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { queue, topic, due_at, is_register_known } = self;
+        let Self { queue, topic, due_at, all_handlers_known } = self;
         write!(f, "the queue {queue:?} holds a message ")?;
         if let Some(topic) = topic {
             write!(f, "of the topic {topic:?} ")?;
         }
         write!(f, "that is due since {due_at}, and ")?;
-        f.write_str(if *is_register_known {
+        f.write_str(if *all_handlers_known {
             "no known process handles its topic"
         } else {
-            "neither has this process a handler for its topic nor has another one handled it lately"
+            "this process has no handler for its topic and no other process has handled the topic recently"
         })
     }
 }
 
-/// The facts that a health check has found.
+/// The findings of a health check.
 #[derive(Clone, Debug)]
 pub struct Findings {
-    /// How long a light call to the storage took, or why it failed.
+    /// Duration of a cheap call to the storage, or its error.
     pub storage: Result<Duration, String>,
-    /// Messages whose lease has run out or whose process is gone.
+    /// Number of messages whose lease or whose owner's heartbeat has expired.
     pub stale: u64,
-    /// Dead letters.
+    /// Number of dead letters.
     pub dead: u64,
-    /// Messages that wait, due now or later.
+    /// Number of pending messages, due now or later.
     pub pending: u64,
-    /// Jobs whose next occurrence is overdue by more than their misfire threshold.
+    /// Number of jobs whose next occurrence is overdue by more than their misfire threshold.
     pub late: u64,
-    /// What of the configuration could not be used, a sentence each.
+    /// Problems of the configuration, one sentence each.
     pub misconfigured: Vec<String>,
-    /// Queues whose oldest due message is late by more than [`UNWORKED_AFTER`], while no message of theirs is
+    /// Queues whose oldest due message is late by more than [`UNSERVED_AFTER`], while none of their messages is
     /// handled and this process does not work on them.
-    pub unworked: Vec<String>,
-    /// Messages that are late by [`UNHANDLED_AFTER`] or more and that no known process has a handler for; one of
-    /// each queue at most.
+    pub unserved: Vec<String>,
+    /// Messages that are late by [`UNHANDLED_AFTER`] or more and without a handler in any known process; at
+    /// most one of each queue.
     pub unhandled: Vec<UnhandledMessage>,
-    /// Whether the process is asked to stop.
+    /// Whether the process runs, is stopping, or has stopped.
     pub lifecycle: Lifecycle,
-    /// The last turn of each service.
+    /// The last turn of each service, by its name.
     pub services: BTreeMap<String, LastTurn>,
-    /// How often the process polls its storage.
+    /// Interval at which the process polls its storage.
     pub poll_interval: Duration,
 }
 
-/// Health of a process and the reasons. Written as JSON it has stable keys, durations in milliseconds.
+/// Health of a process and its reasons. As JSON it has stable keys, with durations in milliseconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Health {
-    /// In one word.
+    /// Condition of the process.
     pub condition: Condition,
-    /// Reasons against healthy, a sentence each.
+    /// Reasons why it is not healthy, one sentence each.
     pub reasons: Vec<String>,
     /// Whether it runs, is stopping, or has stopped; unhealthy unless it runs.
     pub lifecycle: Lifecycle,
-    /// Messages whose lease has run out or whose process is gone.
+    /// Number of messages whose lease or whose owner's heartbeat has expired.
     #[serde(rename = "stale_count")]
     pub stale: u64,
-    /// How long a light call to the storage took; none when it failed.
+    /// Duration of a cheap call to the storage; `None` when it failed.
     #[serde(rename = "storage_latency_ms", serialize_with = "milliseconds")]
     pub storage_latency: Option<Duration>,
-    /// How long ago the loops last had a turn that went well; none when they never had.
+    /// Time since the last successful turn of the services; `None` when there was none.
     #[serde(rename = "last_tick_age_ms", serialize_with = "milliseconds")]
     pub last_tick_age: Option<Duration>,
-    /// Jobs whose next occurrence is overdue by more than their misfire threshold.
+    /// Number of jobs whose next occurrence is overdue by more than their misfire threshold.
     pub late_schedules: u64,
-    /// Dead letters.
+    /// Number of dead letters.
     #[serde(rename = "dead_letters")]
     pub dead: u64,
-    /// Messages that wait, due now or later.
+    /// Number of pending messages, due now or later.
     pub queue_depth: u64,
 }
 
-#[expect(clippy::ref_option, reason = "the shape that serde asks for")]
-fn milliseconds<S: Serializer>(length: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
-    length.map(|length| u64::try_from(length.as_millis()).unwrap_or(u64::MAX)).serialize(to)
+#[expect(clippy::ref_option, reason = "the signature that serde requires")]
+fn milliseconds<S: Serializer>(duration: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
+    duration.map(|duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)).serialize(to)
 }
 
 impl Health {
-    /// Judges the findings.
+    /// Derives the health from the findings of a check.
     pub fn judge(findings: &Findings, now: Timestamp) -> Self {
         let mut reasons = Vec::new();
         let mut condition = Condition::Healthy;
-        let mut say = |worse: Condition, reason: String| {
+        let mut report = |worse: Condition, reason: String| {
             condition = condition.max(worse);
             reasons.push(reason);
         };
         if let Err(error) = &findings.storage {
-            say(Condition::Unhealthy, format!("the storage does not answer: {error}"));
+            report(Condition::Unhealthy, format!("the storage does not answer: {error}"));
         }
         let ticked_at = findings.services.get(TICKING).and_then(|last| last.succeeded_at);
         let last_tick_age = ticked_at.map(|ticked_at| between(ticked_at, now));
-        if let Some(reason) = standing(findings, last_tick_age) {
-            say(Condition::Unhealthy, reason);
+        if let Some(reason) = standstill(findings, last_tick_age) {
+            report(Condition::Unhealthy, reason);
         }
         for (service, last) in &findings.services {
             if let Some(error) = &last.error {
-                say(Condition::Degraded, format!("the {service} fails: {error}"));
+                report(Condition::Degraded, format!("the {service} fails: {error}"));
             }
         }
         if findings.stale > 0 {
             let stale = findings.stale;
             let messages = if stale == 1 { "message has" } else { "messages have" };
-            say(Condition::Degraded, format!("{stale} {messages} an owner that is gone"));
+            report(Condition::Degraded, format!("{stale} {messages} an owner that is gone"));
         }
         if findings.late > 0 {
             let late = findings.late;
@@ -195,19 +195,19 @@ impl Health {
             } else {
                 "jobs are late; no process fires them"
             };
-            say(Condition::Degraded, format!("{late} {jobs}"));
+            report(Condition::Degraded, format!("{late} {jobs}"));
         }
         for problem in &findings.misconfigured {
-            say(Condition::Degraded, problem.clone());
+            report(Condition::Degraded, problem.clone());
         }
-        for queue in &findings.unworked {
-            say(
+        for queue in &findings.unserved {
+            report(
                 Condition::Degraded,
                 format!("the queue {queue:?} has due messages and no process works on it"),
             );
         }
         for message in &findings.unhandled {
-            say(Condition::Degraded, message.to_string());
+            report(Condition::Degraded, message.to_string());
         }
         let storage_latency = findings.storage.as_ref().ok().copied();
         Self {
@@ -224,15 +224,15 @@ impl Health {
     }
 }
 
-/// Returns why a process does not do its work, as far as its own loops show.
-fn standing(findings: &Findings, last_tick_age: Option<Duration>) -> Option<String> {
-    let standstill = (findings.poll_interval * TICKS_MISSED_MAX).max(STANDSTILL_MIN);
+/// Returns why the services of a process do no work; `None` when they work.
+fn standstill(findings: &Findings, last_tick_age: Option<Duration>) -> Option<String> {
+    let age_max = (findings.poll_interval * TICKS_MISSED_MAX).max(STANDSTILL_MIN);
     match (findings.lifecycle, last_tick_age) {
         (Lifecycle::Stopping, _) => Some("the process is stopping".to_owned()),
         (Lifecycle::Stopped, _) => Some("the process has stopped".to_owned()),
         (Lifecycle::Running, None) => Some("the services have not begun to work".to_owned()),
-        (Lifecycle::Running, Some(age)) if age > standstill => {
-            Some(format!("the services have stood still for {} s", age.as_secs()))
+        (Lifecycle::Running, Some(age)) if age > age_max => {
+            Some(format!("the services have made no progress for {} s", age.as_secs()))
         }
         (Lifecycle::Running, Some(_)) => None,
     }
@@ -246,7 +246,7 @@ mod tests {
         Timestamp::from_second(second).unwrap()
     }
 
-    fn fine() -> Findings {
+    fn healthy_findings() -> Findings {
         let turn = LastTurn { succeeded_at: Some(at(99)), error: None };
         Findings {
             storage: Ok(Duration::from_millis(3)),
@@ -255,7 +255,7 @@ mod tests {
             pending: 7,
             late: 0,
             misconfigured: Vec::new(),
-            unworked: Vec::new(),
+            unserved: Vec::new(),
             unhandled: Vec::new(),
             lifecycle: Lifecycle::Running,
             services: BTreeMap::from([(TICKING.to_owned(), turn)]),
@@ -265,8 +265,8 @@ mod tests {
 
     // spec: H-47, H-50
     #[test]
-    fn a_process_that_ticks_on_a_storage_that_answers_is_healthy() {
-        let health = Health::judge(&fine(), at(100));
+    fn a_process_that_ticks_on_a_reachable_storage_is_healthy() {
+        let health = Health::judge(&healthy_findings(), at(100));
         assert_eq!((health.condition, health.reasons.len()), (Condition::Healthy, 0));
         assert_eq!((health.stale, health.dead), (0, 4));
         assert_eq!(health.storage_latency, Some(Duration::from_millis(3)));
@@ -275,8 +275,8 @@ mod tests {
 
     // spec: H-48
     #[test]
-    fn stale_messages_degrade_it() {
-        let health = Health::judge(&Findings { stale: 2, ..fine() }, at(100));
+    fn stale_messages_degrade_the_health() {
+        let health = Health::judge(&Findings { stale: 2, ..healthy_findings() }, at(100));
         assert_eq!(health.condition, Condition::Degraded);
         assert_eq!(health.reasons, ["2 messages have an owner that is gone"]);
     }
@@ -284,36 +284,36 @@ mod tests {
     // trap 16
     // spec: H-55
     #[test]
-    fn late_schedules_and_a_wrong_configuration_degrade_it() {
-        let health = Health::judge(&Findings { late: 3, ..fine() }, at(100));
+    fn late_schedules_and_a_wrong_configuration_degrade_the_health() {
+        let health = Health::judge(&Findings { late: 3, ..healthy_findings() }, at(100));
         assert_eq!(health.condition, Condition::Degraded);
         assert!(health.reasons[0].contains("3 jobs are late"), "{:?}", health.reasons);
-        let health = Health::judge(&Findings { late: 1, ..fine() }, at(100));
+        let health = Health::judge(&Findings { late: 1, ..healthy_findings() }, at(100));
         assert_eq!(health.reasons, ["1 job is late; no process fires it"]);
         let misconfigured = vec!["the cron text \"x\" of job \"nightly\" is wrong".to_owned()];
-        let health = Health::judge(&Findings { misconfigured, ..fine() }, at(100));
+        let health = Health::judge(&Findings { misconfigured, ..healthy_findings() }, at(100));
         assert_eq!(health.condition, Condition::Degraded);
         assert!(health.reasons[0].contains("nightly"), "{:?}", health.reasons);
     }
 
     // Decision 3.44.
     #[test]
-    fn a_process_that_stops_is_unhealthy_from_the_first_moment_on() {
+    fn a_stopping_process_is_unhealthy_at_once() {
         for (lifecycle, reason) in [
             (Lifecycle::Stopping, "the process is stopping"),
             (Lifecycle::Stopped, "the process has stopped"),
         ] {
-            let health = Health::judge(&Findings { lifecycle, ..fine() }, at(100));
+            let health = Health::judge(&Findings { lifecycle, ..healthy_findings() }, at(100));
             assert_eq!((health.condition, health.lifecycle), (Condition::Unhealthy, lifecycle));
             assert_eq!(health.reasons, [reason]);
         }
     }
 
-    // Decision 3.18: the names of the data are fixed.
+    // Decision 3.18: the JSON keys are fixed.
     // spec: H-50
     #[test]
-    fn its_keys_are_stable() {
-        let health = Health::judge(&Findings { stale: 1, ..fine() }, at(100));
+    fn the_json_keys_are_stable() {
+        let health = Health::judge(&Findings { stale: 1, ..healthy_findings() }, at(100));
         let expected = serde_json::json!({
             "condition": "degraded",
             "reasons": ["1 message has an owner that is gone"],
@@ -326,21 +326,21 @@ mod tests {
             "queue_depth": 7,
         });
         assert_eq!(serde_json::to_value(health).unwrap(), expected);
-        let down = Findings { storage: Err("gone".to_owned()), ..fine() };
+        let down = Findings { storage: Err("gone".to_owned()), ..healthy_findings() };
         let down = serde_json::to_value(Health::judge(&down, at(100))).unwrap();
         assert!(down["storage_latency_ms"].is_null());
     }
 
     // spec: H-49
     #[test]
-    fn without_a_storage_or_without_ticks_it_is_unhealthy() {
+    fn a_process_without_a_storage_or_without_ticks_is_unhealthy() {
         let storage = Err("connection refused".to_owned());
-        let health = Health::judge(&Findings { storage, ..fine() }, at(100));
+        let health = Health::judge(&Findings { storage, ..healthy_findings() }, at(100));
         assert_eq!((health.condition, health.storage_latency), (Condition::Unhealthy, None));
         assert!(health.reasons[0].contains("connection refused"));
-        assert_eq!(Health::judge(&fine(), at(129)).condition, Condition::Healthy);
-        assert_eq!(Health::judge(&fine(), at(130)).condition, Condition::Unhealthy);
-        let never = Findings { services: BTreeMap::new(), ..fine() };
+        assert_eq!(Health::judge(&healthy_findings(), at(129)).condition, Condition::Healthy);
+        assert_eq!(Health::judge(&healthy_findings(), at(130)).condition, Condition::Unhealthy);
+        let never = Findings { services: BTreeMap::new(), ..healthy_findings() };
         assert_eq!(Health::judge(&never, at(100)).condition, Condition::Unhealthy);
     }
 }

@@ -1,9 +1,9 @@
-//! Inbox contract: which deliveries a group has already handled. Delivery is at least
+//! Inbox contract: the deliveries that a group has already handled. Delivery is at least
 //! once, so a handler may receive a message twice; the inbox detects it.
 //!
-//! Recorded in the same transaction as the handler's own writes, the effects happen exactly once; the
-//! storages offer that beside this contract. [`Deduplicate`](crate::Deduplicate) uses it around every
-//! attempt, for handlers that write elsewhere.
+//! When the record is written in the same transaction as the handler's own writes, the effects happen
+//! exactly once; the storages offer that in addition to this contract. [`Deduplicate`](crate::Deduplicate)
+//! uses the inbox around every attempt, for handlers that write to another system.
 
 use async_trait::async_trait;
 use jiff::Timestamp;
@@ -11,26 +11,26 @@ use jiff::Timestamp;
 use crate::error::Result;
 use crate::model::MessageId;
 
-/// Remembers which messages a group has handled.
+/// Records the messages that a group has handled.
 #[async_trait]
 pub trait Inbox: Send + Sync + 'static {
-    /// Returns whether a group has handled a message, as far as is remembered.
+    /// Returns whether there is a record that a group has handled a message.
     async fn has_seen(&self, group: &str, message: MessageId) -> Result<bool>;
 
-    /// Records that a group handles a message. Of many calls for one pair one returns
-    /// [`InboxResult::First`], also when they come at once.
+    /// Records that a group handles a message. Of several calls for one pair, also concurrent ones, exactly
+    /// one returns [`InboxResult::First`].
     async fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<InboxResult>;
 
-    /// Deletes at most `limit` records made strictly before an instant; returns how many.
+    /// Deletes up to `limit` records made strictly before an instant; returns their number.
     async fn forget(&self, before: Timestamp, limit: usize) -> Result<u64>;
 }
 
-/// Whether a delivery is new to a group.
+/// The result of recording a delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use = "a repeated delivery must not be handled again"]
 pub enum InboxResult {
-    /// The first one.
+    /// It is the first delivery of the message to the group.
     First,
-    /// It was recorded before.
+    /// The message was recorded before.
     Again,
 }

@@ -1,6 +1,6 @@
-//! Inspect contract: reads a storage for people: lists, counts, history. Separate from
-//! [`Storage`](crate::Storage) because it changes at the dashboard's pace and may be served by a
-//! replica. Pages are keyset pages; there are no offsets, and no call changes anything.
+//! Inspect contract: lists, counts and history for people. Separate from [`Storage`](crate::Storage)
+//! because it changes at the dashboard's pace and may be served by a replica. Pages are keyset pages
+//! without offsets, and no call changes anything.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,34 +14,40 @@ use crate::model::{
     MessageRecord, MessageState, Queue, SkipReason, Topic,
 };
 
-/// How many rows a page has by default.
+/// Default number of rows of a page.
 pub const PAGE_LIMIT_DEFAULT: usize = 20;
-/// The most rows one page may have.
+/// Largest number of rows of a page.
 pub const PAGE_LIMIT_MAX: usize = 1_000;
 
 /// Reads messages, executions and jobs for people.
+///
+/// Every method is safe to call from many tasks at once. A replica may lag behind: the result is a
+/// consistent state of the storage, but not necessarily the newest.
 #[async_trait]
 pub trait Inspect: Send + Sync + 'static {
-    /// Returns messages that match, newest id first. Where no index serves the filter, a storage reads a bounded
-    /// number of rows: a page may then be shorter than its limit, or empty, and its `next` continues.
+    /// Returns messages that match, newest id first.
+    ///
+    /// Where no index serves the filter, a storage reads a bounded number of rows: a page may then be
+    /// shorter than its limit, or empty, and its `next` continues.
     async fn messages(
         &self,
         filter: MessageFilter,
         page: PageRequest<MessageId>,
     ) -> Result<PageResult<MessageRecord, MessageId>>;
 
-    /// Returns a message, also a finished one until it is pruned.
+    /// Returns a message; `None` when it does not exist. A finished message exists until it is pruned.
     async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>>;
 
-    /// Returns executions that match, newest id first. A page may be short as with messages.
+    /// Returns executions that match, newest id first. A page may be short, as with
+    /// [`Inspect::messages`].
     async fn executions(
         &self,
         filter: ExecutionFilter,
         page: PageRequest<ExecutionId>,
     ) -> Result<PageResult<Execution, ExecutionId>>;
 
-    /// Returns the newest runs of each of some jobs, at most `each` of each: job after job as they are given, newest
-    /// id first. Skipped occurrences are not runs.
+    /// Returns up to `each` runs of each job, in the order of `jobs` and newest id first. Skipped
+    /// occurrences are not runs.
     async fn latest_runs(&self, jobs: &[JobName], each: usize) -> Result<Vec<Execution>> {
         let mut runs = Vec::new();
         for job in jobs {
@@ -51,25 +57,25 @@ pub trait Inspect: Send + Sync + 'static {
         Ok(runs)
     }
 
-    /// Returns jobs that match, by name.
+    /// Returns jobs that match, ordered by name.
     async fn jobs(&self, filter: JobFilter) -> Result<Vec<JobRecord>>;
 
-    /// Returns a job.
+    /// Returns a job; `None` when it does not exist.
     async fn job(&self, name: &JobName) -> Result<Option<JobRecord>>;
 
     /// Returns the number of messages in each state of each queue, and the oldest due instant.
     async fn counts(&self, now: Timestamp) -> Result<Counts>;
 
-    /// Returns approximate counts for frequently polled views: it never takes more than a moment, however many
-    /// messages there are, and large numbers may be estimates.
+    /// Returns approximate counts for frequently polled views. The duration of the call does not depend
+    /// on the number of messages; large numbers may be estimates.
     async fn estimate(&self, now: Timestamp) -> Result<Counts> {
         self.counts(now).await
     }
 
-    /// Returns how many messages of a batch are in each state. Done ones count until they are pruned.
+    /// Returns the number of messages of a batch in each state. Finished ones count until they are pruned.
     async fn batch(&self, batch: BatchId) -> Result<BTreeMap<MessageState, u64>>;
 
-    /// Returns how many executions ended in each way, per bucket of a duration, since an instant.
+    /// Returns the number of executions by ending, since an instant and in buckets of a duration.
     async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>>;
 }
 
@@ -107,7 +113,7 @@ pub struct ExecutionFilter {
 }
 
 impl ExecutionFilter {
-    /// Creates a filter of what ran, without skipped occurrences.
+    /// Creates a filter of runs, without skipped occurrences.
     pub fn runs() -> Self {
         let skipped = Ending::Skipped(SkipReason::Overlap).as_str();
         let endings = Ending::NAMES.into_iter().filter(|name| *name != skipped).collect();
@@ -126,10 +132,10 @@ pub struct JobFilter {
     pub tag: Option<String>,
 }
 
-/// Which part of a list: at most `limit` rows that come after a row.
+/// A request for up to `limit` rows of a list after a row.
 #[derive(Clone, Copy, Debug)]
 pub struct PageRequest<Id> {
-    /// The last row of the page before; none for the first page.
+    /// The last row of the page before; `None` for the first page.
     pub after: Option<Id>,
     /// The most rows; capped at [`PAGE_LIMIT_MAX`].
     pub limit: usize,
@@ -159,31 +165,31 @@ impl<Id> PageRequest<Id> {
     }
 }
 
-/// Rows, and where the next page begins.
+/// A page of rows, and where the next page begins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageResult<Row, Id> {
     /// The rows.
     pub rows: Vec<Row>,
-    /// Give this to [`PageRequest::after`] for the next page; none when this was the last.
+    /// The argument of [`PageRequest::after`] for the next page; `None` on the last page.
     pub next: Option<Id>,
 }
 
 /// Counts of messages by queue and state.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Counts {
-    /// Per queue and state.
+    /// Number of messages by queue and state.
     pub messages: BTreeMap<(Queue, MessageState), u64>,
-    /// Messages whose lease has ended or whose owner's heartbeat has expired: those that
+    /// Number of messages whose lease has ended or whose owner's heartbeat has expired: those that
     /// [`Storage::reclaim`](crate::Storage::reclaim) takes over at this instant.
     pub stale: u64,
-    /// The oldest due instant of a message that is not being handled.
+    /// The earliest due instant of a message that is not being handled.
     pub oldest_due: Option<Timestamp>,
     /// Whether large numbers among these are estimates.
     pub is_estimate: bool,
 }
 
 impl Counts {
-    /// How many messages of all queues are in a state.
+    /// Returns the number of messages of all queues in a state.
     pub fn total(&self, state: MessageState) -> u64 {
         self.messages.iter().filter(|((_, of), _)| *of == state).map(|(_, count)| count).sum()
     }
@@ -192,8 +198,8 @@ impl Counts {
 /// A time span and what ended in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bucket {
-    /// Where it begins.
+    /// Beginning of the span.
     pub start: Timestamp,
-    /// How many executions ended in each way.
+    /// Number of executions by ending.
     pub endings: BTreeMap<Ending, u64>,
 }

@@ -1,21 +1,21 @@
-//! Messages now, messages later, and work on a schedule.
+//! Messages now, messages later, and jobs on a schedule.
 //!
-//! Everything Punctual does is **a message that becomes due**. Six words, each built on the ones
-//! before, are all there is to learn:
+//! Everything Punctual does is **a message that becomes due**. It has six concepts, each built on the ones
+//! before:
 //!
 //! 1. A [`Message`] is a unit of work that is due at an instant: now, or later. It has a topic, a
-//!    body, and a due time that moves when it is tried again.
-//! 2. A [`Storage`] remembers messages until they are due and after they are done. It decides every
-//!    race: a message is handed to one owner at a time, under a lease, and only the owner of the
+//!    body, and a due time that moves when it is retried.
+//! 2. A [`Storage`] stores messages until they are due and after they are done. It decides every
+//!    race: a message is claimed by one owner at a time, under a lease, and only the owner of the
 //!    current lease settles it.
-//! 3. A [`Handler`] is your code for a topic. It deals with one message and says what happened, as an
-//!    [`Outcome`]: done, retry, snooze, discard, cancel. An error is a failure.
-//! 4. A *policy* is a pure function that turns what happened into what happens next, which is almost
-//!    always the same message, due at another instant: [`Retry`], [`Misfire`], [`Overlap`].
-//! 5. A [`Job`] is a name with a [`Schedule`]. When an [`Occurrence`] of the schedule arrives, it
-//!    becomes a message, once, on however many nodes.
-//! 6. A [`Transport`] carries messages between processes. What it cannot do by itself, such as
-//!    waiting, the storage does for it.
+//! 3. A [`Handler`] is your code for a topic. It handles one message and returns an [`Outcome`]: done,
+//!    retry, snooze, discard, cancel. An error is a failure.
+//! 4. A *policy* is a pure function that decides what happens next, which is almost always the same
+//!    message, due at another instant: [`Retry`], [`Misfire`], [`Overlap`].
+//! 5. A [`Job`] is a name with a [`Schedule`]. Each [`Occurrence`] of the schedule becomes one message,
+//!    on any number of nodes.
+//! 6. A [`Transport`] carries messages between processes. The storage provides what a transport lacks,
+//!    such as delays.
 //!
 //! So an immediate send, a delayed send, a cron run, a one-time job, a retry, a snooze and a redriven
 //! dead letter are one record, one state machine and one history.
@@ -54,23 +54,21 @@
 //! # }
 //! ```
 //!
-//! # Where to look
+//! # Modules
 //!
-//! - Handlers: [`handler`] says which arguments they may take; [`job`] declares a job on one.
-//! - Applications: [`Punctual`], [`Publisher`], [`Jobs`], [`Admin`], and [`Options`] for what can be
-//!   set.
-//! - Tests of applications: [`testing`], where a week passes in a millisecond.
-//! - Back-ends: [`storage`], [`inspect`], [`documents`] and [`transport`] are the contracts, in short
-//!   sentences.
-//! - Schedules alone: [`schedule`], which knows nothing of the rest.
+//! - Handlers: [`handler`] describes their arguments; [`job`] declares a job on a function.
+//! - Applications: [`Punctual`], [`Publisher`], [`Jobs`], [`Admin`] and [`Options`].
+//! - Tests of applications: [`testing`], where a week passes in milliseconds.
+//! - Back-ends: [`storage`], [`inspect`], [`documents`] and [`transport`] are the contracts.
+//! - Schedules alone: [`schedule`], which does not depend on the rest.
 //!
-//! # What it promises
+//! # Guarantees
 //!
-//! At least once: an accepted message is handled until it is done, dead or cancelled; a crash can
-//! repeat an attempt, so handlers must be safe to run twice. Once per occurrence: a job's occurrence
-//! becomes at most one message. With the memory storage everything ends with the process.
+//! At least once: an accepted message is handled until it is done, dead or cancelled. A crash can repeat an
+//! attempt, so handlers must be safe to run twice. Once per occurrence: an occurrence of a job becomes at most
+//! one message. With the memory storage all messages and jobs are lost when the process ends.
 
-// The guides and the README are compiled with the tests.
+// The doctests compile the guides and the README.
 #[cfg(doctest)]
 #[doc = include_str!("../../README.md")]
 mod readme {}

@@ -1,4 +1,4 @@
-//! Measures of attempts, per topic: how many ended in which way, how long they took, how late they began.
+//! Measures of attempts per topic: number by ending, durations, and lateness.
 //! Nothing is measured before the first snapshot is read, so a process without metrics only checks a flag.
 //! Exporters read a snapshot, or what each event adds to which meter; nothing here knows how
 //! it is exported.
@@ -21,11 +21,11 @@ pub use self::meters::{
 /// The upper bounds of the buckets of a [`Histogram`], in milliseconds, each inclusive.
 pub const BOUNDS_MS: [u64; 14] =
     [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000, 300_000, 3_600_000];
-/// How many topics are measured separately; all further ones are measured as [`OTHER_TOPICS`].
+/// Largest number of topics measured separately; all further ones are measured as [`OTHER_TOPICS`].
 pub const TOPICS_MAX: usize = 200;
 /// The name under which topics beyond [`TOPICS_MAX`] are measured; no topic can have it.
 pub const OTHER_TOPICS: &str = "~other";
-/// How many jobs are measured separately; all further ones are measured as [`OTHER_JOBS`].
+/// Largest number of jobs measured separately; all further ones are measured as [`OTHER_JOBS`].
 pub const JOBS_MAX: usize = 500;
 /// The name under which jobs beyond [`JOBS_MAX`] are measured.
 pub const OTHER_JOBS: &str = "~other";
@@ -50,7 +50,7 @@ impl LabelNames {
     }
 }
 
-/// The first names, up to a bound.
+/// The first names, up to a limit.
 #[derive(Debug, Default)]
 struct KnownNames(RwLock<HashSet<String>>);
 
@@ -71,11 +71,11 @@ impl KnownNames {
 /// Distribution of durations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histogram {
-    /// How many there were.
+    /// Number of durations.
     pub count: u64,
     /// Their sum.
     pub sum: Duration,
-    /// How many lie in each bucket of [`BOUNDS_MS`], not cumulated; the last one has no upper bound.
+    /// Number of durations in each bucket of [`BOUNDS_MS`], not cumulated; the last one has no upper bound.
     pub buckets: [u64; BOUNDS_MS.len() + 1],
 }
 
@@ -89,16 +89,16 @@ impl Histogram {
     }
 }
 
-/// The measures of a topic's attempts.
+/// Measures of a topic's attempts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TopicMeasures {
-    /// How many ended in each way.
+    /// Number of attempts by ending.
     pub endings: BTreeMap<&'static str, u64>,
-    /// How long those took that succeeded.
+    /// Durations of attempts that succeeded.
     pub succeeded: Histogram,
-    /// How long those took that did not.
+    /// Durations of all other attempts.
     pub unsuccessful: Histogram,
-    /// How long after its due time each began.
+    /// Delay between the due time of an attempt and its start.
     pub late: Histogram,
 }
 
@@ -110,7 +110,7 @@ pub(crate) struct Measures {
 }
 
 impl Measures {
-    /// Measures from now on, and returns what was measured so far.
+    /// Turns measuring on, and returns the measures so far.
     pub(crate) fn snapshot(&self) -> BTreeMap<String, TopicMeasures> {
         self.wanted.store(true, Ordering::Relaxed);
         self.topics.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -149,7 +149,7 @@ impl Measures {
     }
 }
 
-/// Returns which topic's attempt has ended, how, and how long it took; `None` for other events.
+/// Returns topic, ending and duration of an attempt that has ended; `None` for other events.
 fn ending(event: &Event) -> Option<(&Topic, &'static str, Duration)> {
     match event {
         Event::AttemptSucceeded { topic, took, .. } => Some((topic, "succeeded", *took)),

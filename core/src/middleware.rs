@@ -1,5 +1,5 @@
-//! Middleware contract: code around every publish and every attempt. A plain chain in
-//! the order of registration, the first one outermost; two methods everyone can write.
+//! Middleware contract: code around every publish and every attempt. A plain chain in the order of
+//! registration, the first one outermost; two methods.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::model::Message;
 /// Code around every publish and every attempt. Both methods pass through by default.
 #[async_trait]
 pub trait Middleware: Send + Sync + 'static {
-    /// Runs around the publishing of a message; may change it, refuse it, or read the result.
+    /// Runs around the publishing of a message; may change the message, refuse it, or read the result.
     async fn around_publish(&self, message: Message, next: NextPublish<'_>) -> Result<()> {
         next.run(message).await
     }
@@ -40,7 +40,7 @@ impl<'a> NextPublish<'a> {
         Self { rest, end }
     }
 
-    /// Passes a message on.
+    /// Calls the rest of the chain with a message.
     pub async fn run(self, message: Message) -> Result<()> {
         match self.rest.split_first() {
             Some((first, rest)) => {
@@ -62,7 +62,7 @@ impl<'a> NextHandle<'a> {
         Self { rest, handler }
     }
 
-    /// Passes the attempt on.
+    /// Calls the rest of the chain with the context of the attempt.
     pub async fn run(self, context: Context) -> HandlerResult {
         match self.rest.split_first() {
             Some((first, rest)) => {

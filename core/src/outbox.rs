@@ -1,8 +1,7 @@
-//! The contract of an outbox: a transaction the caller has opened, in which messages are stored
-//! together with the caller's own writes. They are invisible until it commits, gone when it rolls
-//! back, and due like all others afterwards.
+//! Outbox contract: stores messages in a transaction of the caller, together with the caller's own writes.
+//! The messages are invisible until it commits and are discarded when it rolls back.
 //!
-//! A storage makes one out of a transaction of its database; [`Publish::in_tx`](crate::client::Publish::in_tx)
+//! A storage creates an outbox from a transaction of its database; [`Publish::in_tx`](crate::client::Publish::in_tx)
 //! and [`Once::in_tx`](crate::client::Once::in_tx) take it.
 
 use std::future::Future;
@@ -14,10 +13,10 @@ use crate::storage::{EnqueueResult, Entry};
 
 /// Stores messages inside the caller's own transaction.
 ///
-/// Not a trait object: whether the future may move between threads is up to the transaction's driver.
+/// Not a trait object, because the driver of the transaction decides whether the future is `Send`.
 pub trait Outbox {
-    /// Stores a batch like [`Storage::enqueue`](crate::Storage::enqueue) does, for the time being. After
-    /// an error the transaction must be rolled back.
+    /// Stores a batch as [`Storage::enqueue`](crate::Storage::enqueue) does, once the transaction commits.
+    /// After an error the transaction must be rolled back.
     fn enqueue(
         &mut self,
         entries: Vec<Entry>,

@@ -1,21 +1,21 @@
-//! The builder, the start and the graceful end of a process. Misconfiguration fails in `build`,
-//! never at three in the morning.
+//! Process: its builder, its start and its graceful shutdown. `build` reports errors of the configuration, so that
+//! they do not appear at run time.
 
 mod builder;
 mod configure;
 mod default_options;
-mod hooked;
-mod known;
-mod registering;
-mod running;
-mod sending;
-mod shared;
-mod until;
+mod hooks;
+mod introspection;
+mod lifecycle;
+mod outbound;
+mod registration;
+mod resources;
+mod run;
 
 pub use builder::Builder;
 pub(crate) use builder::check_jobs;
 pub(crate) use configure::schedules;
-pub(crate) use registering::jobs;
-pub use running::{Punctual, ShutdownReport};
+pub use lifecycle::{Punctual, ShutdownReport};
+pub(crate) use registration::jobs;
 #[cfg(feature = "signals")]
-pub use until::signalled;
+pub use run::signalled;

@@ -1,7 +1,7 @@
-//! The status view: every job a process declares or its storage remembers, with its next time, its last
-//! run, what runs now and what is wrong, in one list. It is complete on a fresh deployment, where nothing
-//! ever ran, and while the storage is away, where it shows what the process itself knows. Pure: what was
-//! found goes in, the list comes out.
+//! Status view: every job that a process declares or its storage contains, with its next occurrence, its last
+//! run, its current runs and its problems, in one list. The list is complete on a new deployment, where no job
+//! ever ran, and while the storage is unreachable, where it shows the declarations and the recent runs of the
+//! process itself. Pure: a function from the facts to the list.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,29 +13,29 @@ use crate::config::ConfigProblem;
 use crate::model::{Execution, JobName, JobPhase, JobRecord, Pause, Retirement, Topic};
 use crate::policy::{Declaration, Field, Layer, Reconciliation, layers, reconcile, upcoming};
 
-/// How all jobs are.
+/// Status of all jobs.
 #[derive(Clone, Debug, Serialize)]
 pub struct Status {
-    /// When it was looked at.
+    /// Instant of the status.
     pub at: Timestamp,
-    /// Why the storage could not be asked; the list is then what this process knows by itself.
+    /// Error of the storage; the list then contains the declarations of this process only.
     pub storage_error: Option<String>,
     /// Every job, by name.
     pub jobs: Vec<JobStatus>,
-    /// What of the configuration is not used.
+    /// Problems of the configuration.
     pub misconfigured: Vec<ConfigProblem>,
 }
 
-/// How one job is.
+/// Status of a job.
 #[derive(Clone, Debug, Serialize)]
 pub struct JobStatus {
-    /// Its name.
+    /// Name of the job.
     pub name: JobName,
     /// The application it belongs to.
     pub app: String,
-    /// What it is for.
+    /// Description of its purpose.
     pub description: Option<String>,
-    /// Words to find it by.
+    /// Tags by which it can be found.
     pub tags: Vec<String>,
     /// Its schedule as text.
     pub schedule: String,
@@ -43,35 +43,35 @@ pub struct JobStatus {
     pub in_words: String,
     /// Whether it is active, paused or retired.
     pub phase: JobPhase,
-    /// The next occurrence; none while it does not fire.
+    /// The next occurrence; `None` while it does not fire.
     pub next_at: Option<Timestamp>,
-    /// The last run that ended; none when it never ran, or when nobody remembers.
+    /// The last run that ended; `None` when it never ran or its history was pruned.
     pub last: Option<Arc<Execution>>,
-    /// How long that took, in milliseconds.
+    /// Duration of that run in milliseconds.
     pub last_took_ms: Option<u64>,
     /// Whether it never ran.
     pub never_run: bool,
-    /// How many of its runs are running now.
+    /// Number of its current runs.
     pub running: u64,
-    /// Who paused it, why and until when.
+    /// The pause: operator, reason and end.
     pub paused: Option<Pause>,
-    /// Why it fires no more.
+    /// Why it no longer fires.
     pub retired: Option<Retirement>,
-    /// What an operator changed.
+    /// Fields that an operator changed.
     pub overridden: Vec<Field>,
-    /// Occurrences still to come that will be skipped.
+    /// Future occurrences that will be skipped.
     pub skips: Vec<Timestamp>,
-    /// Why it cannot run here, when it cannot.
+    /// Why it cannot run in this process.
     pub broken: Option<String>,
-    /// What is wrong with its configured cron text, when something is.
+    /// The problem of its configured cron text.
     pub misconfigured: Option<String>,
-    /// Everything the storage remembers of it, or will when the storage has heard of it.
+    /// The stored record; for a job that is not stored yet, the record that will be stored.
     #[serde(skip)]
     pub record: Box<JobRecord>,
 }
 
 impl JobStatus {
-    /// In a word or two, the most telling first.
+    /// Returns the status in one or two words, the most important aspect first.
     pub fn word(&self) -> &'static str {
         match (self.retired, &self.paused) {
             _ if self.running > 0 => "running",
@@ -85,24 +85,24 @@ impl JobStatus {
     }
 }
 
-/// What was found about the jobs.
-pub(crate) struct Found<'a> {
-    /// The application that looks.
+/// The facts from which a status is built.
+pub(crate) struct StatusFacts<'a> {
+    /// The application of this process.
     pub(crate) app: &'a str,
-    /// What this process declares.
+    /// The declarations of this process.
     pub(crate) declarations: &'a [Declaration],
-    /// What the storage remembers, or why it could not be asked.
+    /// The stored jobs, or the error of the storage.
     pub(crate) stored: Result<Vec<JobRecord>, String>,
-    /// The last run of each job that is known.
+    /// The last known run of each job.
     pub(crate) latest: BTreeMap<JobName, Arc<Execution>>,
-    /// How many messages of each job are running.
+    /// Number of running messages of each job.
     pub(crate) running: BTreeMap<JobName, u64>,
-    /// What of the configuration is not used.
+    /// Problems of the configuration.
     pub(crate) misconfigured: &'a [ConfigProblem],
 }
 
-impl Found<'_> {
-    /// Puts together what was found; `handles` says which topics this process can run.
+impl StatusFacts<'_> {
+    /// Builds the status; `handles` returns whether this process has a handler for a topic.
     pub(crate) fn status(mut self, handles: impl Fn(&Topic) -> bool, now: Timestamp) -> Status {
         let stored = std::mem::replace(&mut self.stored, Ok(Vec::new()));
         let (stored, storage_error) = match stored {
@@ -113,7 +113,7 @@ impl Found<'_> {
             stored.into_iter().map(|record| (record.job.name.clone(), record)).collect();
         for declaration in self.declarations {
             let name = &declaration.job.name;
-            // As it will be stored when that is possible.
+            // The record that will be stored when the storage is reachable.
             if !records.contains_key(name)
                 && let Reconciliation::Create(record) = reconcile(None, declaration, now)
             {
@@ -127,7 +127,7 @@ impl Found<'_> {
     fn job(&self, record: JobRecord, handles: impl Fn(&Topic) -> bool) -> JobStatus {
         let name = record.job.name.clone();
         let last = self.latest.get(&name).cloned();
-        // Another application's jobs are its own affair.
+        // Handlers of other applications' jobs are not known here.
         let is_ours = record.app == self.app;
         let broken = (is_ours && !handles(&record.job.topic))
             .then(|| format!("this process has no handler for the topic {:?}", record.job.topic));

@@ -1,12 +1,11 @@
-//! The contract of a storage: remember messages and jobs, and decide every race by compare-and-set.
+//! Storage contract: stores messages and jobs, and decides every race by compare-and-set.
 //!
-//! A storage never computes a retry time, a misfire or a next state. It stores what the pure
-//! policies decided and enforces the fence: only the current token of a lease settles, only the
-//! version that was seen is replaced. It reads no clock; `now` is an argument everywhere except in
-//! [`Storage::time`], whose whole purpose it is.
+//! A storage never computes a retry time, a misfire or a next state. It stores the decisions of the
+//! pure policies and enforces the fence: only the current token of a lease settles, only the expected
+//! version is replaced. It reads no clock: instants come as arguments, except in [`Storage::time`].
 //!
-//! Instants are kept to the microsecond at least: a due time that is finer may be rounded up, so that
-//! nothing is ever claimed early, and every other instant may be cut down.
+//! Instants are stored with a precision of one microsecond or better. A finer due time is rounded up,
+//! so that nothing is claimed early; every other instant may be truncated.
 
 mod topics;
 
@@ -25,50 +24,53 @@ use crate::model::{
     Topic,
 };
 use crate::policy::{RateGrant, Verdict};
-pub use topics::{FILTER_TOPICS_MAX, LOOK_MAX, TopicFilter};
+pub use topics::{FILTER_TOPICS_MAX, NEXT_DUE_SCAN_MAX, TopicFilter};
 
-/// The most groups a storage remembers, of all topics together.
+/// Largest number of groups of a storage, of all topics together.
 pub const GROUPS_MAX: usize = 10_000;
 
-/// Remembers messages and jobs.
+/// Stores messages and jobs.
 ///
-/// Every method is safe to call from many tasks and many processes at once. Batches are bounded by
-/// the caller. An `Err` means that the caller cannot know whether the call took effect; every call
-/// is therefore safe to repeat.
+/// - Every method is safe to call from many tasks and many processes at once.
+/// - The caller bounds the size of batches.
+/// - After an `Err` the caller cannot know whether the call took effect, so every call is safe to
+///   repeat.
+/// - A call that loses a race is not an error; it is reported in the result.
 #[async_trait]
 pub trait Storage: Send + Sync + 'static {
-    /// Stores a batch, all or nothing, in the order given.
+    /// Stores a batch of entries, all or none, in the given order; returns one result per entry.
     ///
-    /// - An entry whose id is known is answered as a duplicate of itself, so that a call whose answer
-    ///   was lost can be repeated, also when its message is done by then. Only what may come back is
-    ///   stored anew when the one with its id is finished and differs: to a relay's line, from which
-    ///   it had left, and what an operator sent again.
-    /// - An entry whose deduplication key is already alive is answered as a duplicate and not
-    ///   stored; with [`Entry::replace`] a pending one is replaced instead, a running one is not. How
-    ///   long a key keeps others out is said by [`Unique`](crate::model::Unique).
-    /// - An entry that waits for a batch of which a message is alive, or comes in the same call, is due
-    ///   at the [`END_OF_TIME`]. The step by which the last message of the batch is no longer alive
-    ///   makes it due at its planned time.
-    /// - After `Ok` the batch survives whatever the storage promises to survive.
+    /// - An entry whose id exists returns [`EnqueueResult::Duplicate`] with that id, also when the
+    ///   message has finished, so that a call whose response was lost can be repeated. There is one
+    ///   exception: a finished message that differs is stored again when it enters the queue of a
+    ///   relay, which it may pass more than once, or when an operator sent it again.
+    /// - An entry whose deduplication key is alive returns [`EnqueueResult::Duplicate`] and is not
+    ///   stored. With [`Entry::replace`] it replaces a pending message, but not a running one.
+    ///   [`Unique`](crate::model::Unique) defines how long a key stays alive.
+    /// - An entry that waits for a batch is due at the [`END_OF_TIME`] while a message of the batch is
+    ///   alive or part of the same call. The step that ends the last message of the batch makes it due
+    ///   at its planned time.
+    /// - After `Ok` the batch is as durable as the storage is; see [`Storage::is_durable`].
     async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<EnqueueResult>>;
 
-    /// Hands at most `limit` due messages of a queue to an owner, each under a lease.
+    /// Claims up to `limit` due messages of a queue for an owner; returns each with a lease.
     ///
-    /// - Only pending messages with `due_at <= now`, ordered by priority (high first), due time, id.
-    ///   With [`Claim::first`] that priority goes before all others, so that none starves.
-    /// - Only messages whose topic [`Claim::topics`] admits. The others keep their place and their due
-    ///   time, and those behind them are handed out; however many they are, they delay nothing but the
-    ///   search: a storage may put off looking again at a long row of them, for two seconds at most.
-    /// - Counts the attempt. Every lease has a token greater than all before.
-    /// - An exclusive message is not handed out while another message of its job is running, and a
-    ///   scheduled one not while its job is paused; both keep their place.
-    /// - A message with a [`Limit`](crate::model::Limit) is not handed out while as many of that name are
-    ///   running as it allows, and nothing while as many of the queue are as [`Claim::running_max`]
-    ///   allows, whoever runs them. They keep their place.
-    /// - No message is ever given to two owners.
+    /// - Claims pending messages with `due_at <= now`, ordered by priority (high first), due time and
+    ///   id. The priority [`Claim::first`] precedes all others, so that none starves.
+    /// - Claims only messages whose topic [`Claim::topics`] admits. The others keep their position and
+    ///   due time and do not block messages behind them. A storage may remember a long run of such
+    ///   messages and skip it without a new scan, for at most two seconds.
+    /// - Counts the attempt. The token of a lease is greater than all tokens before it.
+    /// - Does not claim an exclusive message while another message of its job is running, nor a
+    ///   scheduled message while its job is paused. Both keep their position.
+    /// - Does not claim a message with a [`Limit`](crate::model::Limit) while as many messages of that
+    ///   name are running as it allows, and none while [`Claim::running_max`] messages of the queue are
+    ///   running; messages of all processes count. They keep their position.
+    /// - Never gives a message to two owners.
     async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<ClaimedMessage>>;
 
-    /// Renews leases until an instant; answers held or lost, and whether a cancel was asked for.
+    /// Renews leases until an instant; returns for each whether it is held, lost, or held with a
+    /// request to cancel.
     async fn extend(
         &self,
         leases: &[LeaseRef],
@@ -76,153 +78,160 @@ pub trait Storage: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Vec<ExtendResult>>;
 
-    /// Applies finished decisions and appends their executions in one step, each only if its token
-    /// is still the current one.
+    /// Applies verdicts and appends their executions in one step, each only if its token is the
+    /// current one.
     ///
     /// - A message that is done or cancelled leaves the hot table; its execution stays.
-    /// - `Again` for a message whose cancel was asked for is not applied but answered
-    ///   [`SettleResult::CancelRequested`], so that the engine decides again.
-    /// - The messages that follow ([`Settlement::then`]) are stored in the same step.
-    /// - A settlement with an old token changes nothing, appends nothing and stores nothing.
+    /// - The verdict `Again` is not applied to a message that is to be cancelled. It returns
+    ///   [`SettleResult::CancelRequested`], and the engine decides again.
+    /// - The messages of [`Settlement::then`] are stored in the same step.
+    /// - A settlement with an old token changes, appends and stores nothing.
     async fn settle(
         &self,
         settlements: Vec<Settlement>,
         now: Timestamp,
     ) -> Result<Vec<SettleResult>>;
 
-    /// Keeps what handlers say while they work: how far they are, and where to go on after a failure
-    /// or a crash. Only under the current token; answers like [`Storage::extend`], without renewing.
+    /// Saves the progress of handlers, and the checkpoints from which they resume after a failure or a
+    /// crash, each only if its token is the current one. Returns results like [`Storage::extend`]
+    /// without renewing the lease.
     async fn save_progress(
         &self,
-        keeps: Vec<ProgressUpdate>,
+        updates: Vec<ProgressUpdate>,
         now: Timestamp,
     ) -> Result<Vec<ExtendResult>>;
 
-    /// Lets so many start under a rate as it allows now; see [`crate::policy::permit`], which says how
-    /// many, given the starts that the storage remembers ([`crate::policy::RateStarts`]). Starts that were
-    /// permitted are spent, whatever becomes of them.
-    async fn acquire_rate(&self, permit: RateRequest, now: Timestamp) -> Result<RateGrant>;
+    /// Grants starts under a rate, as many as it allows now. [`crate::policy::permit`] computes the
+    /// number from the stored starts ([`crate::policy::RateStarts`]). A granted start is spent, also
+    /// when it is not used.
+    async fn acquire_rate(&self, request: RateRequest, now: Timestamp) -> Result<RateGrant>;
 
-    /// Appends executions of messages that a broker delivered; with a dead letter, keeps the message.
+    /// Appends executions of messages that a broker delivered, and stores the dead letters among them.
     async fn record(&self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()>;
 
-    /// Does what an operator asks of messages; answers applied, or refused with the present state.
+    /// Applies an operator's command to messages; a refused command returns their current state.
     async fn command(&self, command: Command, now: Timestamp) -> Result<CommandResult>;
 
-    /// Creates or replaces a job's record if its version is still the one seen (none: not there).
+    /// Creates or replaces a job's record if its version is the expected one; `None` expects that the
+    /// job does not exist.
     ///
-    /// Answers unchanged, without a write, when the stored record is equal apart from its version
-    /// and times.
+    /// Returns [`DeclareResult::Unchanged`] and writes nothing when the stored record differs at most
+    /// in its version and times.
     async fn declare(
         &self,
         record: JobRecord,
-        seen: Option<u64>,
+        expected: Option<u64>,
         now: Timestamp,
     ) -> Result<DeclareResult>;
 
-    /// At most `limit` jobs the scheduler has to look at, oldest first, each with how many of its
-    /// messages are alive: running, due and waiting, or waiting after an attempt. A message that is
-    /// planned for later, or paused, is not; see [`MessageRecord::is_in_the_way`].
+    /// Returns up to `limit` jobs that the scheduler has to process, oldest first, each with the number
+    /// of its messages that are alive: running, due, or waiting for another attempt. A message that is
+    /// planned for later or paused does not count; see [`MessageRecord::blocks_next_run`].
     async fn due_jobs(&self, limit: usize, now: Timestamp) -> Result<Vec<DueJob>>;
 
-    /// Fires occurrences: for each firing whose version is still the one seen, inserts its messages,
-    /// appends its skipped executions and moves the cursor, in one step.
+    /// Fires occurrences: inserts the messages of each firing, appends its skipped executions and moves
+    /// the cursor of its job, in one step, if the version of the job is the expected one.
     ///
-    /// - A firing whose job has more than `alive_max` messages alive, counted as by
-    ///   [`Storage::due_jobs`], is not applied but answered [`FireResult::Overlapping`].
-    /// - [`Firing::cancel_alive`] stops the same messages that are counted, and none planned for later.
-    /// - Each firing stands for itself; one that is refused does not touch the others.
+    /// - A firing is not applied while more than [`Firing::alive_max`] messages of its job are alive,
+    ///   counted as by [`Storage::due_jobs`]; it returns [`FireResult::Overlapping`].
+    /// - [`Firing::cancel_alive`] cancels the messages that this count includes, and no others.
+    /// - Firings are independent: a refused one does not affect the others.
     async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<FireResult>>;
 
-    /// Changes a job for an operator if its version is still the one seen.
+    /// Applies an operator's command to a job if its version is the expected one.
     async fn command_job(
         &self,
         job: &JobName,
-        steer: JobCommand,
-        seen: u64,
+        command: JobCommand,
+        expected: u64,
         now: Timestamp,
     ) -> Result<JobCommandResult>;
 
-    /// Removes a job if its version is still the one seen, with its history and all its messages that
-    /// are not running; those end as usual.
+    /// Removes a job if its version is the expected one, with its history and all its messages that are
+    /// not running. Running messages end as usual.
     async fn remove_job(
         &self,
         job: &JobName,
-        seen: u64,
+        expected: u64,
         now: Timestamp,
     ) -> Result<JobCommandResult>;
 
-    /// Takes over at most `limit` messages whose lease has expired, or whose owner's last beat has
-    /// run out, under a fresh lease and without counting an attempt. `now` is the storage's time.
+    /// Takes over up to `limit` messages whose lease has expired or whose owner's heartbeat has expired,
+    /// under a new lease and without counting an attempt. `now` is the storage's time.
     async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<ClaimedMessage>>;
 
     /// Returns the earliest instant at which the lease of a running message ends or the heartbeat of its
-    /// owner expires: strictly after it [`Storage::reclaim`] takes that message over, unless the lease is
-    /// renewed or the owner beats before. In the past when a message can be taken over now.
+    /// owner expires. Strictly after it [`Storage::reclaim`] takes that message over, unless the lease
+    /// or the heartbeat is renewed before. The instant is in the past when a message can be taken over
+    /// now.
     async fn next_expiry(&self) -> Result<Option<Timestamp>>;
 
-    /// Says that a process is alive until an instant. One that is not after `now` says goodbye.
+    /// Records a heartbeat that is valid until `until`; a value not after `now` deregisters the process.
     ///
-    /// A beat that arrives late never takes back what a later one said; only a goodbye does.
+    /// A heartbeat that arrives late never shortens a later one; only deregistration does.
     async fn heartbeat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()>;
 
-    /// Notes that a group receives a topic, from now on and for all processes; one that is known is no
-    /// error. Refused as a conflict beyond [`GROUPS_MAX`].
+    /// Registers a group as a receiver of a topic, for all processes. Does nothing for a registered
+    /// group; fails with a conflict beyond [`GROUPS_MAX`] groups.
     async fn register_group(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()>;
 
-    /// Which groups receive which topics, by topic and then by group.
+    /// Returns the registered groups, by topic and then by group.
     async fn groups(&self) -> Result<Vec<(Topic, String)>>;
 
-    /// Deletes at most `limit` finished messages and executions that ended strictly before an
-    /// instant, and answers how many of each went.
+    /// Deletes up to `limit` finished messages and up to `limit` executions that ended strictly before an
+    /// instant; returns the numbers.
     async fn prune(&self, prune: Prune, now: Timestamp) -> Result<PruneResult>;
 
-    /// Stores messages as they stood in another storage: alive ones pending, with their due time and
-    /// counts, finished ones as they ended.
+    /// Stores messages of another storage, all or none: messages that are alive become pending, with their
+    /// due time and counts; finished ones keep their end.
     ///
-    /// All or nothing. One whose id is known here, or whose deduplication key is alive here, is
-    /// answered as a duplicate and left alone, so that a move that broke off can be repeated.
+    /// A message whose id exists, or whose deduplication key is alive, returns
+    /// [`EnqueueResult::Duplicate`] and is not changed, so that an interrupted import can be repeated.
     async fn import_messages(
         &self,
         records: Vec<MessageRecord>,
         now: Timestamp,
     ) -> Result<Vec<EnqueueResult>>;
 
-    /// The earliest instant at which a line has something to do; in the past when it has it now.
-    /// Messages that wait for their turn do not count; a ring says when it comes. With
-    /// [`WakeSource::Topics`] only messages count that its filter admits; behind [`LOOK_MAX`] others of a
-    /// priority the instant may be earlier than the truth.
-    async fn next_due(&self, line: &WakeSource) -> Result<Option<Timestamp>>;
+    /// Returns the earliest instant at which a source has work; it is in the past when work is due now.
+    ///
+    /// - Messages that cannot run because of another message of their job, a paused job or a limit do not
+    ///   count; a notification follows when they can run.
+    /// - With [`WakeSource::Topics`] only messages count that the filter admits. Behind
+    ///   [`NEXT_DUE_SCAN_MAX`] other messages of one priority the instant may be too early.
+    async fn next_due(&self, source: &WakeSource) -> Result<Option<Timestamp>>;
 
-    /// A handle that rings when a line may have become due earlier than [`Storage::next_due`] said.
-    /// Rings may be missed across processes; polling is the safety net.
-    fn wakeup(&self, line: &WakeSource) -> Wakeup;
+    /// Subscribes to a source: the handle is notified when the source may be due earlier than
+    /// [`Storage::next_due`] returned. Notifications of other processes may be lost; polling is the
+    /// safety net.
+    fn wakeup(&self, source: &WakeSource) -> Wakeup;
 
-    /// The storage's own time, used to correct ours and to judge leases.
+    /// Returns the storage's own time, which corrects the clock of the process and decides leases.
     async fn time(&self) -> Result<Timestamp>;
 
-    /// [`Storage::next_due`] of several lines, in one step where it can: what an idle process asks.
-    async fn next_due_all(&self, lines: &[WakeSource]) -> Result<Vec<Option<Timestamp>>> {
-        let mut due = Vec::with_capacity(lines.len());
-        for line in lines {
-            due.push(self.next_due(line).await?);
+    /// Returns [`Storage::next_due`] of several sources, in one round trip where the storage can. An idle
+    /// process polls with it.
+    async fn next_due_all(&self, sources: &[WakeSource]) -> Result<Vec<Option<Timestamp>>> {
+        let mut due = Vec::with_capacity(sources.len());
+        for source in sources {
+            due.push(self.next_due(source).await?);
         }
         Ok(due)
     }
 
-    /// Whether [`Storage::wakeup`] rings for what other processes store, too, at this moment. While it
-    /// does, the engine looks less often.
+    /// Returns whether [`Storage::wakeup`] currently notifies of the writes of other processes, too. While
+    /// it does, the engine polls less often.
     fn notifies_across_processes(&self) -> bool {
         false
     }
 
-    /// Whether what it has accepted survives the end of the process.
+    /// Returns whether stored data survives the end of the process.
     fn is_durable(&self) -> bool {
         true
     }
 }
 
-/// A message on its way into the storage.
+/// A message to be stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
     /// The message.
@@ -237,147 +246,147 @@ impl From<Message> for Entry {
     }
 }
 
-/// What became of an entry.
+/// The result of storing an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EnqueueResult {
     /// Stored.
     Stored,
-    /// Stored in place of a pending one.
+    /// Stored in place of this pending message.
     Replaced(MessageId),
-    /// Not stored: this one is alive under the same deduplication key, or has the same id.
+    /// Not stored: this message is alive under the same deduplication key, or has the same id.
     Duplicate(MessageId),
 }
 
-/// What a storage says that remembers as many groups as it may.
+/// Creates the error for a group beyond [`GROUPS_MAX`].
 pub fn too_many_groups(topic: &Topic, group: &str) -> Error {
     Error::conflict(format!(
-        "the group {group:?} of {topic:?} is one too many: {GROUPS_MAX} are remembered; \
-         use names that do not change from run to run"
+        "the group {group:?} of {topic:?} cannot be registered: the storage has {GROUPS_MAX} groups, \
+         which is the limit; use names that do not change from run to run"
     ))
 }
 
-/// What an owner asks for.
+/// A request for messages of a queue.
 #[derive(Clone, Debug)]
 pub struct Claim {
-    /// The line.
+    /// The queue.
     pub queue: Queue,
-    /// Who asks.
+    /// The process that gets the leases.
     pub owner: ProcessId,
     /// The most messages it can start.
     pub limit: usize,
     /// The end of the leases.
     pub until: Timestamp,
-    /// How many messages of the queue may run at once, whoever runs them; none without a limit.
+    /// The most messages of the queue that may run at once on all processes; `None` without a limit.
     pub running_max: Option<usize>,
-    /// The priority that goes before all others this time.
+    /// The priority that precedes all others in this call.
     pub first: Option<Priority>,
-    /// Which topics are taken.
+    /// The topics that are claimed.
     pub topics: TopicFilter,
 }
 
 impl Claim {
-    /// A claim of every topic without a limit for the whole queue, in the usual order.
+    /// Creates a claim of every topic without a limit for the whole queue, in the usual order.
     pub fn new(queue: Queue, owner: ProcessId, limit: usize, until: Timestamp) -> Self {
         let (running_max, first, topics) = (None, None, TopicFilter::All);
         Self { queue, owner, limit, until, running_max, first, topics }
     }
 }
 
-/// A message in the hands of an owner.
+/// A message that an owner has claimed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClaimedMessage {
-    /// What was sent.
+    /// The message.
     pub message: Arc<Message>,
-    /// The right to it.
+    /// The lease of the owner.
     pub lease: Lease,
     /// When it was due.
     pub due_at: Timestamp,
-    /// Which attempt this is, from 1. For a reclaimed message: the attempt that was lost.
+    /// Number of the attempt, from 1. For a reclaimed message: of the attempt that was lost.
     pub attempt: u32,
-    /// Processes lost before.
+    /// Number of processes that were lost while they ran it.
     pub crashes: u32,
-    /// Snoozes before.
+    /// Number of snoozes so far.
     pub snoozes: u32,
-    /// Whether a cancel was asked for.
+    /// Whether it is to be cancelled.
     pub cancel_requested: bool,
-    /// Where its handler wanted to go on.
+    /// The checkpoint from which its handler resumes.
     pub checkpoint: Option<Body>,
 }
 
 impl ClaimedMessage {
-    /// What a settlement must show.
+    /// Returns the reference to its lease, as a settlement needs it.
     pub fn lease_ref(&self) -> LeaseRef {
         LeaseRef { message: self.message.id, token: self.lease.token }
     }
 }
 
-/// What became of a lease that was to be renewed.
+/// The result of renewing a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExtendResult {
     /// Renewed.
     Held,
-    /// Renewed, and an operator asks to cancel.
+    /// Renewed, and the message is to be cancelled.
     CancelRequested,
-    /// Gone: somebody else may have the message.
+    /// Not renewed: another owner may have the message.
     Lost,
 }
 
-/// A finished decision about a claimed message.
+/// The decision that ends a lease.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settlement {
-    /// The lease that gives the right.
+    /// The lease; it must be the current one.
     pub lease: LeaseRef,
-    /// What happens next.
+    /// The decision.
     pub verdict: Verdict,
-    /// The attempt that ended, when it is to be kept.
+    /// The attempt that ended; `None` when it is not recorded.
     pub execution: Option<Arc<Execution>>,
-    /// What follows, stored with it.
+    /// The messages that follow, stored in the same step.
     pub then: Vec<Arc<Message>>,
 }
 
 impl Settlement {
-    /// A settlement after which nothing follows.
+    /// Creates a settlement without messages that follow.
     pub fn new(lease: LeaseRef, verdict: Verdict, execution: Option<Arc<Execution>>) -> Self {
         Self { lease, verdict, execution, then: Vec::new() }
     }
 }
 
-/// What a handler says while it works; what is none stays as it was.
+/// Progress of a running message; a field that is `None` stays unchanged.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProgressUpdate {
-    /// The lease that gives the right.
+    /// The lease; it must be the current one.
     pub lease: LeaseRef,
-    /// How far it is.
+    /// The progress.
     pub progress: Option<Progress>,
-    /// Where to go on.
+    /// The checkpoint.
     pub checkpoint: Option<Body>,
 }
 
-/// Who wants to start under a rate.
+/// A request for starts under a rate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RateRequest {
     /// The name that shares the rate.
     pub name: Key,
     /// The rate.
     pub rate: Rate,
-    /// How many want to start.
+    /// The most starts to grant.
     pub wanted: u32,
 }
 
-/// What became of a settlement.
+/// The result of a settlement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettleResult {
     /// Stored.
     Applied,
-    /// Not stored: a cancel was asked for meanwhile; decide again.
+    /// Not stored: the message is to be cancelled; decide again.
     CancelRequested,
-    /// Not stored: the lease is no longer the current one.
+    /// Not stored: the lease is not the current one.
     Lost,
 }
 
 impl SettleResult {
-    /// What a settlement inside the handler's own transaction comes to: when it was not stored, the
-    /// transaction must not commit, so anything but applied is an error.
+    /// Returns an error unless the settlement was applied. For a settlement inside the handler's own
+    /// transaction, which must not commit then.
     pub fn or_roll_back(self, message: MessageId) -> Result<()> {
         match self {
             Self::Applied => Ok(()),
@@ -391,86 +400,86 @@ impl SettleResult {
     }
 }
 
-/// The execution of a message that came from a broker, and the message itself when it is dead.
+/// The execution of a message that a broker delivered, and the message itself when it is dead.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BrokerRecord {
     /// The attempt that ended.
     pub execution: Arc<Execution>,
-    /// The dead letter to keep.
+    /// The dead letter to store.
     pub dead: Option<Box<MessageRecord>>,
 }
 
-/// What an operator wants of messages.
+/// An operator's command for messages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Stop it: pending at once, running by asking its handler.
+    /// Cancels a message: a pending one at once, a running one by a request to its handler.
     Cancel(MessageId),
-    /// Stop every pending one-time job of a topic that is about a key, that is every pending message with an
-    /// occurrence. Running ones, and messages that were published, are left alone.
+    /// Cancels every pending one-time job of a topic and a key, that is every pending message with an
+    /// occurrence. Running jobs and published messages are not affected.
     CancelKey {
         /// The topic.
         topic: Topic,
         /// The key.
         key: Key,
     },
-    /// Send a finished message again.
+    /// Makes a finished message pending again.
     Redrive {
         /// The message.
         id: MessageId,
         /// When it is due.
         due_at: Timestamp,
     },
-    /// Hold a pending message back until it is resumed; see [`DueTime::paused_by`](crate::model::DueTime).
-    /// Applied to none when it is paused already.
+    /// Pauses a pending message until it is resumed; see [`DueTime::paused_by`](crate::model::DueTime).
+    /// Returns `Applied(0)` when it is paused already.
     Pause {
         /// The message.
         id: MessageId,
-        /// Who asks, and why.
+        /// The operator and the reason.
         pause: Pause,
     },
-    /// Take the pause of a pending message away; see [`DueTime::resumed`](crate::model::DueTime). Applied to
-    /// none when it is not paused and no instant is given.
+    /// Resumes a paused message; see [`DueTime::resumed`](crate::model::DueTime). Returns `Applied(0)` when
+    /// it is not paused and no instant is given.
     Resume {
         /// The message.
         id: MessageId,
-        /// When it is due, paused or not; none means at its own time, or now if that has passed.
+        /// When it is due, paused or not; `None` means at its own time, or now if that has passed.
         due_at: Option<Timestamp>,
     },
-    /// Make a pending message due at another instant; a paused one when it is resumed.
+    /// Makes a pending message due at another instant; a paused one stays paused until it is resumed.
     Reschedule {
         /// The message.
         id: MessageId,
         /// When it is due.
         due_at: Timestamp,
     },
-    /// Put a pending message into another queue, or make it more or less urgent.
+    /// Changes the queue or the priority of a pending message.
     Reassign {
         /// The message.
         id: MessageId,
-        /// Where it waits from now on, and how urgent it is.
+        /// The new queue and priority.
         to: Assignment,
     },
-    /// Remove a message that is not running, without a trace.
+    /// Deletes a message that is not running, with its history.
     Delete(MessageId),
-    /// The same for a dead letter; refused in any other state, so that one which was sent again in the
-    /// meantime stays.
+    /// Deletes a dead letter with its history. Refused in any other state, so that a message that was sent
+    /// again in the meantime stays.
     Discard(MessageId),
 }
 
-/// What became of a command.
+/// The result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommandResult {
-    /// Done, to so many messages.
+    /// Applied to this number of messages.
     Applied(u64),
-    /// The handler was asked; it may take a moment.
+    /// The handler was asked to stop; it may take a moment.
     Requested,
-    /// The present state does not allow it.
+    /// Not applied: the current state does not allow it.
     Refused(MessageState),
     /// No such message.
     Unknown,
 }
 
-/// What became of a declaration.
+/// The result of a declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeclareResult {
     /// The job is new.
@@ -479,101 +488,101 @@ pub enum DeclareResult {
     Changed,
     /// Nothing differed, nothing was written.
     Unchanged,
-    /// Somebody else changed it since it was seen; read and decide again.
+    /// Not written: its version is not the expected one; read it and decide again.
     Raced,
 }
 
-/// A job to look at.
+/// A job that the scheduler has to process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DueJob {
     /// The job.
     pub record: JobRecord,
-    /// How many of its messages are running, due and waiting, or waiting after an attempt.
+    /// Number of its messages that are running, due, or waiting for another attempt.
     pub alive: u32,
 }
 
-/// Occurrences that were decided about, and where the cursor goes.
+/// The decision about due occurrences of a job.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Firing {
     /// The job.
     pub job: JobName,
-    /// The version the decision is based on.
+    /// The expected version of the job, which the decision is based on.
     pub seen: u64,
     /// The occurrences that run.
     pub messages: Vec<Arc<Message>>,
-    /// The occurrences that do not, each with its reason.
+    /// The occurrences that are skipped, each with its reason.
     pub skipped: Vec<Execution>,
-    /// Refuse when more of the job's messages are alive than this; none never refuses.
+    /// The most messages of the job that may be alive; `None` without a limit.
     pub alive_max: Option<u32>,
-    /// Cancel what is alive of the job before inserting.
+    /// Whether messages of the job that are alive are cancelled before the new ones are inserted.
     pub cancel_alive: bool,
-    /// The record after it: cursor, last nominal time, runs, anchor, retirement.
+    /// The record afterwards, with a new cursor, last nominal time, runs, anchor and retirement.
     pub after: Box<JobRecord>,
 }
 
-/// What became of a firing.
+/// The result of a firing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FireResult {
     /// Stored.
     Fired,
-    /// Not stored: another node was first, or the job changed.
+    /// Not stored: another process fired it before, or the job changed.
     AlreadyMoved,
-    /// Not stored: so many messages of the job are alive.
+    /// Not stored: this number of messages of the job is alive.
     Overlapping(u32),
 }
 
-/// What became of a change to a job.
+/// The result of a change to a job.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobCommandResult {
-    /// Stored; this is the record now.
+    /// Applied; the new record, or the removed one.
     Applied(Box<JobRecord>),
-    /// Somebody else changed it since it was seen; read and decide again.
+    /// Not applied: its version is not the expected one; read it and decide again.
     Raced,
     /// No such job.
     Unknown,
 }
 
-/// What the rescuer asks for.
+/// A request of the rescuer for messages whose owner is lost.
 #[derive(Clone, Debug)]
 pub struct Reclaim {
-    /// Who asks.
+    /// The process that gets the leases.
     pub owner: ProcessId,
-    /// The most messages it takes over.
+    /// The most messages to take over.
     pub limit: usize,
-    /// The end of the fresh leases.
+    /// The end of the new leases.
     pub until: Timestamp,
 }
 
-/// What the pruner may delete.
+/// A request of the pruner to delete finished messages and executions.
 #[derive(Clone, Copy, Debug)]
 pub struct Prune {
-    /// Only what ended strictly before.
+    /// Deletes only rows that ended strictly before this instant.
     pub before: Timestamp,
     /// The most rows of each kind.
     pub limit: usize,
-    /// Whether dead letters go as well; otherwise they are kept for people.
+    /// Whether dead letters are deleted, too; otherwise they stay until an operator deletes them.
     pub dead: bool,
 }
 
-/// How much was deleted.
+/// Numbers of deleted rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PruneResult {
-    /// Finished messages.
+    /// Number of finished messages.
     pub messages: u64,
-    /// Executions.
+    /// Number of executions.
     pub executions: u64,
 }
 
-/// Something that can have work due.
+/// A source of due work that a process can wait for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WakeSource {
     /// The messages of a queue.
     Queue(Queue),
-    /// The messages of a queue that a claim with this filter may take. It rings whenever the queue does.
+    /// The messages of a queue that a claim with this filter may take. Notified whenever the queue is.
     Topics(Queue, TopicFilter),
     /// The jobs.
     Jobs,
-    /// The leases: rings when somebody asks for a running message to be cancelled. Never due.
+    /// The leases: notified when a running message is to be cancelled. Never due.
     Leases,
 }
 
@@ -586,8 +595,9 @@ impl WakeSource {
         }
     }
 
-    /// Returns the line whose bell rings for this one: a filter has no bell of its own.
-    pub fn bell(&self) -> Self {
+    /// Returns the source without its topic filter: the key under which a storage notifies, because a filter
+    /// has no notifier of its own.
+    pub fn without_filter(&self) -> Self {
         match self {
             Self::Topics(queue, _) => Self::Queue(queue.clone()),
             other => other.clone(),
@@ -595,40 +605,41 @@ impl WakeSource {
     }
 }
 
-/// Rings when something may have become due earlier.
+/// A subscription to a notifier, notified when work may have become due earlier.
 ///
-/// A ring that came while nobody waited is not lost: the next [`Wakeup::notified`] returns at once.
+/// A notification is not lost while no task waits: the next [`Wakeup::notified`] returns at once.
 #[derive(Clone, Debug)]
 pub struct Wakeup {
-    rings: Arc<Rings>,
-    heard: u64,
+    shared: Arc<Notifications>,
+    seen: u64,
 }
 
-/// Counted, so that none is lost, and told in the order in which they began to wait: whoever owns
-/// the runtime's one thread sees the same story every time.
+/// The state that a notifier shares with its subscriptions. Notifications are counted, so that none is lost.
+/// Waiting tasks are woken in the order in which they began to wait, which keeps runs on a runtime with one
+/// thread reproducible.
 #[derive(Debug, Default)]
-struct Rings {
+struct Notifications {
     count: AtomicU64,
     waiting: Notify,
 }
 
 impl Wakeup {
-    /// A bell and the handle that hears it.
+    /// Creates a notifier and a subscription to it.
     pub fn new() -> (Notifier, Self) {
-        let bell = Notifier { rings: Arc::default() };
-        let wakeup = bell.wakeup();
-        (bell, wakeup)
+        let notifier = Notifier { shared: Arc::default() };
+        let wakeup = notifier.wakeup();
+        (notifier, wakeup)
     }
 
-    /// Waits for the next ring; for ever when the bell is gone. Cancel-safe.
+    /// Waits for the next notification; for ever when the notifier was dropped. Cancel-safe.
     pub async fn notified(&mut self) {
         loop {
-            let mut waiting = std::pin::pin!(self.rings.waiting.notified());
-            // In line before the look, so that a ring between the two is heard.
+            let mut waiting = std::pin::pin!(self.shared.waiting.notified());
+            // Enabled before the count is read, so that a notification between the two is not lost.
             waiting.as_mut().enable();
-            let count = self.rings.count.load(Ordering::Acquire);
-            if count != self.heard {
-                self.heard = count;
+            let count = self.shared.count.load(Ordering::Acquire);
+            if count != self.seen {
+                self.seen = count;
                 return;
             }
             waiting.await;
@@ -636,21 +647,21 @@ impl Wakeup {
     }
 }
 
-/// The other end of a [`Wakeup`].
+/// The sending side of a [`Wakeup`].
 #[derive(Clone, Debug)]
 pub struct Notifier {
-    rings: Arc<Rings>,
+    shared: Arc<Notifications>,
 }
 
 impl Notifier {
-    /// Wakes whoever waits; many rings at once are one.
+    /// Notifies all subscriptions; several notifications before one is read count as one.
     pub fn notify(&self) {
-        self.rings.count.fetch_add(1, Ordering::Release);
-        self.rings.waiting.notify_waiters();
+        self.shared.count.fetch_add(1, Ordering::Release);
+        self.shared.waiting.notify_waiters();
     }
 
-    /// Another handle that hears this bell, from now on.
+    /// Creates another subscription, which receives notifications from now on.
     pub fn wakeup(&self) -> Wakeup {
-        Wakeup { rings: self.rings.clone(), heard: self.rings.count.load(Ordering::Acquire) }
+        Wakeup { shared: self.shared.clone(), seen: self.shared.count.load(Ordering::Acquire) }
     }
 }

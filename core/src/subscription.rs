@@ -1,6 +1,6 @@
-//! Subscriptions: which topic is received from which transport, as which group, and how. What a
-//! subscription says is checked as a whole, when the process is built or when it is added to a running
-//! one; the receiving itself is done by the engine.
+//! Subscription: a topic that is received from a transport as a group, with its options. The options are
+//! checked as a whole when the process is built, or when the subscription is added to a running process. The
+//! engine receives the messages.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,13 +9,13 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::builtin::GROUP_DEFAULT;
-use crate::engine::Unchecked;
+use crate::engine::SubscriptionRequest;
 use crate::error::{Error, Result};
 use crate::handler::IntoHandler;
 use crate::model::{HandlerOptions, NAME_LEN_MAX, Rate, Topic, TransportName};
 use crate::policy::{Breaker, Circuit};
 
-/// What to receive, and how. Given to [`Builder::subscription`](crate::Builder::subscription), or to
+/// Definition of a subscription, for [`Builder::subscription`](crate::Builder::subscription), or for
 /// [`Subscriptions::add`](crate::client::Subscriptions::add) while the process runs.
 ///
 /// ```
@@ -44,119 +44,119 @@ use crate::policy::{Breaker, Circuit};
 /// ```
 #[must_use = "nothing is received until it is given to a builder"]
 pub struct Subscribe {
-    unchecked: Unchecked,
+    request: SubscriptionRequest,
 }
 
 impl Subscribe {
-    /// A topic of a transport, as a group: every group gets its own copy of a message, and the
-    /// processes of one group share them.
+    /// Creates a subscription to a topic of a transport as a group. Every group receives its own copy of a
+    /// message; the processes of one group share the messages.
     pub fn new(
         transport: impl Into<String>,
         topic: impl Into<String>,
         group: impl Into<String>,
     ) -> Self {
-        Self { unchecked: Unchecked::new(transport.into(), topic.into(), group.into()) }
+        Self { request: SubscriptionRequest::new(transport.into(), topic.into(), group.into()) }
     }
 
-    /// A topic that is used as a queue: of everybody who receives it one gets a message, because all of
-    /// them are the one group that such messages are sent to.
+    /// Creates a subscription to a topic that is used as a queue: each message goes to one of the subscribed
+    /// processes, because all of them belong to the default group.
     pub fn queue(transport: impl Into<String>, topic: impl Into<String>) -> Self {
         Self::new(transport, topic, GROUP_DEFAULT)
     }
 
-    /// A handler of its own, instead of the topic's; with it two groups of one process may treat a topic
-    /// differently.
+    /// Sets a handler for this subscription in place of the topic's handler, so that two groups of one process
+    /// can handle a topic differently.
     pub fn handler<A, Via>(self, handler: impl IntoHandler<A, Via>) -> Self {
         self.handler_with(HandlerOptions::default(), handler)
     }
 
-    /// The same with terms for messages that bring none.
+    /// Sets a handler for this subscription, with options for messages that have none.
     pub fn handler_with<A, Via>(
         mut self,
         handler_options: HandlerOptions,
         handler: impl IntoHandler<A, Via>,
     ) -> Self {
-        self.unchecked.handler = Some((handler.into_handler(), handler_options));
+        self.request.handler = Some((handler.into_handler(), handler_options));
         self
     }
 
-    /// How many messages are handled at once in this process. Default: as the process's options say.
+    /// Sets how many messages are handled at once in this process. Defaults to the option of the process.
     pub fn concurrency(mut self, count: usize) -> Self {
-        self.unchecked.concurrency = Some(count);
+        self.request.concurrency = Some(count);
         self
     }
 
-    /// How many messages may be in hand and not settled; what waits for its key's turn is in hand, too.
-    /// Default: as many as are handled at once.
+    /// Sets how many received messages may be unsettled, including those that wait for another message with
+    /// the same key. Defaults to the concurrency.
     pub fn prefetch(mut self, count: usize) -> Self {
-        self.unchecked.prefetch = Some(count);
+        self.request.prefetch = Some(count);
         self
     }
 
-    /// How many messages with the same key are handled at once in this process; one keeps their order.
-    /// Messages without a key are not held up.
+    /// Sets how many messages with the same key are handled at once in this process; 1 keeps their order.
+    /// Messages without a key are not limited.
     pub fn key_concurrency(mut self, count: usize) -> Self {
-        self.unchecked.key_concurrency = Some(count);
+        self.request.key_concurrency = Some(count);
         self
     }
 
-    /// How many messages may start in any window as long as the span, on all processes that share the storage
-    /// together.
+    /// Limits how many messages start in any time window of length `per`, on all processes that share the
+    /// storage together.
     pub fn rate(mut self, count: u32, per: Duration) -> Self {
-        self.unchecked.rate = Some(Rate { count, per });
+        self.request.rate = Some(Rate { count, per });
         self
     }
 
-    /// The same for each key by itself.
+    /// Limits the rate of each key, as [`Subscribe::rate`] does for all messages.
     pub fn key_rate(mut self, count: u32, per: Duration) -> Self {
-        self.unchecked.key_rate = Some(Rate { count, per });
+        self.request.key_rate = Some(Rate { count, per });
         self
     }
 
-    /// At most so many calls of the handler for one message: the failure of the last one rejects it. 0
-    /// and 1 both mean that it is never put back. Without it the retry terms alone decide; with both, the
-    /// smaller number does.
+    /// Limits the calls of the handler for one message: the failure of the last one rejects it. 0 and 1 both
+    /// mean that it is never requeued. Without this the retry options decide; with both, the smaller number
+    /// applies.
     pub fn max_deliveries(mut self, count: u32) -> Self {
-        self.unchecked.deliveries_max = Some(count);
+        self.request.deliveries_max = Some(count);
         self
     }
 
-    /// How often a failed message is tried again at once and on the spot before it is put back to wait as
-    /// the retry terms say. Each of these is an attempt like any other. Default none.
+    /// Sets how often a failed message is retried at once in this process before it is requeued with the delay
+    /// of its retry options. Each retry is an attempt like any other. Default 0.
     pub fn inline_retries(mut self, count: u32) -> Self {
-        self.unchecked.inline_retries = count;
+        self.request.inline_retries = count;
         self
     }
 
-    /// At most once: a message is acknowledged before it is handled. A failure makes it a dead letter at
-    /// once, and a crash while it is handled loses it. For what is worthless later, such as a reading
-    /// that the next one replaces.
+    /// Delivers at most once: a message is acknowledged before it is handled. A failure makes it a dead letter
+    /// at once, and a crash during its handling loses it. For messages that lose their value quickly, such as
+    /// a sensor reading that the next one replaces.
     pub fn at_most_once(mut self) -> Self {
-        self.unchecked.acknowledge_first = true;
+        self.request.acknowledge_first = true;
         self
     }
 
-    /// Stops receiving while the handler keeps failing. Default none.
+    /// Sets a circuit breaker, which stops receiving while the handler keeps failing. Default none.
     pub fn breaker(mut self, breaker: Breaker) -> Self {
-        self.unchecked.breaker = Some(breaker);
+        self.request.breaker = Some(breaker);
         self
     }
 
-    /// Begins paused: nothing is received before
+    /// Starts the subscription paused: it receives nothing before
     /// [`Subscriptions::resume`](crate::client::Subscriptions::resume).
     pub fn paused(mut self) -> Self {
-        self.unchecked.paused = true;
+        self.request.paused = true;
         self
     }
 
-    pub(crate) fn into_unchecked(self) -> Unchecked {
-        self.unchecked
+    pub(crate) fn into_request(self) -> SubscriptionRequest {
+        self.request
     }
 }
 
 impl fmt::Debug for Subscribe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unchecked { transport, topic, group, .. } = &self.unchecked;
+        let SubscriptionRequest { transport, topic, group, .. } = &self.request;
         f.debug_struct("Subscribe")
             .field("transport", transport)
             .field("topic", topic)
@@ -177,7 +177,7 @@ pub struct SubscriptionName {
 }
 
 impl SubscriptionName {
-    /// Checks the three names.
+    /// Creates a name; fails when one of its parts is invalid.
     pub fn new(
         transport: impl AsRef<str>,
         topic: impl AsRef<str>,
@@ -204,17 +204,17 @@ impl fmt::Display for SubscriptionName {
     }
 }
 
-/// How a subscription stands.
+/// Status of a subscription.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct SubscriptionStatus {
-    /// Which one.
+    /// Name of the subscription.
     pub name: SubscriptionName,
     /// Whether an operator paused it.
     pub paused: bool,
-    /// How its circuit stands; without a breaker it is closed for good.
+    /// State of its circuit; always closed without a breaker.
     pub circuit: Circuit,
-    /// Whether it is subscribed at its transport; not while that is out of reach.
+    /// Whether it is subscribed at its transport; false while the transport is unreachable.
     pub connected: bool,
-    /// How many of its messages are handled in this process.
+    /// Number of its messages that are handled in this process.
     pub running: usize,
 }

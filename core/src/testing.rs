@@ -1,6 +1,5 @@
-//! For the tests of applications: a whole process on a clock that stands still until it is told to move.
-//! Nothing sleeps, so a schedule of a week passes in a moment, and what was published, executed and given
-//! up can be asked for afterwards.
+//! Test harness for applications: a whole process on a manual clock. Nothing sleeps, so a schedule of a week runs in
+//! milliseconds, and the test can then assert on published messages, executions and dead letters.
 //!
 //! ```
 //! use std::time::Duration;
@@ -10,21 +9,21 @@
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> punctual::Result<()> {
 //! let day = Duration::from_secs(24 * 60 * 60);
-//! let terms = HandlerOptions::new().retry(Retry::intervals([day; 6]));
-//! let rehearsal = TestHarness::start(|builder| {
-//!     builder.handler_with("dunning", terms, async |_: String| Err::<(), _>("still not paid"))
+//! let options = HandlerOptions::new().retry(Retry::intervals([day; 6]));
+//! let harness = TestHarness::start(|builder| {
+//!     builder.handler_with("dunning", options, async |_: String| Err::<(), _>("still not paid"))
 //! })
 //! .await?;
-//! rehearsal.publisher().publish("dunning", "invoice 7").await?;
-//! rehearsal.advance(6 * day).await;
-//! rehearsal.assert_executed("dunning", 7);
-//! rehearsal.assert_dead("dunning", 1);
+//! harness.publisher().publish("dunning", "invoice 7").await?;
+//! harness.advance(6 * day).await;
+//! harness.assert_executed("dunning", 7);
+//! harness.assert_dead("dunning", 1);
 //! # Ok(())
 //! # }
 //! ```
 
-mod failing;
-mod looking;
+mod assertions;
+mod fail_next;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -33,7 +32,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use jiff::Timestamp;
 
-use self::failing::FailNext;
+use self::fail_next::FailNext;
 use crate::builtin::{ManualClock, MemoryStorage};
 use crate::clock::{Clock, SystemClock, add};
 use crate::error::Result;
@@ -42,17 +41,17 @@ use crate::model::Ids;
 use crate::punctual::{Builder, Punctual};
 use crate::storage::{Storage, WakeSource};
 
-/// When a rehearsal begins unless it says otherwise.
+/// Default start of a test harness.
 pub const START: Timestamp = Timestamp::constant(1_772_434_800, 0); // 2026-03-02T07:00:00Z, a Monday
 
 const HOUR: Duration = Duration::from_secs(3_600);
-/// How many turns of the runtime without any event mean that nothing more happens by itself.
-const QUIET_TURNS: usize = 64;
-/// How many times a rehearsal looks whether something happened before it gives up.
-const LOOKS_MAX: usize = 100_000;
-/// How long one look waits for threads beside the runtime.
-const LOOK: Duration = Duration::from_millis(1);
-/// How long attempts are waited for that are busy with something else than this clock.
+/// Number of yields to the runtime between two checks for new events.
+const YIELDS_PER_CHECK: usize = 64;
+/// Largest number of checks before a harness gives up.
+const CHECKS_MAX: usize = 100_000;
+/// Real time between two checks, for threads outside the runtime.
+const CHECK_INTERVAL: Duration = Duration::from_millis(1);
+/// Default real time to wait for attempts that wait for something other than the clock.
 const TIMEOUT: Duration = Duration::from_millis(20);
 
 /// A started process for a test. It is a [`Punctual`], on a clock and a storage of its own.
@@ -60,17 +59,17 @@ pub struct TestHarness {
     clock: Arc<ManualClock>,
     storage: Arc<MemoryStorage>,
     punctual: Punctual,
-    failing: FailNext,
+    fail_next: FailNext,
     timeout: Duration,
 }
 
 impl TestHarness {
-    /// Starts a process at [`START`]. The builder comes with clock and storage; add handlers and jobs.
+    /// Starts a process at [`START`]. The builder has a clock and a storage; add handlers and jobs.
     pub async fn start(build: impl FnOnce(Builder) -> Builder) -> Result<Self> {
         Self::start_at(START, build).await
     }
 
-    /// The same at another instant.
+    /// Starts a process at an instant.
     pub async fn start_at(
         instant: Timestamp,
         build: impl FnOnce(Builder) -> Builder,
@@ -80,7 +79,7 @@ impl TestHarness {
         Self::begin(clock, storage, build).await
     }
 
-    /// One more process on the same clock and storage, as another node would be.
+    /// Starts another process on the same clock and storage, like another node.
     pub async fn another(&self, build: impl FnOnce(Builder) -> Builder) -> Result<Self> {
         Self::begin(self.clock.clone(), self.storage.clone(), build).await
     }
@@ -90,73 +89,73 @@ impl TestHarness {
         storage: Arc<MemoryStorage>,
         build: impl FnOnce(Builder) -> Builder,
     ) -> Result<Self> {
-        let failing = FailNext::default();
+        let fail_next = FailNext::default();
         let builder = Punctual::builder()
             .clock(clock.clone())
             .storage(storage.clone())
             .ids(Arc::new(Ids::random()))
-            // Nobody else writes here and nobody crashes unnoticed, so there is little to look for; what
-            // wakes up every few seconds would make a week long.
+            // No other process writes or crashes, so polling is not needed; wakeups every few seconds would make
+            // a simulated week slow.
             .options(|options| {
                 options.poll_interval = HOUR;
                 options.heartbeat_interval = HOUR;
                 options.rescue_interval = HOUR;
                 options.lease_duration = 3 * HOUR;
             })
-            .middleware(failing.clone());
+            .middleware(fail_next.clone());
         let punctual = build(builder).build()?;
         punctual.start().await?;
-        let rehearsal = Self { clock, storage, punctual, failing, timeout: TIMEOUT };
-        rehearsal.run_due().await;
-        Ok(rehearsal)
+        let harness = Self { clock, storage, punctual, fail_next, timeout: TIMEOUT };
+        harness.run_due().await;
+        Ok(harness)
     }
 
-    /// Waits so long, in real time, for handlers that are busy with something else than this clock, such
-    /// as a connection. Without it a moment.
+    /// Sets how long to wait, in real time, for handlers that wait for something other than the clock, such as a
+    /// connection. Default 20 ms.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// The clock.
+    /// Returns the clock.
     pub fn clock(&self) -> &Arc<ManualClock> {
         &self.clock
     }
 
-    /// The storage.
+    /// Returns the storage.
     pub fn storage(&self) -> &Arc<MemoryStorage> {
         &self.storage
     }
 
-    /// Lets everything happen that is due now, and whatever follows from it at once. A handler that waits
-    /// for time goes on waiting.
+    /// Runs all work that is due now, and work that follows from it at once. A handler that waits for a later
+    /// time continues to wait.
     pub async fn run_due(&self) {
         let real = SystemClock;
         let mut waits_until = add(real.now(), self.timeout);
-        let mut seen = self.happened();
-        for _ in 0..LOOKS_MAX {
-            for _ in 0..QUIET_TURNS {
+        let mut events = self.event_count();
+        for _ in 0..CHECKS_MAX {
+            for _ in 0..YIELDS_PER_CHECK {
                 tokio::task::yield_now().await;
             }
-            let now_seen = self.happened();
-            if now_seen != seen {
-                seen = now_seen;
+            let events_now = self.event_count();
+            if events_now != events {
+                events = events_now;
                 waits_until = add(real.now(), self.timeout);
             } else if self.is_done() || real.now() >= waits_until {
                 return;
             } else {
-                real.sleep_until(add(real.now(), LOOK)).await;
+                real.sleep_until(add(real.now(), CHECK_INTERVAL)).await;
             }
         }
     }
 
-    /// Moves time on, from one thing that is due to the next, and lets each happen.
-    pub async fn advance(&self, length: Duration) {
-        self.advance_to(add(self.clock.now(), length)).await;
+    /// Advances the clock by a duration, from one due instant to the next, and runs the work of each.
+    pub async fn advance(&self, duration: Duration) {
+        self.advance_to(add(self.clock.now(), duration)).await;
     }
 
-    /// The same up to an instant.
+    /// Advances the clock to an instant like [`TestHarness::advance`].
     pub async fn advance_to(&self, instant: Timestamp) {
         self.run_due().await;
         while let Some(wake) = self.clock.next_wake().filter(|wake| *wake <= instant) {
@@ -167,37 +166,38 @@ impl TestHarness {
         self.run_due().await;
     }
 
-    /// Lets the next attempts of a topic fail with a text, before its handler is called.
+    /// Makes the next attempts of a topic fail with an error, before its handler is called.
     pub fn fail_next(&self, topic: &str, times: usize, error: &str) {
-        self.failing.add(topic, times, error);
+        self.fail_next.add(topic, times, error);
     }
 
-    /// Whether nothing runs and nothing is due that somebody could take. Work that nobody here takes is
-    /// waited for in vain, for a moment.
+    /// Returns whether nothing runs and nothing is due that this process or a transport can take.
     fn is_done(&self) -> bool {
         let now = self.clock.now();
-        let is_due = |line: &WakeSource| {
+        let is_due = |source: &WakeSource| {
             // The storage in memory never waits.
-            let next = self.storage.next_due(line).now_or_never();
+            let next = self.storage.next_due(source).now_or_never();
             matches!(next, Some(Ok(Some(due_at))) if due_at <= now)
         };
         let counts = self.storage.counts(now).now_or_never();
         let Some(Ok(counts)) = counts else { return false };
         let topics = self.punctual.process().registry.filter();
         let queues = counts.messages.into_keys().map(|(queue, _)| queue);
-        // The lines of transports are emptied whatever the topic.
-        let mut lines = queues.map(|queue| {
+        // The queues of transports are processed regardless of topics.
+        let mut sources = queues.map(|queue| {
             if queue.is_reserved() {
                 WakeSource::Queue(queue)
             } else {
                 WakeSource::Topics(queue, topics.clone())
             }
         });
-        self.punctual.is_resting() && !is_due(&WakeSource::Jobs) && !lines.any(|line| is_due(&line))
+        self.punctual.is_idle()
+            && !is_due(&WakeSource::Jobs)
+            && !sources.any(|source| is_due(&source))
     }
 
-    /// How much has happened so far.
-    fn happened(&self) -> u64 {
+    /// Returns the number of events so far.
+    fn event_count(&self) -> u64 {
         self.punctual.events().counts().map(|(_, count)| count).sum()
     }
 }

@@ -1,9 +1,8 @@
-//! Moving from one storage to another: jobs and messages that are not finished, as JSON lines. A file
-//! begins with a line that says what it is and ends with one that counts what came between, so that a
-//! part of an export is never taken for all of it.
+//! Transfer between storages: export and import of jobs and unfinished messages as JSON lines. The first line
+//! names the format and the last line counts the lines between, so that a truncated export is detected.
 //!
-//! An import can be repeated: what is there already is left alone. Export a storage while nobody works
-//! on it; what is stored meanwhile may be missing from the file.
+//! An import can be repeated: it does not change existing jobs and messages. Export a storage while no process
+//! writes to it; rows that are written during the export may be missing.
 
 use std::collections::BTreeSet;
 
@@ -18,59 +17,58 @@ use crate::inspect::{Inspect, JobFilter, MessageFilter, PAGE_LIMIT_MAX, PageRequ
 use crate::model::{JobRecord, MessageRecord, MessageState, Topic};
 use crate::storage::{DeclareResult, EnqueueResult, Storage};
 
-/// The form of the lines; a greater one is refused by who does not know it.
+/// Version of the format; an import refuses a greater one.
 pub const FORMAT: u32 = 1;
 
-/// How many messages are stored in one step.
+/// Number of messages that are stored in one step.
 const BATCH: usize = 500;
 
-/// One line.
+/// A line of an export.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Record {
     /// The first line.
     Punctual { format: u32, exported_at: Timestamp },
-    /// A job, as it stood.
+    /// A job.
     Job(Box<JobRecord>),
-    /// A message, as it stood.
+    /// A message.
     Message(Box<MessageRecord>),
-    /// The last line: how much came before it.
+    /// The last line, which counts the lines before it.
     End(ExportSummary),
 }
 
-/// How much was exported.
+/// Numbers of exported records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportSummary {
-    /// Jobs.
+    /// Number of jobs.
     pub jobs: u64,
-    /// Messages: pending, running and dead.
+    /// Number of pending, running and dead messages.
     pub messages: u64,
 }
 
-/// How much was imported, and how much was there already.
+/// Numbers of imported records.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ImportSummary {
-    /// Jobs that are new here.
+    /// Number of imported jobs.
     pub jobs: u64,
-    /// Jobs of which one of the same name was here, which stays as it is.
+    /// Number of jobs whose name existed; the existing job was not changed.
     pub jobs_known: u64,
-    /// Messages that are new here.
+    /// Number of imported messages.
     pub messages: u64,
-    /// Messages that were here, or whose deduplication key is alive here.
+    /// Number of messages that existed, or whose deduplication key was alive.
     pub messages_known: u64,
 }
 
-/// How many documents were copied, and how many were there already.
+/// Numbers of copied documents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DocumentCopySummary {
-    /// Documents that are new in the target.
+    /// Number of documents that were copied.
     pub copied: u64,
-    /// Documents of which one of the same key was there, which stays as it is.
+    /// Number of documents whose key existed in the target; the existing document was not changed.
     pub known: u64,
 }
 
-/// Copies the documents of a kind from one storage to another, with the times at which they expire. Their versions
-/// begin at 1 again.
+/// Copies the documents of a kind from one storage to another, with their expiry. Versions begin at 1 again.
 pub async fn copy_documents(
     source: &dyn DocumentStore,
     target: &dyn DocumentStore,
@@ -101,8 +99,8 @@ pub async fn copy_documents(
     }
 }
 
-/// Notes in one storage which groups receive which topics in another, so that a group that has not started there yet misses no
-/// message. Returns how many were new.
+/// Copies the registered groups of one storage to another, so that a group that has not started there yet
+/// misses no message. Returns the number of new groups.
 pub async fn copy_groups(
     source: &dyn Storage,
     target: &dyn Storage,
@@ -110,14 +108,14 @@ pub async fn copy_groups(
 ) -> Result<u64> {
     let known: BTreeSet<(Topic, String)> = target.groups().await?.into_iter().collect();
     let mut copied = 0;
-    for joined in source.groups().await?.into_iter().filter(|joined| !known.contains(joined)) {
-        target.register_group(&joined.0, &joined.1, now).await?;
+    for pair in source.groups().await?.into_iter().filter(|pair| !known.contains(pair)) {
+        target.register_group(&pair.0, &pair.1, now).await?;
         copied += 1;
     }
     Ok(copied)
 }
 
-/// Writes every job, and every message that is not finished, one line each.
+/// Writes every job and every unfinished message, one line each.
 pub async fn export(
     inspect: &dyn Inspect,
     now: Timestamp,
@@ -152,105 +150,106 @@ fn line(record: &Record) -> Result<String> {
         .map_err(|error| Error::internal("a record cannot be written as JSON").caused_by(error))
 }
 
-/// Reads lines into a storage.
+/// Imports the lines of an export into a storage.
 ///
-/// Give every line to [`Importer::line`], then ask [`Importer::finish`] how it went. What came before a
-/// line that cannot be read has been stored; the rest can be imported again from the beginning.
+/// Pass every line to [`Importer::line`], then call [`Importer::finish`]. The lines before an unreadable one
+/// are stored; the import can be repeated from the beginning.
 pub struct Importer<'a> {
     storage: &'a dyn Storage,
     now: Timestamp,
-    waiting: Vec<MessageRecord>,
+    buffer: Vec<MessageRecord>,
     read: ExportSummary,
     imported: ImportSummary,
-    number: u64,
-    place: Place,
+    line_number: u64,
+    position: Position,
     is_trusted: bool,
 }
 
+/// Position within an export.
 #[derive(PartialEq)]
-enum Place {
-    Before,
-    Within,
-    After,
+enum Position {
+    BeforeHeader,
+    Records,
+    AfterEnd,
 }
 
 impl<'a> Importer<'a> {
-    /// An import into a storage.
+    /// Creates an import into a storage.
     pub fn new(storage: &'a dyn Storage, now: Timestamp) -> Self {
         Self {
             storage,
             now,
-            waiting: Vec::new(),
+            buffer: Vec::new(),
             read: ExportSummary::default(),
             imported: ImportSummary::default(),
-            number: 0,
-            place: Place::Before,
+            line_number: 0,
+            position: Position::BeforeHeader,
             is_trusted: false,
         }
     }
 
-    /// Also takes in jobs and messages of Punctual's own topics, which run programs and call addresses with
-    /// secrets. Only for an export whose writer is trusted.
+    /// Also imports jobs and messages of Punctual's own topics, which run programs and send secrets to
+    /// addresses. Only for an export from a trusted source.
     #[must_use]
     pub fn with_system_topics(self) -> Self {
         Self { is_trusted: true, ..self }
     }
 
-    /// Takes the next line; empty ones are passed over.
+    /// Imports the next line; ignores an empty one.
     pub async fn line(&mut self, text: &str) -> Result<()> {
-        self.number += 1;
+        self.line_number += 1;
         if text.trim().is_empty() {
             return Ok(());
         }
         let record: Record = serde_json::from_str(text)
             .map_err(|error| self.refuse(&format!("cannot be read: {error}")).caused_by(error))?;
-        match (&self.place, record) {
-            (Place::Before, Record::Punctual { format, .. }) if format <= FORMAT => {
-                self.place = Place::Within;
+        match (&self.position, record) {
+            (Position::BeforeHeader, Record::Punctual { format, .. }) if format <= FORMAT => {
+                self.position = Position::Records;
                 Ok(())
             }
-            (Place::Before, Record::Punctual { format, .. }) => Err(self.refuse(&format!(
-                "says format {format}, and this version reads up to {FORMAT}; use the version that made the export, or a newer one"
+            (Position::BeforeHeader, Record::Punctual { format, .. }) => Err(self.refuse(&format!(
+                "has format {format}, and this version reads up to {FORMAT}; use the version that made the export, or a newer one"
             ))),
-            (Place::Before, _) => {
+            (Position::BeforeHeader, _) => {
                 Err(self.refuse("is not the beginning of an export made by `punctual export`"))
             }
-            (Place::Within, Record::Job(job)) => {
+            (Position::Records, Record::Job(job)) => {
                 let what = format!("the job {:?}", job.job.name);
                 let topics = [&job.job.topic, &job.declared.topic];
                 self.check_topics(&what, topics)?;
                 self.job(*job).await
             }
-            (Place::Within, Record::Message(message)) => {
+            (Position::Records, Record::Message(message)) => {
                 let what = format!("the message {}", message.message.id);
                 let follows = message.message.relations.iter().flat_map(|relations| relations.links());
                 let follows = follows.map(|link| &link.topic);
                 self.check_topics(&what, follows.chain([&message.message.topic]))?;
                 self.message(*message).await
             }
-            (Place::Within, Record::End(counts)) => {
+            (Position::Records, Record::End(counts)) => {
                 if counts != self.read {
                     return Err(self.refuse(&format!(
-                        "says that {} jobs and {} messages came before it, but {} and {} did; the file is damaged",
+                        "counts {} jobs and {} messages before it, but there were {} and {}; the file is damaged",
                         counts.jobs, counts.messages, self.read.jobs, self.read.messages
                     )));
                 }
-                self.place = Place::After;
+                self.position = Position::AfterEnd;
                 self.store().await
             }
-            (Place::Within, Record::Punctual { .. }) | (Place::After, _) => {
-                Err(self.refuse("does not belong here; import one export at a time"))
+            (Position::Records, Record::Punctual { .. }) | (Position::AfterEnd, _) => {
+                Err(self.refuse("does not belong to this export; import one export at a time"))
             }
         }
     }
 
-    /// Says how it went; an error when the last line did not come.
+    /// Finishes the import and returns its numbers; fails when the last line is missing.
     pub async fn finish(mut self) -> Result<ImportSummary> {
         self.store().await?;
-        if self.place != Place::After {
+        if self.position != Position::AfterEnd {
             return Err(Error::invalid(format!(
-                "the export ends after {} lines without its last one, so a part of it is missing; what came was imported ({} jobs, {} messages), export again and import the whole",
-                self.number, self.imported.jobs, self.imported.messages
+                "the export ends after {} lines without its last line, so a part of it is missing; imported so far: {} jobs, {} messages; export again and import the whole file",
+                self.line_number, self.imported.jobs, self.imported.messages
             )));
         }
         Ok(self.imported)
@@ -267,17 +266,17 @@ impl<'a> Importer<'a> {
 
     async fn message(&mut self, message: MessageRecord) -> Result<()> {
         self.read.messages += 1;
-        self.waiting.push(message);
-        if self.waiting.len() < BATCH { Ok(()) } else { self.store().await }
+        self.buffer.push(message);
+        if self.buffer.len() < BATCH { Ok(()) } else { self.store().await }
     }
 
     async fn store(&mut self) -> Result<()> {
-        if self.waiting.is_empty() {
+        if self.buffer.is_empty() {
             return Ok(());
         }
-        let records = std::mem::take(&mut self.waiting);
-        for answer in self.storage.import_messages(records, self.now).await? {
-            match answer {
+        let records = std::mem::take(&mut self.buffer);
+        for result in self.storage.import_messages(records, self.now).await? {
+            match result {
                 EnqueueResult::Duplicate(_) => self.imported.messages_known += 1,
                 EnqueueResult::Stored | EnqueueResult::Replaced(_) => self.imported.messages += 1,
             }
@@ -285,7 +284,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    /// Refuses what only Punctual may make, unless the export is trusted.
+    /// Refuses topics that only Punctual may use, unless the export is trusted.
     fn check_topics<'t>(
         &self,
         what: &str,
@@ -300,6 +299,6 @@ impl<'a> Importer<'a> {
     }
 
     fn refuse(&self, what: &str) -> Error {
-        Error::invalid(format!("line {} {what}", self.number))
+        Error::invalid(format!("line {} {what}", self.line_number))
     }
 }

@@ -1,14 +1,14 @@
-//! How a message looks on a broker: a body, its content type, and text headers, because every broker can
-//! carry those or can be made to. All transports write and read messages here, so a message that was sent
-//! through one and sent on through another is the same message.
+//! Wire format of a message on a broker: a body, its content type, and text headers, because every broker can
+//! carry those or can be made to. All transports encode and decode messages here, so a message that was sent
+//! through one transport and forwarded through another is the same message.
 //!
-//! There are three envelopes: our own (`own.rs`) and the two modes of CloudEvents (`cloud_events.rs`).
-//! Which one is written is a setting of the sender; all of them are read, whatever was set.
-//! A message of somebody who knows nothing of any of this is read as well: it gets an identity from its
-//! place on the broker, so that a second delivery of it is known as the same message.
+//! There are three envelopes: our own (`own_envelope.rs`) and the two modes of CloudEvents (`cloud_events.rs`).
+//! The sender sets which one is written; all of them are read. A foreign message, from a sender that uses none
+//! of them, is read as well: its identity is computed from its position on the broker, so that a second
+//! delivery is recognized as the same message.
 
 mod cloud_events;
-mod own;
+mod own_envelope;
 mod wrapping;
 
 use std::borrow::Cow;
@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use self::own::Reading;
+use self::own_envelope::Decoder;
 use crate::error::Result;
 use crate::model::{
     Body, Correlation, Headers, Key, Message, MessageId, Priority, Queue, Source, Topic, mix,
@@ -31,7 +31,7 @@ pub use self::cloud_events::PREFIX_DEFAULT;
 pub use self::wrapping::Wrapping;
 pub use crate::model::CONTENT_TYPE_UNKNOWN;
 
-/// How a message is wrapped on a broker. All of them are read; this is what is written.
+/// Envelope of a message on a broker, as it is written. All envelopes are read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -39,90 +39,89 @@ pub enum Envelope {
     /// Our own headers beside the body.
     #[default]
     Own,
-    /// A CloudEvent of version 1.0 in binary mode: the body as it is, the attributes as headers.
+    /// A CloudEvent 1.0 in binary mode: the body as it is, the attributes as headers.
     CloudEventsBinary,
-    /// A CloudEvent of version 1.0 in structured mode: everything in one JSON object. Headers of the
-    /// application stay headers, because their names need not be names of attributes.
+    /// A CloudEvent 1.0 in structured mode: everything in one JSON object. Headers of the application stay
+    /// headers, because their names need not be names of attributes.
     CloudEventsStructured,
 }
 
-/// A message as a broker carries it.
+/// Message as a broker carries it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wire {
     /// Names and values, in no particular order.
     pub headers: Vec<(Cow<'static, str>, String)>,
-    /// The bytes of the body.
+    /// Bytes of the body.
     pub body: Bytes,
-    /// What the bytes are, as a media type.
+    /// Media type of the body.
     pub content_type: Cow<'static, str>,
 }
 
-/// What a broker delivered.
+/// Message as a broker delivered it.
 #[derive(Debug)]
 pub struct RawMessage<'a> {
-    /// The topic it was received from.
+    /// Topic it was received from.
     pub topic: &'a Topic,
-    /// The bytes of the body.
+    /// Bytes of the body.
     pub body: Bytes,
-    /// What the bytes are, when the broker was told.
+    /// Media type of the body, when the broker stores it.
     pub content_type: Option<String>,
-    /// What it is about, when the broker has a notion of that.
+    /// Key, when the broker has one.
     pub key: Option<&'a str>,
-    /// Where it lies on the broker, as text that no other message has: the identity of one that brings
-    /// none.
+    /// Position on the broker, as text that is unique to this message; the identity of a message without an id.
     pub place: fmt::Arguments<'a>,
-    /// When it was sent, as far as the broker knows; else now.
+    /// When it was sent, as far as the broker stores it; else now.
     pub sent_at: Timestamp,
 }
 
-/// What was read from it.
+/// Message decoded from a broker.
 #[derive(Clone, Debug)]
 pub struct DecodedMessage {
-    /// The message; of one that cannot be read, as much as could be.
+    /// The message; of one that cannot be decoded, as much as could be.
     pub message: Message,
-    /// Attempts spent before this delivery, as far as the sender knew.
+    /// Attempts spent before this delivery, as stored by the sender.
     pub attempt: u32,
-    /// The only group it is for, when it is not for all of them.
+    /// Only group it is for; none means all groups.
     pub group: Option<String>,
-    /// Why it could not be read, when it could not.
+    /// Error of decoding, if it failed.
     pub poison: Option<String>,
 }
 
 impl DecodedMessage {
-    /// Whether a group should get it. Brokers on which a message cannot be sent to one group alone let
-    /// the others pass it over.
+    /// Returns whether it is for a group. Where a broker cannot send to one group alone, the other groups skip
+    /// the message.
     pub fn is_for(&self, group: &str) -> bool {
         self.group.as_deref().is_none_or(|only| only == group)
     }
 }
 
 impl Wire {
-    /// A message on its way out, in our own envelope.
+    /// Encodes a message to send in our own envelope.
     pub fn of(outgoing: &Outgoing) -> Result<Self> {
-        own::wire(outgoing)
+        own_envelope::wire(outgoing)
     }
 
-    /// A message on its way out, in an envelope.
+    /// Encodes a message to send in an envelope.
     pub fn in_envelope(outgoing: &Outgoing, envelope: Envelope) -> Result<Self> {
         Wrapping::from(envelope).wire(outgoing, PREFIX_DEFAULT)
     }
 
-    /// The same as a dead letter: with why, from where, after how many attempts and when.
+    /// Encodes a dead letter in our own envelope: with reason, topic, number of attempts and time.
     pub fn dead(message: &Arc<Message>, rejection: &Rejection) -> Result<Self> {
-        own::dead(message, rejection)
+        own_envelope::dead(message, rejection)
     }
 
-    /// A dead letter in an envelope.
+    /// Encodes a dead letter in an envelope.
     pub fn dead_in_envelope(
         message: &Arc<Message>,
         rejection: &Rejection,
         envelope: Envelope,
     ) -> Result<Self> {
-        own::dead(message, rejection)?.wrapped(message, envelope)
+        own_envelope::dead(message, rejection)?.wrapped(message, envelope)
     }
 
-    /// The same with another prefix before the attributes of a binary CloudEvent than [`PREFIX_DEFAULT`];
-    /// `ce_` is what CloudEvents prescribes for Kafka, `cloudEvents_` for AMQP, none for MQTT.
+    /// Replaces the prefix of the attributes of a binary CloudEvent, which is [`PREFIX_DEFAULT`]; CloudEvents
+    /// prescribes `ce_` for Kafka, `cloudEvents_` for AMQP, none for MQTT.
     pub fn with_attribute_prefix(mut self, prefix: &str) -> Self {
         for (name, _) in &mut self.headers {
             if let Some(attribute) = name.strip_prefix(PREFIX_DEFAULT) {
@@ -132,13 +131,13 @@ impl Wire {
         self
     }
 
-    /// A structured event with its headers in the object, as extensions, for brokers that have no headers.
-    /// A header whose name can be none of an extension is refused.
+    /// Moves the headers of a structured event into the object, as extensions, for brokers without headers.
+    /// Fails for a header whose name is not valid for an extension.
     pub fn with_headers_inside(self) -> Result<Self> {
         cloud_events::headers_inside(self)
     }
 
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -156,54 +155,54 @@ impl Wire {
     }
 }
 
-/// Reads what a broker delivered, with its headers, in whatever envelope it came. Never fails: what
-/// cannot be read is poison.
+/// Decodes a message that a broker delivered, in whatever envelope it came. Never fails: a message that cannot
+/// be decoded is poison.
 ///
-/// Headers that break the rules of [`Headers`], which only somebody else can have sent, are left out.
+/// Headers that break the rules of [`Headers`], which only foreign senders can have sent, are left out.
 pub fn receive<'a>(
-    arrived: RawMessage<'_>,
+    raw: RawMessage<'_>,
     headers: impl IntoIterator<Item = (&'a str, &'a str)>,
 ) -> DecodedMessage {
-    let place = arrived.place;
-    let structured = arrived.content_type.as_deref().and_then(cloud_events::structure);
-    let mut reading = Reading { received: bare(arrived), due_at: None };
+    let place = raw.place;
+    let structured = raw.content_type.as_deref().and_then(cloud_events::structure);
+    let mut decoder = Decoder { received: without_headers(raw), due_at: None };
     let mut prefix = None;
     for (name, value) in headers {
-        reading.take(name, value);
+        decoder.read_header(name, value);
         prefix = prefix.or_else(|| cloud_events::prefix(name));
     }
     if let Some(structure) = structured {
-        cloud_events::read_structured(&mut reading, structure);
+        cloud_events::decode_structured(&mut decoder, structure);
     } else if let Some(prefix) = prefix {
-        cloud_events::read_binary(&mut reading, prefix);
+        cloud_events::decode_binary(&mut decoder, prefix);
     }
-    let mut received = reading.done();
+    let mut received = decoder.finish();
     if received.message.id == NO_ID {
         received.message.id = id_of(place);
     }
     received
 }
 
-/// Stands for the identity until all headers are read; nearly every message brings one, and then the one
-/// of its place need not be worked out.
+/// Placeholder of the id until all headers are read; nearly every message has an id, and then the one of its
+/// position need not be computed.
 const NO_ID: MessageId = MessageId::from_uuid(Uuid::nil());
 
-/// A delivery as it is without any header.
-fn bare(arrived: RawMessage<'_>) -> DecodedMessage {
-    let content_type = arrived.content_type.unwrap_or_else(|| CONTENT_TYPE_UNKNOWN.to_owned());
+/// Returns a delivery decoded without any header.
+fn without_headers(raw: RawMessage<'_>) -> DecodedMessage {
+    let content_type = raw.content_type.unwrap_or_else(|| CONTENT_TYPE_UNKNOWN.to_owned());
     DecodedMessage {
         message: Message {
             id: NO_ID,
-            topic: arrived.topic.clone(),
+            topic: raw.topic.clone(),
             queue: Queue::default(),
             priority: Priority::default(),
-            due_at: arrived.sent_at,
-            created_at: arrived.sent_at,
+            due_at: raw.sent_at,
+            created_at: raw.sent_at,
             source: Source::Published,
-            key: arrived.key.and_then(|key| Key::new(key).ok()),
+            key: raw.key.and_then(|key| Key::new(key).ok()),
             dedupe: None,
             exclusive: false,
-            body: Body::raw(arrived.body, content_type),
+            body: Body::raw(raw.body, content_type),
             headers: Headers::new(),
             correlation: Correlation::default(),
             occurrence: None,
@@ -216,7 +215,7 @@ fn bare(arrived: RawMessage<'_>) -> DecodedMessage {
     }
 }
 
-/// The identity of a message that brings none.
+/// Computes the id of a message that has none from its position.
 fn id_of(place: fmt::Arguments<'_>) -> MessageId {
     let text = place.to_string();
     let hash = |seed: u64| {

@@ -1,17 +1,17 @@
-//! The suite for storages, over the memory storage. Its nodes are the same storage: memory has no
-//! other way to be shared.
+//! Conformance suite for storages, on the memory storage. All nodes use the same storage, because memory
+//! cannot be shared otherwise.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use punctual::{MemoryStorage, Result};
-use punctual_conformance::storage::{self, Backend, Node, Place};
+use punctual_conformance::storage::{self, Backend, Environment, Node};
 
 struct Memory(Arc<MemoryStorage>);
 
 #[async_trait]
-impl Place for Memory {
+impl Environment for Memory {
     async fn open(&self) -> Result<Node> {
         Ok(Node::new(Arc::clone(&self.0)))
     }
@@ -20,8 +20,8 @@ impl Place for Memory {
 // spec: H-59
 fn main() -> ExitCode {
     let backend =
-        Backend::here(
+        Backend::local(
             |clock| async move { Ok(Memory(Arc::new(MemoryStorage::new(Arc::new(clock))))) },
         );
-    storage::run("memory", backend.follows_the_clock().rings_between_nodes())
+    storage::run("memory", backend.uses_test_clock().notifies_between_nodes())
 }

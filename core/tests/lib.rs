@@ -1,1 +1,1 @@
-//! Nothing: cargo asks every package for a library or a program, and this one has tests only (`it/`).
+//! Empty: cargo requires a library or a program in every package, and this one has tests only (`it/`).

@@ -3,11 +3,11 @@
 #![forbid(unsafe_code)]
 #![deny(warnings, missing_docs)]
 
-/// A module whose jobs others register.
+/// Jobs for registration by name.
 pub mod jobs {
     use punctual::{Occurrence, job};
 
-    /// The report of the night.
+    /// The nightly report.
     #[job(name = "nightly-report", cron = "0 2 * * *", zone = "Europe/Warsaw")]
     pub async fn report(occurrence: Occurrence) {
         drop(occurrence);

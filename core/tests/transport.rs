@@ -1,17 +1,17 @@
-//! The suite for transports, over the memory transport. Its nodes share one storage: memory has no other
-//! way to be shared.
+//! Conformance suite for transports, on the memory transport. All nodes use one storage, because memory
+//! cannot be shared otherwise.
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use punctual::{MemoryStorage, Result, SystemClock, Transport};
-use punctual_conformance::transport::{self, Backend, Need, Place, Stores};
+use punctual_conformance::transport::{self, Backend, Environment, Need, Stores};
 
 struct Memory(Arc<MemoryStorage>);
 
 #[async_trait]
-impl Place for Memory {
+impl Environment for Memory {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         Ok(transport::over(self.0.clone()))
     }
@@ -22,10 +22,11 @@ impl Place for Memory {
 }
 
 fn main() -> ExitCode {
-    let backend =
-        Backend::here(|| async { Ok(Memory(Arc::new(MemoryStorage::new(Arc::new(SystemClock))))) });
+    let backend = Backend::local(|| async {
+        Ok(Memory(Arc::new(MemoryStorage::new(Arc::new(SystemClock)))))
+    });
     let backend = backend
-        .cannot(Need::Put, "nobody but Punctual writes into a storage's lines")
+        .cannot(Need::ForeignMessages, "only Punctual writes to a storage")
         .cannot(Need::Restart, "memory ends with its process")
         .cannot(Need::Cut, "memory has no connection")
         .cannot(Need::SlowDown, "memory has no network");

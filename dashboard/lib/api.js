@@ -1,27 +1,29 @@
-// Talking to the server: JSON in, JSON out, and a problem as an error that can be shown.
+// API client: JSON requests and responses; an error response becomes a `Problem`.
 
-import { keepExact } from './exact.js';
+import { reviveExact } from './exact_json.js';
 
 const BASE = './api/v1';
 let csrf = null;
 
-/** What the server said no with. */
+/** An error response of the server; `fields` holds the problem of each invalid field. */
 export class Problem extends Error {
   constructor(status, document) {
-    super(document.detail ?? document.title ?? `the server answered ${status}`);
+    super(document.detail ?? document.title ?? `the server responded with status ${status}`);
     this.status = status;
     this.title = document.title;
     this.fields = Object.fromEntries((document.errors ?? []).map((error) => [error.field, error.problem]));
   }
 }
 
-/** Keeps the token that changing calls must show. */
-export function remember(session) {
+/** Stores the CSRF token that requests which change something must send. */
+export function setCsrfToken(session) {
   csrf = session.csrf ?? null;
 }
 
 function query(parameters) {
-  const kept = Object.entries(parameters ?? {}).filter(([, value]) => value !== null && value !== undefined && value !== '');
+  const kept = Object.entries(parameters ?? {}).filter(
+    ([, value]) => value !== null && value !== undefined && value !== '',
+  );
   return kept.length === 0 ? '' : `?${new URLSearchParams(kept)}`;
 }
 
@@ -32,16 +34,23 @@ async function call(method, path, { body, parameters, headers, signal, exact } =
   let response;
   try {
     response = await fetch(`${BASE}${path}${query(parameters)}`, {
-      method, headers: sent, signal, credentials: 'same-origin',
+      method,
+      headers: sent,
+      signal,
+      credentials: 'same-origin',
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
-    throw new Problem(0, { detail: 'The server does not answer.' });
+    throw new Problem(0, { detail: 'The server does not respond.' });
   }
   const text = await response.text();
   let answer = null;
-  try { answer = text ? JSON.parse(text, exact ? keepExact : undefined) : null; } catch { answer = { detail: text.slice(0, 300) }; }
+  try {
+    answer = text ? JSON.parse(text, exact ? reviveExact : undefined) : null;
+  } catch {
+    answer = { detail: text.slice(0, 300) };
+  }
   if (!response.ok) {
     if (response.status === 401) dispatchEvent(new Event('punctual:signed-out'));
     throw new Problem(response.status, answer ?? {});
@@ -55,5 +64,5 @@ export const put = (path, body, options) => call('PUT', path, { body, ...options
 export const patch = (path, body, options) => call('PATCH', path, { body, ...options });
 export const remove = (path, options) => call('DELETE', path, options);
 
-/** A part of a path. */
-export const part = encodeURIComponent;
+/** Encodes a segment of a path. */
+export const pathSegment = encodeURIComponent;

@@ -1,13 +1,13 @@
-// What may be said of health: never more than the last answer does, and nothing of what is no longer current.
+// Health: the state to show for the latest response of the server, which may be out of date.
 
-/** An answer that is older than this says nothing any more. */
+/** Age in milliseconds after which a response is out of date. */
 export const STALE_AFTER = 5_000;
 
 /**
- * The word for an answer of the given age in milliseconds, or null when there was none: `healthy`, `degraded`,
- * `unhealthy` or `unknown`. A server that answers with an error is broken; one that does not answer is unknown.
+ * Returns `healthy`, `degraded`, `unhealthy` or `unknown`. `age` is that of the latest response in milliseconds, null
+ * without one. An error status of the server means unhealthy; no response means unknown.
  */
-export function judged({ data, error }, age) {
+export function healthOf({ data, error }, age) {
   if (error && error.status >= 500) return 'unhealthy';
   if (age === null || age > STALE_AFTER || !data) return 'unknown';
   return data.condition;

@@ -1,63 +1,104 @@
-// What happens, as it happens. One stream for the whole page: it reconnects by itself, says when it is stale,
-// and can be paused. Views ask for data with `useLoad`, which loads again on events they name and on a tick.
+// Live data: one event stream for the whole page, which reconnects by itself, detects silence, and can be paused.
+// Views load data with `useLoad`, which reloads on the events they name and on a tick.
 
 import { useEffect, useRef, useState } from './html.js';
 
-/** Without a word for this long, what is shown may be old. */
+/** Silence in milliseconds after which the data may be out of date. */
 const STALE_AFTER = 5_000;
 const RECONNECT_MAX = 15_000;
 
 const listeners = new Set();
-const state = { connected: false, paused: false, hidden: false, heardAt: 0, tick: null };
+const state = { connected: false, paused: false, hidden: false, lastEventAt: 0, tick: null };
 let source = null;
-let wait = 500;
+let reconnectDelay = 500;
 let timer = null;
 
-function tell(name, data) {
+function dispatch(name, data) {
   for (const listener of [...listeners]) listener(name, data);
 }
 
 function open() {
   source?.close();
   source = new EventSource('./api/v1/events');
-  source.onopen = () => { state.connected = true; state.heardAt = Date.now(); wait = 500; tell('state'); };
+  source.onopen = () => {
+    state.connected = true;
+    state.lastEventAt = Date.now();
+    reconnectDelay = 500;
+    dispatch('state');
+  };
   source.onerror = () => {
     source.close();
-    if (state.connected) { state.connected = false; tell('state'); }
+    if (state.connected) {
+      state.connected = false;
+      dispatch('state');
+    }
     clearTimeout(timer);
-    timer = setTimeout(open, wait);
-    wait = Math.min(wait * 2, RECONNECT_MAX);
+    timer = setTimeout(open, reconnectDelay);
+    reconnectDelay = Math.min(reconnectDelay * 2, RECONNECT_MAX);
   };
-  const hear = (event) => {
-    state.heardAt = Date.now();
+  const receive = (event) => {
+    state.lastEventAt = Date.now();
     let data = null;
-    try { data = JSON.parse(event.data); } catch { /* a frame of another version */ }
+    try {
+      data = JSON.parse(event.data);
+    } catch {
+      /* an event of another version */
+    }
     if (event.type === 'tick') state.tick = data;
-    if (!state.paused) tell(event.type, data);
+    if (!state.paused) dispatch(event.type, data);
   };
-  for (const name of NAMES) source.addEventListener(name, hear);
+  for (const name of NAMES) source.addEventListener(name, receive);
 }
 
-/** The kinds of events; the stream has no way to hear all of them at once. */
+/** Event types; an EventSource needs a listener for each of them. */
 const NAMES = [
-  'tick', 'missed', 'message.enqueued', 'message.dead', 'message.commanded', 'message.relayed', 'attempt.started',
-  'attempt.succeeded', 'attempt.failed', 'attempt.timed_out', 'attempt.lost', 'attempt.yielded', 'attempt.progressed', 'lease.lost',
-  'leases.rescued', 'job.declared', 'job.fired', 'job.misfired', 'misfires.found', 'job.skipped', 'job.steered', 'job.retired', 'alert.raised', 'alert.cleared', 'configuration.refused',
-  'subscription.steered', 'circuit.opened', 'circuit.half_opened', 'circuit.closed', 'queue.steered', 'service.failed',
-  'process.started', 'process.stopping', 'process.stopped',
+  'tick',
+  'missed',
+  'message.enqueued',
+  'message.dead',
+  'message.commanded',
+  'message.relayed',
+  'attempt.started',
+  'attempt.succeeded',
+  'attempt.failed',
+  'attempt.timed_out',
+  'attempt.lost',
+  'attempt.yielded',
+  'attempt.progressed',
+  'lease.lost',
+  'leases.rescued',
+  'job.declared',
+  'job.fired',
+  'job.misfired',
+  'misfires.found',
+  'job.skipped',
+  'job.steered',
+  'job.retired',
+  'alert.raised',
+  'alert.cleared',
+  'configuration.refused',
+  'subscription.steered',
+  'circuit.opened',
+  'circuit.half_opened',
+  'circuit.closed',
+  'queue.steered',
+  'service.failed',
+  'process.started',
+  'process.stopping',
+  'process.stopped',
 ];
 
-/** Begins to listen. */
+/** Opens the stream. */
 export function start() {
   open();
   document.addEventListener('visibilitychange', () => {
     state.hidden = document.hidden;
-    if (!document.hidden) tell('resume');
+    if (!document.hidden) dispatch('resume');
   });
-  setInterval(() => tell('state'), 1_000);
+  setInterval(() => dispatch('state'), 1_000);
 }
 
-/** Ends listening, when somebody signs out. */
+/** Closes the stream on sign-out. */
 export function stop() {
   clearTimeout(timer);
   source?.close();
@@ -65,17 +106,17 @@ export function stop() {
   state.connected = false;
 }
 
-/** Stops or lets go on what is shown; nothing is lost, it is loaded again. */
+/** Pauses or resumes updates. Nothing is lost: views reload on resume. */
 export function pause(paused) {
   state.paused = paused;
-  tell('state');
-  if (!paused) tell('resume');
+  dispatch('state');
+  if (!paused) dispatch('resume');
 }
 
-/** Hears every event while a view is there. */
-export function useEvents(hear) {
-  const latest = useRef(hear);
-  latest.current = hear;
+/** Calls `onEvent` for every event while the component is mounted. */
+export function useEvents(onEvent) {
+  const latest = useRef(onEvent);
+  latest.current = onEvent;
   useEffect(() => {
     const listener = (name, data) => latest.current(name, data);
     listeners.add(listener);
@@ -83,54 +124,84 @@ export function useEvents(hear) {
   }, []);
 }
 
-/** How the stream is: live, paused, stale or away. */
+/** State of the stream: live, paused, stale or away. */
 export function useStream() {
-  const [, again] = useState(0);
-  useEvents((name) => { if (name === 'state') again((count) => count + 1); });
-  const silent = Date.now() - state.heardAt;
-  const word = state.paused ? 'paused' : !state.connected ? 'away' : silent > STALE_AFTER ? 'stale' : 'live';
-  return { word, heardAt: state.heardAt, tick: state.tick };
+  const [, rerender] = useState(0);
+  useEvents((name) => {
+    if (name === 'state') rerender((count) => count + 1);
+  });
+  const silence = Date.now() - state.lastEventAt;
+  const word = state.paused ? 'paused' : !state.connected ? 'away' : silence > STALE_AFTER ? 'stale' : 'live';
+  return { word, lastEventAt: state.lastEventAt, tick: state.tick };
 }
 
 /**
  * Loads data and keeps it fresh: at once, when `key` changes, on the events in `on` (at most once per `every`
- * milliseconds), and every `every` milliseconds when `poll` is set. Old data stays until the new is there;
- * `answeredAt` says when it came, in milliseconds since the epoch.
+ * milliseconds), and every `every` milliseconds when `poll` is set. Old data stays until new data arrives;
+ * `loadedAt` is the time of the latest response, in milliseconds since the epoch.
  */
 export function useLoad(load, key, { on = [], every = 1_000, poll = false } = {}) {
-  const [loaded, setLoaded] = useState({ data: null, error: null, loading: true, key: null, answeredAt: null });
+  const [loaded, setLoaded] = useState({ data: null, error: null, loading: true, key: null, loadedAt: null });
   const run = useRef(() => {});
   useEffect(() => {
-    let over = false, busy = false, again = false, last = 0, later = null;
+    let disposed = false,
+      busy = false,
+      again = false,
+      last = 0,
+      later = null;
     const controller = new AbortController();
     const now = async () => {
-      if (over) return;
-      if (busy) { again = true; return; }
-      busy = true; last = Date.now();
+      if (disposed) return;
+      if (busy) {
+        again = true;
+        return;
+      }
+      busy = true;
+      last = Date.now();
       try {
         const data = await load(controller.signal);
-        if (!over) setLoaded({ data, error: null, loading: false, key, answeredAt: Date.now() });
+        if (!disposed) setLoaded({ data, error: null, loading: false, key, loadedAt: Date.now() });
       } catch (error) {
-        if (!over && error.name !== 'AbortError') {
-          setLoaded((before) => ({ data: before.key === key ? before.data : null, error, loading: false, key, answeredAt: before.key === key ? before.answeredAt : null }));
+        if (!disposed && error.name !== 'AbortError') {
+          setLoaded((before) => ({
+            data: before.key === key ? before.data : null,
+            error,
+            loading: false,
+            key,
+            loadedAt: before.key === key ? before.loadedAt : null,
+          }));
         }
       }
       busy = false;
-      if (again) { again = false; soon(); }
+      if (again) {
+        again = false;
+        soon();
+      }
     };
     const soon = () => {
-      if (later || over) return;
-      later = setTimeout(() => { later = null; now(); }, Math.max(0, last + every - Date.now()));
+      if (later || disposed) return;
+      later = setTimeout(
+        () => {
+          later = null;
+          now();
+        },
+        Math.max(0, last + every - Date.now()),
+      );
     };
     run.current = now;
     setLoaded((before) => ({ ...before, loading: true }));
     now();
-    const hear = (name) => {
+    const listener = (name) => {
       if (state.paused || state.hidden) return;
       if (name === 'resume' || on.includes(name) || (poll && name === 'state')) soon();
     };
-    listeners.add(hear);
-    return () => { over = true; clearTimeout(later); controller.abort(); listeners.delete(hear); };
+    listeners.add(listener);
+    return () => {
+      disposed = true;
+      clearTimeout(later);
+      controller.abort();
+      listeners.delete(listener);
+    };
   }, [key]);
   return { ...loaded, reload: () => run.current() };
 }

@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Number formats: counts, abbreviated counts and sizes in bytes.
 
 const whole = new Intl.NumberFormat('en-GB');
 
@@ -16,14 +16,18 @@ export function short(value) {
   return value.toFixed(1);
 }
 
-/** `≈ 1.2 M`, where a storage has worked out a large number from a part of its rows. */
-export const near = (text, { estimate, count: value }) => (estimate && value >= 1000 ? `≈ ${text}` : text);
+/** `≈ 1.2 M` for a count that the storage estimated from a part of its rows. */
+export const approximate = (text, { estimate, count: value }) => (estimate && value >= 1000 ? `≈ ${text}` : text);
 
 /** `3.4 MB`. */
 export function bytes(value) {
   if (value === null || value === undefined) return '–';
   const units = ['B', 'kB', 'MB', 'GB', 'TB'];
-  let size = value, at = 0;
-  while (size >= 1000 && at < units.length - 1) { size /= 1000; at += 1; }
+  let size = value,
+    at = 0;
+  while (size >= 1000 && at < units.length - 1) {
+    size /= 1000;
+    at += 1;
+  }
   return `${at === 0 || size >= 100 ? Math.round(size) : size.toFixed(1)} ${units[at]}`;
 }

@@ -1,4 +1,4 @@
-// Who looks, and what they may do. The server checks every call; this only explains.
+// Session: the signed-in user and role. The server checks every call; this only explains what is not allowed.
 
 import { createContext, useContext } from './html.js';
 
@@ -7,5 +7,5 @@ export const useSession = () => useContext(Session);
 
 const RANK = { viewer: 0, operator: 1, admin: 2 };
 
-/** Whether a role suffices for another. */
-export const may = (session, role) => (RANK[session?.user?.role] ?? -1) >= RANK[role];
+/** Whether the role of the session includes another role. */
+export const hasRole = (session, role) => (RANK[session?.user?.role] ?? -1) >= RANK[role];

@@ -1,4 +1,4 @@
-// Light and dark, by the system or by choice. The choice is kept in the browser.
+// Theme: light or dark, by the system or by choice. The choice is stored in the browser.
 
 import { useEffect, useState } from './html.js';
 
@@ -7,25 +7,34 @@ const ORDER = ['system', 'light', 'dark'];
 const dark = matchMedia('(prefers-color-scheme: dark)');
 
 function chosen() {
-  try { const kept = localStorage.getItem(KEY); return ORDER.includes(kept) ? kept : 'system'; } catch { return 'system'; }
+  try {
+    const kept = localStorage.getItem(KEY);
+    return ORDER.includes(kept) ? kept : 'system';
+  } catch {
+    return 'system';
+  }
 }
 
-/** Puts the theme on the page. */
+/** Applies the theme to the page. */
 export function applyTheme() {
   const theme = chosen();
   document.documentElement.dataset.theme = theme === 'system' ? (dark.matches ? 'dark' : 'light') : theme;
   dispatchEvent(new Event('punctual:theme'));
 }
 
-/** The next of the three. */
+/** Selects the next theme. */
 export function nextTheme() {
-  try { localStorage.setItem(KEY, ORDER[(ORDER.indexOf(chosen()) + 1) % ORDER.length]); } catch { /* private window: stays as it is */ }
+  try {
+    localStorage.setItem(KEY, ORDER[(ORDER.indexOf(chosen()) + 1) % ORDER.length]);
+  } catch {
+    /* no storage in a private window */
+  }
   applyTheme();
 }
 
 dark.addEventListener('change', applyTheme);
 
-/** Which of the three is chosen. */
+/** Returns the selected theme. */
 export function useTheme() {
   const [theme, setTheme] = useState(chosen);
   useEffect(() => {

@@ -1,4 +1,4 @@
-// Times as people read them: in the viewer's zone, with the job's zone beside, and relative ones that tick.
+// Times: absolute times in the zone of the viewer with that of the job beside, relative times that tick, durations.
 
 import { html, useEffect, useRef, useState } from './html.js';
 
@@ -11,31 +11,43 @@ function format(zone, options) {
   return formats.get(key);
 }
 
-/** The viewer's zone. */
+/** Zone of the viewer. */
 export const zone = LOCAL;
 
-/** `15 Nov 2026, 21:04:09`; without the year when it is this one. */
+/** `15 Nov 2026, 21:04:09`; the current year is left out. */
 export function clock(instant, inZone = LOCAL, { seconds = true } = {}) {
   if (!instant) return '–';
   const date = new Date(instant);
   const year = date.getFullYear() === new Date().getFullYear() ? {} : { year: 'numeric' };
   return format(inZone, {
-    day: 'numeric', month: 'short', ...year, hour: '2-digit', minute: '2-digit',
-    ...(seconds ? { second: '2-digit' } : {}), hourCycle: 'h23',
+    day: 'numeric',
+    month: 'short',
+    ...year,
+    hour: '2-digit',
+    minute: '2-digit',
+    ...(seconds ? { second: '2-digit' } : {}),
+    hourCycle: 'h23',
   }).format(date);
 }
 
 /** `21:04:09`. */
 export function hour(instant, inZone = LOCAL) {
   return instant
-    ? format(inZone, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }).format(new Date(instant))
+    ? format(inZone, { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }).format(
+        new Date(instant),
+      )
     : '–';
 }
 
-const UNITS = [['d', 86_400_000], ['h', 3_600_000], ['m', 60_000], ['s', 1_000]];
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1_000],
+];
 
 /** `2 d 3 h`, `4 m 5 s`, `1.2 s`, `340 ms`. */
-export function length(milliseconds) {
+export function duration(milliseconds) {
   if (milliseconds === null || milliseconds === undefined) return '–';
   const value = Math.abs(milliseconds);
   if (value < 1_000) return `${Math.round(value)} ms`;
@@ -53,11 +65,11 @@ export function relative(instant, now = Date.now()) {
   const away = new Date(instant) - now;
   if (Math.abs(away) < 1_000) return 'now';
   const seconds = Math.floor(Math.abs(away) / 1_000);
-  const far = seconds < 10 ? `${seconds} s` : length(seconds * 1_000);
+  const far = seconds < 10 ? `${seconds} s` : duration(seconds * 1_000);
   return away > 0 ? `in ${far}` : `${far} ago`;
 }
 
-/** All that tick do so together: one timer, one rendering, and none while nobody looks. */
+/** Callbacks that tick together: one timer, and none while the page is hidden. */
 const ticking = new Set();
 let timer = null;
 
@@ -65,7 +77,7 @@ function tickAll() {
   if (!document.hidden) for (const tick of ticking) tick();
 }
 
-/** What `read` says now; renders again in the second it says something else. */
+/** Returns the result of `read`; renders again in the second in which it changes. */
 export function useTicking(read) {
   const latest = useRef(read);
   latest.current = read;
@@ -76,7 +88,10 @@ export function useTicking(read) {
     timer ??= setInterval(tickAll, 1_000);
     return () => {
       ticking.delete(tick);
-      if (ticking.size === 0) { clearInterval(timer); timer = null; }
+      if (ticking.size === 0) {
+        clearInterval(timer);
+        timer = null;
+      }
     };
   }, []);
   return read();
@@ -85,7 +100,7 @@ export function useTicking(read) {
 /** Renders again every second. */
 export const useTick = () => useTicking(() => Math.floor(Date.now() / 1_000));
 
-/** A relative time that ticks; the exact one, in the viewer's and the job's zone, on hover and for readers. */
+/** A ticking relative time; the exact time is in the tooltip, in the zones of viewer and job. */
 export function Ago({ at, zone: inZone }) {
   const words = useTicking(() => relative(at));
   if (!at) return html`<span class="faint">–</span>`;
@@ -93,10 +108,12 @@ export function Ago({ at, zone: inZone }) {
   return html`<time datetime=${at} title=${exact} class="num">${words}</time>`;
 }
 
-/** An exact time in the viewer's zone, the job's zone beside when it differs. */
+/** An exact time in the zone of the viewer, with that of the job beside when it differs. */
 export function When({ at, zone: inZone, seconds = true }) {
   if (!at) return html`<span class="faint">–</span>`;
   const other = inZone && inZone !== LOCAL;
-  return html`<time datetime=${at} title=${relative(at)} class="num">${clock(at, LOCAL, { seconds })}${
-    other ? html` <span class="faint">· ${clock(at, inZone, { seconds })} ${inZone}</span>` : null}</time>`;
+  return html`<time datetime=${at} title=${relative(at)} class="num">
+    ${clock(at, LOCAL, { seconds })}
+    ${other ? html` <span class="faint">· ${clock(at, inZone, { seconds })} ${inZone}</span>` : null}
+  </time>`;
 }

@@ -1,4 +1,4 @@
-// Messages: the list, the executions, or one of them.
+// Messages page: the list, the executions, or one message.
 
 import { html } from '../lib/html.js';
 import { Messages } from './messages/list.js';

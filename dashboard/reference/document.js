@@ -1,39 +1,58 @@
-// Reading the description of the API. Pure: the document goes in; groups, types, examples and lines come out.
+// OpenAPI document reader. Pure functions: groups, types, examples and curl commands of a document.
 
 import { reference as texts } from '../texts/reference.js';
 
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
-/** How deep an example goes; types may hold themselves. */
+/** Largest depth of an example; types may be recursive. */
 const DEPTH = 5;
-const SAMPLES = { 'date-time': '2026-03-01T12:00:00Z', uuid: '0198a3a5-7d5e-7000-8000-00000000000a', uri: 'https://example.org/' };
+const SAMPLES = {
+  'date-time': '2026-03-01T12:00:00Z',
+  uuid: '0198a3a5-7d5e-7000-8000-00000000000a',
+  uri: 'https://example.org/',
+};
 
-/** What a reference stands for. */
+/** Resolves a `$ref`. */
 export function resolve(document, thing) {
   let found = thing;
   for (let hops = 0; found?.$ref && hops < 10; hops += 1) {
-    found = found.$ref.slice(2).split('/').reduce((place, key) => place?.[key.replaceAll('~1', '/').replaceAll('~0', '~')], document);
+    found = found.$ref
+      .slice(2)
+      .split('/')
+      .reduce((place, key) => place?.[key.replaceAll('~1', '/').replaceAll('~0', '~')], document);
   }
   return found ?? {};
 }
 
-/** The name of a type, when it has one. */
+/** Name of a type, or null. */
 export const nameOf = (schema) => (schema?.$ref ? schema.$ref.split('/').pop() : null);
 
-function operation(document, method, path, said, shared) {
-  const parameters = [...(shared ?? []), ...(said.parameters ?? [])].map((one) => resolve(document, one));
-  const body = said.requestBody ? resolve(document, said.requestBody) : null;
-  const responses = Object.entries(said.responses ?? {}).map(([status, one]) => {
+function operation(document, method, path, source, shared) {
+  const parameters = [...(shared ?? []), ...(source.parameters ?? [])].map((one) => resolve(document, one));
+  const body = source.requestBody ? resolve(document, source.requestBody) : null;
+  const responses = Object.entries(source.responses ?? {}).map(([status, one]) => {
     const answer = resolve(document, one);
     const [type, content] = Object.entries(answer.content ?? {})[0] ?? [null, null];
     return { status, about: answer.description ?? '', type, schema: content?.schema ?? null };
   });
-  const schema = body ? Object.values(body.content ?? {})[0]?.schema ?? null : null;
-  return { id: said.operationId ?? `${method}-${path}`, method, path, summary: said.summary ?? '', description: said.description ?? '', parameters, body: schema, bodyRequired: body?.required === true, responses };
+  const schema = body ? (Object.values(body.content ?? {})[0]?.schema ?? null) : null;
+  return {
+    id: source.operationId ?? `${method}-${path}`,
+    method,
+    path,
+    summary: source.summary ?? '',
+    description: source.description ?? '',
+    parameters,
+    body: schema,
+    bodyRequired: body?.required === true,
+    responses,
+  };
 }
 
-/** Operations in groups, in the order of the document. */
+/** Returns operations by tag, in the order of the document. */
 export function groups(document) {
-  const found = new Map((document.tags ?? []).map((tag) => [tag.name, { name: tag.name, about: tag.description ?? '', operations: [] }]));
+  const found = new Map(
+    (document.tags ?? []).map((tag) => [tag.name, { name: tag.name, about: tag.description ?? '', operations: [] }]),
+  );
   for (const [path, item] of Object.entries(document.paths ?? {})) {
     for (const method of METHODS.filter((one) => item[one])) {
       const [tag = 'other'] = item[method].tags ?? [];
@@ -44,21 +63,26 @@ export function groups(document) {
   return [...found.values()].filter((group) => group.operations.length > 0);
 }
 
-/** The groups with only those operations that hold every word. */
+/** Returns the groups with the operations that contain every word. */
 export function search(all, text) {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
-  const fits = (one) => { const said = `${one.method} ${one.path} ${one.summary} ${one.description}`.toLowerCase(); return words.every((word) => said.includes(word)); };
-  return all.map((group) => ({ ...group, operations: group.operations.filter(fits) })).filter((group) => group.operations.length > 0);
+  const fits = (one) => {
+    const searchable = `${one.method} ${one.path} ${one.summary} ${one.description}`.toLowerCase();
+    return words.every((word) => searchable.includes(word));
+  };
+  return all
+    .map((group) => ({ ...group, operations: group.operations.filter(fits) }))
+    .filter((group) => group.operations.length > 0);
 }
 
 const typesOf = (schema) => (Array.isArray(schema.type) ? schema.type : schema.type ? [schema.type] : []);
 const choices = (schema) => schema.oneOf ?? schema.anyOf ?? null;
 const isNull = (schema) => typesOf(schema).length === 1 && schema.type === 'null';
 
-/** The alternatives of a type that are not null. */
+/** Alternatives of a type, without null. */
 export const alternatives = (schema) => choices(schema)?.filter((one) => !isNull(one)) ?? [];
 
-/** A type in words. */
+/** Describes a type in words. */
 export function typeOf(schema) {
   if (!schema || schema === true || Object.keys(schema).length === 0) return texts.anything;
   if (schema.$ref) return nameOf(schema);
@@ -67,42 +91,54 @@ export function typeOf(schema) {
     const words = alternatives(schema).map(typeOf);
     return [...new Set(words), ...(options.some(isNull) ? ['null'] : [])].join(' or ');
   }
-  if (schema.allOf) return schema.allOf.map((one) => nameOf(one)).filter(Boolean).join(' and ') || 'object';
+  if (schema.allOf)
+    return (
+      schema.allOf
+        .map((one) => nameOf(one))
+        .filter(Boolean)
+        .join(' and ') || 'object'
+    );
   const words = typesOf(schema).map((type) => {
     if (type === 'array') return texts.listOf(typeOf(schema.items));
-    if (type === 'object' && schema.additionalProperties && typeof schema.additionalProperties === 'object') return texts.mapOf(typeOf(schema.additionalProperties));
+    if (type === 'object' && schema.additionalProperties && typeof schema.additionalProperties === 'object')
+      return texts.mapOf(typeOf(schema.additionalProperties));
     return type === 'string' && schema.format ? schema.format : type;
   });
   return words.join(' or ') || texts.anything;
 }
 
-/** The fields of an object, with those of what it is made of: `[{ name, schema, required }]`. */
+/** Returns the fields of an object, including those of `allOf`: `[{ name, schema, required }]`. */
 export function fields(document, schema) {
   const found = resolve(document, schema);
   const parts = (found.allOf ?? []).flatMap((one) => fields(document, one));
-  const own = Object.entries(found.properties ?? {}).map(([name, one]) => ({ name, schema: one, required: (found.required ?? []).includes(name) }));
+  const own = Object.entries(found.properties ?? {}).map(([name, one]) => ({
+    name,
+    schema: one,
+    required: (found.required ?? []).includes(name),
+  }));
   return [...parts, ...own];
 }
 
-/** The type whose fields are worth showing below a field; null when there is none. */
-export function inner(document, schema) {
+/** Returns the nested type whose fields are shown below a field, or null. */
+export function nestedType(document, schema) {
   if (!schema || typeof schema !== 'object') return null;
   const found = resolve(document, schema);
   if (found.properties || found.allOf) return schema;
-  if (found.items) return inner(document, found.items);
-  if (found.additionalProperties && typeof found.additionalProperties === 'object') return inner(document, found.additionalProperties);
+  if (found.items) return nestedType(document, found.items);
+  if (found.additionalProperties && typeof found.additionalProperties === 'object')
+    return nestedType(document, found.additionalProperties);
   const options = alternatives(found);
-  return options.length === 1 ? inner(document, options[0]) : null;
+  return options.length === 1 ? nestedType(document, options[0]) : null;
 }
 
-/** What a value is bound by, in words; null when it is not. */
+/** Describes the bounds of a value; null without bounds. */
 export function bounds(schema) {
   const low = schema.minimum ?? schema.minLength ?? schema.minItems;
   const high = schema.maximum ?? schema.maxLength ?? schema.maxItems;
   return low === undefined && high === undefined ? null : texts.bounds(low, high);
 }
 
-/** A value of a type, to begin with. Only what is required is in it, unless nothing is. */
+/** Returns an example value with the required fields, or with the first fields when none is required. */
 export function sample(document, schema, depth = 0) {
   const found = resolve(document, schema);
   if (found.example !== undefined) return found.example;
@@ -117,27 +153,34 @@ export function sample(document, schema, depth = 0) {
   if (type === 'object') return sampleObject(document, found, depth);
   if (type === 'integer' || type === 'number') return found.minimum ?? 1;
   if (type === 'boolean') return false;
-  return type === 'string' ? SAMPLES[found.format] ?? '…' : null;
+  return type === 'string' ? (SAMPLES[found.format] ?? '…') : null;
 }
 
 function sampleObject(document, found, depth) {
   if (depth >= DEPTH) return {};
   const all = fields(document, found);
   const needed = all.filter((field) => field.required);
-  return Object.fromEntries((needed.length > 0 ? needed : all.slice(0, 3)).map((field) => [field.name, sample(document, field.schema, depth + 1)]));
+  return Object.fromEntries(
+    (needed.length > 0 ? needed : all.slice(0, 3)).map((field) => [
+      field.name,
+      sample(document, field.schema, depth + 1),
+    ]),
+  );
 }
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
 
-/** The address of a request: parameters in the path and the query filled in; what is not given in the path stays. */
+/** Fills in path and query parameters; a path parameter without value stays a placeholder. */
 export function address(one, values = {}) {
-  const path = one.path.replace(/\{([^}]+)\}/g, (whole, name) => (values[name] ? encodeURIComponent(values[name]) : whole));
+  const path = one.path.replace(/\{([^}]+)\}/g, (whole, name) =>
+    values[name] ? encodeURIComponent(values[name]) : whole,
+  );
   const query = one.parameters.filter((parameter) => parameter.in === 'query' && values[parameter.name]);
   const asked = new URLSearchParams(query.map((parameter) => [parameter.name, values[parameter.name]]));
   return query.length === 0 ? path : `${path}?${asked}`;
 }
 
-/** The same request for the shell. */
+/** Returns the request as a curl command. */
 export function curl(base, one, { values = {}, body } = {}) {
   const method = one.method === 'get' ? '' : `-X ${one.method.toUpperCase()} `;
   const parts = [`curl ${method}${quoted(base + address(one, values))}`, '-H "Authorization: Bearer $PUNCTUAL_TOKEN"'];

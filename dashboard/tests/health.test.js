@@ -1,28 +1,28 @@
-// The word on the overview: red on failure, grey when the answer is old, green only when the server says so now.
+// Tests of the health state: red on failure, grey when the response is old, green only when the server reports it now.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { STALE_AFTER, judged } from '../lib/health.js';
+import { STALE_AFTER, healthOf } from '../lib/health.js';
 import { overview } from '../texts/overview.js';
 import { job } from '../texts/job.js';
 
 const fine = { data: { condition: 'healthy' }, error: null };
 
-test('green needs an answer that is current', () => {
-  assert.equal(judged(fine, 0), 'healthy');
-  assert.equal(judged(fine, STALE_AFTER), 'healthy');
-  assert.equal(judged(fine, STALE_AFTER + 1), 'unknown');
-  assert.equal(judged({ data: null, error: null }, null), 'unknown');
+test('healthy needs a current response', () => {
+  assert.equal(healthOf(fine, 0), 'healthy');
+  assert.equal(healthOf(fine, STALE_AFTER), 'healthy');
+  assert.equal(healthOf(fine, STALE_AFTER + 1), 'unknown');
+  assert.equal(healthOf({ data: null, error: null }, null), 'unknown');
 });
 
-test('a server that fails is broken at once, one that is silent is unknown in time', () => {
-  assert.equal(judged({ ...fine, error: { status: 503 } }, 1_000), 'unhealthy');
-  assert.equal(judged({ ...fine, error: { status: 0 } }, 1_000), 'healthy');
-  assert.equal(judged({ ...fine, error: { status: 0 } }, STALE_AFTER + 1), 'unknown');
-  assert.equal(judged({ data: { condition: 'unhealthy' }, error: null }, 0), 'unhealthy');
+test('an error status means unhealthy at once, a missing response means unknown after a while', () => {
+  assert.equal(healthOf({ ...fine, error: { status: 503 } }, 1_000), 'unhealthy');
+  assert.equal(healthOf({ ...fine, error: { status: 0 } }, 1_000), 'healthy');
+  assert.equal(healthOf({ ...fine, error: { status: 0 } }, STALE_AFTER + 1), 'unknown');
+  assert.equal(healthOf({ data: { condition: 'unhealthy' }, error: null }, 0), 'unhealthy');
 });
 
-test('numbers and words agree', () => {
+test('singular and plural texts', () => {
   assert.equal(job.why.failing(1), 'The last run failed.');
   assert.equal(job.why.failing(2), 'The last 2 runs failed.');
   assert.equal(overview.failing.count('3', false), '3');

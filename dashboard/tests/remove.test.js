@@ -1,16 +1,16 @@
-// What the dialog says that is deleted together with a job. Its dead letters were left out.
+// Tests of the dialog that deletes a job: it names the messages that are deleted with it.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { amount } from '../pages/job/steer.js';
+import { countText } from '../pages/job/control_dialogs.js';
 import { job } from '../texts/job.js';
 
 const { remove } = job;
 const found = (number, next = null) => ({ data: { items: Array(number).fill({}), next } });
 
-test('the waiting messages and the dead letters of a job are said before it is deleted', () => {
-  const said = remove.text('nightly', amount(found(0), remove.waiting), amount(found(2), remove.dead));
-  assert.match(said, /^Deletes the job nightly, its whole history, no waiting messages and 2 dead letters\./);
-  assert.equal(amount(found(1_000, 'after'), remove.dead), 'at least 1,000 dead letters');
-  assert.equal(amount({ error: new Error('away') }, remove.dead), 'all dead letters');
+test('the delete dialog names the waiting messages and the dead letters of a job', () => {
+  const text = remove.text('nightly', countText(found(0), remove.waiting), countText(found(2), remove.dead));
+  assert.match(text, /^Deletes the job nightly, its whole history, no waiting messages and 2 dead letters\./);
+  assert.equal(countText(found(1_000, 'after'), remove.dead), 'at least 1,000 dead letters');
+  assert.equal(countText({ error: new Error('away') }, remove.dead), 'all dead letters');
 });

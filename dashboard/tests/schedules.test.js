@@ -1,13 +1,13 @@
-// Days in zones, definitions as text, lines for the shell, and what is said about times.
+// Tests of days in zones, TOML definitions, shell commands and texts about times.
 
 import { test } from 'node:test';
 import assert from 'node:assert/strict';
 import { addDays, dayOf, hourOf, isDay, isZone, mondayOf, startOf, wall } from '../lib/zone.js';
-import { line, word } from '../lib/command.js';
-import { gist, lateBy } from '../lib/job.js';
-import { gathered } from '../pages/calendar/remarks.js';
+import { commandLine, shellWord } from '../lib/shell_command.js';
+import { shortSchedule, lateBy } from '../lib/job.js';
+import { groupPiles } from '../pages/calendar/notes.js';
 import { toml } from '../pages/job/toml.js';
-import { written } from '../pages/job/edit.js';
+import { formatDuration } from '../pages/job/edit.js';
 import { missing, scheduleOf } from '../pages/job/schedule.js';
 
 const HOUR = 3_600_000;
@@ -20,7 +20,7 @@ test('a day has 23, 24 or 25 hours', () => {
   assert.equal(hours('2026-04-05', 'Australia/Lord_Howe'), 24.5);
 });
 
-test('a day begins at midnight of its zone, or at the first instant there is', () => {
+test('a day begins at midnight in its zone, or at its first instant', () => {
   assert.equal(new Date(startOf('2026-11-15', 'Europe/Warsaw')).toISOString(), '2026-11-14T23:00:00.000Z');
   assert.equal(new Date(startOf('2026-11-15', 'Asia/Kathmandu')).toISOString(), '2026-11-14T18:15:00.000Z');
   assert.equal(new Date(startOf('2018-11-04', 'America/Sao_Paulo')).toISOString(), '2018-11-04T03:00:00.000Z');
@@ -36,32 +36,51 @@ test('days and zones are checked before they are used', () => {
   assert.equal(wall('not a time'), 'not a time');
 });
 
-test('lines for the shell are quoted where they must be', () => {
-  assert.equal(word("it's down"), "'it'\\''s down'");
-  assert.equal(line(['jobs', 'pause', 'a b'], { reason: 'x; rm -rf /', until: null, 'dry-run': true, no: false }), "punctual jobs pause 'a b' --reason 'x; rm -rf /' --dry-run");
+test('shell words are quoted only when necessary', () => {
+  assert.equal(shellWord("it's down"), "'it'\\''s down'");
+  assert.equal(
+    commandLine(['jobs', 'pause', 'a b'], { reason: 'x; rm -rf /', until: null, 'dry-run': true, no: false }),
+    "punctual jobs pause 'a b' --reason 'x; rm -rf /' --dry-run",
+  );
 });
 
-test('a definition is written as a table', () => {
-  assert.equal(toml({ name: 'a.b', cron: '0 2 * * *', retry: 3, tags: ['x'], http: { url: 'https://e.org/"q"', method: 'POST' }, payload: null }),
-    '[jobs."a.b"]\ncron = "0 2 * * *"\nretry = 3\ntags = ["x"]\nhttp = { url = "https://e.org/\\"q\\"", method = "POST" }');
+test('a definition becomes a TOML table', () => {
+  assert.equal(
+    toml({
+      name: 'a.b',
+      cron: '0 2 * * *',
+      retry: 3,
+      tags: ['x'],
+      http: { url: 'https://e.org/"q"', method: 'POST' },
+      payload: null,
+    }),
+    '[jobs."a.b"]\ncron = "0 2 * * *"\nretry = 3\ntags = ["x"]\n' +
+      'http = { url = "https://e.org/\\"q\\"", method = "POST" }',
+  );
 });
 
-test('lengths are written as they are read', () => {
-  assert.equal(written(90_000), '1m 30s');
-  assert.equal(written(86_400_000), '1d');
-  assert.equal(written(1_500), '1s 500ms');
-  assert.equal(written(0), '0s');
+test('durations are formatted as they are parsed', () => {
+  assert.equal(formatDuration(90_000), '1m 30s');
+  assert.equal(formatDuration(86_400_000), '1d');
+  assert.equal(formatDuration(1_500), '1s 500ms');
+  assert.equal(formatDuration(0), '0s');
 });
 
-test('a schedule is asked about only when it is whole', () => {
+test('a schedule is previewed only when it is complete', () => {
   const empty = { cron: ' ', zone: '', every: '', at: '' };
   assert.equal(scheduleOf({ ...empty, kind: 'cron' }), null);
-  assert.deepEqual(scheduleOf({ ...empty, kind: 'cron', cron: ' 0 2 * * * ', zone: 'UTC' }), { cron: '0 2 * * *', zone: 'UTC' });
+  assert.deepEqual(scheduleOf({ ...empty, kind: 'cron', cron: ' 0 2 * * * ', zone: 'UTC' }), {
+    cron: '0 2 * * *',
+    zone: 'UTC',
+  });
   assert.deepEqual(scheduleOf({ ...empty, kind: 'every', every: '5m', zone: 'UTC' }), { every: '5m' });
 });
 
 test('times are compared as instants, however they are written', () => {
-  const [now, then] = [[{ at: '2026-11-16T01:00:00Z' }, { at: '2026-11-17T01:00:00Z' }], [{ at: '2026-11-16T01:00:00.000Z' }, { at: '2026-11-16T13:00:00Z' }]];
+  const [now, then] = [
+    [{ at: '2026-11-16T01:00:00Z' }, { at: '2026-11-17T01:00:00Z' }],
+    [{ at: '2026-11-16T01:00:00.000Z' }, { at: '2026-11-16T13:00:00Z' }],
+  ];
   assert.deepEqual([...missing(now, then)], ['2026-11-17T01:00:00Z']);
   assert.deepEqual([...missing(then, now)], ['2026-11-16T13:00:00Z']);
 });
@@ -75,13 +94,24 @@ test('a job is late only when it should fire', () => {
   assert.equal(due(null), 0);
 });
 
-test('a schedule in words leaves out what stands beside it', () => {
-  assert.equal(gist({ in_words: 'every 20s, counted from 1970-01-01T00:00:00Z', zone: null }), 'every 20s');
-  assert.equal(gist({ in_words: 'at 02:00, every day, Europe/Warsaw; not at 02:30 in spring', zone: 'Europe/Warsaw' }), 'at 02:00, every day');
+test('the short schedule leaves out the zone shown beside it', () => {
+  assert.equal(shortSchedule({ in_words: 'every 20s, counted from 1970-01-01T00:00:00Z', zone: null }), 'every 20s');
+  assert.equal(
+    shortSchedule({ in_words: 'at 02:00, every day, Europe/Warsaw; not at 02:30 in spring', zone: 'Europe/Warsaw' }),
+    'at 02:00, every day',
+  );
 });
 
-test('minutes in which the same jobs pile up are one matter', () => {
-  const runs = ['10:00:01', '10:01:01', '10:02:01'].flatMap((at) => ['a', 'b'].map((job) => ({ job, at: `2026-11-16T${at}Z` }))).concat({ job: 'c', at: '2026-11-16T10:02:30Z' });
+test('pile-ups of the same jobs are grouped', () => {
+  const runs = ['10:00:01', '10:01:01', '10:02:01']
+    .flatMap((at) => ['a', 'b'].map((job) => ({ job, at: `2026-11-16T${at}Z` })))
+    .concat({ job: 'c', at: '2026-11-16T10:02:30Z' });
   const piles = ['10:00', '10:01', '10:02'].map((at, index) => ({ at: `2026-11-16T${at}:00Z`, count: 5 + index }));
-  assert.deepEqual(gathered(piles, runs).map(({ names, minutes, most }) => [names.length, minutes, most]), [[3, 1, 7], [2, 2, 6]]);
+  assert.deepEqual(
+    groupPiles(piles, runs).map(({ names, minutes, most }) => [names.length, minutes, most]),
+    [
+      [3, 1, 7],
+      [2, 2, 6],
+    ],
+  );
 });

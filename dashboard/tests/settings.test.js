@@ -1,16 +1,25 @@
-// What the page of rules says of the configuration as the server sends it.
+// Tests of the redaction and retention rules that the settings page shows.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { keptOf, rulesOf } from '../pages/settings/configuration.js';
+import { retentionOf, rulesOf } from '../pages/settings/configuration.js';
 
 test('rules are the names and the topics of the section redact', () => {
-  assert.deepEqual(rulesOf({ redact: { names: ['password'], topics: ['hr.*'] } }), { names: ['password'], topics: ['hr.*'] });
+  assert.deepEqual(rulesOf({ redact: { names: ['password'], topics: ['hr.*'] } }), {
+    names: ['password'],
+    topics: ['hr.*'],
+  });
   assert.deepEqual(rulesOf({}), { names: [], topics: [] });
 });
 
-test('what has no length in the configuration is kept as the server keeps it', () => {
-  assert.deepEqual(keptOf({ retention: { history: null, audit: null } }).map(([, length]) => length), ['kept for ever', '400 days']);
-  assert.deepEqual(keptOf({ retention: { history: '30d', audit: '90d' } }).map(([, length]) => length), ['30d', '90d']);
-  assert.deepEqual(keptOf({ redact: { names: [], topics: [] } }), []);
+test('a retention without a value shows the default of the server', () => {
+  assert.deepEqual(
+    retentionOf({ retention: { history: null, audit: null } }).map(([, value]) => value),
+    ['kept forever', '400 days'],
+  );
+  assert.deepEqual(
+    retentionOf({ retention: { history: '30d', audit: '90d' } }).map(([, value]) => value),
+    ['30d', '90d'],
+  );
+  assert.deepEqual(retentionOf({ redact: { names: [], topics: [] } }), []);
 });

@@ -1,4 +1,4 @@
-//! An operator looks, pauses, resumes and triggers.
+//! An operator reads the status, pauses, resumes and triggers.
 
 use std::time::Duration;
 
@@ -20,19 +20,19 @@ async fn show(admin: &Admin) {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     let hour = Duration::from_secs(3_600);
-    let rehearsal =
+    let harness =
         TestHarness::start(|builder| builder.job(Job::cron("report", "0 * * * *"), report)).await?;
-    let admin = rehearsal.admin();
+    let admin = harness.admin();
     show(&admin).await;
-    rehearsal.advance(hour).await;
+    harness.advance(hour).await;
     show(&admin).await;
 
     let (by, reason) = ("ada".to_owned(), "the printer is away".to_owned());
     admin.pause("report", PauseRequest { by, reason, until: None }).await?;
-    rehearsal.advance(2 * hour).await;
+    harness.advance(2 * hour).await;
     show(&admin).await;
     admin.trigger("report", false).await?;
-    rehearsal.run_due().await;
+    harness.run_due().await;
     admin.resume("report").await?;
     show(&admin).await;
     Ok(())

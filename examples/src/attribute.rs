@@ -1,4 +1,4 @@
-//! A job declared where its handler is, checked while it is compiled, and found by the builder.
+//! A job declared on its handler, checked at compile time and found by the builder.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ async fn open(occurrence: Occurrence, State(Office(name)): State<Office>) {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal =
+    let harness =
         TestHarness::start(|builder| builder.state(Office("the office")).discover()).await?;
-    rehearsal.advance(Duration::from_secs(26 * 3_600)).await;
+    harness.advance(Duration::from_secs(26 * 3_600)).await;
     Ok(())
 }
 

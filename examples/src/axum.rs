@@ -7,26 +7,26 @@ use axum::extract::Path;
 use axum::http::StatusCode;
 use axum::routing::post;
 use punctual::{Error, Publisher, Punctual, Result};
-use punctual_axum::{Client, Problem, router, serve_until};
+use punctual_axum::{Client, ProblemResponse, router, serve_until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, oneshot};
 
-type Answer = std::result::Result<StatusCode, Problem>;
+type Response = std::result::Result<StatusCode, ProblemResponse>;
 
-async fn order(Path(id): Path<u64>, Client(publisher): Client<Publisher>) -> Answer {
+async fn order(Path(id): Path<u64>, Client(publisher): Client<Publisher>) -> Response {
     publisher.publish("order", &id).await?;
     Ok(StatusCode::ACCEPTED)
 }
 
-/// The first line of an answer.
-async fn ask(listener: &str, request: &str) -> std::io::Result<String> {
+/// Sends a request and returns the status line of the response.
+async fn send_request(listener: &str, request: &str) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(listener).await?;
     let request = format!("{request} HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    Ok(answer.lines().next().unwrap_or_default().to_owned())
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await?;
+    Ok(response.lines().next().unwrap_or_default().to_owned())
 }
 
 fn broken(error: std::io::Error) -> Error {
@@ -35,10 +35,10 @@ fn broken(error: std::io::Error) -> Error {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> Result<()> {
-    let (tell, mut told) = mpsc::channel(1);
+    let (sender, mut receiver) = mpsc::channel(1);
     let handler = move |id: u64| {
-        let tell = tell.clone();
-        async move { tell.send(format!("order {id} is handled")).await }
+        let sender = sender.clone();
+        async move { sender.send(format!("order {id} is handled")).await }
     };
     let punctual = Arc::new(Punctual::builder().handler("order", handler).build()?);
     let app = Router::new()
@@ -49,9 +49,9 @@ pub(crate) async fn main() -> Result<()> {
     let address = listener.local_addr().map_err(broken)?.to_string();
     let (stop, stopped) = oneshot::channel::<()>();
     let client = async {
-        println!("{}", ask(&address, "POST /orders/7").await.map_err(broken)?);
-        println!("{}", told.recv().await.unwrap_or_default());
-        println!("{}", ask(&address, "GET /punctual/health/live").await.map_err(broken)?);
+        println!("{}", send_request(&address, "POST /orders/7").await.map_err(broken)?);
+        println!("{}", receiver.recv().await.unwrap_or_default());
+        println!("{}", send_request(&address, "GET /punctual/health/live").await.map_err(broken)?);
         let _ = stop.send(());
         Ok(())
     };

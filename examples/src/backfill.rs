@@ -1,4 +1,4 @@
-//! Occurrences of the past are run, each in its own name; first only to see which.
+//! Backfill: past occurrences are run, each with its nominal time; first as a dry run.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ async fn report(occurrence: Occurrence) {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     let day = Duration::from_secs(24 * 3_600);
-    let rehearsal =
+    let harness =
         TestHarness::start(|builder| builder.job(Job::cron("report", "0 2 * * *"), report)).await?;
-    let (admin, from) = (rehearsal.admin(), START - 3 * day);
+    let (admin, from) = (harness.admin(), START - 3 * day);
     let dry = Backfill { dry_run: true, ..Backfill::default() };
     let planned = admin.backfill("report", from, START, &dry).await?;
     println!("{} would run", planned.nominals.len());
     let run = admin.backfill("report", from, START, &Backfill::default()).await?;
     println!("{} are stored", run.stored.len());
-    rehearsal.advance(Duration::from_secs(1)).await;
+    harness.advance(Duration::from_secs(1)).await;
     let again = admin.backfill("report", from, START, &Backfill::default()).await?;
     println!("{} more, {} are there already", again.stored.len(), again.present);
     Ok(())

@@ -1,4 +1,4 @@
-//! Messages that belong together, and what is sent when the last of them has ended.
+//! A batch: messages sent together, and a message sent when the last of them has ended.
 
 use punctual::model::{MessageState, HandlerOptions};
 use punctual::testing::TestHarness;
@@ -18,15 +18,15 @@ async fn bind(book: String, context: Context) -> punctual::Result<()> {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     let once = HandlerOptions::new().retry(Retry::none());
-    let rehearsal = TestHarness::start(|builder| {
+    let harness = TestHarness::start(|builder| {
         builder.handler_with("render", once, render).handler("bind", bind)
     })
     .await?;
-    let publisher = rehearsal.publisher();
+    let publisher = harness.publisher();
     let pages = (1..=5).map(|page| publisher.publish("render", &page));
     let batch = publisher.batch(pages).then(publisher.publish("bind", "the book")).await?;
     println!("{} messages in one step", batch.members.len());
-    rehearsal.run_due().await;
+    harness.run_due().await;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! A plain function on a thread where blocking is allowed.
+//! A blocking handler: a plain function on a thread where blocking is allowed.
 
 use std::time::Duration;
 
@@ -19,10 +19,10 @@ fn sum(last: u64, cancellation: Cancellation) -> Result<(), String> {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = TestHarness::start(|builder| builder.handler("sum", blocking(sum))).await?;
-    let rehearsal = rehearsal.timeout(Duration::from_secs(5));
-    rehearsal.publisher().publish("sum", &1_000).await?;
-    rehearsal.run_due().await;
+    let harness = TestHarness::start(|builder| builder.handler("sum", blocking(sum))).await?;
+    let harness = harness.timeout(Duration::from_secs(5));
+    harness.publisher().publish("sum", &1_000).await?;
+    harness.run_due().await;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! What follows a message: when it is done, when it is given up, or in any case.
+//! Chained messages: sent on success, after the final failure, or always.
 
 use punctual::model::HandlerOptions;
 use punctual::testing::TestHarness;
@@ -6,7 +6,7 @@ use punctual::{Context, Retry};
 
 async fn fetch(page: String, context: Context) -> punctual::Result<()> {
     if page == "gone" {
-        return Err(punctual::Error::not_found("nobody has that page"));
+        return Err(punctual::Error::not_found("the page does not exist"));
     }
     context.returns(&format!("the text of {page}"))
 }
@@ -17,27 +17,27 @@ async fn translate(language: String, context: Context) -> punctual::Result<()> {
     Ok(())
 }
 
-async fn tell(what: String) {
+async fn print(what: String) {
     println!("{what}");
 }
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     let once = HandlerOptions::new().retry(Retry::none());
-    let rehearsal = TestHarness::start(|builder| {
+    let harness = TestHarness::start(|builder| {
         let builder = builder.handler_with("fetch", once, fetch);
-        builder.handler("translate", translate).handler("tell", tell)
+        builder.handler("translate", translate).handler("print", print)
     })
     .await?;
-    let publisher = rehearsal.publisher();
+    let publisher = harness.publisher();
     for page in ["index", "gone"] {
         publisher
             .publish("fetch", page)
             .then(publisher.publish("translate", "pl"))
-            .on_failure(publisher.publish("tell", "it could not be fetched"))
-            .always(publisher.publish("tell", "one page less"))
+            .on_failure(publisher.publish("print", "it could not be fetched"))
+            .always(publisher.publish("print", "one page less"))
             .await?;
-        rehearsal.run_due().await;
+        harness.run_due().await;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Long work that goes on where it was after a failure.
+//! Checkpoints: long work resumes where it was after a failure.
 
 use std::time::Duration;
 
@@ -20,9 +20,9 @@ async fn import(pages: u32, context: Context) -> Result<(), HandlerError> {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = TestHarness::start(|builder| builder.handler("import", import)).await?;
-    rehearsal.publisher().publish("import", &4).await?;
-    rehearsal.advance(Duration::from_secs(60)).await;
+    let harness = TestHarness::start(|builder| builder.handler("import", import)).await?;
+    harness.publisher().publish("import", &4).await?;
+    harness.advance(Duration::from_secs(60)).await;
     Ok(())
 }
 

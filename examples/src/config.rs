@@ -1,5 +1,5 @@
-//! Cron expressions from a file or the environment, over those in the code; a wrong one keeps nothing from
-//! starting.
+//! Cron expressions from a file or the environment, over those in the code; a wrong one does not prevent the
+//! start.
 
 use punctual::testing::TestHarness;
 use punctual::{Configuration, Job};
@@ -12,14 +12,14 @@ pub(crate) async fn main() -> punctual::Result<()> {
             "cleanup": {"CronExpression": "61 * * * *"}
         }}}}"#,
     )?;
-    let rehearsal = TestHarness::start(|builder| {
+    let harness = TestHarness::start(|builder| {
         builder
             .configure(file)
             .job(Job::cron("nightly-report", "0 2 * * *"), || async { println!("the report") })
             .job(Job::cron("cleanup", "0 3 * * *"), || async { println!("clean") })
     })
     .await?;
-    for job in rehearsal.admin().status().await.jobs {
+    for job in harness.admin().status().await.jobs {
         println!("{}: {}", job.name, job.in_words);
         if let Some(wrong) = job.misconfigured {
             println!("  {wrong}");

@@ -1,4 +1,4 @@
-//! The story a message belongs to goes on in what its handler publishes.
+//! Correlation: what a handler publishes keeps the correlation of its message.
 
 use punctual::testing::TestHarness;
 use punctual::{Context, Publisher};
@@ -15,10 +15,10 @@ async fn mail(id: u32, context: Context) {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal =
+    let harness =
         TestHarness::start(|builder| builder.handler("order", order).handler("mail", mail)).await?;
-    rehearsal.publisher().publish("order", &7).correlation("basket 12").await?;
-    rehearsal.run_due().await;
+    harness.publisher().publish("order", &7).correlation("basket 12").await?;
+    harness.run_due().await;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! The same, and a job on a schedule.
+//! A message, and a job on a cron schedule.
 #![allow(clippy::print_stdout)] // our own rule, not one of users
 
 use punctual::{Job, Punctual};

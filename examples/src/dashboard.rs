@@ -1,4 +1,4 @@
-//! The dashboard in an application's own router, which says who may do what.
+//! The dashboard in an application's own router, which decides about access.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use punctual::{Error, Job, MemoryStorage, Punctual, Result, SystemClock};
 use punctual_server::{Access, Caller, Role, dashboard};
 use tower::ServiceExt;
 
-/// In production a layer of the application knows who is logged in; here a header says so.
+/// In production a layer of the application identifies the user; here a header does.
 fn access() -> Access {
     Access::by(|request| {
         let user = request.headers.get("x-user")?.to_str().ok()?;
@@ -18,7 +18,7 @@ fn access() -> Access {
     })
 }
 
-async fn ask(app: &Router, method: &str, path: &str, user: &str) -> Result<StatusCode> {
+async fn status_of(app: &Router, method: &str, path: &str, user: &str) -> Result<StatusCode> {
     let request = Request::builder().method(method).uri(path).header("x-user", user);
     let request = request.header("content-type", "application/json").body(Body::from("{}"));
     let request = request.map_err(|error| Error::invalid("no request").caused_by(error))?;
@@ -32,18 +32,18 @@ pub(crate) async fn main() -> Result<()> {
     let punctual = Arc::new(builder.job(Job::cron("tidy", "0 3 * * *"), async || {}).build()?);
     let mut events = punctual.events().listen();
     punctual.start().await?;
-    // The jobs of the code are written down by a service that has only begun.
+    // The scheduler stores the declared jobs shortly after the start.
     while let Ok(event) = events.recv().await
         && event.name() != "job.declared"
     {}
     let app = Router::new()
         .route("/", get(async || "the shop"))
         .nest_service("/punctual", dashboard(&punctual, &storage, access()));
-    println!("the page: {}", ask(&app, "GET", "/punctual/", "bob").await?);
-    println!("its jobs: {}", ask(&app, "GET", "/punctual/api/v1/jobs/tidy", "bob").await?);
+    println!("the page: {}", status_of(&app, "GET", "/punctual/", "bob").await?);
+    println!("its jobs: {}", status_of(&app, "GET", "/punctual/api/v1/jobs/tidy", "bob").await?);
     let trigger = "/punctual/api/v1/jobs/tidy/trigger";
-    println!("bob runs one: {}", ask(&app, "POST", trigger, "bob").await?);
-    println!("ada runs one: {}", ask(&app, "POST", trigger, "ada").await?);
+    println!("bob runs one: {}", status_of(&app, "POST", trigger, "bob").await?);
+    println!("ada runs one: {}", status_of(&app, "POST", trigger, "ada").await?);
     punctual.shutdown().await;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What was given up is kept for people, who send it again when the cause is mended.
+//! Dead letters are kept for operators, who redrive them when the cause is fixed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -20,21 +20,21 @@ async fn charge(order: u32) -> Result<(), &'static str> {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     let once = HandlerOptions::new().retry(Retry::none());
-    let rehearsal = TestHarness::start(|builder| builder.handler_with("charge", once, charge)).await?;
+    let harness = TestHarness::start(|builder| builder.handler_with("charge", once, charge)).await?;
     for order in 1..=3 {
-        rehearsal.publisher().publish("charge", &order).await?;
+        harness.publisher().publish("charge", &order).await?;
     }
-    rehearsal.run_due().await;
-    let admin = rehearsal.admin();
-    for letter in admin.dead_letters(PageRequest::first(2)).await?.rows {
-        println!("dead after {}: {}", letter.attempt, letter.error.as_deref().unwrap_or("-"));
+    harness.run_due().await;
+    let admin = harness.admin();
+    for dead_letter in admin.dead_letters(PageRequest::first(2)).await?.rows {
+        println!("dead after {}: {}", dead_letter.attempt, dead_letter.error.as_deref().unwrap_or("-"));
     }
     BANK_IS_OPEN.store(true, Ordering::Relaxed);
     let topic = Some(Topic::new("charge")?);
     let filter = MessageFilter { states: vec![MessageState::Dead], topic, ..MessageFilter::default() };
     println!("{} to send again", admin.count(&filter).await?.count);
     println!("{} sent", admin.redrive_all(filter, 100).await?.applied);
-    rehearsal.run_due().await;
+    harness.run_due().await;
     Ok(())
 }
 

@@ -1,4 +1,4 @@
-//! A message that is due later: after a length of time, or at an instant.
+//! A delayed message: due after a duration, or at an instant.
 
 use std::time::Duration;
 
@@ -11,13 +11,13 @@ async fn remind(about: String, context: Context) {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = TestHarness::start(|builder| builder.handler("remind", remind)).await?;
-    let publisher = rehearsal.publisher();
+    let harness = TestHarness::start(|builder| builder.handler("remind", remind)).await?;
+    let publisher = harness.publisher();
     let hour = Duration::from_secs(3_600);
     publisher.publish("remind", "in a day").after(24 * hour).await?;
     publisher.publish("remind", "in an hour").at(START + hour).await?;
     publisher.publish("remind", "now").await?;
-    rehearsal.advance(24 * hour).await;
+    harness.advance(24 * hour).await;
 
     if let Err(refused) = publisher.publish("remind", "yesterday").at(START).await {
         println!("{refused}");

@@ -1,4 +1,4 @@
-//! A storage in one file: what was accepted is there after the process has ended, whoever runs next.
+//! A storage in one file: accepted messages survive the end of the process.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ pub(crate) async fn main() -> Result<()> {
     let folder = tempfile::tempdir().map_err(|error| Error::internal(error.to_string()))?;
     let file = folder.path().join("shop.db");
 
-    // A web server that takes orders and handles none of them itself.
+    // A web server that accepts orders and handles none of them itself.
     let storage = Arc::new(SqliteStorage::open(&file).await?);
     let shop = Punctual::builder().storage(storage).build()?;
     shop.publisher().publish("order", "seven apples").await?;

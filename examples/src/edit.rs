@@ -1,4 +1,4 @@
-//! An operator edits a job, sees first what would follow, and takes it back.
+//! An operator previews and makes an edit of a job, and resets it.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use punctual::testing::TestHarness;
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = TestHarness::start(|builder| {
+    let harness = TestHarness::start(|builder| {
         builder.job(Job::cron("report", "0 2 * * *"), || async { println!("the report") })
     })
     .await?;
-    let admin = rehearsal.admin();
+    let admin = harness.admin();
     let edit = Edit::new().cron("30 9 * * MON-FRI").timeout(Duration::from_secs(600));
     let preview = admin.preview("report", &edit, 2).await?;
     println!("{}: {:?}", preview.description, preview.next);

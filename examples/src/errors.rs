@@ -1,4 +1,4 @@
-//! Errors that say what should happen, rules by the type of an error, and hooks.
+//! Errors that decide about retries, rules by the type of an error, and hooks.
 
 use std::io;
 use std::time::Duration;
@@ -19,12 +19,12 @@ async fn pay(card: String, context: Context) -> Result<(), HandlerError> {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = TestHarness::start(|builder| {
+    let harness = TestHarness::start(|builder| {
         builder
             .handler("pay", pay)
             .on_error(|error: &io::Error| {
                 let gone = error.kind() == io::ErrorKind::NotFound;
-                gone.then(|| Outcome::Discard("nobody finds it".to_owned()))
+                gone.then(|| Outcome::Discard("the card was not found".to_owned()))
             })
             .on_failure(|failure| match failure.again_at {
                 Some(at) => println!("failed, again at {at}"),
@@ -35,8 +35,8 @@ pub(crate) async fn main() -> punctual::Result<()> {
     .await?;
     for card in ["good", "stolen", "lost", "new"] {
         println!("{card}:");
-        rehearsal.publisher().publish("pay", card).await?;
-        rehearsal.advance(Duration::from_secs(3_600)).await;
+        harness.publisher().publish("pay", card).await?;
+        harness.advance(Duration::from_secs(3_600)).await;
     }
     Ok(())
 }
@@ -48,6 +48,6 @@ pub(crate) async fn main() -> punctual::Result<()> {
 // given up: the card is stolen
 // lost:
 // failed for good
-// given up: nobody finds it
+// given up: the card was not found
 // new:
 // failed, again at 2026-03-02T11:00:00Z

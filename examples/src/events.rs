@@ -1,4 +1,4 @@
-//! What happens: counted always, heard by hooks without a gap, and streamed to who listens.
+//! Events: always counted, passed to hooks without a gap, and streamed to subscribers.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ async fn mail(_: String, context: Context) -> Result<(), &'static str> {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = TestHarness::start(|builder| {
+    let harness = TestHarness::start(|builder| {
         let hook = |event: &Event| {
             if let Event::AttemptFailed { attempt, error: Some(error), .. } = event {
                 println!("at once: attempt {attempt}, {error}");
@@ -20,13 +20,13 @@ pub(crate) async fn main() -> punctual::Result<()> {
         builder.on_event(hook).handler("mail", mail)
     })
     .await?;
-    let mut stream = rehearsal.events().listen();
-    rehearsal.publisher().publish("mail", "ada").await?;
-    rehearsal.advance(Duration::from_secs(60)).await;
+    let mut stream = harness.events().listen();
+    harness.publisher().publish("mail", "ada").await?;
+    harness.advance(Duration::from_secs(60)).await;
     while let Ok(event) = stream.try_recv() {
         println!("streamed: {}", event.name());
     }
-    for (name, count) in rehearsal.events().counts().filter(|(name, _)| name.starts_with("attempt")) {
+    for (name, count) in harness.events().counts().filter(|(name, _)| name.starts_with("attempt")) {
         println!("counted: {name} {count}");
     }
     Ok(())

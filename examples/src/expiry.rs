@@ -1,4 +1,4 @@
-//! Work that is too late to be useful is not begun.
+//! Expiry: a message that is too late to be useful is not started.
 
 use std::time::Duration;
 
@@ -6,16 +6,16 @@ use punctual::testing::TestHarness;
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let tell = async |what: String| println!("{what}");
-    let rehearsal = TestHarness::start(|builder| builder.handler("tell", tell)).await?;
-    let (minute, publisher) = (Duration::from_secs(60), rehearsal.publisher());
+    let print = async |what: String| println!("{what}");
+    let harness = TestHarness::start(|builder| builder.handler("print", print)).await?;
+    let (minute, publisher) = (Duration::from_secs(60), harness.publisher());
     for (what, useful) in [("the train leaves", minute), ("the market is on", 60 * minute)] {
-        publisher.publish("tell", what).after(minute).expires_after(useful).await?;
+        publisher.publish("print", what).after(minute).expires_after(useful).await?;
     }
-    // Nobody is awake until half an hour after their time.
-    rehearsal.clock().advance(31 * minute);
-    rehearsal.run_due().await;
-    for execution in rehearsal.executions("tell") {
+    // No process runs until half an hour after their due time.
+    harness.clock().advance(31 * minute);
+    harness.run_due().await;
+    for execution in harness.executions("print") {
         println!("{}", execution.ending.as_str());
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! What a handler may take besides its payload, and an extractor of one's own.
+//! The arguments a handler may take besides its payload, and a custom extractor.
 
 use punctual::model::{Key, Topic};
 use punctual::testing::TestHarness;
@@ -15,19 +15,19 @@ impl FromContext for Tenant {
 }
 
 async fn welcome(name: String, Tenant(tenant): Tenant, key: Option<Key>, topic: Topic) {
-    let key = key.map_or("nobody".to_owned(), |key| key.to_string());
+    let key = key.map_or("no key".to_owned(), |key| key.to_string());
     println!("{tenant} says {topic} to {name}, about {key}");
 }
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = TestHarness::start(|builder| builder.handler("welcome", welcome)).await?;
-    let publisher = rehearsal.publisher();
+    let harness = TestHarness::start(|builder| builder.handler("welcome", welcome)).await?;
+    let publisher = harness.publisher();
     publisher.publish("welcome", "Ada").header("tenant", "acme").key("customer 12").await?;
     publisher.publish("welcome", "Bob").header("tenant", "corner").await?;
     publisher.publish("welcome", "Cleo").await?;
-    rehearsal.run_due().await;
-    for execution in rehearsal.executions("welcome") {
+    harness.run_due().await;
+    for execution in harness.executions("welcome") {
         println!("{}: {}", execution.ending.as_str(), execution.note.as_deref().unwrap_or("-"));
     }
     Ok(())
@@ -35,7 +35,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
 
 // Output:
 // acme says welcome to Ada, about customer 12
-// corner says welcome to Bob, about nobody
+// corner says welcome to Bob, about no key
 // succeeded: -
 // succeeded: -
-// failed: the handler's argument punctual_examples::extractors::Tenant could not be had: the header `tenant` is missing
+// failed: the handler's argument punctual_examples::extractors::Tenant could not be extracted: the header `tenant` is missing

@@ -1,4 +1,4 @@
-//! How a process is, for orchestrators and for people, with stable keys.
+//! The health of a process, for orchestrators and operators, with stable keys.
 
 use punctual::Job;
 use punctual::testing::TestHarness;
@@ -6,12 +6,12 @@ use punctual::testing::TestHarness;
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     for cron in ["0 3 * * *", "every full moon"] {
-        let rehearsal = TestHarness::start(|builder| {
+        let harness = TestHarness::start(|builder| {
             let job = Job::cron("report", "0 2 * * *");
             builder.job(job, || async { println!("the report") }).cron_override("report", cron)
         })
         .await?;
-        let health = rehearsal.admin().health().await;
+        let health = harness.admin().health().await;
         println!("{}, {} reasons", health.condition, health.reasons.len());
         for (key, value) in serde_json::json!(health).as_object().into_iter().flatten() {
             if key != "reasons" {

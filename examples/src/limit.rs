@@ -1,4 +1,4 @@
-//! No more than so many at once, on all processes together.
+//! A concurrency limit across all processes.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use punctual::State;
 use punctual::testing::TestHarness;
 use tokio::sync::Semaphore;
 
-/// Where a handler waits for the outside world.
-type Door = Arc<Semaphore>;
+/// Blocks each handler until the example opens it.
+type Gate = Arc<Semaphore>;
 
-async fn send(to: String, State(door): State<Door>) {
+async fn send(to: String, State(gate): State<Gate>) {
     println!("{to} begins");
-    if let Ok(permit) = door.acquire().await {
+    if let Ok(permit) = gate.acquire().await {
         permit.forget();
     }
     println!("{to} ends");
@@ -19,16 +19,16 @@ async fn send(to: String, State(door): State<Door>) {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let door = Door::new(Semaphore::new(0));
-    let rehearsal =
-        TestHarness::start(|builder| builder.state(door.clone()).handler("send", send)).await?;
+    let gate = Gate::new(Semaphore::new(0));
+    let harness =
+        TestHarness::start(|builder| builder.state(gate.clone()).handler("send", send)).await?;
     for to in ["ada", "bob", "cleo"] {
-        rehearsal.publisher().publish("send", to).limit("smtp", 2).await?;
+        harness.publisher().publish("send", to).limit("smtp", 2).await?;
     }
-    rehearsal.run_due().await;
+    harness.run_due().await;
     println!("-- two at once, cleo waits");
-    door.add_permits(3);
-    rehearsal.run_due().await;
+    gate.add_permits(3);
+    harness.run_due().await;
     Ok(())
 }
 

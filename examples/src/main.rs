@@ -1,14 +1,14 @@
-//! One short program for each thing Punctual can do. Each is a file that could be a `main.rs` of its own,
-//! ends by itself, and says at its end what it prints; a test runs them all and compares.
+//! Examples: one short program per feature of Punctual. Each is a file that could be a `main.rs` of its own,
+//! ends by itself, and lists its expected output; a test runs them all and compares.
 //!
-//! Most of them move time by hand, which an application does only in its tests: that way a week takes a
-//! moment and every run prints the same. `hello` and `cron` are programs as they would be in production
-//! and have a binary each, because they run until they are asked to stop.
+//! Most of them run on a manual clock, as tests of an application do: that way a week takes a moment and
+//! every run prints the same. `hello` and `cron` are programs as in production and have a binary each,
+//! because they run until Ctrl-C.
 #![allow(clippy::print_stdout)] // our own rule, not one of users
 
 use std::error::Error;
 
-/// What an example is.
+/// The main function of an example.
 type Program = fn() -> punctual::Result<()>;
 
 macro_rules! examples {
@@ -21,18 +21,18 @@ macro_rules! examples {
 
 examples! {
     admin attribute axum backfill batch blocking chain checkpoint config correlation dashboard dead_letters delayed
-    durable edit errors events expiry extractors health limit middleware misfire one_time outbox outcomes overlap priority
-    progress rate rehearsal reporting retry serial shutdown state tower trial unique zones
+    durable edit errors events expiry extractors handler_test health limit middleware misfire one_time outbox
+    outcomes overlap priority progress rate reporting retry serial shutdown state test_harness tower unique zones
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let asked = std::env::args().nth(1).unwrap_or_default();
-    if let Some((_, program)) = EXAMPLES.iter().find(|(name, _)| *name == asked) {
+    let name_given = std::env::args().nth(1).unwrap_or_default();
+    if let Some((_, program)) = EXAMPLES.iter().find(|(name, _)| *name == name_given) {
         return Ok(program()?);
     }
-    println!("Say which one:");
+    println!("Give the name of an example:");
     for (name, _) in EXAMPLES {
         println!("  {name}");
     }
-    Err(format!("there is no example {asked:?}").into())
+    Err(format!("there is no example {name_given:?}").into())
 }

@@ -1,4 +1,4 @@
-//! Something around every publish and every attempt.
+//! Middleware around every publish and every attempt.
 
 use async_trait::async_trait;
 use punctual::testing::TestHarness;
@@ -6,11 +6,11 @@ use punctual::{
     Context, HandlerResult, Message, Middleware, NextHandle, NextPublish, Result,
 };
 
-/// Stamps what is sent, and tells of what is handled.
-struct Post;
+/// Adds a header to every message, and prints the result of every attempt.
+struct StampMiddleware;
 
 #[async_trait]
-impl Middleware for Post {
+impl Middleware for StampMiddleware {
     async fn around_publish(&self, mut message: Message, next: NextPublish<'_>) -> Result<()> {
         message.headers.insert("stamp", "7:00")?;
         next.run(message).await
@@ -26,12 +26,12 @@ impl Middleware for Post {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> Result<()> {
-    let rehearsal = TestHarness::start(|builder| {
-        builder.middleware(Post).handler("mail", async |to: String| println!("to {to}"))
+    let harness = TestHarness::start(|builder| {
+        builder.middleware(StampMiddleware).handler("mail", async |to: String| println!("to {to}"))
     })
     .await?;
-    rehearsal.publisher().publish("mail", "ada").await?;
-    rehearsal.run_due().await;
+    harness.publisher().publish("mail", "ada").await?;
+    harness.run_due().await;
     Ok(())
 }
 

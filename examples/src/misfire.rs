@@ -1,4 +1,4 @@
-//! What a job does about occurrences that nobody was awake for, by each policy.
+//! The misfire policies: what a job does about occurrences missed while no process ran.
 
 use std::time::Duration;
 
@@ -20,11 +20,11 @@ pub(crate) async fn main() -> punctual::Result<()> {
         ("skip to next", Misfire::skip_to_next()),
     ] {
         let job = Job::cron("report", "0 * * * *").misfire(misfire);
-        let rehearsal = TestHarness::start(|builder| builder.job(job, report)).await?;
-        // An outage: the clock moves, and nothing happens meanwhile.
-        rehearsal.clock().advance(Duration::from_secs(3 * 3_600 + 1_800));
+        let harness = TestHarness::start(|builder| builder.job(job, report)).await?;
+        // An outage: the clock moves, and no process runs meanwhile.
+        harness.clock().advance(Duration::from_secs(3 * 3_600 + 1_800));
         println!("{name}:");
-        rehearsal.run_due().await;
+        harness.run_due().await;
     }
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! A one-time job: planned at run time, about something, replaced or cancelled by that.
+//! A one-time job: planned at run time under a key, replaced or cancelled by that key.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ async fn remind(order: Key, context: Context) {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = TestHarness::start(|builder| builder.handler("payment-reminder", remind)).await?;
-    let (jobs, hour) = (rehearsal.jobs(), Duration::from_secs(3_600));
+    let harness = TestHarness::start(|builder| builder.handler("payment-reminder", remind)).await?;
+    let (jobs, hour) = (harness.jobs(), Duration::from_secs(3_600));
     jobs.once("payment-reminder").key("7").after(3 * hour).await?;
     jobs.once("payment-reminder").key("8").after(3 * hour).await?;
 
@@ -21,7 +21,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
     println!("a second one is refused: {}", second.is_err());
     jobs.once("payment-reminder").key("7").after(hour).replace().await?;
     println!("{} cancelled", jobs.cancel("payment-reminder", "8").await?);
-    rehearsal.advance(5 * hour).await;
+    harness.advance(5 * hour).await;
     Ok(())
 }
 

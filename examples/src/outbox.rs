@@ -1,4 +1,4 @@
-//! A message in the application's own transaction: sent if the order is saved, gone if it is not.
+//! A message in the application's own transaction: sent if the order is saved, otherwise not.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Saves an order and says so, both or neither.
+/// Saves an order and publishes it, both or neither.
 async fn place(publisher: &Publisher, shop: &mut Connection, order: i64) -> Result<(), Failure> {
     let placed = publisher.publish("order-placed", &order).prepare().await?;
     let now = placed.message.created_at;
@@ -31,7 +31,7 @@ async fn run() -> Result<(), Failure> {
     let mut shop = Connection::open(&file)?;
     shop.execute("CREATE TABLE orders (id INTEGER PRIMARY KEY)", [])?;
     place(&publisher, &mut shop, 7).await?;
-    // The same order again is refused by the table, and its message with it.
+    // The table refuses the same order, and its message is rolled back with it.
     if let Err(error) = place(&publisher, &mut shop, 7).await {
         println!("not placed: {error}");
     }

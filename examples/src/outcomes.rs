@@ -1,4 +1,4 @@
-//! Every way a handler can steer, and what becomes of its message.
+//! Every outcome a handler can return, and the resulting state of its message.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ async fn act(what: String, context: Context) -> Result<Outcome, String> {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = TestHarness::start(|builder| builder.handler("act", act)).await?;
+    let harness = TestHarness::start(|builder| builder.handler("act", act)).await?;
     for what in ["done", "retry", "snooze", "discard", "cancel", "fail"] {
-        rehearsal.publisher().publish("act", what).await?;
+        harness.publisher().publish("act", what).await?;
     }
-    rehearsal.advance(Duration::from_secs(60)).await;
-    for (what, record) in rehearsal.published::<String>("act").iter().zip(rehearsal.messages("act")) {
+    harness.advance(Duration::from_secs(60)).await;
+    for (what, record) in harness.published::<String>("act").iter().zip(harness.messages("act")) {
         println!("{what}: {}, attempt {}", record.state.as_str(), record.attempt);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! A handler says how far it is, and writes lines that stay with the execution.
+//! A handler reports its progress and writes log lines that are kept with the execution.
 
 use punctual::testing::TestHarness;
 use punctual::{Context, Event};
@@ -12,19 +12,19 @@ async fn pack(boxes: u8, context: Context) {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = TestHarness::start(|builder| {
-        let told = |event: &Event| {
+    let harness = TestHarness::start(|builder| {
+        let hook = |event: &Event| {
             if let Event::AttemptProgressed { percent, note, .. } = event {
                 println!("{} %, {note}", percent.unwrap_or(0));
             }
         };
-        builder.on_event(told).handler("pack", pack)
+        builder.on_event(hook).handler("pack", pack)
     })
     .await?;
-    rehearsal.publisher().publish("pack", &4).await?;
-    rehearsal.run_due().await;
-    for execution in rehearsal.executions("pack") {
-        println!("kept: {}", execution.log.as_deref().unwrap_or("nothing"));
+    harness.publisher().publish("pack", &4).await?;
+    harness.run_due().await;
+    for execution in harness.executions("pack") {
+        println!("log: {}", execution.log.as_deref().unwrap_or("nothing"));
     }
     Ok(())
 }
@@ -34,4 +34,4 @@ pub(crate) async fn main() -> punctual::Result<()> {
 // 50 %, box 2
 // 75 %, box 3
 // 100 %, box 4
-// kept: 4 boxes are on the cart
+// log: 4 boxes are on the cart

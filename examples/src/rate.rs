@@ -1,4 +1,4 @@
-//! No more than so many in a span of time, on all processes together. What is over it waits.
+//! A rate limit across all processes; messages above it wait.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ async fn send(to: u32, context: Context) {
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let rehearsal = TestHarness::start(|builder| builder.handler("send", send)).await?;
+    let harness = TestHarness::start(|builder| builder.handler("send", send)).await?;
     let minute = Duration::from_secs(60);
     for to in 1..=5 {
-        rehearsal.publisher().publish("send", &to).rate("smtp", 2, minute).await?;
+        harness.publisher().publish("send", &to).rate("smtp", 2, minute).await?;
     }
-    rehearsal.advance(3 * minute).await;
+    harness.advance(3 * minute).await;
     Ok(())
 }
 

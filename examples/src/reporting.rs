@@ -1,4 +1,4 @@
-//! A handler that must report: a silent success is not believed.
+//! A handler that must report: returning without a report is a failure.
 
 use punctual::model::HandlerOptions;
 use punctual::testing::TestHarness;
@@ -15,15 +15,15 @@ async fn import(file: String, context: Context) {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     let once = HandlerOptions::new().retry(Retry::none());
-    let rehearsal = TestHarness::start(|builder| {
+    let harness = TestHarness::start(|builder| {
         builder.handler_with("import", once, must_report(import))
     })
     .await?;
     for file in ["sales.csv", "empty.csv", "silent.csv"] {
-        rehearsal.publisher().publish("import", file).await?;
-        rehearsal.run_due().await;
+        harness.publisher().publish("import", file).await?;
+        harness.run_due().await;
     }
-    for execution in rehearsal.executions("import") {
+    for execution in harness.executions("import") {
         println!("{}: {}", execution.ending.as_str(), execution.note.as_deref().unwrap_or("-"));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! A failed attempt is tried again by its terms, and in the end kept as a dead letter.
+//! A failed attempt is retried by the policy of its handler, and at last kept as a dead letter.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ async fn charge(order: u32, context: Context) -> Result<(), String> {
 pub(crate) async fn main() -> punctual::Result<()> {
     let waits = [10, 60].map(Duration::from_secs);
     let handler_options = HandlerOptions::new().retry(Retry::intervals(waits));
-    let rehearsal =
+    let harness =
         TestHarness::start(|builder| builder.handler_with("charge", handler_options, charge)).await?;
-    rehearsal.publisher().publish("charge", &7).await?;
-    rehearsal.advance(Duration::from_secs(70)).await;
-    rehearsal.publisher().publish("charge", &8).await?;
-    rehearsal.advance(Duration::from_secs(70)).await;
-    for dead in rehearsal.dead("charge") {
+    harness.publisher().publish("charge", &7).await?;
+    harness.advance(Duration::from_secs(70)).await;
+    harness.publisher().publish("charge", &8).await?;
+    harness.advance(Duration::from_secs(70)).await;
+    for dead in harness.dead("charge") {
         println!("given up: {}", dead.error.as_deref().unwrap_or_default());
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! A queue whose messages are handled one after the other, in order, also on two processes.
+//! A serial queue: messages are handled one after the other, in order, also on two processes.
 
 use std::time::Duration;
 

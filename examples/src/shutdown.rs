@@ -1,5 +1,5 @@
-//! Stopping: handlers may finish, are then asked to stop, and what is unfinished is given back without
-//! spending an attempt; the next process takes it up.
+//! Shutdown: handlers may finish, are then cancelled, and unfinished messages are released without spending
+//! an attempt.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What handlers share, by its type. One that nobody gave is missed by `build()`, not by the first message.
+//! Shared state of handlers, by its type. A missing one is found by `build()`, not by the first message.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,13 +16,13 @@ async fn deliver(boxes: u64, State(stock): State<Stock>) {
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
     let stock = Stock::default();
-    let rehearsal =
+    let harness =
         TestHarness::start(|builder| builder.state(stock.clone()).handler("deliver", deliver));
-    let rehearsal = rehearsal.await?;
+    let harness = harness.await?;
     for boxes in [3, 4] {
-        rehearsal.publisher().publish("deliver", &boxes).await?;
+        harness.publisher().publish("deliver", &boxes).await?;
     }
-    rehearsal.run_due().await;
+    harness.run_due().await;
     println!("{} outside as well", stock.0.load(Ordering::Relaxed));
 
     let forgotten = Punctual::builder().handler("deliver", deliver).build();

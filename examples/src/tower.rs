@@ -1,4 +1,4 @@
-//! Layers of tower around attempts: here, too much at once is put off.
+//! Layers of tower around attempts: here, excess load is postponed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,34 +10,34 @@ use tokio::sync::Semaphore;
 use tower::ServiceBuilder;
 use tower::load_shed::error::Overloaded;
 
-/// Where a handler waits for the outside world.
-type Door = Arc<Semaphore>;
+/// Blocks each handler until the example opens it.
+type Gate = Arc<Semaphore>;
 
-async fn call(number: u32, State(door): State<Door>) {
+async fn call(number: u32, State(gate): State<Gate>) {
     println!("call {number}");
-    if let Ok(permit) = door.acquire().await {
+    if let Ok(permit) = gate.acquire().await {
         permit.forget();
     }
 }
 
 #[tokio::main(flavor = "current_thread")]
 pub(crate) async fn main() -> punctual::Result<()> {
-    let (door, minute) = (Door::new(Semaphore::new(0)), Duration::from_secs(60));
-    let rehearsal = TestHarness::start(|builder| {
+    let (gate, minute) = (Gate::new(Semaphore::new(0)), Duration::from_secs(60));
+    let harness = TestHarness::start(|builder| {
         builder
             .middleware(layered(ServiceBuilder::new().load_shed().concurrency_limit(1)))
             .on_error(move |_: &Overloaded| Some(Outcome::Snooze(minute)))
-            .state(door.clone())
+            .state(gate.clone())
             .handler("call", call)
     })
     .await?;
     for number in 1..=2 {
-        rehearsal.publisher().publish("call", &number).await?;
+        harness.publisher().publish("call", &number).await?;
     }
-    rehearsal.run_due().await;
-    door.add_permits(2);
-    rehearsal.advance(minute).await;
-    for execution in rehearsal.executions("call") {
+    harness.run_due().await;
+    gate.add_permits(2);
+    harness.advance(minute).await;
+    for execution in harness.executions("call") {
         println!("{}", execution.ending.as_str());
     }
     Ok(())

@@ -1,4 +1,4 @@
-// A worker for Punctual with nothing but Node 20: claims, keeps its lease, says how far it is, settles.
+// HTTP worker for Punctual, with Node 20 and no packages: claims, extends its lease, reports progress, settles.
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
@@ -10,9 +10,9 @@ const stopping = new AbortController();
 async function call(path, body = {}, until = []) {
   const headers = { 'content-type': 'application/json', ...(token ? { authorization: `Bearer ${token}` } : {}) };
   const request = { method: 'POST', headers, body: JSON.stringify({ worker, ...body }), signal: AbortSignal.any([AbortSignal.timeout(90_000), ...until]) };
-  const answer = await fetch(`${url}/api/v1/work/${path}`, request);
-  const text = await answer.text();
-  if (!answer.ok) throw new Error(`${answer.status}: ${text}`);
+  const response = await fetch(`${url}/api/v1/work/${path}`, request);
+  const text = await response.text();
+  if (!response.ok) throw new Error(`${response.status}: ${text}`);
   return text ? JSON.parse(text) : null;
 }
 
@@ -34,8 +34,8 @@ async function handle(item) {
   const held = { message: item.message.id, token: item.lease.token };
   const over = new AbortController(); // lost, or no longer wanted
   const keep = setInterval(async () => {
-    const answer = await call('extend', { leases: [held], lease: `${lease}s` }).catch(() => null);
-    if (answer && answer.items[0].state !== 'held') over.abort();
+    const response = await call('extend', { leases: [held], lease: `${lease}s` }).catch(() => null);
+    if (response && response.items[0].state !== 'held') over.abort();
   }, (lease * 1_000) / 3);
   const progress = (percent, note) => call('progress', { ...held, percent, note });
   let ended;
@@ -53,13 +53,13 @@ async function handle(item) {
 
 process.on('SIGTERM', () => stopping.abort());
 while (!stopping.signal.aborted) {
-  try { // a stop ends the wait; the server gives back what it claims for nobody
+  try { // a stop ends the wait; the server releases what it claims for a closed connection
     const { items } = await call('claim', { queue, lease: `${lease}s`, wait: '20s' }, [stopping.signal]);
     for (const item of items) await handle(item);
   } catch (error) { // the server is away: try again
     if (stopping.signal.aborted) break;
-    console.log(`no answer: ${error.message}`);
+    console.log(`no response: ${error.message}`);
     await sleep(1_000);
   }
 }
-await call('bye');
+await call('deregister');

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A worker for Punctual with nothing but Python: claims, keeps its lease, says how far it is, settles."""
+"""HTTP worker for Punctual, with the Python standard library only: claims, extends its lease, reports progress, settles."""
 import json, os, signal, threading, time, urllib.request, uuid
 
 URL = os.environ.get("PUNCTUAL_URL", "http://127.0.0.1:8080")
@@ -7,7 +7,7 @@ QUEUE = os.environ.get("PUNCTUAL_QUEUE", "python")
 LEASE = float(os.environ.get("PUNCTUAL_LEASE", "30"))
 WORKER = str(uuid.uuid4())  # new at every start
 stopping = threading.Event()
-claiming = False  # nothing is held while it waits for work
+claiming = False  # no lease is held while it waits for work
 
 class Stopped(Exception):
     pass
@@ -15,7 +15,7 @@ class Stopped(Exception):
 def stop(*_):
     stopping.set()
     if claiming:
-        raise Stopped  # ends the wait; the server gives back what it claims for nobody
+        raise Stopped  # ends the wait; the server releases what it claims for a closed connection
 
 def call(path, **body):
     headers = {"Content-Type": "application/json"}
@@ -23,8 +23,8 @@ def call(path, **body):
         headers["Authorization"] = "Bearer " + os.environ["PUNCTUAL_TOKEN"]
     data = json.dumps({"worker": WORKER, **body}).encode()
     request = urllib.request.Request(f"{URL}/api/v1/work/{path}", data, headers)
-    with urllib.request.urlopen(request, timeout=90) as answer:
-        return json.loads(answer.read() or "null")
+    with urllib.request.urlopen(request, timeout=90) as response:
+        return json.loads(response.read() or "null")
 
 class Attempt:
     def __init__(self, item):
@@ -35,8 +35,8 @@ class Attempt:
 
     def keep(self):  # in a thread of its own, so that a long handler keeps its lease
         while not self.over.wait(LEASE / 3):
-            answer = call("extend", leases=[self.held], lease=f"{LEASE}s")
-            if answer["items"][0]["state"] != "held":
+            response = call("extend", leases=[self.held], lease=f"{LEASE}s")
+            if response["items"][0]["state"] != "held":
                 self.over.set()
 
     def progress(self, percent, note):
@@ -84,6 +84,6 @@ while not stopping.is_set():
         for item in claim():
             handle(item)
     except OSError as error:  # the server is away: try again
-        print(f"no answer: {error}", flush=True)
+        print(f"no response: {error}", flush=True)
         time.sleep(1)
-call("bye")
+call("deregister")

@@ -1,5 +1,5 @@
-//! A declaration: from options to the calls that build the same job by hand. Every mistake in it is
-//! said, not only the first.
+//! Declaration: from options to the builder calls that create the same job. Every mistake in it is
+//! reported, not only the first.
 
 use proc_macro2::{Span, TokenStream};
 use punctual_schedule::{Cron, Interval, Spread, SpreadLimit, Zone, near_words, parse_duration};
@@ -7,14 +7,14 @@ use quote::quote;
 
 use crate::options::Options;
 use crate::retry::retry;
-use crate::value::{Value, spelled};
+use crate::value::{Value, duration_code};
 
 const MISFIRES: [&str; 4] = ["fire_now", "fire_once", "fire_all", "skip_to_next"];
 const OVERLAPS: [&str; 4] = ["skip", "queue_one", "allow", "cancel_running"];
 const ON_TIMEOUT: [(&str, &str); 2] = [("retry", "Retry"), ("fail", "Fail")];
 const WHEN_INTERRUPTED: [(&str, &str); 2] = [("again", "Again"), ("lost", "Lost")];
 
-/// Calls that were made, and mistakes that were found on the way.
+/// The builder calls collected so far, and the mistakes found.
 #[derive(Default)]
 struct Calls {
     calls: TokenStream,
@@ -32,13 +32,13 @@ impl Calls {
         }
     }
 
-    /// All calls, or all mistakes.
+    /// Returns all calls, or all mistakes combined.
     fn finish(self) -> syn::Result<TokenStream> {
         self.error.map_or(Ok(self.calls), Err)
     }
 }
 
-/// The job as code.
+/// Returns the code that builds the job.
 pub(crate) fn job(options: &mut Options) -> syn::Result<TokenStream> {
     let mut calls = Calls::default();
     let start = match schedule(options) {
@@ -55,8 +55,8 @@ pub(crate) fn job(options: &mut Options) -> syn::Result<TokenStream> {
     calls.add(when_interrupted(options));
     calls.add(spread(options));
     calls.add(with(options, "timeout", |value| {
-        let length = value.length("timeout")?;
-        Ok(quote!(.timeout(#length)))
+        let duration = value.duration("timeout")?;
+        Ok(quote!(.timeout(#duration)))
     }));
     for (option, call) in [("start", quote!(start)), ("end", quote!(end))] {
         calls.add(with(options, option, |value| {
@@ -99,7 +99,7 @@ fn with(
     options.value(option)?.map(|value| call(&value)).transpose()
 }
 
-/// A text with something in it.
+/// Reads a text that is not empty.
 fn filled(value: &Value, option: &str) -> syn::Result<String> {
     let text = value.text(option)?.value();
     match text.trim() {
@@ -108,14 +108,14 @@ fn filled(value: &Value, option: &str) -> syn::Result<String> {
     }
 }
 
-/// The name and when it runs: the beginning of the chain of calls.
+/// Returns the constructor call: the name and the schedule of the job.
 fn schedule(options: &mut Options) -> syn::Result<TokenStream> {
     let name = match options.value("name")? {
         Some(value) => filled(&value, "name")?,
         None => {
             return Err(syn::Error::new(
                 Span::call_site(),
-                "a job needs a name that stays, because what is stored goes by it: add `name = \"...\"`",
+                "a job needs a stable name, because stored data refers to it: add `name = \"...\"`",
             ));
         }
     };
@@ -138,12 +138,12 @@ fn schedule(options: &mut Options) -> syn::Result<TokenStream> {
         )),
         [(first, _), (second, place), ..] => Err(syn::Error::new(
             *place,
-            format!("a job has one schedule, and there is `{first}` already; take `{second}` away"),
+            format!("a job has one schedule, and there is `{first}` already; remove `{second}`"),
         )),
     }
 }
 
-/// Refuses an option that means nothing here.
+/// Fails when an option is present without the one it belongs to.
 fn only_with(options: &Options, option: &str, partner: &str) -> syn::Result<()> {
     match options.place(option) {
         Some(place) => {
@@ -175,12 +175,12 @@ fn cron(options: &mut Options, name: &str) -> syn::Result<TokenStream> {
 fn every(options: &mut Options, name: &str) -> syn::Result<TokenStream> {
     only_with(options, "zone", "cron")?;
     let every = with(options, "every", |value| {
-        let length = value.length("every")?;
+        let duration = value.duration("every")?;
         let parsed = parse_duration(&value.text("every")?.value());
         parsed
             .and_then(|every| Interval::new(every, jiff::Timestamp::UNIX_EPOCH))
             .map_err(|error| value.refuse(error))?;
-        Ok(length)
+        Ok(duration)
     })?;
     let anchor = with(options, "anchor", |value| {
         if value.text("anchor").is_ok_and(|text| text.value() == "last run") {
@@ -192,7 +192,7 @@ fn every(options: &mut Options, name: &str) -> syn::Result<TokenStream> {
     Ok(quote!(::punctual::Job::every(#name, #every) #anchor))
 }
 
-/// One of a few words.
+/// Reads one of a few words.
 fn choice(value: &Value, option: &str, words: &[&str]) -> syn::Result<String> {
     let word = value.text(option)?.value();
     if words.contains(&word.as_str()) {
@@ -217,8 +217,8 @@ fn misfire(options: &mut Options) -> syn::Result<Option<TokenStream>> {
         [("misfire_threshold", quote!(threshold)), ("misfire_window", quote!(window))]
     {
         settings.add(with(options, option, |value| {
-            let length = value.length(option)?;
-            Ok(quote!(.#call(#length)))
+            let duration = value.duration(option)?;
+            Ok(quote!(.#call(#duration)))
         }));
     }
     settings.add(with(options, "catch_up_max", |value| {
@@ -301,9 +301,9 @@ fn spread(options: &mut Options) -> syn::Result<Option<TokenStream>> {
 
 fn reached(reach: SpreadLimit) -> TokenStream {
     match reach {
-        SpreadLimit::Length(length) => {
-            let length = spelled(length);
-            quote!(::punctual::schedule::SpreadLimit::Length(#length))
+        SpreadLimit::Duration(duration) => {
+            let duration = duration_code(duration);
+            quote!(::punctual::schedule::SpreadLimit::Duration(#duration))
         }
         SpreadLimit::Percent(percent) => {
             quote!(::punctual::schedule::SpreadLimit::Percent(#percent))

@@ -1,5 +1,5 @@
-//! What the attribute leaves behind: the function as it was, a type of its name that knows the job, and
-//! a note for discovery.
+//! Expansion of the attribute: the function unchanged, a type of its name that declares the job, and
+//! a registration for discovery.
 
 use proc_macro2::TokenStream;
 use quote::{quote, quote_spanned};
@@ -9,16 +9,16 @@ use syn::{ItemFn, parse2};
 use crate::declaration;
 use crate::options::Options;
 
-/// The function with its declaration, or with what is wrong with it.
+/// Returns the function with its declaration, or with the compile errors.
 pub(crate) fn expand(options: TokenStream, function: TokenStream) -> TokenStream {
     let declared = match parse2::<ItemFn>(function.clone()) {
         Ok(item) => declared(options, &item),
         Err(error) => Err(syn::Error::new(
             error.span(),
-            "`#[job]` stands on a function, which is its handler",
+            "`#[job]` must be placed on a function, which is its handler",
         )),
     };
-    // The function stays in either case, so that one mistake is not followed by ten others.
+    // The function is kept in either case, so that one mistake does not cause further errors.
     let declared = declared.unwrap_or_else(|error| error.to_compile_error());
     quote!(#function #declared)
 }
@@ -44,13 +44,14 @@ fn declared(options: TokenStream, function: &ItemFn) -> syn::Result<TokenStream>
             ));
         }
         (Some(place), Some(_)) => {
-            let text = "`blocking` is for plain functions; take it away, or take `async` away";
+            let text = "`blocking` is for plain functions; remove it, or remove `async`";
             return Err(syn::Error::new(place, text));
         }
     };
     let (visibility, name) = (&function.vis, handler.to_string());
-    // At the function's arguments, where a type that no handler can take is marked.
-    let made = quote_spanned!(signature.inputs.span()=> ::punctual::DeclaredJob::new(job, #call));
+    // With the span of the arguments, so that the compiler marks a type that no handler can take.
+    let constructor =
+        quote_spanned!(signature.inputs.span()=> ::punctual::DeclaredJob::new(job, #call));
     Ok(quote! {
         #[doc(hidden)]
         #[allow(non_camel_case_types, dead_code)]
@@ -62,7 +63,7 @@ fn declared(options: TokenStream, function: &ItemFn) -> syn::Result<TokenStream>
                 let job = #job.declared_at(::core::concat!(
                     ::core::module_path!(), "::", #name, " (", ::core::file!(), ":", ::core::line!(), ")"
                 ));
-                #made
+                #constructor
             }
         }
 

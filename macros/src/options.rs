@@ -1,5 +1,5 @@
-//! The options of a declaration as they are written: each name once, with its value and its place.
-//! What the values mean is read in `declaration.rs`.
+//! Options of a declaration as they are written: each name once, with its value and its place.
+//! `declaration.rs` interprets the values.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use syn::{Ident, Token};
 
 use crate::value::Value;
 
-/// Every option there is.
+/// The names of all options.
 const KNOWN: [&str; 28] = [
     "name",
     "cron",
@@ -43,11 +43,11 @@ const KNOWN: [&str; 28] = [
     "blocking",
 ];
 
-/// Other words for the same thing.
-const SAME: [(&str, &str); 1] = [("jitter", "spread")];
+/// Aliases: another word and the option it means.
+const ALIASES: [(&str, &str); 1] = [("jitter", "spread")];
 
-/// Words that people try, and what is meant by them.
-const MEANT: [(&str, &str); 10] = [
+/// Likely mistakes, and the hint that is given for each.
+const HINTS: [(&str, &str); 10] = [
     ("threshold", "did you mean `misfire_threshold`?"),
     ("window", "did you mean `misfire_window`?"),
     ("catch_up", "did you mean `catch_up_max`?"),
@@ -63,13 +63,13 @@ const MEANT: [(&str, &str); 10] = [
     ),
 ];
 
-/// The options that were given.
+/// The options of one declaration, by name.
 pub(crate) struct Options {
-    given: BTreeMap<&'static str, Given>,
+    given: BTreeMap<&'static str, DeclaredOption>,
 }
 
-/// One option.
-pub(crate) struct Given {
+/// One option: its name with its place, and its value unless it has none.
+pub(crate) struct DeclaredOption {
     pub(crate) name: Ident,
     pub(crate) value: Option<Value>,
 }
@@ -87,7 +87,7 @@ impl Parse for Options {
                 None
             };
             let span = name.span();
-            if given.insert(known, Given { name, value }).is_some() {
+            if given.insert(known, DeclaredOption { name, value }).is_some() {
                 return Err(syn::Error::new(
                     span,
                     format!("the option `{known}` is given twice; keep one of them"),
@@ -101,15 +101,16 @@ impl Parse for Options {
     }
 }
 
-/// The option a word means.
+/// Returns the option that a word means.
 fn known(name: &Ident) -> syn::Result<&'static str> {
     let word = name.to_string();
-    let same = SAME.iter().find(|(other, _)| *other == word).map_or(word.as_str(), |(_, own)| own);
+    let same =
+        ALIASES.iter().find(|(other, _)| *other == word).map_or(word.as_str(), |(_, own)| own);
     if let Some(known) = KNOWN.iter().find(|known| **known == same) {
         return Ok(known);
     }
     let meant =
-        MEANT.iter().find(|(tried, _)| *tried == word).map(|(_, meant)| (*meant).to_owned());
+        HINTS.iter().find(|(tried, _)| *tried == word).map(|(_, meant)| (*meant).to_owned());
     let hint = meant.unwrap_or_else(|| match near_words(&word, KNOWN).as_slice() {
         [] => format!("the options are {}", KNOWN.join(", ")),
         near => format!("did you mean `{}`?", near.join("` or `")),
@@ -118,34 +119,34 @@ fn known(name: &Ident) -> syn::Result<&'static str> {
 }
 
 impl Options {
-    /// Takes an option out.
-    pub(crate) fn take(&mut self, name: &str) -> Option<Given> {
+    /// Removes and returns an option.
+    pub(crate) fn take(&mut self, name: &str) -> Option<DeclaredOption> {
         self.given.remove(name)
     }
 
-    /// Where an option stands, if it is there.
+    /// Returns the place of an option, if it is present.
     pub(crate) fn place(&self, name: &str) -> Option<Span> {
         self.given.get(name).map(|given| given.name.span())
     }
 
-    /// Takes an option out that stands alone.
+    /// Removes an option without a value and returns whether it was present.
     pub(crate) fn flag(&mut self, name: &str) -> syn::Result<bool> {
         match self.take(name) {
             None => Ok(false),
-            Some(Given { value: None, .. }) => Ok(true),
-            Some(Given { name, .. }) => {
-                let text = format!("`{name}` stands alone, without a value");
+            Some(DeclaredOption { value: None, .. }) => Ok(true),
+            Some(DeclaredOption { name, .. }) => {
+                let text = format!("`{name}` takes no value");
                 Err(syn::Error::new(name.span(), text))
             }
         }
     }
 
-    /// Takes the value of an option out.
+    /// Removes an option and returns its value.
     pub(crate) fn value(&mut self, name: &str) -> syn::Result<Option<Value>> {
         match self.take(name) {
             None => Ok(None),
-            Some(Given { value: Some(value), .. }) => Ok(Some(value)),
-            Some(Given { name, .. }) => {
+            Some(DeclaredOption { value: Some(value), .. }) => Ok(Some(value)),
+            Some(DeclaredOption { name, .. }) => {
                 let text = format!("`{name}` needs a value: `{name} = ...`");
                 Err(syn::Error::new(name.span(), text))
             }

@@ -1,4 +1,4 @@
-//! The retry policy of a declaration: a list of waits, a word, or a word with settings.
+//! Retry policy of a declaration: a list of waits, a word, or a word with settings.
 
 use proc_macro2::TokenStream;
 use punctual_schedule::near_words;
@@ -6,11 +6,11 @@ use quote::quote;
 use syn::{Ident, Lit, LitStr};
 
 use crate::options::Options;
-use crate::value::{Value, length};
+use crate::value::{Value, duration};
 
 const FORMS: &str = "use a list of waits such as \"1m, 5m\", \"none\", \"exponential\" or \"proportional\", or one of the last two with settings: exponential(first = \"10s\")";
 
-/// The call that sets the policy, if there is one.
+/// Returns the call that sets the policy, if there is one.
 pub(crate) fn retry(options: &mut Options) -> syn::Result<Option<TokenStream>> {
     let alone = options.place("attempts").filter(|_| options.place("retry").is_none());
     if let Some(place) = alone {
@@ -39,7 +39,7 @@ fn policy(value: &Value) -> syn::Result<TokenStream> {
             _ => intervals(text),
         },
         Value::List(_, waits) => {
-            let waits = waits.iter().map(length).collect::<syn::Result<Vec<_>>>()?;
+            let waits = waits.iter().map(duration).collect::<syn::Result<Vec<_>>>()?;
             Ok(quote!(::punctual::Retry::intervals([#(#waits),*])))
         }
         Value::Call(name, settings) => configured(name, settings),
@@ -60,12 +60,12 @@ fn intervals(text: &LitStr) -> syn::Result<TokenStream> {
     }
     let waits = value
         .split(',')
-        .map(|wait| length(&LitStr::new(wait.trim(), text.span())))
+        .map(|wait| duration(&LitStr::new(wait.trim(), text.span())))
         .collect::<syn::Result<Vec<_>>>()?;
     Ok(quote!(::punctual::Retry::intervals([#(#waits),*])))
 }
 
-/// A policy with settings: the usual one, with these fields changed.
+/// Returns a policy with settings: the default one, with these fields changed.
 fn configured(name: &Ident, settings: &[(Ident, Lit)]) -> syn::Result<TokenStream> {
     let word = name.to_string();
     let (variant, usual, known): (_, _, &[&str]) = match word.as_str() {
@@ -97,7 +97,7 @@ fn configured(name: &Ident, settings: &[(Ident, Lit)]) -> syn::Result<TokenStrea
             let number = real(field, value)?;
             quote!(#number)
         } else {
-            Value::Literal(value.clone()).length(&setting)?
+            Value::Literal(value.clone()).duration(&setting)?
         };
         changes.extend(quote!(*#field = #value;));
     }

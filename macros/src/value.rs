@@ -1,5 +1,5 @@
-//! The values of options: text, numbers, lists, and calls such as `exponential(first = "10s")`. Each is
-//! read as what its option wants, and what does not fit is refused at the value itself.
+//! Values of options: text, numbers, lists, and calls such as `exponential(first = "10s")`. Each is
+//! read as the type its option needs, and errors point at the value itself.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use syn::parse::{Parse, ParseStream};
 use syn::punctuated::Punctuated;
 use syn::{Ident, Lit, LitStr, Token, bracketed, parenthesized};
 
-/// What stands behind the equals sign.
+/// The value after the equals sign.
 pub(crate) enum Value {
     /// A literal.
     Literal(Lit),
@@ -52,7 +52,7 @@ impl Parse for Setting {
 }
 
 impl Value {
-    /// Where it stands.
+    /// Returns the place of the value.
     pub(crate) fn span(&self) -> Span {
         match self {
             Self::Literal(literal) => literal.span(),
@@ -61,12 +61,12 @@ impl Value {
         }
     }
 
-    /// A refusal at this value.
+    /// Returns an error at this value.
     pub(crate) fn refuse(&self, text: impl std::fmt::Display) -> syn::Error {
         syn::Error::new(self.span(), text)
     }
 
-    /// The text.
+    /// Reads a text.
     pub(crate) fn text(&self, option: &str) -> syn::Result<LitStr> {
         match self {
             Self::Literal(Lit::Str(text)) => Ok(text.clone()),
@@ -74,7 +74,7 @@ impl Value {
         }
     }
 
-    /// One text or several.
+    /// Reads one text or several.
     pub(crate) fn texts(&self, option: &str) -> syn::Result<Vec<LitStr>> {
         match self {
             Self::List(_, texts) => Ok(texts.clone()),
@@ -85,7 +85,7 @@ impl Value {
         }
     }
 
-    /// A whole number within bounds.
+    /// Reads a whole number within bounds.
     pub(crate) fn number(&self, option: &str, least: u64, most: u64) -> syn::Result<u64> {
         let found = match self {
             Self::Literal(Lit::Int(number)) => number.base10_parse::<u64>().ok(),
@@ -100,22 +100,22 @@ impl Value {
         }
     }
 
-    /// A length of time, as code.
-    pub(crate) fn length(&self, option: &str) -> syn::Result<TokenStream> {
+    /// Reads a duration and returns its code.
+    pub(crate) fn duration(&self, option: &str) -> syn::Result<TokenStream> {
         let text = match self {
             Self::Literal(Lit::Int(number)) => {
                 let example = format_duration(Duration::from_secs(30));
                 let text = format!(
-                    "`{option}` is a length of time with its unit, in quotes: `{option} = \"{example}\"`, not {number}"
+                    "`{option}` is a duration with its unit, in quotes: `{option} = \"{example}\"`, not {number}"
                 );
                 return Err(self.refuse(text));
             }
             _ => self.text(option)?,
         };
-        length(&text)
+        duration(&text)
     }
 
-    /// An instant, as code.
+    /// Reads an instant and returns its code.
     pub(crate) fn instant(&self, option: &str) -> syn::Result<TokenStream> {
         let text = self.text(option)?;
         let instant: Timestamp = text.value().trim().parse().map_err(|_| {
@@ -132,15 +132,15 @@ impl Value {
     }
 }
 
-/// A length of time, as code.
-pub(crate) fn length(text: &LitStr) -> syn::Result<TokenStream> {
-    let length = parse_duration(&text.value())
+/// Parses a duration and returns its code.
+pub(crate) fn duration(text: &LitStr) -> syn::Result<TokenStream> {
+    let duration = parse_duration(&text.value())
         .map_err(|error| syn::Error::new(text.span(), error.to_string()))?;
-    Ok(spelled(length))
+    Ok(duration_code(duration))
 }
 
-/// A length of time as code.
-pub(crate) fn spelled(length: Duration) -> TokenStream {
-    let (seconds, nanoseconds) = (length.as_secs(), length.subsec_nanos());
+/// Returns the code of a duration.
+pub(crate) fn duration_code(duration: Duration) -> TokenStream {
+    let (seconds, nanoseconds) = (duration.as_secs(), duration.subsec_nanos());
     quote!(::core::time::Duration::new(#seconds, #nanoseconds))
 }

@@ -1,8 +1,8 @@
 //! [`Calendar`]: a named set of times at which a schedule does not run.
 //!
-//! Rules are about the wall clock of the calendar's own zone. Asked about an
-//! instant, a calendar also says where the excluded stretch ends, so that a
-//! search jumps over a day instead of trying its seconds.
+//! Rules are about the wall clock of the calendar's own zone. For an instant a
+//! calendar also returns where the excluded period ends, so that a search jumps
+//! over a day instead of trying its seconds.
 
 use std::fmt;
 use std::str::FromStr;
@@ -50,11 +50,11 @@ pub enum DayRule {
     },
     /// A day of every week, `SAT`.
     Weekday(Weekday),
-    /// A stretch of wall clock time, `2026-12-24T18:00/2026-12-27`.
+    /// A period of wall clock time, `2026-12-24T18:00/2026-12-27`.
     Stretch {
         /// The first excluded time.
         start: DateTime,
-        /// The first time not excluded any more.
+        /// The first time after the period, which is not excluded.
         end: DateTime,
     },
 }
@@ -64,7 +64,7 @@ const RULES_MAX: usize = 1_000;
 const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 
 impl Calendar {
-    /// A calendar of up to a thousand rules.
+    /// Creates a calendar of up to a thousand rules.
     pub fn new(
         name: &str,
         zone: Zone,
@@ -76,7 +76,7 @@ impl Calendar {
         } else if name.chars().any(char::is_control) {
             "a name has no control characters"
         } else if rules.len() > RULES_MAX {
-            "a calendar has at most 1000 rules, join days to stretches"
+            "a calendar has at most 1000 rules, join days to periods"
         } else {
             let name = name.to_owned();
             return Ok(Calendar { name, zone, rules });
@@ -84,30 +84,30 @@ impl Calendar {
         Err(refuse("calendar", name, problem))
     }
 
-    /// The name, for people.
+    /// Returns the display name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The zone whose wall clock the rules mean.
+    /// Returns the zone whose wall clock the rules refer to.
     pub fn zone(&self) -> &Zone {
         &self.zone
     }
 
-    /// The rules.
+    /// Returns the rules.
     pub fn rules(&self) -> &[DayRule] {
         &self.rules
     }
 
-    /// Whether an instant is excluded.
+    /// Returns whether an instant is excluded.
     pub fn excludes(&self, at: Timestamp) -> bool {
         let wall = self.zone.wall(at);
         self.rules.iter().any(|rule| rule.covers(wall))
     }
 
-    /// An instant after this excluded one, before which everything is excluded.
+    /// Returns an instant after this excluded one, before which everything is excluded.
     ///
-    /// Counted at the offset that holds now and no further than the next
+    /// Computed with the current offset and no further than the next
     /// transition: where clocks go back, the wall clock may leave a rule.
     pub(super) fn excluded_until(&self, at: Timestamp) -> Option<Timestamp> {
         let offset = self.zone.offset(at);
@@ -118,8 +118,8 @@ impl Calendar {
         [end, change].into_iter().flatten().min().or(Some(Timestamp::MAX))
     }
 
-    /// An instant not after this excluded one, from which on everything up to
-    /// it is excluded; counted as in [`excluded_until`](Self::excluded_until).
+    /// Returns an instant not after this excluded one, from which on everything up to
+    /// it is excluded; computed as in [`excluded_until`](Self::excluded_until).
     pub(super) fn excluded_since(&self, at: Timestamp) -> Option<Timestamp> {
         let offset = self.zone.offset(at);
         let wall = offset.to_datetime(at);
@@ -144,7 +144,7 @@ impl DayRule {
         }
     }
 
-    /// Where what covers a wall clock time begins.
+    /// Returns the start of the rule that covers a wall clock time.
     fn start_of(&self, wall: DateTime) -> DateTime {
         match *self {
             DayRule::Stretch { start, .. } => start,
@@ -152,7 +152,7 @@ impl DayRule {
         }
     }
 
-    /// Where what covers a wall clock time ends; nowhere at the end of time.
+    /// Returns the end of the rule that covers a wall clock time; `None` at the end of time.
     fn end_from(&self, wall: DateTime) -> Option<DateTime> {
         match *self {
             DayRule::Stretch { end, .. } => Some(end),
@@ -168,7 +168,7 @@ impl FromStr for DayRule {
         let bad = || {
             let start: String = text.chars().take(60).collect();
             let problem = "use a day (2026-12-25), a day of every year (12-25), a weekday (SAT) \
-                           or a rising stretch (2026-12-24T18:00/2026-12-27)";
+                           or a period (2026-12-24T18:00/2026-12-27)";
             refuse("calendar rule", &start, problem)
         };
         if let Some(place) = WEEKDAYS.iter().position(|name| text.eq_ignore_ascii_case(name)) {

@@ -1,4 +1,4 @@
-//! Durations as people write them: `5m`, `1h 30m`, `2 days`, `PT5M`.
+//! Durations as text: `5m`, `1h 30m`, `2 days`, `PT5M`.
 //!
 //! Days are 24 hours and weeks seven of them; months and years have no fixed
 //! length and are refused, as are zero, negative and boundless durations.
@@ -11,7 +11,7 @@ use super::error::ScheduleError;
 
 const TEXT_LEN_MAX: usize = 100;
 
-/// Reads a duration above zero in jiff's friendly or in ISO 8601 spelling.
+/// Parses a duration above zero in jiff's friendly or in ISO 8601 spelling.
 pub fn parse_duration(text: &str) -> Result<Duration, ScheduleError> {
     let refuse = |problem: &str| {
         let text = text.chars().take(TEXT_LEN_MAX).collect();
@@ -40,7 +40,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, ScheduleError> {
     }
 }
 
-/// A duration in the shortest spelling that [`parse_duration`] reads.
+/// Formats a duration in the shortest spelling that [`parse_duration`] reads.
 pub fn format_duration(length: Duration) -> String {
     match SignedDuration::try_from(length) {
         Ok(length) => format!("{length:#}"),

@@ -1,8 +1,8 @@
-//! Why a schedule is refused. Every message names the value and the way out.
+//! Schedule errors: every message names the value and the way out.
 
 use super::cron::CronError;
 
-/// A schedule, or a part of one, that cannot be.
+/// A schedule, or a part of one, that is not valid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
@@ -14,7 +14,7 @@ pub enum ScheduleError {
     Zone {
         /// The name that was given.
         name: String,
-        /// Near names, or what a name looks like.
+        /// Similar names, or the expected form of a name.
         hint: String,
     },
     /// The duration cannot be read, or is out of bounds.
@@ -22,7 +22,7 @@ pub enum ScheduleError {
     Duration {
         /// The duration as it was given.
         text: String,
-        /// What is wrong, and what would be right.
+        /// The mistake, and what would be valid.
         problem: String,
     },
     /// The instant cannot be read.
@@ -36,17 +36,17 @@ pub enum ScheduleError {
     Bounds {
         /// The first instant that may be an occurrence.
         start_at: jiff::Timestamp,
-        /// The first instant that may not any more.
+        /// The first instant after the schedule.
         end_at: jiff::Timestamp,
     },
     /// A calendar, spread or count of a schedule is wrong.
     #[error("{part} {text:?}: {problem}")]
     Part {
-        /// Which part it is.
+        /// The name of the part, such as `spread`.
         part: &'static str,
         /// The part as it was given.
         text: String,
-        /// What is wrong, and what would be right.
+        /// The mistake, and what would be valid.
         problem: String,
     },
 }

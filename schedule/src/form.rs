@@ -1,4 +1,4 @@
-//! The stored form of a schedule: a small JSON object that people can read,
+//! Stored form of a schedule: a small JSON object that is readable,
 //! checked in full when it is read back.
 
 use jiff::Timestamp;
@@ -18,7 +18,7 @@ use super::zone::Zone;
 pub(super) struct ScheduleForm {
     #[serde(skip_serializing_if = "Option::is_none")]
     cron: Option<String>,
-    /// The text with every `H` drawn, when it had one.
+    /// The text with every `H` replaced by its value; absent without an `H`.
     #[serde(skip_serializing_if = "Option::is_none")]
     resolved: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! A 64-bit hash that never changes: `H` in cron texts and spread offsets are
+//! Stable hash of 64 bits that never changes: `H` in cron texts and spread offsets are
 //! drawn from it, so a new version of Punctual must give the same numbers.
 //!
 //! FNV-1a over the parts (each followed by its length, so that `ab`,`c` and
@@ -8,7 +8,7 @@
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const FNV_PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// The frozen hash of a list of byte strings.
+/// Returns the stable hash of a list of byte strings.
 pub fn stable_hash(parts: &[&[u8]]) -> u64 {
     let mut state = FNV_OFFSET;
     for part in parts {

@@ -1,8 +1,8 @@
-//! [`Interval`]: every so often on the time line, by division from an anchor.
+//! [`Interval`]: occurrences at a fixed distance, computed by division from an anchor.
 //!
 //! No wall clock is involved: 36 hours are 36 hours, also when clocks change.
 //! The anchor only sets the phase; occurrences lie on both sides of it, and a
-//! first or last one is a matter of the schedule's bounds.
+//! first or last one is set by the schedule's bounds.
 
 use std::time::Duration;
 
@@ -24,8 +24,8 @@ const EVERY_MIN: Duration = Duration::from_millis(1);
 const EVERY_MAX: Duration = Duration::from_secs(1_000 * 366 * 24 * 60 * 60);
 
 impl Interval {
-    /// An interval of at least a millisecond and at most a thousand years. What is finer than a
-    /// microsecond is cut off.
+    /// Creates an interval of at least a millisecond and at most a thousand years, rounded down to
+    /// whole microseconds.
     pub fn new(every: Duration, anchor: Timestamp) -> Result<Interval, ScheduleError> {
         let problem = match every {
             Duration::ZERO => "is zero, use 1ms or more",
@@ -40,51 +40,51 @@ impl Interval {
         Err(ScheduleError::Duration { text: format_duration(every), problem: problem.to_owned() })
     }
 
-    /// The distance between two occurrences.
+    /// Returns the distance between two occurrences.
     pub fn every(&self) -> Duration {
         self.every
     }
 
-    /// One of the occurrences, from which the others are counted.
+    /// Returns the occurrence from which the others are counted.
     pub fn anchor(&self) -> Timestamp {
         self.anchor
     }
 
-    /// The same distance from another anchor, which is cut to whole microseconds.
+    /// Returns the same interval from another anchor, which is rounded down to whole microseconds.
     pub fn reanchored(&self, anchor: Timestamp) -> Interval {
         Interval { anchor: whole_microseconds(anchor), ..*self }
     }
 
-    /// Whether a late run for missed occurrences is the anchor from then on. Otherwise the occurrences
+    /// Returns whether a late run for missed occurrences is the anchor from then on. Otherwise the occurrences
     /// stay where they are, whatever was missed.
     pub fn follows_last_run(&self) -> bool {
         self.follows_last_run
     }
 
-    /// The same interval, with a late run for missed occurrences as its anchor from then on.
+    /// Returns the same interval, with a late run for missed occurrences as its anchor from then on.
     #[must_use]
     pub fn following_last_run(self) -> Interval {
         Interval { follows_last_run: true, ..self }
     }
 
-    /// The first occurrence strictly after an instant.
+    /// Returns the first occurrence strictly after an instant.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         self.occurrence(self.place(after) + 1)
     }
 
-    /// The last occurrence strictly before an instant.
+    /// Returns the last occurrence strictly before an instant.
     pub fn prev(&self, before: Timestamp) -> Option<Timestamp> {
         let just_before = before.as_nanosecond() - 1;
         self.occurrence((just_before - self.anchor.as_nanosecond()).div_euclid(self.step()))
     }
 
-    /// How many occurrences lie after one instant and not after another.
+    /// Counts the occurrences after one instant and not after another.
     pub fn count(&self, after: Timestamp, until: Timestamp) -> u64 {
         let places = self.place(until) - self.place(after);
         u64::try_from(places.max(0)).unwrap_or(u64::MAX)
     }
 
-    /// The number of the last occurrence at or before an instant.
+    /// Returns the number of the last occurrence at or before an instant.
     fn place(&self, at: Timestamp) -> i128 {
         (at.as_nanosecond() - self.anchor.as_nanosecond()).div_euclid(self.step())
     }
@@ -94,13 +94,13 @@ impl Interval {
         Timestamp::from_nanosecond(nanosecond).ok()
     }
 
-    /// The interval in nanoseconds, bounded by the constructor.
+    /// Returns the interval in nanoseconds, bounded by the constructor.
     fn step(&self) -> i128 {
         i128::try_from(self.every.as_nanos()).unwrap_or(i128::MAX)
     }
 }
 
-/// An instant without what is finer than a microsecond.
+/// Rounds an instant down to whole microseconds.
 pub(super) fn whole_microseconds(at: Timestamp) -> Timestamp {
     let nanosecond = at.as_nanosecond();
     Timestamp::from_nanosecond(nanosecond - nanosecond.rem_euclid(1_000)).unwrap_or(at)

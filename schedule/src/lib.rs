@@ -1,4 +1,4 @@
-//! When: schedules as pure values. Nothing here reads a clock or knows tokio.
+//! Schedules as pure values. This crate reads no clock and does not depend on tokio.
 //!
 //! A [`Schedule`] is a [`Cron`] expression in a [`Zone`], an [`Interval`] on
 //! the time line, or one instant; with bounds, and without the days of its

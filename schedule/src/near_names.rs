@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 
 use jiff::tz;
 
-/// Up to three names that end in the given word or differ in few letters.
+/// Returns up to three names that end in the given word or differ in few letters.
 pub(super) fn near_names(name: &str) -> Vec<String> {
     let wanted = name.trim().to_ascii_lowercase().replace(' ', "_");
     let mut near: Vec<(usize, Reverse<bool>, String)> = tz::db()
@@ -22,8 +22,8 @@ pub(super) fn near_names(name: &str) -> Vec<String> {
     near.into_iter().map(|(_, _, known)| known).take(3).collect()
 }
 
-/// Up to three of the known words that differ from a wanted one in at most two letters, nearest
-/// first; what a message proposes after "did you mean".
+/// Returns up to three of the known words that differ from the given one in at most two letters,
+/// nearest first, for error messages with "did you mean".
 ///
 /// ```
 /// use punctual_schedule::near_words;
@@ -41,10 +41,10 @@ pub fn near_words<'a>(wanted: &str, known: impl IntoIterator<Item = &'a str>) ->
     near.into_iter().map(|(_, word)| word).take(3).collect()
 }
 
-/// More letters than any known word has.
+/// Longest word that is compared; no known word is as long.
 const WORD_LEN_MAX: usize = 100;
 
-/// How many letters must be added, dropped or replaced.
+/// Returns the number of letters to add, drop or replace (Levenshtein distance).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

@@ -46,34 +46,33 @@ pub(super) enum Rule {
     Once(Timestamp),
 }
 
-/// How many excluded stretches in a row a search walks through before it gives
-/// up: more than thirteen years of days. It bounds a cron text whose every
+/// Largest number of excluded periods in a row before a search gives up: more than thirteen years of days. It bounds a cron text whose every
 /// occurrence is excluded.
 const EXCLUDED_MAX: usize = 5_000;
 
 impl Schedule {
-    /// A cron text of five or six fields in an IANA zone.
+    /// Creates a schedule from a cron text of five or six fields in an IANA zone.
     pub fn cron(text: &str, zone: &str) -> Result<Schedule, ScheduleError> {
         let zone = Zone::named(zone)?;
         Ok(Schedule::of_cron(Cron::parse(text)?, zone))
     }
 
-    /// A cron text in UTC.
+    /// Creates a schedule from a cron text in UTC.
     pub fn cron_utc(text: &str) -> Result<Schedule, ScheduleError> {
         Ok(Schedule::of_cron(Cron::parse(text)?, Zone::utc()))
     }
 
-    /// A parsed expression in a zone; the way for expressions with `H`.
+    /// Creates a schedule from a parsed expression in a zone; needed for expressions with `H`.
     pub fn of_cron(cron: Cron, zone: Zone) -> Schedule {
         Schedule::of_rule(Rule::Cron { cron, zone })
     }
 
-    /// Every so often, counted from an anchor on the time line.
+    /// Creates an interval schedule, counted from an anchor.
     pub fn every(every: Duration, anchor: Timestamp) -> Result<Schedule, ScheduleError> {
         Ok(Schedule::of_rule(Rule::Every(Interval::new(every, anchor)?)))
     }
 
-    /// Once, at an instant; what is finer than a microsecond is cut off.
+    /// Creates a schedule of one instant, rounded down to whole microseconds.
     pub fn once(at: Timestamp) -> Schedule {
         Schedule::of_rule(Rule::Once(whole_microseconds(at)))
     }
@@ -82,26 +81,26 @@ impl Schedule {
         Schedule { rule, start_at: None, end_at: None, runs_max: None, calendars: Vec::new() }
     }
 
-    /// Nothing before an instant; the instant itself may be an occurrence.
+    /// Excludes everything before an instant; the instant itself may be an occurrence.
     pub fn starting(mut self, start_at: Timestamp) -> Result<Schedule, ScheduleError> {
         self.start_at = Some(start_at);
         self.checked()
     }
 
-    /// Nothing from an instant on.
+    /// Excludes everything from an instant on.
     pub fn ending(mut self, end_at: Timestamp) -> Result<Schedule, ScheduleError> {
         self.end_at = Some(end_at);
         self.checked()
     }
 
-    /// No more than this many runs. Carried for whoever fires the schedule and
-    /// counts; `next` does not know how many there were.
+    /// Limits the number of runs. Only stored here: the scheduler counts the runs, `next`
+    /// does not know how many there were.
     pub fn at_most(mut self, runs_max: u64) -> Schedule {
         self.runs_max = Some(runs_max);
         self
     }
 
-    /// Leaves out the occurrences that lie in a calendar.
+    /// Excludes the occurrences that lie in a calendar.
     pub fn excluding(mut self, calendar: Calendar) -> Schedule {
         self.calendars.push(calendar);
         self
@@ -116,7 +115,7 @@ impl Schedule {
         }
     }
 
-    /// The first occurrence strictly after an instant.
+    /// Returns the first occurrence strictly after an instant.
     pub fn next(&self, after: Timestamp) -> Option<Timestamp> {
         let after = match self.start_at {
             Some(start_at) if after < start_at => just_before(start_at),
@@ -135,7 +134,7 @@ impl Schedule {
         None
     }
 
-    /// The last occurrence strictly before an instant; the same instants as
+    /// Returns the last occurrence strictly before an instant; the same instants as
     /// [`next`](Self::next), backwards.
     pub fn prev(&self, before: Timestamp) -> Option<Timestamp> {
         let before = match self.end_at {
@@ -155,7 +154,7 @@ impl Schedule {
         None
     }
 
-    /// How many occurrences lie after one instant and not after another, no
+    /// Counts the occurrences after one instant and not after another, no
     /// more than `count_max`. Intervals are divided, not walked.
     pub fn count(&self, after: Timestamp, until: Timestamp, count_max: u64) -> u64 {
         if let (Rule::Every(interval), true) = (&self.rule, self.calendars.is_empty()) {
@@ -168,7 +167,7 @@ impl Schedule {
         u64::try_from(count).unwrap_or(u64::MAX)
     }
 
-    /// The occurrences after one instant and not after another.
+    /// Returns the occurrences after one instant and not after another.
     pub fn occurrences(
         &self,
         after: Timestamp,
@@ -178,12 +177,12 @@ impl Schedule {
             .take_while(move |at| *at <= until)
     }
 
-    /// Whether it counts from an anchor instead of following a calendar.
+    /// Returns whether it counts from an anchor instead of following a calendar.
     pub fn is_interval(&self) -> bool {
         matches!(self.rule, Rule::Every(_))
     }
 
-    /// The same schedule with its interval counted from another anchor; cron
+    /// Returns the same schedule with its interval counted from another anchor; cron
     /// and one-time schedules stay as they are.
     pub fn reanchored(&self, anchor: Timestamp) -> Schedule {
         let mut moved = self.clone();
@@ -193,7 +192,7 @@ impl Schedule {
         moved
     }
 
-    /// The same schedule with a late run for missed occurrences as the anchor of its interval from then
+    /// Returns the same schedule with a late run for missed occurrences as the anchor of its interval from then
     /// on, instead of occurrences that stay where they are; cron and one-time schedules stay the same.
     pub fn following_last_run(mut self) -> Schedule {
         if let Rule::Every(interval) = self.rule {
@@ -202,12 +201,12 @@ impl Schedule {
         self
     }
 
-    /// Whether a late run for missed occurrences is the anchor from then on.
+    /// Returns whether a late run for missed occurrences is the anchor from then on.
     pub fn follows_last_run(&self) -> bool {
         self.as_interval().is_some_and(Interval::follows_last_run)
     }
 
-    /// The expression of a cron schedule.
+    /// Returns the expression of a cron schedule.
     pub fn as_cron(&self) -> Option<&Cron> {
         match &self.rule {
             Rule::Cron { cron, .. } => Some(cron),
@@ -215,7 +214,7 @@ impl Schedule {
         }
     }
 
-    /// The interval of an interval schedule.
+    /// Returns the interval of an interval schedule.
     pub fn as_interval(&self) -> Option<&Interval> {
         match &self.rule {
             Rule::Every(interval) => Some(interval),
@@ -223,7 +222,7 @@ impl Schedule {
         }
     }
 
-    /// The instant of a one-time schedule.
+    /// Returns the instant of a one-time schedule.
     pub fn as_once(&self) -> Option<Timestamp> {
         match &self.rule {
             Rule::Once(at) => Some(*at),
@@ -231,7 +230,7 @@ impl Schedule {
         }
     }
 
-    /// The zone of a cron schedule; UTC for the others, which have none.
+    /// Returns the zone of a cron schedule; UTC for the others, which have none.
     pub fn zone(&self) -> Zone {
         match &self.rule {
             Rule::Cron { zone, .. } => zone.clone(),
@@ -239,22 +238,22 @@ impl Schedule {
         }
     }
 
-    /// The first instant that may be an occurrence.
+    /// Returns the first instant that may be an occurrence.
     pub fn start_at(&self) -> Option<Timestamp> {
         self.start_at
     }
 
-    /// The first instant that may not be one any more.
+    /// Returns the first instant after the schedule, which cannot be an occurrence.
     pub fn end_at(&self) -> Option<Timestamp> {
         self.end_at
     }
 
-    /// After how many runs it is over.
+    /// Returns the largest number of runs.
     pub fn runs_max(&self) -> Option<u64> {
         self.runs_max
     }
 
-    /// What is left out.
+    /// Returns the excluded calendars.
     pub fn calendars(&self) -> &[Calendar] {
         &self.calendars
     }

@@ -1,6 +1,6 @@
 //! [`Spread`]: a delay that keeps many runs from starting in the same second.
 //!
-//! The delay is a frozen hash, so it can be asserted and survives restarts. The
+//! The delay is a stable hash, so it can be asserted and survives restarts. The
 //! planned time stays the identity of the run; only its start moves, and never
 //! as far as the next occurrence.
 
@@ -15,11 +15,11 @@ use super::duration::{format_duration, parse_duration};
 use super::error::ScheduleError;
 use super::hash::stable_hash;
 
-/// How the starts of runs are spread; `none`, `stable 30s`, `random 10%`.
+/// The spread of the starts of runs: `none`, `stable 30s`, `random 10%`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Spread {
-    /// Every run starts when it is planned.
+    /// No delay: every run starts at its planned time.
     #[default]
     None,
     /// The same delay for all runs of a schedule, drawn from its key.
@@ -28,17 +28,17 @@ pub enum Spread {
     Random(SpreadLimit),
 }
 
-/// How far a spread may reach; delays stay below it.
+/// The upper limit of a spread; delays stay below it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum SpreadLimit {
-    /// A length of time.
-    Length(Duration),
+    /// A fixed duration.
+    Duration(Duration),
     /// A share of the time to the next occurrence, 1 to 100.
     Percent(u8),
 }
 
 impl Spread {
-    /// The delay of the run planned for `nominal`; `next` is the occurrence
+    /// Returns the delay of the run planned for `nominal`; `next` is the occurrence
     /// after it, if there is one. Whole milliseconds.
     pub fn offset(&self, key: &str, nominal: Timestamp, next: Option<Timestamp>) -> Duration {
         let planned = nominal.as_nanosecond().to_le_bytes();
@@ -50,8 +50,8 @@ impl Spread {
         let room = next
             .map(|next| Duration::try_from(next.duration_since(nominal)).unwrap_or(Duration::ZERO));
         let length = match (reach, room) {
-            (SpreadLimit::Length(length), Some(room)) => (*length).min(room),
-            (SpreadLimit::Length(length), None) => *length,
+            (SpreadLimit::Duration(length), Some(room)) => (*length).min(room),
+            (SpreadLimit::Duration(length), None) => *length,
             (SpreadLimit::Percent(percent), Some(room)) => room / 100 * u32::from(*percent),
             (SpreadLimit::Percent(_), None) => Duration::ZERO,
         };
@@ -86,7 +86,7 @@ impl FromStr for SpreadLimit {
         match text.trim().strip_suffix('%').map(str::parse) {
             Some(Ok(percent @ 1..=100)) => Ok(SpreadLimit::Percent(percent)),
             Some(_) => Err(refuse(text, "a percentage lies between 1% and 100%")),
-            None => Ok(SpreadLimit::Length(parse_duration(text)?)),
+            None => Ok(SpreadLimit::Duration(parse_duration(text)?)),
         }
     }
 }
@@ -104,7 +104,7 @@ impl fmt::Display for Spread {
 impl fmt::Display for SpreadLimit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SpreadLimit::Length(length) => out.write_str(&format_duration(*length)),
+            SpreadLimit::Duration(length) => out.write_str(&format_duration(*length)),
             SpreadLimit::Percent(percent) => write!(out, "{percent}%"),
         }
     }
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const MINUTE: SpreadLimit = SpreadLimit::Length(Duration::from_secs(60));
+    const MINUTE: SpreadLimit = SpreadLimit::Duration(Duration::from_secs(60));
 
     fn at(second: i64) -> Timestamp {
         Timestamp::from_second(second).unwrap()
@@ -195,11 +195,11 @@ mod tests {
         fn never_reaches_the_next_occurrence(key in any::<u32>(), length in 1_u64..100_000, percent in 1_u8..=100, period in 0_i64..100_000) {
             let key = key.to_string();
             let (nominal, next) = (at(1_000_000), at(1_000_000 + period));
-            for reach in [SpreadLimit::Length(Duration::from_millis(length)), SpreadLimit::Percent(percent)] {
+            for reach in [SpreadLimit::Duration(Duration::from_millis(length)), SpreadLimit::Percent(percent)] {
                 for spread in [Spread::Stable(reach), Spread::Random(reach)] {
                     let offset = spread.offset(&key, nominal, Some(next));
                     prop_assert!(offset.is_zero() || nominal + offset < next);
-                    if let SpreadLimit::Length(length) = reach {
+                    if let SpreadLimit::Duration(length) = reach {
                         prop_assert!(offset < length);
                         prop_assert!(spread.offset(&key, nominal, None) < length);
                     }

@@ -1,4 +1,4 @@
-//! Schedules as text: what people write, the canonical spelling, and words.
+//! Schedules as text: parsing, the canonical spelling, and a description in words.
 
 use std::fmt;
 
@@ -10,19 +10,19 @@ use super::error::ScheduleError;
 use super::schedule::{Rule, Schedule};
 use super::zone::Zone;
 
-/// What the text of a schedule leaves open.
+/// Defaults for the parts that the text of a schedule may omit.
 #[derive(Clone, Debug, Default)]
 pub struct TextDefaults {
     /// The zone of a cron text; UTC by default.
     pub zone: Zone,
-    /// What an interval counts from; usually the time of creation.
+    /// Anchor of an interval; usually the time of creation.
     pub anchor: Timestamp,
-    /// What `H` draws from; usually the name of the job. Without one `H` is refused.
+    /// Seed of `H`; usually the name of the job. Without one `H` is refused.
     pub seed: Option<String>,
 }
 
 impl Schedule {
-    /// Reads a schedule from text: a cron text, optionally followed by
+    /// Parses a schedule: a cron text, optionally followed by
     /// `in Zone/Name`; `every 5m` or `@every 5m`, optionally followed by
     /// `from` and an instant, `from last run`, or `from` an instant
     /// `or last run`; `at` or `once` and an instant.
@@ -58,7 +58,7 @@ impl Schedule {
         Ok(Schedule::of_cron(cron, zone))
     }
 
-    /// The schedule in words.
+    /// Returns the schedule in words.
     pub fn describe(&self) -> String {
         let mut words = match &self.rule {
             Rule::Cron { cron, zone } if zone.changes_clocks() => {
@@ -68,7 +68,7 @@ impl Schedule {
             Rule::Cron { cron, zone } => format!("{}, {zone} time", cron.describe()),
             Rule::Every(interval) => {
                 let every = format_duration(interval.every());
-                // Nobody chose the epoch, and a reader need not know it.
+                // The epoch is a default and not shown.
                 let anchor = match interval.anchor() {
                     anchor if anchor == Timestamp::UNIX_EPOCH => String::new(),
                     anchor => format!(", counted from {anchor}"),
@@ -115,7 +115,7 @@ impl fmt::Display for Schedule {
     }
 }
 
-/// What follows one of some leading words, in any case.
+/// Returns the text after one of these leading words, in upper or lower case.
 fn after_word<'t>(text: &'t str, words: &[&str]) -> Option<&'t str> {
     words.iter().find_map(|word| {
         let (start, rest) = text.split_at_checked(word.len())?;

@@ -1,7 +1,7 @@
 //! [`Zone`]: an IANA time zone by name, and how its wall clock reads.
 //!
-//! The zone data is compiled in, so every host gives the same answer. Names are
-//! checked when a zone is made; offsets and POSIX texts are refused, because a
+//! The zone data is compiled in, so every host has the same rules. Names are
+//! checked when a zone is created; offsets and POSIX texts are refused, because a
 //! schedule must follow the rules of a place.
 
 use std::fmt;
@@ -25,7 +25,7 @@ pub struct Zone(TimeZone);
 const NAME_LEN_MAX: usize = 100;
 
 impl Zone {
-    /// Coordinated universal time, the default everywhere.
+    /// Returns coordinated universal time, the default.
     pub fn utc() -> Zone {
         Zone(TimeZone::UTC)
     }
@@ -42,32 +42,32 @@ impl Zone {
         }
     }
 
-    /// The name in the spelling of the database.
+    /// Returns the name in the spelling of the database.
     pub fn name(&self) -> &str {
         self.0.iana_name().unwrap_or("UTC")
     }
 
-    /// The offset from UTC that holds at an instant.
+    /// Returns the offset from UTC at an instant.
     pub fn offset(&self, at: Timestamp) -> Offset {
         self.0.to_offset(at)
     }
 
-    /// What the wall clock shows at an instant.
+    /// Returns the wall clock time at an instant.
     pub fn wall(&self, at: Timestamp) -> DateTime {
         self.0.to_datetime(at)
     }
 
-    /// Whether the offset ever changes; never in UTC.
+    /// Returns whether the offset ever changes; false for UTC.
     pub fn changes_clocks(&self) -> bool {
         self.0.to_fixed_offset().is_err()
     }
 
-    /// The underlying zone, for formatting.
+    /// Returns the underlying zone, for formatting.
     pub fn time_zone(&self) -> &TimeZone {
         &self.0
     }
 
-    /// How often the wall clock shows a time.
+    /// Returns how often the wall clock shows a time.
     pub(super) fn read(&self, wall: DateTime) -> Reading {
         match self.0.to_ambiguous_timestamp(wall).offset() {
             AmbiguousOffset::Unambiguous { offset } => Reading::Once(offset),
@@ -80,12 +80,12 @@ impl Zone {
         }
     }
 
-    /// The first transition after an instant, if only of the zone's name.
+    /// Returns the first transition after an instant, even if only of the zone's name.
     pub(super) fn transition_after(&self, at: Timestamp) -> Option<Timestamp> {
         self.0.following(at).next().map(|transition| transition.timestamp())
     }
 
-    /// The last transition at or before an instant, if only of the zone's name.
+    /// Returns the last transition at or before an instant, even if only of the zone's name.
     pub(super) fn transition_until(&self, at: Timestamp) -> Option<Timestamp> {
         let next = Timestamp::from_nanosecond(at.as_nanosecond() + 1).unwrap_or(at);
         self.0.preceding(next).next().map(|transition| transition.timestamp())
@@ -130,22 +130,22 @@ pub(super) struct ClockChange {
 }
 
 impl ClockChange {
-    /// A fold's first repeated wall clock time.
+    /// Returns a fold's first repeated wall clock time.
     pub(super) fn start(&self) -> DateTime {
         self.after.to_datetime(self.at)
     }
 
-    /// A fold's last repeated second.
+    /// Returns a fold's last repeated second.
     pub(super) fn last(&self) -> DateTime {
         self.before.to_datetime(second(self.at.as_second() - 1))
     }
 
-    /// The last second before a fold's first pass.
+    /// Returns the last second before a fold's first pass.
     pub(super) fn last_before(&self) -> DateTime {
         self.after.to_datetime(second(self.at.as_second() - 1))
     }
 
-    /// The first wall clock time after a fold.
+    /// Returns the first wall clock time after a fold.
     pub(super) fn end(&self) -> DateTime {
         self.before.to_datetime(self.at)
     }

@@ -1,6 +1,6 @@
-//! Alerts: what a person should look at although the process works. Failing jobs, new dead letters, failing
-//! webhooks, queues whose messages wait, a refused configuration. Found once for everybody who asks within a few
-//! seconds, in bounded steps; health, the overview, `doctor`, metrics and events all speak of the same facts.
+//! Alerts: problems that need a person although the process works. Failing jobs, new dead letters, failing
+//! webhooks, queues whose messages wait, a refused configuration. Computed in bounded steps and cached for a few
+//! seconds; health, the overview, `doctor`, metrics and events report the same alerts.
 
 mod failing_jobs;
 mod refused_configurations;
@@ -17,26 +17,26 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 pub(crate) use failing_jobs::FailingJob;
-pub(crate) use refused_configurations::{Refused, configuration_refused};
+pub(crate) use refused_configurations::{RefusedConfiguration, configuration_refused};
 pub(crate) use watch::follow;
 
 use crate::app::App;
 use crate::webhooks::{self, Webhook};
 
-/// How long what was found holds.
+/// How long computed alerts are cached.
 const AGE: Duration = Duration::from_secs(5);
-/// How many attempts in a row must have failed before a webhook is an alert; one alone is tried again soon.
+/// How many attempts in a row must have failed before a webhook is an alert; a single failure is retried soon.
 const WEBHOOK_FAILURES_MIN: u32 = 2;
-/// The most names that a sentence about many things has.
+/// Largest number of names in a sentence about several subjects.
 const NAMES_MAX: usize = 3;
 
-/// What an alert is about. The order is that of urgency.
+/// The kind of an alert, most urgent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum AlertKind {
     /// The process or its storage does not work as it should.
     Server,
-    /// A configuration was read again and refused.
+    /// A reloaded configuration was refused.
     ConfigurationRefused,
     /// The last run of a job failed.
     JobFailing,
@@ -44,7 +44,7 @@ pub(crate) enum AlertKind {
     QueueWithoutWorker,
     /// Messages of a paused queue are due.
     QueuePaused,
-    /// Messages of a queue are due for long.
+    /// Messages of a queue have been due for too long.
     QueueLate,
     /// Messages were given up within the last hour.
     DeadLetters,
@@ -67,33 +67,33 @@ impl AlertKind {
         }
     }
 
-    /// Returns what to do about it.
+    /// Returns how to fix it.
     fn fix(self) -> &'static str {
         match self {
-            Self::Server => "look into the log of the server; check that its storage is reachable",
+            Self::Server => "read the log of the server; check that its storage is reachable",
             Self::ConfigurationRefused => {
-                "run `punctual config check`, put the file right and save it again"
+                "run `punctual config check`, correct the file and save it again"
             }
-            Self::JobFailing => "look at its last runs with `punctual jobs history NAME`",
+            Self::JobFailing => "list its last runs with `punctual jobs history NAME`",
             Self::QueueWithoutWorker => "start a process that works on it",
             Self::QueuePaused => "resume it with `punctual queues resume NAME`",
             Self::QueueLate => {
                 "add workers or a larger concurrency; `punctual messages why ID` says what it waits for"
             }
             Self::DeadLetters => {
-                "look at them with `punctual dead list`, then redrive or discard them"
+                "list them with `punctual dead list`, then redrive or discard them"
             }
-            Self::WebhookFailing => "look at its deliveries with `punctual webhooks deliveries ID`",
+            Self::WebhookFailing => "list its deliveries with `punctual webhooks deliveries ID`",
         }
     }
 
-    /// Returns the sentence about several things of a kind, whose count may say "or more".
+    /// Returns the sentence about several subjects of this kind; `count` may end in "or more".
     fn many(self, count: &str, names: &str) -> String {
         match self {
             Self::JobFailing => format!("{count} jobs fail: {names}"),
             Self::QueueWithoutWorker => format!("no process works on {count} queues: {names}"),
             Self::QueuePaused => format!("messages are due in {count} paused queues: {names}"),
-            Self::QueueLate => format!("messages of {count} queues wait for long: {names}"),
+            Self::QueueLate => format!("messages of {count} queues are overdue: {names}"),
             Self::WebhookFailing => format!("deliveries of {count} webhooks fail: {names}"),
             Self::Server | Self::ConfigurationRefused | Self::DeadLetters => {
                 format!("{count} problems: {names}")
@@ -102,25 +102,25 @@ impl AlertKind {
     }
 }
 
-/// Something that a person should look at.
+/// A problem that needs a person.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Alert {
     pub(crate) kind: AlertKind,
     /// The job, the queue or the id of the webhook.
     pub(crate) subject: Option<String>,
-    /// How the subject is called in a sentence about several.
+    /// Name of the subject in a sentence about several.
     name: String,
     /// What is wrong, in a sentence.
     pub(crate) text: String,
 }
 
 impl Alert {
-    /// An alert about a thing that is called as it is identified.
+    /// Returns an alert whose subject is also its name.
     fn about(kind: AlertKind, subject: &str, text: String) -> Self {
         Self { kind, subject: Some(subject.to_owned()), name: subject.to_owned(), text }
     }
 
-    /// An alert about nothing in particular.
+    /// Returns an alert without a subject.
     fn general(kind: AlertKind, text: String) -> Self {
         Self { kind, subject: None, name: text.clone(), text }
     }
@@ -133,18 +133,18 @@ pub(crate) struct AlertView {
     pub(crate) kind: AlertKind,
     /// What is wrong, in a sentence.
     pub(crate) text: String,
-    /// How many things it is about.
+    /// Number of subjects.
     pub(crate) count: usize,
-    /// Whether it may be about more: not everything was looked at.
+    /// Whether there may be more subjects: not everything was checked.
     pub(crate) more: bool,
-    /// The first of them: jobs, queues or ids of webhooks.
+    /// The first subjects: jobs, queues or ids of webhooks.
     pub(crate) subjects: Vec<String>,
-    /// What to do about it.
+    /// How to fix it.
     pub(crate) fix: &'static str,
 }
 
 impl AlertView {
-    /// An alert about the process itself.
+    /// Returns an alert about the process itself.
     pub(crate) fn of_server(text: &str) -> Self {
         let kind = AlertKind::Server;
         let (text, subjects) = (text.to_owned(), Vec::new());
@@ -152,21 +152,21 @@ impl AlertView {
     }
 }
 
-/// Everything that was found at an instant.
+/// All alerts at one instant.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Alerts {
     /// By kind, the most urgent first.
     pub(crate) list: Vec<Alert>,
-    /// The jobs that fail, those first that failed most often.
+    /// Failing jobs, most failures first.
     pub(crate) failing: Vec<FailingJob>,
-    /// Whether more jobs may fail than were looked at.
+    /// Whether more jobs may fail than were checked.
     pub(crate) more_failing: bool,
     /// When each job last succeeded, as far as known.
     pub(crate) successes: BTreeMap<String, Timestamp>,
 }
 
 impl Alerts {
-    /// Returns a sentence for each kind, the most urgent first.
+    /// Returns one view per kind, most urgent first.
     pub(crate) fn views(&self) -> Vec<AlertView> {
         self.list
             .chunk_by(|one, other| one.kind == other.kind)
@@ -188,7 +188,7 @@ impl Alerts {
     }
 }
 
-/// Returns the sentence about several alerts of a kind; `more` where there may be others.
+/// Returns the sentence about several alerts of a kind; `more` when there may be others.
 fn together(of_kind: &[Alert], more: bool) -> String {
     let names: Vec<&str> =
         of_kind.iter().take(NAMES_MAX).map(|alert| alert.name.as_str()).collect();
@@ -203,20 +203,20 @@ fn together(of_kind: &[Alert], more: bool) -> String {
     of_kind.first().map_or(String::new(), |first| first.kind.many(&count, &names))
 }
 
-/// Returns what was found at most a few seconds ago.
+/// Returns the alerts, at most a few seconds old.
 pub(crate) async fn current(app: &App) -> Result<Arc<Alerts>> {
     let find = Box::pin(async { find(app).await.map(Arc::new) });
     app.node().alerts.get(&*app.clock, AGE, find).await
 }
 
-/// Returns what this node knows without its storage.
+/// Returns the alerts that are known without the storage.
 pub(crate) fn without_storage(app: &App) -> Alerts {
     Alerts { list: refused_configurations::of_node(app).into_iter().collect(), ..Alerts::default() }
 }
 
 async fn find(app: &App) -> Result<Alerts> {
     let mut list = refused_configurations::find(app).await?;
-    let failing_jobs::Found { failing, more, successes } = failing_jobs::find(app).await?;
+    let failing_jobs::JobFailures { failing, more, successes } = failing_jobs::find(app).await?;
     list.extend(failing.iter().map(FailingJob::alert));
     list.extend(waiting_queues::find(app).await?);
     list.extend(dead_letters(app).await?);
@@ -238,7 +238,7 @@ fn of_webhook(webhook: &Webhook) -> Option<Alert> {
     let host =
         url::Url::parse(&webhook.url).ok().and_then(|url| url.host().map(|host| host.to_string()));
     let host = host.unwrap_or_else(|| webhook.id.clone());
-    let last = webhook.last_error.as_deref().unwrap_or("no reason is known");
+    let last = webhook.last_error.as_deref().unwrap_or("unknown error");
     let text = match (&webhook.disabled_reason, webhook.enabled) {
         (Some(reason), false) => format!("the webhook to {host} was switched off: {reason}"),
         (_, true) if webhook.failures >= WEBHOOK_FAILURES_MIN => {

@@ -1,12 +1,12 @@
-//! The REST API, one file per subject, and its description generated from the same code.
+//! REST API: one file per subject; the OpenAPI document is generated from the same code.
 
 mod audit;
 mod batches;
 mod calendar;
 mod clock_change;
+mod common_responses;
 mod dead_letters;
 mod events;
-mod everywhere;
 mod executions;
 mod health;
 mod jobs;
@@ -33,34 +33,37 @@ use std::sync::Arc;
 use axum::Json;
 use axum::Router;
 use axum::extract::{OriginalUri, State};
-use axum::routing::get;
+use axum::routing::{MethodRouter, get};
 use utoipa::openapi::Server;
 use utoipa::{Modify, OpenApi};
 use utoipa_axum::router::OpenApiRouter;
 
 pub(crate) use dead_letters::{DeadGroups, grouped as dead_groups};
-pub(crate) use events::{check_kinds, means};
+pub(crate) use events::{check_kinds, pattern_matches};
 pub(crate) use executions::milliseconds;
 pub(crate) use messages::BATCH_BYTES_MAX;
-pub(crate) use queues::Measured;
-pub(crate) use topics::Topics as TopicsSeen;
+pub(crate) use queues::QueueMeasurements;
+pub(crate) use topics::RecentTopics;
 pub(crate) use views::KIND as VIEW_KIND;
 
+use self::common_responses::CommonResponses;
 use crate::app::App;
 use crate::statuses;
 
-/// Where the description is.
-const DESCRIPTION: &str = "/api/openapi.json";
+/// Path of the OpenAPI document.
+const DOCUMENT: &str = "/api/openapi.json";
+/// The conventional path of the OpenAPI document; `/api/docs` and older clients use the other one.
+const ROOT_DOCUMENT: &str = "/openapi.json";
 
-/// What the description says of the whole.
+/// General part of the OpenAPI document.
 #[derive(OpenApi)]
 #[openapi(info(
     title = "Punctual",
-    description = "Messages now, messages later, and work on a schedule."
+    description = "Message queue, delayed messages and job scheduler."
 ))]
 struct Description;
 
-/// Finds anew what lists show, where that is costly and was asked for lately.
+/// Refreshes the caches of lists that are costly to compute and were requested recently.
 pub(crate) async fn renew(app: &App) -> punctual::Result<()> {
     dead_letters::renew(app).await?;
     topics::renew(app).await?;
@@ -68,7 +71,7 @@ pub(crate) async fn renew(app: &App) -> punctual::Result<()> {
     queues::renew(app).await
 }
 
-/// Every endpoint under `/api`.
+/// Returns every endpoint under `/api`, and the OpenAPI document.
 pub(crate) fn routes() -> Router<App> {
     let v1 = OpenApiRouter::new()
         .merge(jobs::routes())
@@ -99,16 +102,16 @@ pub(crate) fn routes() -> Router<App> {
     let (router, description) =
         OpenApiRouter::with_openapi(Description::openapi()).nest("/api/v1", v1).split_for_parts();
     let description = Arc::new(description);
-    router.route(
-        DESCRIPTION,
+    let document: MethodRouter<App> =
         get(async move |State(app): State<App>, OriginalUri(uri): OriginalUri| {
             let mut description = (*description).clone();
-            everywhere::Everywhere { closed: app.auth().is_closed() }.modify(&mut description);
-            // Wherever this router is mounted, its paths begin there.
-            let prefix = uri.path().strip_suffix(DESCRIPTION).unwrap_or_default();
-            let prefix = if prefix.is_empty() { "/" } else { prefix };
+            CommonResponses { closed: app.auth().is_closed() }.modify(&mut description);
+            // The paths of the document are relative to where this router is mounted.
+            let path = uri.path();
+            let prefix = path.strip_suffix(DOCUMENT).or_else(|| path.strip_suffix(ROOT_DOCUMENT));
+            let prefix = prefix.filter(|prefix| !prefix.is_empty()).unwrap_or("/");
             description.servers = Some(vec![Server::new(prefix)]);
             Json(description)
-        }),
-    )
+        });
+    router.route(DOCUMENT, document.clone()).route(ROOT_DOCUMENT, document)
 }

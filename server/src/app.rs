@@ -1,11 +1,11 @@
-//! What every endpoint shares: the process, what it remembers with, and the clock. Cheap to clone.
+//! Application state shared by every endpoint: the process, its storage and the clock. Cheap to clone.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use punctual::documents::DocumentStore;
 use punctual::{Clock, Inspect, Punctual, Storage};
-use punctual_connect::Opened;
+use punctual_backends::OpenedStorage;
 use serde_json::Value;
 
 use crate::audit::Audit;
@@ -13,27 +13,27 @@ use crate::auth::{Auth, AuthSettings, Authenticate};
 use crate::config::{CommandConfig, ConnectionsConfig, RedactConfig};
 use crate::metrics::Meters;
 use crate::node::{Identity, Node};
-use crate::queues::Ours;
+use crate::queues::PausedHere;
 use crate::redact::Redaction;
 use crate::request_limit::RequestLimit;
 use crate::targets::Guard;
 
-/// What the server is made of.
+/// The components a server is built from.
 #[derive(Clone)]
 pub struct Parts {
-    /// The process: publishes, administers, and works as far as its roles say.
+    /// The process: publishes, administers, and works according to its roles.
     pub punctual: Arc<Punctual>,
-    /// Remembers messages and jobs.
+    /// Stores messages and jobs.
     pub storage: Arc<dyn Storage>,
-    /// Reads them for people.
+    /// Reads messages, jobs and executions for views.
     pub inspect: Arc<dyn Inspect>,
-    /// Keeps users, tokens, the audit trail and other things of the server's own.
+    /// Stores users, tokens, the audit trail and other documents of the server.
     pub documents: Arc<dyn DocumentStore>,
-    /// The time.
+    /// The clock all instants are read from.
     pub clock: Arc<dyn Clock>,
 }
 
-/// What every endpoint shares. One pointer: every layer around a request has one of its own.
+/// State shared by every endpoint. One pointer, because every layer around a request clones it.
 #[derive(Clone)]
 pub struct App {
     inner: Arc<Inner>,
@@ -47,10 +47,10 @@ struct Inner {
     demo: bool,
     encrypted: bool,
     redaction: Arc<Redaction>,
-    opened: Option<Arc<(String, Opened)>>,
+    opened: Option<Arc<(String, OpenedStorage)>>,
     guard: Option<Guard>,
     programs: Option<Arc<CommandConfig>>,
-    ours: Arc<Ours>,
+    paused_here: Arc<PausedHere>,
     node: Arc<Node>,
     requests: Arc<RequestLimit>,
     #[cfg(feature = "otlp")]
@@ -58,13 +58,13 @@ struct Inner {
 }
 
 impl App {
-    /// An application of these parts.
+    /// Returns an application with these components and default settings.
     pub fn new(parts: Parts) -> Self {
         let audit = Audit::new(parts.documents.clone(), parts.clock.clone());
         let auth = Auth::new(AuthSettings::default(), &parts.documents, &parts.clock);
-        // What the configuration of the server hides when it says nothing.
+        // The redaction rules of an empty configuration.
         let redaction = Redaction::new(&RedactConfig::default().names).unwrap_or_default();
-        let (redaction, ours) = (Arc::new(redaction), Arc::default());
+        let (redaction, paused_here) = (Arc::new(redaction), Arc::default());
         let node = Arc::new(Node::new(parts.clock.now()));
         let (demo, encrypted, opened, guard) = (false, false, None, None);
         let inner = Inner {
@@ -77,7 +77,7 @@ impl App {
             opened,
             guard,
             programs: None,
-            ours,
+            paused_here,
             node,
             requests: Arc::new(RequestLimit::new(&ConnectionsConfig::default())),
             #[cfg(feature = "otlp")]
@@ -86,39 +86,39 @@ impl App {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The same with something else in it.
+    /// Returns the application with a changed setting.
     fn with(self, change: impl FnOnce(&mut Inner)) -> Self {
         let mut inner = Arc::unwrap_or_clone(self.inner);
         change(&mut inner);
         Self { inner: Arc::new(inner) }
     }
 
-    /// Knows callers in this way; without it everybody on this machine may do everything.
+    /// Sets how callers are authenticated; without it every caller on this machine is an admin.
     #[must_use]
     pub fn authenticating(self, settings: AuthSettings) -> Self {
         let auth = Auth::new(settings, &self.documents, &self.clock);
         self.with(|inner| inner.auth = auth)
     }
 
-    /// Asks an application's own way to know callers first.
+    /// Authenticates callers by the embedding application before any other way.
     #[must_use]
     pub fn authenticating_with(self, custom: Arc<dyn Authenticate>) -> Self {
         self.with(|inner| inner.auth = inner.auth.clone().custom(custom))
     }
 
-    /// Keeps entries of the audit trail for so long; 400 days without it.
+    /// Sets the retention of the audit trail; 400 days by default.
     #[must_use]
-    pub fn auditing_for(self, kept: std::time::Duration) -> Self {
-        self.with(|inner| inner.audit = inner.audit.clone().keeping(kept))
+    pub fn auditing_for(self, retention: std::time::Duration) -> Self {
+        self.with(|inner| inner.audit = inner.audit.clone().keeping(retention))
     }
 
-    /// Says that what is shown is made up.
+    /// Marks the application as a demo with made-up data.
     #[must_use]
     pub fn demonstrating(self, demo: bool) -> Self {
         self.with(|inner| inner.demo = demo)
     }
 
-    /// Says that every request comes over TLS.
+    /// Sets whether every request comes over TLS.
     pub(crate) fn encrypting(self, encrypted: bool) -> Self {
         self.with(|inner| inner.encrypted = encrypted)
     }
@@ -132,35 +132,35 @@ impl App {
         self.inner.demo
     }
 
-    /// Knows callers.
+    /// Returns the authentication of callers.
     pub fn auth(&self) -> &Auth {
         &self.inner.auth
     }
 
-    /// Hides what these rules name in every view.
+    /// Redacts values that these rules name in every view.
     #[must_use]
     pub fn redacting(self, redaction: Redaction) -> Self {
         self.with(|inner| inner.redaction = Arc::new(redaction))
     }
 
-    /// Says what kind of storage this is, and lets people have it checked.
+    /// Sets the kind of storage and its handle, which enables the storage check.
     #[must_use]
-    pub fn stored_in(self, kind: impl Into<String>, opened: Opened) -> Self {
+    pub fn stored_in(self, kind: impl Into<String>, opened: OpenedStorage) -> Self {
         self.with(|inner| inner.opened = Some(Arc::new((kind.into(), opened))))
     }
 
-    /// Says which addresses webhooks may have; without it every address is kept, and a call decides.
+    /// Sets which addresses webhooks may have; without it every address is accepted and checked at delivery.
     #[must_use]
     pub fn guarded(self, guard: Guard) -> Self {
         self.with(|inner| inner.guard = Some(guard))
     }
 
-    /// What says which addresses may be called, when that is known here.
+    /// Returns the guard of outgoing calls, when it is known here.
     pub(crate) fn guard(&self) -> Option<&Guard> {
         self.inner.guard.as_ref()
     }
 
-    /// Says which programs jobs may run; without it every definition is kept, and a run decides.
+    /// Sets which programs jobs may run; without it every definition is accepted and checked at each run.
     #[must_use]
     pub fn running_programs(self, config: CommandConfig) -> Self {
         self.with(|inner| inner.programs = Some(Arc::new(config)))
@@ -171,14 +171,14 @@ impl App {
         self.inner.programs.as_deref()
     }
 
-    /// Says who this node is, what its process counts, and the configuration in force without secrets.
+    /// Sets the identity of this node, its meters, and the configuration in force without secrets.
     #[must_use]
     pub fn on_node(self, identity: Identity, meters: Meters, settings: Option<Value>) -> Self {
         let node = Node { identity, meters, settings, ..Node::new(self.clock.now()) };
         self.with(|inner| inner.node = Arc::new(node))
     }
 
-    /// Makes every request a span of this tracer.
+    /// Records every request as a span of this tracer.
     #[cfg(feature = "otlp")]
     pub(crate) fn traced(self, tracer: Option<opentelemetry_sdk::trace::SdkTracer>) -> Self {
         self.with(|inner| inner.tracer = tracer)
@@ -189,7 +189,7 @@ impl App {
         self.inner.tracer.as_ref()
     }
 
-    /// Rests until then, or until the process is asked to stop.
+    /// Sleeps until `at`, or until the process is asked to stop.
     pub(crate) async fn rest_until(&self, at: Timestamp) {
         tokio::select! {
             () = self.clock.sleep_until(at) => {}
@@ -197,39 +197,38 @@ impl App {
         }
     }
 
-    /// Bounds how many requests of one caller may be under way at once, as `requests_per_caller` says; of an address
-    /// that is `exempt`, as many as there are.
+    /// Limits the concurrent requests of one caller to `requests_per_caller`; addresses in `exempt` have no limit.
     #[must_use]
     pub fn limiting_requests(self, config: &ConnectionsConfig) -> Self {
         self.with(|inner| inner.requests = Arc::new(RequestLimit::new(config)))
     }
 
-    /// Counts the requests that are under way.
+    /// Returns the limit of concurrent requests.
     pub(crate) fn requests(&self) -> &RequestLimit {
         &self.inner.requests
     }
 
-    /// What this node keeps in memory.
+    /// Returns the in-memory state of this node.
     pub(crate) fn node(&self) -> &Node {
         &self.inner.node
     }
 
-    /// What nobody gets to see.
+    /// Returns the redaction rules.
     pub fn redaction(&self) -> &Redaction {
         &self.inner.redaction
     }
 
-    /// The kind of storage and the storage as it was opened, when that was said.
-    pub(crate) fn opened(&self) -> Option<(&str, &Opened)> {
+    /// Returns the kind of storage and its handle, when they were set.
+    pub(crate) fn opened(&self) -> Option<(&str, &OpenedStorage)> {
         self.inner.opened.as_deref().map(|(kind, opened)| (kind.as_str(), opened))
     }
 
-    /// The queues this node has paused.
-    pub(crate) fn ours(&self) -> &Ours {
-        &self.inner.ours
+    /// Returns the queues that this node has paused.
+    pub(crate) fn paused_here(&self) -> &PausedHere {
+        &self.inner.paused_here
     }
 
-    /// The audit trail: changes are noted there.
+    /// Returns the audit trail.
     pub fn audit(&self) -> &Audit {
         &self.inner.audit
     }

@@ -1,10 +1,10 @@
-//! A running server out of a configuration: storage and transports opened, the process built, its jobs
-//! declared, the socket served, the file watched; and all of it ended in order.
+//! Assembly of a running server from a configuration: opens storage and transports, builds the process, declares its
+//! jobs, serves the socket, watches the file; and shuts everything down in order.
 
 mod certificates;
 mod demo;
+mod observability;
 mod reload;
-mod watching;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use axum::Router;
 use jiff::Timestamp;
 use punctual::clock::{add, within};
 use punctual::{Builder, Clock, Punctual, Result, Roles, ShutdownReport, SystemClock};
-use punctual_connect::{Opened, open, open_transport};
+use punctual_backends::{OpenedStorage, open, open_transport};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -22,71 +22,71 @@ pub use reload::SOURCE;
 
 use crate::app::{App, Parts};
 use crate::auth::{AuthSettings, Mode, Proxy};
-use crate::background::attend;
-use crate::config::{AuthMode, Config, Length, Loaded, ServerRole, Sources};
+use crate::background::run_background;
+use crate::config::{AuthMode, Config, ConfigDuration, Loaded, ServerRole, Sources};
 use crate::file_limit;
-use crate::listen::{Listening, listen};
+use crate::listen::{BoundListener, listen};
 use crate::metrics::Meters;
 use crate::node::Identity;
+use crate::process_registry;
 use crate::redact::Redaction;
-use crate::register;
 use crate::router::router;
 use crate::targets::{Tools, resolve};
 use crate::tls::Tls;
 use crate::webhooks::{WEBHOOK_QUEUE, Webhooks};
 use crate::wording::for_operators;
+use observability::Observability;
 use reload::Reloader;
-use watching::Watching;
 
-/// How many messages of a queue at once, when nobody says.
+/// Concurrency of a queue without a configured one.
 const CONCURRENCY_DEFAULT: usize = 100;
-/// How long requests under way may take to end.
+/// How long requests in flight may take to end at shutdown.
 const REQUESTS_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What a server is put together from.
+/// Input of a server start.
 pub struct Assembly {
-    /// What was read.
+    /// The configuration.
     pub loaded: Loaded,
-    /// Where it was read from, to read it again.
+    /// The sources it was read from, for reloads.
     pub sources: Sources,
-    /// Whether it shows off.
+    /// Whether to run the demo jobs.
     pub demo: bool,
 }
 
-/// A server that runs.
-pub struct Running {
+/// A running server.
+pub struct RunningServer {
     app: App,
     punctual: Arc<Punctual>,
-    opened: Opened,
+    opened: OpenedStorage,
     address: Option<SocketAddr>,
-    /// Ends what changes jobs and certificates.
+    /// Stops the reload of jobs and certificates.
     stop: watch::Sender<bool>,
-    /// Closes the socket; after the drain, so that probes are answered until then.
+    /// Closes the socket after the drain, so that probes get a response until then.
     close: watch::Sender<bool>,
     tasks: JoinSet<()>,
     clock: Arc<dyn Clock>,
-    watching: Watching,
+    observability: Observability,
 }
 
 impl Assembly {
-    /// Opens, builds, declares and starts everything. What cannot work is refused before anything runs.
-    pub async fn start(self) -> Result<Running> {
+    /// Opens, builds, declares and starts everything. Fails before anything runs when the configuration cannot work.
+    pub async fn start(self) -> Result<RunningServer> {
         self.assemble().await.map_err(for_operators)
     }
 
-    async fn assemble(self) -> Result<Running> {
+    async fn assemble(self) -> Result<RunningServer> {
         let Self { loaded, sources, demo } = self;
         let config = &loaded.config;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         file_limit::raise();
-        let (listening, tls) = socket(config, clock.now()).await?;
+        let (listener, tls) = socket(config, clock.now()).await?;
         let address = resolve(&config.storage.address)?;
         let opened = open(&address).await?;
         let tools = Tools::new(config, clock.clone())?;
         let meters = Meters::default();
-        let watching = Watching::new(config)?;
+        let observability = Observability::new(config)?;
         let builder = builder(config, &opened, &tools).on_event(meters.hook());
-        let mut builder = watching.messages(builder);
+        let mut builder = observability.messages(builder);
         if config.webhooks.enabled {
             let documents = opened.documents.clone();
             let webhooks = Webhooks::new(tools.clone(), documents, clock.clone(), &config.webhooks);
@@ -94,7 +94,7 @@ impl Assembly {
         }
         builder = with_transports(builder, config).await?;
         if demo {
-            builder = demo::furnish(builder);
+            builder = demo::register(builder);
         }
         let punctual = Arc::new(builder.build()?);
         let app = App::new(Parts {
@@ -109,7 +109,7 @@ impl Assembly {
         .guarded(tools.guard().clone())
         .running_programs(config.command.clone())
         .on_node(identity(config), meters, serde_json::to_value(config.hidden()).ok());
-        let app = watching.requests(configured(app, config)?).encrypting(tls.is_some());
+        let app = observability.requests(configured(app, config)?).encrypting(tls.is_some());
         for warning in loaded.warnings(clock.now()) {
             tracing::warn!("{warning}");
         }
@@ -117,7 +117,7 @@ impl Assembly {
         let mut reloader = Reloader::new(&loaded, sources, app.clone(), tools);
         reloader.first(&loaded.config).await?;
         punctual.start().await?;
-        let mut running = Running {
+        let mut running = RunningServer {
             app,
             punctual,
             opened,
@@ -126,62 +126,62 @@ impl Assembly {
             close: watch::Sender::new(false),
             tasks: JoinSet::new(),
             clock,
-            watching,
+            observability,
         };
-        running.background((listening, tls), reloader, demo);
+        running.background((listener, tls), reloader, demo);
         Ok(running)
     }
 }
 
-/// Binds the socket, with the certificate it speaks TLS by; nothing when the process does not answer over HTTP.
-async fn socket(config: &Config, now: Timestamp) -> Result<(Option<Listening>, Option<Tls>)> {
+/// Binds the socket and loads its certificate; returns none without the role `api`.
+async fn socket(config: &Config, now: Timestamp) -> Result<(Option<BoundListener>, Option<Tls>)> {
     let server = &config.server;
     if !server.roles.contains(&ServerRole::Api) {
         return Ok((None, None));
     }
     let tls = server.tls.as_ref().map(|config| Tls::load(config, now)).transpose()?;
-    let listening = listen(server.listen).await?.limited(server.connections.clone());
-    Ok((Some(listening.encrypted(tls.clone())), tls))
+    let listener = listen(server.listen).await?.limited(server.connections.clone());
+    Ok((Some(listener.encrypted(tls.clone())), tls))
 }
 
-/// What is shared by the endpoints, with who may do what and what is hidden and kept.
+/// Applies authentication, request limits, redaction and audit retention of the configuration.
 fn configured(app: App, config: &Config) -> Result<App> {
     let app = app
         .authenticating(auth_settings(config)?)
         .limiting_requests(&config.server.connections)
         .redacting(Redaction::new(&config.redact.names)?.of_topics(&config.redact.topics)?);
     Ok(match config.retention.audit {
-        Some(kept) => app.auditing_for(kept.get()),
+        Some(retention) => app.auditing_for(retention.get()),
         None => app,
     })
 }
 
-impl Running {
-    /// What its endpoints share.
+impl RunningServer {
+    /// Returns the application state.
     pub fn app(&self) -> &App {
         &self.app
     }
 
-    /// Where it listens, when it answers over HTTP.
+    /// Returns the address it listens on; none without the role `api`.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
     fn background(
         &mut self,
-        (listening, tls): (Option<Listening>, Option<Tls>),
+        (listener, tls): (Option<BoundListener>, Option<Tls>),
         reloader: Reloader,
         demo: bool,
     ) {
-        self.tasks.spawn(attend(self.app.clone()));
-        if let Some(listening) = listening {
-            self.address = Some(listening.address());
-            let listening = listening.counted(self.app.node().connections.clone());
+        self.tasks.spawn(run_background(self.app.clone()));
+        if let Some(listener) = listener {
+            self.address = Some(listener.address());
+            let listener = listener.counted(self.app.node().connections.clone());
             let router = prefixed(router(self.app.clone()), &self.app.auth().settings.prefix);
             let closed = stopped(self.close.subscribe());
             self.tasks.spawn(async move {
-                if let Err(error) = listening.serve(router, closed).await {
-                    tracing::error!(%error, "the server no longer answers");
+                if let Err(error) = listener.serve(router, closed).await {
+                    tracing::error!(%error, "the HTTP server stopped unexpectedly");
                 }
             });
         }
@@ -192,12 +192,16 @@ impl Running {
         self.tasks.spawn(reloader.watch(self.clock.clone(), stopped(self.stop.subscribe())));
         if demo {
             let stopped = stopped(self.stop.subscribe());
-            self.tasks.spawn(demo::play(self.punctual.clone(), self.clock.clone(), stopped));
+            self.tasks.spawn(demo::publish_orders(
+                self.punctual.clone(),
+                self.clock.clone(),
+                stopped,
+            ));
         }
     }
 
-    /// Stops in order: no new work and time for what runs, while requests are answered and health says that the process
-    /// is stopping; then no new requests and time for those under way, then the storage.
+    /// Shuts down in order: drains running work while HTTP still responds and health reports `stopping`; then stops
+    /// accepting requests and waits for those in flight; then closes the storage.
     pub async fn shutdown(mut self) -> ShutdownReport {
         self.stop.send_replace(true);
         let stopped = self.punctual.shutdown().await;
@@ -206,28 +210,28 @@ impl Running {
         let ended = async { while self.tasks.join_next().await.is_some() {} };
         let _ = within(&*self.clock, until, ended).await;
         self.tasks.shutdown().await;
-        self.watching.end().await;
+        self.observability.end().await;
         if let Err(error) = self.opened.close().await {
-            tracing::warn!(%error, "the storage did not close in order");
+            tracing::warn!(%error, "the storage was not closed cleanly");
         }
         stopped
     }
 }
 
-/// Who this node says it is.
+/// Returns the name and roles of this node.
 fn identity(config: &Config) -> Identity {
     let roles = serde_json::to_value(&config.server.roles).unwrap_or_default();
     let roles = serde_json::from_value(roles).unwrap_or_default();
-    let name = config.server.name.clone().or_else(register::host);
+    let name = config.server.name.clone().or_else(process_registry::host);
     Identity { name: name.unwrap_or_else(|| Identity::default().name), roles }
 }
 
-/// Waits until the server is told to stop, or is gone.
+/// Waits until the server is asked to stop, or was dropped.
 async fn stopped(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-fn builder(config: &Config, opened: &Opened, tools: &Tools) -> Builder {
+fn builder(config: &Config, opened: &OpenedStorage, tools: &Tools) -> Builder {
     let has = |role| config.server.roles.contains(&role);
     let (scheduler, worker) = (has(ServerRole::Scheduler), has(ServerRole::Worker));
     let relay = has(ServerRole::Relay);
@@ -240,7 +244,7 @@ fn builder(config: &Config, opened: &Opened, tools: &Tools) -> Builder {
         .expect_more_jobs()
         .options(|options| {
             options.drain = config.server.drain.get();
-            options.retention = config.retention.history.map(Length::get);
+            options.retention = config.retention.history.map(ConfigDuration::get);
             options.dashboard_url.clone_from(&config.server.public_url);
         });
     let mut queues: Vec<(&str, usize)> = config
@@ -249,7 +253,7 @@ fn builder(config: &Config, opened: &Opened, tools: &Tools) -> Builder {
         .map(|(name, queue)| (name.as_str(), queue.concurrency.unwrap_or(CONCURRENCY_DEFAULT)))
         .collect();
     let of_jobs = config.jobs.values().filter_map(|job| job.queue.as_deref().map(str::trim));
-    // The server works on the queue of its webhooks by itself.
+    // The queue of webhooks is added with their handler.
     let of_jobs = of_jobs.filter(|name| !config.webhooks.enabled || *name != WEBHOOK_QUEUE);
     let needed = std::iter::once("default").chain(of_jobs);
     for name in needed.filter(|_| config.queues.is_empty()) {
@@ -258,7 +262,7 @@ fn builder(config: &Config, opened: &Opened, tools: &Tools) -> Builder {
         }
     }
     let builder = tools.register(builder);
-    // The file says which queues there are; without any, those that its jobs need were added above.
+    // The file names the queues; without any, those that its jobs need were added above.
     let builder = builder.only_named_queues();
     queues.into_iter().fold(builder, |builder, (name, most)| builder.queue(name, most))
 }
@@ -276,7 +280,7 @@ async fn with_transports(mut builder: Builder, config: &Config) -> Result<Builde
     Ok(builder)
 }
 
-/// How callers are known, as the configuration says.
+/// Returns the authentication settings of the configuration.
 fn auth_settings(config: &Config) -> Result<AuthSettings> {
     let auth = &config.auth;
     let mode = match auth.mode {
@@ -297,25 +301,25 @@ fn auth_settings(config: &Config) -> Result<AuthSettings> {
     Ok(AuthSettings { mode, session_ttl: auth.session_ttl.get(), prefix, forwarders })
 }
 
-/// Says how the first user is made, since nobody can log in before.
+/// Warns with the command that creates the first user when no user exists.
 async fn warn_without_users(app: &App) {
     if app.auth().needs_users() && matches!(app.auth().has_users().await, Ok(false)) {
         tracing::warn!(
-            "there is no user yet, so nobody can log in; make one with `punctual users add NAME admin --storage ADDRESS`"
+            "no user exists, so nobody can log in; create one with `punctual users add NAME admin --storage ADDRESS`"
         );
     }
 }
 
-/// The kind of storage in one word: what its address begins with.
+/// Returns the kind of storage: the scheme of its address.
 fn kind_of(address: &str) -> &str {
     address.split_once(':').map_or(address, |(kind, _)| kind)
 }
 
-/// Everything under what paths begin with, where they begin with something.
+/// Nests the router under the URL prefix, when there is one.
 fn prefixed(router: Router, prefix: &str) -> Router {
     match prefix.trim_end_matches('/') {
         "" => router,
-        // Not `nest`, which would not answer the prefix with a slash at its end.
+        // Not `nest`, which would not match the prefix with a trailing slash.
         prefix => Router::new().nest_service(prefix, router),
     }
 }

@@ -1,6 +1,6 @@
-//! The audit trail: who changed what, when, why, and how it was before. Written with changes and never
-//! edited; messages that a program sends (`sending.rs`) and logins that were refused (`refusals.rs`) are counted
-//! in it. It goes when it is older than the configuration keeps it.
+//! Audit trail: who changed what, when, why, and the value before. Written with changes and never edited;
+//! messages published by a program (`sending.rs`) and refused logins (`refusals.rs`) are counted. Entries are
+//! deleted after the configured retention.
 
 mod refusals;
 mod sending;
@@ -23,74 +23,74 @@ use self::refusals::Refusals;
 use self::sending::Sending;
 use crate::caller::Caller;
 
-/// The kind of its documents.
+/// The kind of the documents.
 pub(crate) const KIND: &str = "audit";
-/// How long an entry is kept when nobody says.
-const KEPT_DEFAULT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
+/// Retention of entries without a configured one.
+const RETENTION_DEFAULT: Duration = Duration::from_secs(400 * 24 * 60 * 60);
 
-/// One change that somebody made.
+/// One change made by a caller.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
-pub struct Entry {
-    /// Its own id; later ones are greater.
+pub struct AuditEntry {
+    /// The id; later entries have greater ids.
     pub id: String,
-    /// When.
+    /// When the change was made.
     pub at: Timestamp,
-    /// Who, by the name that they had.
+    /// The name of the caller at that time.
     pub who: String,
-    /// Who, by what no two of them share: `user` or `token` and an id, `proxy` or `application` and a name, or `nobody`
-    /// where callers are not asked. Null in entries from before this was kept.
+    /// The unique identity of the caller: `user` or `token` and an id, `proxy` or `application` and a name, or
+    /// `nobody` without authentication. Null in older entries.
     #[serde(default)]
     pub identity: Option<String>,
-    /// What was done, such as `job.pause`.
+    /// The action, such as `job.pause`.
     pub what: String,
-    /// To what, such as the name of the job.
+    /// The target, such as the name of the job.
     pub target: String,
-    /// Why, when they said so.
+    /// The reason given by the caller, if any.
     pub reason: Option<String>,
-    /// How it was before, when that is known.
+    /// The value before the change, if known.
     pub before: Option<Value>,
-    /// How it is now.
+    /// The value after the change.
     pub after: Option<Value>,
     /// The address the call came from, when it came over a socket.
     pub from: Option<String>,
 }
 
-/// What was changed.
+/// A change to be written to the trail.
 #[derive(Clone, Debug, Default)]
 pub struct Change {
-    /// What was done, such as `job.pause`.
+    /// The action, such as `job.pause`.
     pub what: &'static str,
-    /// To what.
+    /// The target, such as the name of the job.
     pub target: String,
-    /// Why.
+    /// The reason given by the caller, if any.
     pub reason: Option<String>,
-    /// How it was before.
+    /// The value before the change, if known.
     pub before: Option<Value>,
-    /// How it is now.
+    /// The value after the change.
     pub after: Option<Value>,
 }
 
 impl Change {
-    /// A change of something.
+    /// Returns a change of `target` by the action `what`.
     pub fn new(what: &'static str, target: impl ToString) -> Self {
         Self { what, target: target.to_string(), ..Self::default() }
     }
 
-    /// Why it was made.
+    /// Sets the reason.
     #[must_use]
     pub fn because(mut self, reason: impl Into<String>) -> Self {
         self.reason = Some(reason.into());
         self
     }
 
-    /// How it was before.
+    /// Sets the value before the change.
     #[must_use]
     pub fn from(mut self, before: &impl Serialize) -> Self {
         self.before = serde_json::to_value(before).ok();
         self
     }
 
-    /// How it is now.
+    /// Sets the value after the change.
     #[must_use]
     pub fn to(mut self, after: &impl Serialize) -> Self {
         self.after = serde_json::to_value(after).ok();
@@ -98,41 +98,41 @@ impl Change {
     }
 }
 
-/// Writes and reads the trail.
+/// Writer and reader of the audit trail.
 #[derive(Clone)]
 pub struct Audit {
     documents: Arc<dyn DocumentStore>,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn IdSource>,
-    kept: Duration,
+    retention: Duration,
     sending: Arc<Sending>,
     refusals: Arc<Refusals>,
 }
 
 impl Audit {
-    /// A trail kept in these documents.
+    /// Returns a trail stored in these documents.
     pub fn new(documents: Arc<dyn DocumentStore>, clock: Arc<dyn Clock>) -> Self {
         Self {
             documents,
             clock,
             ids: Arc::new(Ids::random()),
-            kept: KEPT_DEFAULT,
+            retention: RETENTION_DEFAULT,
             sending: Arc::default(),
             refusals: Arc::default(),
         }
     }
 
-    /// Keeps entries for so long, 400 days when nobody says.
+    /// Sets the retention of entries; 400 days by default.
     #[must_use]
-    pub fn keeping(self, kept: Duration) -> Self {
-        Self { kept, ..self }
+    pub fn keeping(self, retention: Duration) -> Self {
+        Self { retention, ..self }
     }
 
-    /// Writes a change down.
+    /// Writes a change to the trail.
     pub async fn note(&self, caller: &Caller, change: Change) -> Result<()> {
         let now = self.clock.now();
         let id = self.ids.next(now).to_string();
-        let entry = Entry {
+        let entry = AuditEntry {
             id: id.clone(),
             at: now,
             who: caller.name.clone(),
@@ -147,21 +147,21 @@ impl Audit {
         let body = serde_json::to_value(&entry).map_err(|error| {
             punctual::Error::internal("an audit entry cannot be written").caused_by(error)
         })?;
-        let expires_at = Some(add(now, self.kept));
+        let expires_at = Some(add(now, self.retention));
         let draft = NewDocument { kind: KIND.to_owned(), key: id, body, expires_at };
         self.documents.put_all(vec![draft], now).await
     }
 
-    /// Deletes at most so many entries that are older than it keeps them, oldest first; answers how many.
-    /// What was written while it kept them longer has an expiry of its own, which is too late.
+    /// Deletes up to `limit` entries older than the retention, oldest first, and returns how many. Needed because
+    /// entries written under a longer retention have a later expiry.
     pub async fn prune(&self, limit: usize) -> Result<u64> {
         let now = self.clock.now();
-        let until = subtract(now, self.kept);
+        let until = subtract(now, self.retention);
         let range = KeyRange { limit, ..KeyRange::default() };
         let mut deleted = 0;
         for document in self.documents.list(KIND, range, now).await? {
             let key = document.key.clone();
-            // Ids grow with time, so that nothing after this one is older.
+            // Ids grow with time, so later entries are not older.
             if read(document)?.at > until {
                 break;
             }
@@ -174,15 +174,15 @@ impl Audit {
         Ok(deleted)
     }
 
-    /// At most so many entries, newest first, that come after an id.
-    pub async fn list(&self, after: Option<String>, limit: usize) -> Result<Vec<Entry>> {
+    /// Returns up to `limit` entries after the id `after`, newest first.
+    pub async fn list(&self, after: Option<String>, limit: usize) -> Result<Vec<AuditEntry>> {
         let range = KeyRange { after, descending: true, limit, ..KeyRange::default() };
         let documents = self.documents.list(KIND, range, self.clock.now()).await?;
         documents.into_iter().map(read).collect()
     }
 }
 
-fn read(document: Document) -> Result<Entry> {
+fn read(document: Document) -> Result<AuditEntry> {
     serde_json::from_value(document.body).map_err(|error| {
         punctual::Error::new(
             punctual::ErrorKind::Corrupt,

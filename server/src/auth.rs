@@ -1,16 +1,16 @@
-//! Who calls. A request shows a session's cookie, a token, a name and a password, or comes from a proxy that
-//! has asked already; each leads to a [`Caller`] or to none. What a caller may do is asked by the endpoints.
+//! Authentication: finds the [`Caller`] of a request by session cookie, token, name and password, or the header of a
+//! trusted proxy. Authorization is checked by the endpoints.
 
 mod browser;
 mod changes;
 mod forwarded;
+mod hash_limiter;
 mod login;
 #[cfg(feature = "oidc")]
 mod oidc;
 mod origin;
 mod password;
-mod proxied;
-mod seats;
+mod proxy_users;
 mod session;
 mod throttle;
 mod token;
@@ -30,7 +30,7 @@ use base64::engine::general_purpose::STANDARD;
 use punctual::Clock;
 use punctual::documents::DocumentStore;
 
-pub(crate) use self::browser::{BROWSER_COOKIE, BROWSER_KNOWN_FOR};
+pub(crate) use self::browser::{BROWSER_COOKIE, BROWSER_TTL};
 #[cfg(feature = "oidc")]
 pub(crate) use self::login::note_login;
 pub(crate) use self::login::{Login, LoginCounts, log_in};
@@ -39,7 +39,7 @@ pub use self::oidc::Oidc;
 #[cfg(feature = "oidc")]
 pub(crate) use self::oidc::{Attempt, Person, Provider};
 pub(crate) use self::origin::CallAddress;
-pub(crate) use self::password::LENGTH_MIN as PASSWORD_LENGTH_MIN;
+pub(crate) use self::password::CHARS_MIN as PASSWORD_LENGTH_MIN;
 pub(crate) use self::session::{COOKIE_NAME, csrf_of};
 pub use self::token::{EVERY_QUEUE, Scope};
 pub(crate) use self::token::{KIND as TOKEN_KIND, Owner, Token, TokenDraft};
@@ -47,9 +47,9 @@ pub(crate) use self::user::{KIND as USER_KIND, User};
 
 use self::browser::Browsers;
 use self::changes::Changes;
+use self::hash_limiter::HashLimiter;
 use self::password::Passwords;
-use self::proxied::Proxied;
-use self::seats::Seats;
+use self::proxy_users::ProxyUsers;
 use self::session::Sessions;
 use self::throttle::Throttle;
 use self::token::Tokens;
@@ -59,42 +59,42 @@ use crate::caller::{Caller, Proof, Role};
 use crate::config::Networks;
 use crate::problem::{Answer, Problem};
 
-/// How callers are known.
+/// How callers are authenticated.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Mode {
-    /// Nobody has to say who they are; only for this machine.
+    /// No authentication; only for this machine.
     #[default]
     None,
     /// Users with a name and a password.
     Password,
-    /// A proxy in front has asked, and says who it is in a header.
+    /// A proxy in front has authenticated the caller and names it in a header.
     Proxy(Proxy),
-    /// A provider of `OpenID` Connect says who somebody is.
+    /// Users sign in at a provider of `OpenID` Connect.
     #[cfg(feature = "oidc")]
     Oidc(Oidc),
 }
 
-/// What a proxy in front says, and from where.
+/// Headers of an authenticating proxy, and its addresses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proxy {
     /// The header with the name.
     pub header: String,
-    /// The header with the role; without it a user's own, and viewer for those without one.
+    /// The header with the role; without it the role of the user of that name, or viewer.
     pub role_header: Option<String>,
-    /// The addresses it may come from.
+    /// The addresses of the proxy.
     pub trusted: Networks,
 }
 
-/// How callers are known, and for how long.
+/// Settings of authentication.
 #[derive(Clone, Debug)]
 pub struct AuthSettings {
-    /// How.
+    /// How callers are authenticated.
     pub mode: Mode,
-    /// How long a session lasts without being used.
+    /// How long a session lasts without use.
     pub session_ttl: Duration,
-    /// What every path begins with.
+    /// The URL prefix of every path.
     pub prefix: String,
-    /// The addresses of proxies that say in `X-Forwarded-For` or `Forwarded` where a call came from.
+    /// The addresses of proxies whose `X-Forwarded-For` or `Forwarded` is trusted.
     pub forwarders: Networks,
 }
 
@@ -106,31 +106,31 @@ impl Default for AuthSettings {
     }
 }
 
-/// An application's own way to know callers; asked before all others.
+/// Authentication by the embedding application; tried before all other ways.
 #[async_trait]
 pub trait Authenticate: Send + Sync + 'static {
-    /// Who calls; none when this way does not know.
+    /// Returns the caller; none to continue with the other ways.
     async fn authenticate(&self, request: &Parts) -> Result<Option<Caller>, Problem>;
 }
 
-/// Knows callers.
+/// Authenticates callers.
 #[derive(Clone)]
 pub struct Auth {
     pub(crate) settings: Arc<AuthSettings>,
     pub(crate) users: Users,
     pub(crate) sessions: Sessions,
     pub(crate) tokens: Tokens,
-    /// What ended sessions and tokens on this node.
+    /// Counts changes on this node that end sessions and tokens.
     pub(crate) changes: Changes,
-    /// Browsers in which somebody logged in before.
+    /// Browsers in which a user has logged in before.
     pub(crate) browsers: Browsers,
-    /// How many logins ended how.
+    /// Number of logins by result.
     pub(crate) counts: Arc<LoginCounts>,
-    proxied: Proxied,
+    proxy_users: ProxyUsers,
     #[cfg(feature = "oidc")]
     provider: Option<Arc<Provider>>,
     passwords: Passwords,
-    seats: Seats,
+    limiter: HashLimiter,
     throttle: Arc<Throttle>,
     clock: Arc<dyn Clock>,
     custom: Option<Arc<dyn Authenticate>>,
@@ -144,8 +144,8 @@ impl Auth {
     ) -> Self {
         let changes = Changes::default();
         let users = Users::new(documents, clock, &changes);
-        let length = settings.session_ttl;
-        let sessions = Sessions::new(documents, clock, (&users, &changes), length);
+        let ttl = settings.session_ttl;
+        let sessions = Sessions::new(documents, clock, (&users, &changes), ttl);
         #[cfg(feature = "oidc")]
         let provider = match &settings.mode {
             Mode::Oidc(oidc) => Some(Arc::new(Provider::new(oidc.clone(), clock.clone()))),
@@ -161,22 +161,22 @@ impl Auth {
             changes,
             browsers: Browsers::new(documents, clock),
             counts: Arc::default(),
-            proxied: Proxied::new(documents, clock),
+            proxy_users: ProxyUsers::new(documents, clock),
             passwords: Passwords::default(),
-            seats: Seats::default(),
+            limiter: HashLimiter::default(),
             throttle: Arc::default(),
             clock: clock.clone(),
             custom: None,
         }
     }
 
-    /// The same, asking an application's own way first.
+    /// Sets the authentication by the embedding application.
     #[must_use]
     pub fn custom(self, custom: Arc<dyn Authenticate>) -> Self {
         Self { custom: Some(custom), ..self }
     }
 
-    /// The mode in one word.
+    /// Returns the name of the mode.
     pub(crate) fn word(&self) -> &'static str {
         match self.settings.mode {
             Mode::None => "none",
@@ -187,7 +187,7 @@ impl Auth {
         }
     }
 
-    /// What the button to sign in elsewhere says, when there is one.
+    /// Returns the name of the identity provider, in the mode `oidc`.
     pub(crate) fn provider_name(&self) -> Option<&str> {
         match &self.settings.mode {
             #[cfg(feature = "oidc")]
@@ -196,7 +196,7 @@ impl Auth {
         }
     }
 
-    /// Whether browsers are known to come over https.
+    /// Returns whether the public address uses https.
     pub(crate) fn is_secure(&self) -> bool {
         match &self.settings.mode {
             #[cfg(feature = "oidc")]
@@ -205,22 +205,24 @@ impl Auth {
         }
     }
 
-    /// The provider that knows people.
+    /// Returns the identity provider; fails in other modes than `oidc`.
     #[cfg(feature = "oidc")]
     pub(crate) fn provider(&self) -> Answer<&Provider> {
         self.provider.as_deref().ok_or_else(|| {
-            let sentence =
-                format!("nobody signs in elsewhere; the auth mode is {}, not oidc", self.word());
+            let sentence = format!(
+                "sign-in by a provider is not enabled: the auth mode is {}, not oidc",
+                self.word()
+            );
             Problem::conflict(sentence)
         })
     }
 
-    /// Whether people log in by a name and a password.
+    /// Returns whether users log in by name and password.
     pub(crate) fn needs_users(&self) -> bool {
         self.settings.mode == Mode::Password
     }
 
-    /// Whether callers have to say who they are.
+    /// Returns whether callers have to authenticate.
     pub(crate) fn is_closed(&self) -> bool {
         self.settings.mode != Mode::None || self.custom.is_some()
     }
@@ -229,12 +231,12 @@ impl Auth {
         Ok(!self.users.list(None, 1).await?.is_empty())
     }
 
-    /// The hash of a password that is good enough, for a caller who may set it.
+    /// Returns the hash of a new password; refuses a weak one.
     pub(crate) async fn hash(&self, password: &str, from: Option<IpAddr>) -> Answer<String> {
-        password::judge(password)?;
-        let place = self.seats.enter(from, true)?;
-        let seat = place.seat().await?;
-        Ok(self.passwords.hash(seat, password.to_owned()).await?)
+        password::check_strength(password)?;
+        let slot = self.limiter.enter(from, true)?;
+        let permit = slot.permit().await?;
+        Ok(self.passwords.hash(permit, password.to_owned()).await?)
     }
 
     async fn caller(
@@ -255,11 +257,11 @@ impl Auth {
             Mode::None => {
                 origin::check_host(parts, from.is_some())?;
                 let local = Caller::new("local", Role::Admin).working_on([EVERY_QUEUE]);
-                Ok(Some(Caller { from, proof: Proof::Nobody, ..local }))
+                Ok(Some(Caller { from, proof: Proof::NotRequired, ..local }))
             }
             Mode::Password => self.by_cookie(&parts.headers, from).await,
             Mode::Proxy(proxy) => {
-                // The proxy is who has connected, wherever the call it hands on came from.
+                // The proxy is the peer of the connection, not the forwarded address.
                 let is_trusted = origin::peer(&parts.extensions)
                     .is_some_and(|peer| proxy.trusted.has_address(peer));
                 if is_trusted { self.by_proxy(proxy, &parts.headers, from).await } else { Ok(None) }
@@ -293,13 +295,13 @@ impl Auth {
 
     async fn bearer(&self, secret: &str, from: Option<IpAddr>) -> Answer<Caller> {
         let token = self.tokens.find(secret).await?.ok_or_else(|| {
-            let sentence = "the token is unknown, revoked or has expired; make another one";
+            let sentence = "the token is unknown, revoked or expired; create another one";
             Problem::new(StatusCode::UNAUTHORIZED, sentence)
         })?;
-        let most = self.most_of(&token).await?;
-        let role = token.role().min(most);
+        let role_max = self.owner_role(&token).await?;
+        let role = token.role().min(role_max);
         let mut scopes = token.scopes.clone();
-        scopes.retain(|scope| most >= scope.needs());
+        scopes.retain(|scope| role_max >= scope.needs());
         let name = format!("{} (token {})", token.user, token.name);
         let proof = Proof::Token { id: token.id, owner: token.owner };
         let owner = Some(token.user);
@@ -307,23 +309,23 @@ impl Auth {
         Ok(Caller { from, scopes, queues, owner, proof, ..Caller::new(name, role) })
     }
 
-    /// The most that a token may: what its owner may at the moment.
-    async fn most_of(&self, token: &Token) -> Answer<Role> {
-        let gone = |why: &str| {
+    /// Returns the current role of the owner of a token, which limits the token.
+    async fn owner_role(&self, token: &Token) -> Answer<Role> {
+        let ended = |why: &str| {
             let sentence = format!("the user {:?} of this token {why}", token.user);
             Problem::new(StatusCode::UNAUTHORIZED, sentence)
         };
         match &token.owner {
             Owner::Local => Ok(Role::Admin),
             Owner::Proxied => {
-                let role = self.proxied_role(&token.user, token.generation).await?;
-                role.ok_or_else(|| gone("is or was disabled, or not known to the proxy any more"))
+                let role = self.proxy_user_role(&token.user, token.generation).await?;
+                role.ok_or_else(|| ended("is or was disabled, or is no longer known to the proxy"))
             }
             Owner::User(_) => {
                 let user = self.users.find(&token.user).await?;
                 let user = user.filter(|user| token.is_of(user));
-                let user = user.ok_or_else(|| gone("is gone or has ended it"))?;
-                if user.disabled { Err(gone("is disabled")) } else { Ok(user.role) }
+                let user = user.ok_or_else(|| ended("was deleted or has ended it"))?;
+                if user.disabled { Err(ended("is disabled")) } else { Ok(user.role) }
             }
         }
     }
@@ -338,7 +340,7 @@ impl Auth {
         }))
     }
 
-    /// The generation of the tokens that a caller makes: theirs as a user at the moment.
+    /// Returns the generation of tokens that a caller creates: the current one of their user.
     pub(crate) async fn tokens_generation(&self, caller: &Caller) -> punctual::Result<u64> {
         let user = match caller.owning() {
             Owner::User(_) | Owner::Proxied => self.users.find(caller.person()).await?,
@@ -347,11 +349,11 @@ impl Auth {
         Ok(user.map_or(0, |user| user.tokens_generation))
     }
 
-    /// Whether what let a caller in would still let them in as a viewer.
+    /// Returns whether the credentials of a caller still grant at least the role viewer.
     pub(crate) async fn still_lets_in(&self, caller: &Caller) -> Answer<bool> {
         let role = match &caller.proof {
-            Proof::Application | Proof::Nobody => return Ok(true),
-            Proof::Proxy { generation } => self.proxied_role(&caller.name, *generation).await?,
+            Proof::Application | Proof::NotRequired => return Ok(true),
+            Proof::Proxy { generation } => self.proxy_user_role(&caller.name, *generation).await?,
             Proof::Session { secret, .. } => {
                 self.sessions.user(secret).await?.map(|user| user.role)
             }
@@ -362,8 +364,8 @@ impl Auth {
             }
             Proof::Token { id, .. } => match self.tokens.get(id).await? {
                 None => None,
-                Some(token) => match self.most_of(&token).await {
-                    Ok(most) => Some(token.role().min(most)),
+                Some(token) => match self.owner_role(&token).await {
+                    Ok(role_max) => Some(token.role().min(role_max)),
                     Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => None,
                     Err(problem) => return Err(problem),
                 },
@@ -372,19 +374,19 @@ impl Auth {
         Ok(role.is_some_and(|role| role >= Role::Viewer))
     }
 
-    /// The role that a person behind the proxy has at the moment: the one the proxy said last, or their own where the
-    /// proxy says none. None for those who are disabled here, were since what they show was made, or have not come for
-    /// long.
-    async fn proxied_role(&self, name: &str, generation: u64) -> punctual::Result<Option<Role>> {
+    /// Returns the current role of a user behind the proxy: the last one the proxy sent, or the user's own
+    /// without a role header. None for a user who is disabled, was disabled since the credentials were issued, or
+    /// is long inactive.
+    async fn proxy_user_role(&self, name: &str, generation: u64) -> punctual::Result<Option<Role>> {
         let user = self.users.find(name).await?;
         let ended = |user: &User| user.disabled || user.tokens_generation != generation;
         if user.as_ref().is_some_and(ended) {
             return Ok(None);
         }
-        let says_none =
+        let has_no_role_header =
             matches!(&self.settings.mode, Mode::Proxy(proxy) if proxy.role_header.is_none());
-        let role = self.proxied.role(name).await?;
-        if !says_none {
+        let role = self.proxy_users.role(name).await?;
+        if !has_no_role_header {
             return Ok(role);
         }
         Ok(role.map(|_| user.map_or(Role::Viewer, |user| user.role)))
@@ -404,26 +406,26 @@ impl Auth {
             return Err(Problem::new(StatusCode::FORBIDDEN, sentence));
         }
         let generation = user.as_ref().map_or(0, |user| user.tokens_generation);
-        let said = proxy.role_header.as_deref().and_then(text);
-        let role = match said {
-            Some(said) => Role::parse(said).ok_or_else(|| {
+        let sent = proxy.role_header.as_deref().and_then(text);
+        let role = match sent {
+            Some(sent) => Role::parse(sent).ok_or_else(|| {
                 Problem::new(
                     StatusCode::FORBIDDEN,
                     format!(
-                        "the proxy says the role {said:?}; there are viewer, operator and admin"
+                        "the proxy sent the unknown role {sent:?}; use viewer, operator or admin"
                     ),
                 )
             })?,
             None => user.map_or(Role::Viewer, |user| user.role),
         };
-        self.proxied.came(name, role).await?;
+        self.proxy_users.record(name, role).await?;
         let proof = Proof::Proxy { generation };
         Ok(Some(Caller { from, proof, ..Caller::new(name, role) }))
     }
 }
 
-/// Finds out from which address a call came: the one of the connection, or the one that a trusted forwarder says.
-pub(crate) fn located(app: &App, mut request: Request) -> (Request, Option<IpAddr>) {
+/// Adds the address of the caller to a request: the peer of the connection, or the one a trusted forwarder sent.
+pub(crate) fn with_address(app: &App, mut request: Request) -> (Request, Option<IpAddr>) {
     let forwarders = &app.auth().settings.forwarders;
     let from = origin::peer(request.extensions())
         .map(|peer| forwarded::caller(peer, request.headers(), forwarders));
@@ -431,10 +433,9 @@ pub(crate) fn located(app: &App, mut request: Request) -> (Request, Option<IpAdd
     (request, from)
 }
 
-/// Finds out who calls, unless the application around this router has put somebody in, and refuses changes
-/// that another site makes a browser send.
-pub(crate) async fn known(app: &App, request: Request) -> Answer<Request> {
-    let (request, from) = located(app, request);
+/// Authenticates a request, unless the embedding application has set its caller, and refuses cross-site changes.
+pub(crate) async fn authenticated(app: &App, request: Request) -> Answer<Request> {
+    let (request, from) = with_address(app, request);
     let (mut parts, body) = request.into_parts();
     if let Some(caller) = parts.extensions.get_mut::<Caller>() {
         caller.from = caller.from.or(from);
@@ -454,21 +455,21 @@ fn authorization(headers: &HeaderMap) -> Option<&str> {
     headers.get(AUTHORIZATION)?.to_str().ok()
 }
 
-/// The session's secret in the cookies.
+/// Returns the secret of the session cookie.
 pub(crate) fn cookie(headers: &HeaderMap) -> Option<String> {
     cookie_named(headers, COOKIE_NAME)
 }
 
-/// What an earlier login left in this browser.
+/// Returns the cookie that an earlier login left in this browser.
 pub(crate) fn browser_cookie(headers: &HeaderMap) -> Option<String> {
     cookie_named(headers, BROWSER_COOKIE)
 }
 
-fn cookie_named(headers: &HeaderMap, wanted: &str) -> Option<String> {
+fn cookie_named(headers: &HeaderMap, cookie_name: &str) -> Option<String> {
     let all = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
     all.flat_map(|text| text.split(';')).find_map(|pair| {
         let (name, value) = pair.trim().split_once('=')?;
-        (name == wanted).then(|| value.to_owned())
+        (name == cookie_name).then(|| value.to_owned())
     })
 }
 
@@ -479,7 +480,6 @@ fn basic(pair: &str) -> Option<(String, String)> {
 }
 
 fn unreadable() -> Problem {
-    let sentence =
-        "the Authorization header is not understood; write `Bearer TOKEN` or `Basic ...`";
+    let sentence = "the Authorization header is invalid; use `Bearer TOKEN` or `Basic ...`";
     Problem::new(StatusCode::UNAUTHORIZED, sentence)
 }

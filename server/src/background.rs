@@ -1,23 +1,23 @@
-//! What a node does besides answering and working: writes itself down, takes figures, obeys what operators
-//! said of queues, tells of alerts, turns events into webhooks, and deletes what has expired.
+//! Background tasks of a node: process registry, statistics, queue settings, alerts, webhooks and the deletion of
+//! expired documents.
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 
 use crate::app::App;
-use crate::{alerts, live, pruner, queues, register, webhooks};
+use crate::{alerts, live, process_registry, pruner, queues, webhooks};
 
-/// Does all of it until the process stops.
-pub async fn attend(app: App) {
-    let parts: [BoxFuture<'static, ()>; 6] = [
+/// Runs all background tasks until the process stops.
+pub async fn run_background(app: App) {
+    let tasks: [BoxFuture<'static, ()>; 6] = [
         Box::pin(queues::follow(app.clone())),
-        Box::pin(register::follow(app.clone())),
+        Box::pin(process_registry::follow(app.clone())),
         Box::pin(live::follow(app.clone())),
         Box::pin(pruner::follow(app.clone())),
         Box::pin(alerts::follow(app.clone())),
         Box::pin(webhooks::follow(app)),
     ];
-    // Each is woken for itself: an event, of which there are many, must not wake those that wait for a time.
-    let mut parts: FuturesUnordered<_> = parts.into_iter().collect();
-    while parts.next().await.is_some() {}
+    // Each task is woken by itself: frequent events must not wake tasks that wait for a timer.
+    let mut tasks: FuturesUnordered<_> = tasks.into_iter().collect();
+    while tasks.next().await.is_some() {}
 }

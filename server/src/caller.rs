@@ -1,4 +1,4 @@
-//! Who calls, and what they may do. Every endpoint asks; nothing is allowed by default.
+//! Caller of a request: identity, role and scopes. Every endpoint checks them; nothing is allowed by default.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -14,19 +14,19 @@ use crate::app::App;
 use crate::auth::{EVERY_QUEUE, Owner, Scope};
 use crate::problem::{Answer, Problem};
 
-/// What somebody may do; each may what those before may.
+/// The role of a caller; each includes the ones before.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Sees nothing; the scopes of a token may allow single things.
+    /// No access; the scopes of a token may allow single actions.
     Guest,
-    /// Sees everything and changes nothing.
+    /// Read access.
     Viewer,
-    /// Acts on work: pauses, triggers, sends again.
+    /// Acts on work: pauses, triggers, redrives.
     Operator,
-    /// Changes what there is: jobs, users, settings.
+    /// Manages jobs, users and settings.
     Admin,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Role {
 }
 
 impl Role {
-    /// Reads the name of a role that a person may have.
+    /// Parses the name of a role that a user may have; none for `guest` and unknown names.
     pub fn parse(text: &str) -> Option<Self> {
         match text.trim().to_ascii_lowercase().as_str() {
             "viewer" => Some(Self::Viewer),
@@ -53,46 +53,46 @@ impl Role {
     }
 }
 
-/// Who calls.
+/// An authenticated caller.
 #[derive(Clone, Debug)]
 pub struct Caller {
-    /// The name the audit trail shows.
+    /// The name shown in the audit trail.
     pub name: String,
-    /// What they may do.
+    /// The role.
     pub role: Role,
     /// The address the call came from, when it came over a socket.
     pub from: Option<IpAddr>,
-    /// What a token allows beyond its role.
+    /// Scopes of a token beyond its role.
     pub scopes: Vec<Scope>,
-    /// The queues that the scope `work` is for; [`EVERY_QUEUE`] is every queue.
+    /// The queues of the scope `work`; [`EVERY_QUEUE`] is every queue.
     pub queues: Vec<String>,
-    /// What changing calls must show, when a cookie says who calls.
+    /// The CSRF token that changing requests need, for a caller with a session cookie.
     pub csrf: Option<String>,
-    /// Whose token it is, when a token says who calls.
+    /// The owner of the token, for a caller with a token.
     pub owner: Option<String>,
-    /// What says who calls.
+    /// How the caller was authenticated.
     pub(crate) proof: Proof,
 }
 
-/// What says who calls.
+/// How a caller was authenticated.
 #[derive(Clone, Debug)]
 pub(crate) enum Proof {
-    /// The application around the server.
+    /// By the embedding application.
     Application,
-    /// Nobody is asked here.
-    Nobody,
-    /// The header of a proxy, and the generation of the tokens of the user of this name; 0 without one.
+    /// Authentication is disabled.
+    NotRequired,
+    /// By the header of a proxy; with the token generation of the user of this name, 0 without one.
     Proxy { generation: u64 },
-    /// A cookie, of the user with this id.
+    /// By a session cookie of the user with this id.
     Session { secret: String, id: String },
-    /// The password of the user with this id.
+    /// By the password of the user with this id.
     Password { id: String, generation: u64 },
-    /// A token.
+    /// By a token.
     Token { id: String, owner: Owner },
 }
 
 impl Caller {
-    /// Somebody of a role.
+    /// Returns a caller with a role, authenticated by the application.
     pub fn new(name: impl Into<String>, role: Role) -> Self {
         Self {
             name: name.into(),
@@ -106,18 +106,18 @@ impl Caller {
         }
     }
 
-    /// What no two callers share, whatever they are called: what is kept for one of them is kept by this.
+    /// Returns the unique identity of the caller, under which data of the caller is stored.
     pub(crate) fn identity(&self) -> String {
         match &self.proof {
             Proof::Application => format!("application {}", self.name),
-            Proof::Nobody => "nobody".to_owned(),
+            Proof::NotRequired => "nobody".to_owned(),
             Proof::Proxy { .. } => format!("proxy {}", self.name),
             Proof::Session { id, .. } | Proof::Password { id, .. } => format!("user {id}"),
             Proof::Token { id, .. } => format!("token {id}"),
         }
     }
 
-    /// Whom bounds are counted for: the owner, however many tokens they have.
+    /// Returns the key that limits are counted by: the owner, however many tokens they have.
     pub(crate) fn counted_as(&self) -> String {
         match self.owning() {
             Owner::User(id) => format!("user {id}"),
@@ -126,22 +126,22 @@ impl Caller {
         }
     }
 
-    /// Who owns the tokens that this caller makes.
+    /// Returns the owner of tokens that this caller creates.
     pub(crate) fn owning(&self) -> Owner {
         match &self.proof {
-            Proof::Application | Proof::Nobody => Owner::Local,
+            Proof::Application | Proof::NotRequired => Owner::Local,
             Proof::Proxy { .. } => Owner::Proxied,
             Proof::Session { id, .. } | Proof::Password { id, .. } => Owner::User(id.clone()),
             Proof::Token { owner, .. } => owner.clone(),
         }
     }
 
-    /// The person behind the call: the owner of the token, or who calls.
+    /// Returns the name of the user: the owner of the token, or the caller.
     pub fn person(&self) -> &str {
         self.owner.as_deref().unwrap_or(&self.name)
     }
 
-    /// The same caller, who may also claim and settle work of these queues; [`EVERY_QUEUE`] is every queue.
+    /// Adds the scope `work` for these queues; [`EVERY_QUEUE`] is every queue.
     #[must_use]
     pub fn working_on(mut self, queues: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.scopes.push(Scope::Work);
@@ -149,20 +149,20 @@ impl Caller {
         self
     }
 
-    /// Refuses when the scope `work` is missing. No role stands for it, because claiming takes work away from its
-    /// handlers and shows what is hidden elsewhere.
+    /// Refuses without the scope `work`. No role includes it, because claiming takes work away from its handlers and
+    /// shows redacted values.
     pub fn must_work(&self) -> Result<(), Problem> {
         if self.scopes.contains(&Scope::Work) {
             return Ok(());
         }
         let sentence = format!(
-            "this needs a token with the scope work, which no role has; {} has none",
+            "this needs a token with the scope work, which no role includes; {} has none",
             self.name
         );
         Err(Problem::new(StatusCode::FORBIDDEN, sentence))
     }
 
-    /// Refuses when the scope `work` is missing or not for this queue.
+    /// Refuses without the scope `work` for this queue.
     pub fn must_work_on(&self, queue: &str) -> Result<(), Problem> {
         self.must_work()?;
         if self.works_on_every_queue() || self.queues.iter().any(|one| one == queue) {
@@ -177,12 +177,12 @@ impl Caller {
         self.queues.iter().any(|one| one == EVERY_QUEUE)
     }
 
-    /// Refuses when neither a scope nor the role of an operator allows it.
+    /// Refuses without the scope or the role operator.
     pub fn must_have(&self, scope: Scope) -> Result<(), Problem> {
         if self.scopes.contains(&scope) { Ok(()) } else { self.must_be(Role::Operator) }
     }
 
-    /// Refuses when the role does not suffice.
+    /// Refuses without the role or a higher one.
     pub fn must_be(&self, role: Role) -> Result<(), Problem> {
         if self.role >= role {
             return Ok(());
@@ -194,7 +194,7 @@ impl Caller {
     }
 }
 
-/// Who calls, when anybody is known.
+/// The caller, if authenticated.
 #[derive(Clone, Debug)]
 pub(crate) struct MaybeCaller(pub(crate) Option<Caller>);
 
@@ -209,12 +209,12 @@ impl FromRequestParts<App> for MaybeCaller {
 impl FromRequestParts<App> for Caller {
     type Rejection = Problem;
 
-    /// Whom the layer of the router has found out.
+    /// Returns the caller that the authentication layer has set.
     async fn from_request_parts(parts: &mut Parts, _: &App) -> Answer<Self> {
         parts.extensions.get::<Self>().cloned().ok_or_else(|| {
             Problem::new(
                 StatusCode::UNAUTHORIZED,
-                "log in, or give a token as `Authorization: Bearer`",
+                "log in, or send a token as `Authorization: Bearer`",
             )
         })
     }

@@ -1,11 +1,11 @@
-//! The configuration of a server: what `punctual.toml`, the environment and flags may say, each section
-//! with its defaults. Reading is in `read.rs`, what makes sense together in `check.rs`.
+//! Configuration of a server: the sections of `punctual.toml` with their defaults, which environment variables
+//! and flags may override. Reading is in `read.rs`, checks across keys in `check.rs`.
 
 mod auth;
 mod check;
 mod conflicts;
 mod connections;
-mod length;
+mod duration;
 mod log_level;
 mod networks;
 mod outgoing;
@@ -29,80 +29,80 @@ pub use auth::{AuthConfig, AuthMode};
 #[cfg(feature = "oidc")]
 pub(crate) use check::is_safe;
 pub use connections::ConnectionsConfig;
-pub use length::Length;
+pub use duration::ConfigDuration;
 pub use networks::Networks;
 pub use outgoing::OutgoingConfig;
 pub(crate) use outgoing::proxy_url;
 pub use places::Places;
-pub use problem::{Problem as ConfigProblem, Problems as ConfigProblems};
+pub use problem::{ConfigError, ConfigErrors};
 pub use read::{FILE_DEFAULT, Loaded, Sources};
 pub use telemetry::TelemetryConfig;
 pub use tls::TlsConfig;
-pub use warn::Warning as ConfigWarning;
+pub use warn::ConfigWarning;
 
 use crate::spec::{JobSpec, Secret};
 
-/// A complete configuration with a comment on everything; it passes its own check.
+/// Example configuration with every key and comments; it passes the check.
 pub const EXAMPLE: &str = include_str!("config/example.toml");
 
-/// Everything that can be configured.
+/// The configuration of a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Config {
-    /// Where it listens, and what this process does.
+    /// Address, roles and limits of this process.
     pub server: ServerConfig,
-    /// Where everything is remembered.
+    /// The storage.
     pub storage: StorageConfig,
-    /// Who may do what.
+    /// Authentication.
     pub auth: AuthConfig,
-    /// What carries messages between processes, by name.
+    /// The transports, by name.
     pub transports: BTreeMap<String, TransportConfig>,
-    /// The lines this process works on, by name.
+    /// The queues this process works on, by name.
     pub queues: BTreeMap<String, QueueConfig>,
-    /// How long things are kept.
+    /// How long history is kept.
     pub retention: RetentionConfig,
-    /// What is written to standard error.
+    /// The log on standard error.
     pub log: LogConfig,
-    /// Where traces and metrics are sent.
+    /// Export of traces and metrics.
     pub telemetry: TelemetryConfig,
-    /// How this server calls others.
+    /// Outgoing HTTP calls.
     pub outgoing: OutgoingConfig,
-    /// What jobs may call.
+    /// Hosts that jobs may call.
     pub http: HttpConfig,
-    /// What jobs may run.
+    /// Programs that jobs may run.
     pub command: CommandConfig,
-    /// Which secrets jobs may use, and where.
+    /// Secrets that jobs may use, by name.
     pub secrets: BTreeMap<String, SecretConfig>,
-    /// What is not shown to people.
+    /// Values that views redact.
     pub redact: RedactConfig,
-    /// How events are sent out.
+    /// Webhooks.
     pub webhooks: WebhooksConfig,
     /// The jobs, by name.
     pub jobs: BTreeMap<String, JobSpec>,
 }
 
-/// Where it listens, and what this process does.
+/// The section `[server]`: address, roles and limits of this process.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ServerConfig {
     /// The address and port.
     pub listen: SocketAddr,
-    /// What every path begins with, where a reverse proxy serves it under one.
+    /// The URL prefix of every path, for a reverse proxy that serves it under one.
     pub url_prefix: String,
-    /// The address under which people open the dashboard, such as `https://punctual.example.com`; the prefix
-    /// is part of it. Needed where another server sends them back here.
+    /// The public address of the dashboard with the prefix, such as `https://punctual.example.com`. Required by
+    /// the mode `oidc`.
     pub public_url: Option<String>,
-    /// The addresses and networks of proxies whose `X-Forwarded-For` or `Forwarded` says where a call came from.
+    /// The addresses and networks of proxies whose `X-Forwarded-For` or `Forwarded` is trusted.
     pub trusted_forwarders: Networks,
-    /// What this process does.
+    /// The roles of this process.
     pub roles: Vec<ServerRole>,
     /// The name of this process in lists of workers.
     pub name: Option<String>,
-    /// How long work that runs may take to finish when the server stops; then it is asked to end.
-    pub drain: Length,
-    /// The certificate, where it speaks TLS itself; plain HTTP when not given.
+    /// How long running work may take to finish at shutdown before it is cancelled.
+    pub drain: ConfigDuration,
+    /// The TLS certificate; plain HTTP without it.
     pub tls: Option<TlsConfig>,
-    /// How many connections there may be, and how long clients may take.
+    /// Limits and timeouts of connections.
     pub connections: ConnectionsConfig,
 }
 
@@ -115,14 +115,14 @@ impl Default for ServerConfig {
             trusted_forwarders: Networks::default(),
             roles: ServerRole::ALL.to_vec(),
             name: None,
-            drain: Length::seconds(30),
+            drain: ConfigDuration::seconds(30),
             tls: None,
             connections: ConnectionsConfig::default(),
         }
     }
 }
 
-/// Something a process may do.
+/// A role of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ServerRole {
@@ -130,9 +130,9 @@ pub enum ServerRole {
     Scheduler,
     /// Runs handlers.
     Worker,
-    /// Answers over HTTP.
+    /// Serves the HTTP API and the dashboard.
     Api,
-    /// Hands messages to transports.
+    /// Relays stored messages to transports.
     Relay,
 }
 
@@ -141,11 +141,11 @@ impl ServerRole {
     pub const ALL: [Self; 4] = [Self::Scheduler, Self::Worker, Self::Api, Self::Relay];
 }
 
-/// Where everything is remembered.
+/// The section `[storage]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct StorageConfig {
-    /// The address; may hold a password.
+    /// The address; may contain a password.
     pub address: Secret,
 }
 
@@ -155,53 +155,53 @@ impl Default for StorageConfig {
     }
 }
 
-/// What carries messages between processes.
+/// A table `[transports.NAME]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TransportConfig {
-    /// The address; may hold a password.
+    /// The address; may contain a password.
     pub address: Secret,
-    /// Topics that are sent through it unless said otherwise; `orders.*` is all that begin so.
+    /// Topics that use this transport by default; `orders.*` is a prefix.
     #[serde(default)]
     pub topics: Vec<String>,
 }
 
-/// A line this process works on.
+/// A table `[queues.NAME]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct QueueConfig {
-    /// How many of its messages at once.
+    /// How many messages are handled at once.
     pub concurrency: Option<usize>,
 }
 
-/// How long things are kept.
+/// The section `[retention]`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RetentionConfig {
-    /// Finished messages and executions; for ever when not given.
-    pub history: Option<Length>,
-    /// The audit trail; 400 days when not given.
-    pub audit: Option<Length>,
+    /// Retention of finished messages and executions; unlimited by default.
+    pub history: Option<ConfigDuration>,
+    /// Retention of the audit trail; 400 days by default.
+    pub audit: Option<ConfigDuration>,
 }
 
-/// How lines look.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
-    /// For people.
+    /// Human-readable text.
     #[default]
     Text,
-    /// For programs.
+    /// One JSON object per line.
     Json,
 }
 
-/// What is written to standard error.
+/// The section `[log]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LogConfig {
-    /// How lines look.
+    /// Format of log lines.
     pub format: LogFormat,
-    /// From which level on, such as `info`, or `info,punctual=debug`.
+    /// The lowest level, such as `info`, or `info,punctual=debug`.
     pub level: String,
 }
 
@@ -211,18 +211,18 @@ impl Default for LogConfig {
     }
 }
 
-/// What jobs may call.
+/// The section `[http]`: hosts that jobs may call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HttpConfig {
-    /// Hosts, addresses and networks that may be called although they are private: `10.0.0.5`,
-    /// `10.1.0.0/16`, `intranet.example.com`. Public addresses need no entry.
+    /// Private hosts, addresses and networks that may be called: `10.0.0.5`, `10.1.0.0/16`, `intranet.example.com`.
+    /// Public addresses need no entry.
     pub allow: Networks,
     /// Hosts, addresses and networks that may never be called.
     pub deny: Networks,
 }
 
-/// What jobs may run.
+/// The section `[command]`: programs that jobs may run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CommandConfig {
@@ -230,30 +230,30 @@ pub struct CommandConfig {
     pub enabled: bool,
     /// The programs they may run, by absolute path; any when empty. For jobs with a shell, its path ends in `sh`.
     pub programs: Vec<String>,
-    /// The variables of this process that programs see.
+    /// Environment variables of this process that programs inherit.
     pub env: Option<Vec<String>>,
-    /// Variables that jobs may set where programs are listed; `REPORT_*` is all that begin so. Where none are listed,
-    /// jobs may set any.
+    /// Variables that jobs may set when `programs` is not empty; `REPORT_*` is a prefix. Without `programs`, jobs
+    /// may set any.
     pub job_env: Vec<String>,
 }
 
-/// A secret that jobs may use, and which jobs, or sent where. What a job of the configuration itself names is
-/// allowed to that job already.
+/// A table `[secrets.NAME]`: a secret, and the jobs or hosts that may use it. Secrets that a job of the configuration
+/// names are allowed for that job without an entry.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SecretConfig {
-    /// A variable of the environment.
+    /// The environment variable that holds it.
     pub env: Option<String>,
-    /// Or a file.
+    /// Or the file that holds it.
     pub file: Option<String>,
-    /// The jobs that may use it; `invoice-*` is all that begin so.
+    /// The jobs that may use it; `invoice-*` is a prefix.
     pub jobs: Vec<String>,
-    /// The hosts it may be sent to; `*.example.com` is all that end so.
+    /// The hosts it may be sent to; `*.example.com` is a suffix.
     pub hosts: Vec<String>,
 }
 
 impl SecretConfig {
-    /// The secret, when exactly one place is named.
+    /// Returns the secret, if exactly one of `env` and `file` is set.
     pub(crate) fn secret(&self) -> Option<Secret> {
         match (self.env.clone(), self.file.clone()) {
             (Some(env), None) => Some(Secret::Env { env }),
@@ -263,13 +263,13 @@ impl SecretConfig {
     }
 }
 
-/// What is not shown to people.
+/// The section `[redact]`: values that views redact.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RedactConfig {
-    /// Names of members of JSON bodies and of headers, whatever their case.
+    /// Names of JSON members and headers, case-insensitive.
     pub names: Vec<String>,
-    /// Topics whose bodies no view shows; workers still get them; `orders.*` is all that begin so.
+    /// Topics whose bodies are redacted as a whole; workers still receive them; `orders.*` is a prefix.
     pub topics: Vec<String>,
 }
 
@@ -280,20 +280,20 @@ impl Default for RedactConfig {
     }
 }
 
-/// How events are sent out.
+/// The section `[webhooks]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WebhooksConfig {
-    /// Whether they are sent at all.
+    /// Whether webhooks are delivered.
     pub enabled: bool,
-    /// How long one delivery may take.
-    pub timeout: Length,
-    /// After how many failures in a row a webhook is switched off.
+    /// Timeout of one delivery.
+    pub timeout: ConfigDuration,
+    /// Number of consecutive failures after which a webhook is disabled.
     pub failures_max: u32,
 }
 
 impl Default for WebhooksConfig {
     fn default() -> Self {
-        Self { enabled: true, timeout: Length::seconds(10), failures_max: 20 }
+        Self { enabled: true, timeout: ConfigDuration::seconds(10), failures_max: 20 }
     }
 }

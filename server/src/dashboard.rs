@@ -1,6 +1,5 @@
-//! The dashboard and the API's reference: files that are part of the program, served with a strict content
-//! security policy. They refer to each other and to the API by relative paths, so that they work under any
-//! prefix.
+//! Dashboard and API reference: embedded static files, served with a strict content security policy. They refer
+//! to each other and to the API by relative paths, so that they work under any prefix.
 
 use axum::Router;
 use axum::extract::{OriginalUri, Path};
@@ -16,7 +15,7 @@ use rust_embed::{EmbeddedFile, RustEmbed};
 
 use crate::app::App;
 
-/// Nothing from elsewhere, no inline script, and no page around it.
+/// Content security policy: no external resources, no inline scripts, no framing.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; \
      connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'";
 
@@ -26,7 +25,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 #[exclude = "package.json"]
 struct Files;
 
-/// The page and what belongs to it.
+/// Returns the routes of the dashboard and the API reference.
 pub(crate) fn routes() -> Router<App> {
     Router::new()
         .route("/", get(index))
@@ -35,8 +34,8 @@ pub(crate) fn routes() -> Router<App> {
         .route("/{*path}", get(file))
 }
 
-/// Its relative paths need a slash behind the prefix. The file is named because a router that is mounted by
-/// `nest` does not answer the slash alone.
+/// Serves the start page. Its relative paths need a trailing slash; the redirect names the file because a router
+/// mounted by `nest` does not match the slash alone.
 async fn index(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
     if !uri.path().ends_with('/') {
         return Redirect::temporary(&format!("{}/index.html", uri.path())).into_response();
@@ -44,12 +43,12 @@ async fn index(OriginalUri(uri): OriginalUri, headers: HeaderMap) -> Response {
     serve("index.html", &headers)
 }
 
-/// The API for people; what it shows is made from the description in the browser.
+/// Serves the API reference, which the browser renders from the OpenAPI description.
 async fn reference(headers: HeaderMap) -> Response {
     serve("reference.html", &headers)
 }
 
-/// Its relative paths need no slash at the end.
+/// Redirects to the path without a slash, which its relative paths need.
 async fn without_slash(OriginalUri(uri): OriginalUri) -> Redirect {
     Redirect::permanent(uri.path().trim_end_matches('/'))
 }
@@ -70,7 +69,7 @@ fn serve(path: &str, headers: &HeaderMap) -> Response {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind(path)));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    // Asked for every time, answered by "not modified": a new version shows at once.
+    // Revalidated every time, so that a new version shows at once.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     if let Some(etag) = etag {
         headers.insert(ETAG, etag);

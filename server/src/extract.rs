@@ -1,5 +1,4 @@
-//! What is read from a request. The same as the framework's own extractors, except that a refusal is a
-//! [`Problem`] which names the field.
+//! Extractors of requests. The same as those of axum, except that a rejection is a [`Problem`] that names the field.
 
 pub(crate) mod strict;
 
@@ -20,8 +19,8 @@ use self::strict::Strict;
 use crate::problem::{Answer, Problem};
 use crate::wording::{Syntax, reworded, word_expected};
 
-/// The JSON body of a request. No body at all counts as an empty object, so that an action without
-/// required fields needs none.
+/// The JSON body of a request. An empty body counts as an empty object, so that an action without required fields
+/// needs none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Body<T>(pub(crate) T);
 
@@ -45,7 +44,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
         if !typed {
             return Err(Problem::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "the body has no type; send JSON with `Content-Type: application/json`",
+                "the body has no content type; send JSON with `Content-Type: application/json`",
             ));
         }
         read(&bytes).map(Self)
@@ -76,8 +75,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
     }
 }
 
-/// Refuses what no name, key or text may hold: bytes that are no UTF-8, and a NUL sign, which several
-/// storages cannot keep.
+/// Refuses invalid UTF-8 and NUL characters, which several storages cannot store.
 fn readable(place: &str, text: &str) -> Answer<()> {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
@@ -89,19 +87,21 @@ fn readable(place: &str, text: &str) -> Answer<()> {
         at += if escaped.is_some() { 3 } else { 1 };
     }
     if decoded.contains(&0) {
-        return Err(Problem::malformed(format!("{place} holds a NUL sign (%00); leave it out")));
+        return Err(Problem::malformed(format!(
+            "{place} contains a NUL character (%00); leave it out"
+        )));
     }
     match std::str::from_utf8(&decoded) {
         Ok(_) => Ok(()),
-        Err(_) => Err(Problem::malformed(format!("{place} is not UTF-8 once its %xx are read"))),
+        Err(_) => Err(Problem::malformed(format!("{place} is not UTF-8 after percent-decoding"))),
     }
 }
 
-/// Whether the body says that it is JSON; another type is refused.
+/// Returns whether the content type is JSON; false without one. Refuses other types.
 fn content_type(headers: &HeaderMap) -> Answer<bool> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(false) };
-    let said = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
-    let essence = said.split(';').next().unwrap_or_default().trim();
+    let text = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
+    let essence = text.split(';').next().unwrap_or_default().trim();
     let json = essence == "application/json"
         || (essence.starts_with("application/") && essence.ends_with("+json"));
     if json {
@@ -110,25 +110,25 @@ fn content_type(headers: &HeaderMap) -> Answer<bool> {
     Err(Problem::new(
         StatusCode::UNSUPPORTED_MEDIA_TYPE,
         format!(
-            "the body is of the type {essence:?}; send JSON with `Content-Type: application/json`"
+            "the body has the content type {essence:?}; send JSON with `Content-Type: application/json`"
         ),
     ))
 }
 
-/// The body did not arrive as a whole.
+/// Returns the problem of a body that could not be received.
 fn unread(rejection: BytesRejection) -> Problem {
     match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            "the body is larger than this server takes; send less at once",
+            "the body is larger than the limit of this server; send less at once",
         ),
-        _ => Problem::malformed("the body broke off before its end; send it again"),
+        _ => Problem::malformed("the body was incomplete; send it again"),
     }
 }
 
-/// Reads JSON: 400 when it is none, 422 when a value is wrong.
+/// Parses JSON: 400 on a syntax error, 422 on an invalid value.
 pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
-    // Where in the body something is wrong is found out only when something is.
+    // The path of an error is tracked only in a second pass.
     let mut json = serde_json::Deserializer::from_slice(bytes);
     if let Ok(value) = T::deserialize(Strict(&mut json))
         && json.end().is_ok()
@@ -140,7 +140,7 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
     let from = serde_path_to_error::Deserializer::new(&mut json, &mut track);
     let value = T::deserialize(Strict(from)).map_err(|error| {
         let path = track.path().to_string();
-        // Where a word of a list belongs, a number or a truth is called a mistake of writing; it is none.
+        // serde_json reports a number or bool in place of an enum string as a syntax error; treat it as a type error.
         let text = std::str::from_utf8(bytes).unwrap_or_default();
         let is_json = serde_json::from_str::<IgnoredAny>(text).is_ok();
         if error.classify() == Category::Syntax && is_json {
@@ -153,54 +153,54 @@ pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
 }
 
 fn body_problem(path: &str, error: &serde_json::Error) -> Problem {
-    let said = error.to_string();
+    let message = error.to_string();
     let place = format!(" at line {} column {}", error.line(), error.column());
-    let said = said.strip_suffix(&place).unwrap_or(&said);
+    let message = message.strip_suffix(&place).unwrap_or(&message);
     if error.classify() == Category::Data {
-        return wrong("the body", path, &reworded(said, &parts(path), Syntax::Json));
+        return wrong("the body", path, &reworded(message, &parts(path), Syntax::Json));
     }
-    let problem = Problem::malformed(format!("the body is not JSON{place}: {said}"));
-    if path == "." { problem } else { problem.field(path, said) }
+    let problem = Problem::malformed(format!("the body is not JSON{place}: {message}"));
+    if path == "." { problem } else { problem.field(path, message) }
 }
 
-/// The names and numbers of a path such as `items[1].count`.
+/// Returns the names and indexes of a path such as `items[1].count`.
 fn parts(path: &str) -> Vec<&str> {
     path.split(['.', '[', ']']).filter(|part| !part.is_empty()).collect()
 }
 
-/// A value that was read and cannot be taken.
-fn wrong(place: &str, path: &str, said: &str) -> Problem {
+/// Returns the problem of an invalid value.
+fn wrong(place: &str, path: &str, message: &str) -> Problem {
     if path == "." {
-        return Problem::refused(format!("{place} is not what is expected here: {said}"));
+        return Problem::refused(format!("{place} is invalid: {message}"));
     }
-    Problem::refused(format!("`{path}` in {place} cannot be taken: {said}")).field(path, said)
+    Problem::refused(format!("`{path}` in {place} is invalid: {message}")).field(path, message)
 }
 
 fn query_problem(rejection: &QueryRejection) -> Problem {
     // The innermost text is `field: what is wrong`, or only the latter.
-    let said = rejection.source().map_or_else(|| rejection.body_text(), ToString::to_string);
-    match said.split_once(": ") {
+    let message = rejection.source().map_or_else(|| rejection.body_text(), ToString::to_string);
+    match message.split_once(": ") {
         Some((field, problem)) if !field.contains(' ') => {
             wrong("the query", field, &reworded(problem, &[field], Syntax::Url))
         }
-        _ => wrong("the query", ".", &reworded(&said, &[], Syntax::Url)),
+        _ => wrong("the query", ".", &reworded(&message, &[], Syntax::Url)),
     }
 }
 
 fn path_problem(rejection: &PathRejection) -> Problem {
     match rejection {
         PathRejection::FailedToDeserializePathParams(error) => {
-            let said = match error.kind() {
+            let message = match error.kind() {
                 ErrorKind::ParseError { value, .. }
                 | ErrorKind::ParseErrorAtKey { value, .. }
                 | ErrorKind::ParseErrorAtIndex { value, .. } => {
-                    format!("`{value}` does not fit there")
+                    format!("`{value}` is invalid there")
                 }
                 other => other.to_string(),
             };
-            Problem::malformed(format!("the path cannot be read: {said}"))
+            Problem::malformed(format!("the path is invalid: {message}"))
         }
-        other => Problem::malformed(format!("the path cannot be read: {other}")),
+        other => Problem::malformed(format!("the path is invalid: {other}")),
     }
 }
 
@@ -219,7 +219,7 @@ mod tests {
 
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields)]
-    struct Asked {
+    struct TestBody {
         #[serde(default)]
         items: Vec<Item>,
     }
@@ -238,16 +238,16 @@ mod tests {
     }
 
     #[derive(Deserialize)]
-    struct Listed {
+    struct TestQuery {
         limit: Option<u8>,
     }
 
     fn router() -> Router {
-        let body = |Body(asked): Body<Asked>| async move {
-            let counts = asked.items.iter().filter(|item| !matches!(item.size, Some(Size::Small)));
+        let body = |Body(value): Body<TestBody>| async move {
+            let counts = value.items.iter().filter(|item| !matches!(item.size, Some(Size::Small)));
             counts.map(|item| u32::from(item.count)).sum::<u32>().to_string()
         };
-        let list = |Query(asked): Query<Listed>| async move { format!("{:?}", asked.limit) };
+        let list = |Query(value): Query<TestQuery>| async move { format!("{:?}", value.limit) };
         let one = |Path(number): Path<u8>| async move { number.to_string() };
         Router::new()
             .route("/body", post(body))
@@ -282,22 +282,22 @@ mod tests {
             (json, br#"{"items":[{"count":2},{"count":3}]}"#, 200, "5"),
             (None, b"", 200, "0"),
             (Some("application/merge-patch+json"), b"{}", 200, "0"),
-            (None, b"{}", 415, "has no type"),
+            (None, b"{}", 415, "has no content type"),
             (Some("text/plain"), b"{}", 415, "text/plain"),
             (json, b"{\"items\":", 400, "not JSON"),
             (json, b"{\"items\":[{\"count\":\"\xff\"}]}", 400, "not JSON"),
             (json, b"{} {}", 400, "not JSON"),
             (json, br#"{"items":[{"count":2},{"count":900}]}"#, 422, "items[1].count"),
             (json, long.as_bytes(), 413, "larger"),
-            (json, b"[]", 422, "a list; write an object"),
+            (json, b"[]", 422, "a list; use an object"),
             (json, br#"{"items":[{"count":2,"size":"small"}]}"#, 200, "0"),
             (json, br#"{"items":[{"count":2,"size":true}]}"#, 422, "items[0].size"),
             (json, br#"{"items":[[2]]}"#, 422, "items[0]"),
         ];
-        for (kind, body, status, said) in table {
+        for (kind, body, status, words) in table {
             let (got, text, _) = ask(Method::POST, "/body", kind, body).await;
             assert_eq!(got, status, "{kind:?} {text}");
-            assert!(text.contains(said), "{text} has no {said:?}");
+            assert!(text.contains(words), "{text} has no {words:?}");
         }
         let (_, _, problem) = ask(Method::POST, "/body", json, br#"{"item":[]}"#).await;
         assert_eq!(problem["errors"][0]["field"], "item");

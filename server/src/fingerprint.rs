@@ -1,28 +1,28 @@
-//! Fingerprints of errors: what differs from case to case is taken out of the text, so that the same
-//! failure of many messages is one group. Pure: the same text has the same fingerprint everywhere, always.
+//! Fingerprints of errors: variable parts such as numbers and ids are replaced, so that the same failure of many
+//! messages is one group. Pure and stable: the same text has the same fingerprint on every server and version.
 
 use punctual::schedule::stable_hash;
 
-/// How much of an error counts; what comes behind is mostly a trace.
+/// Number of characters of an error that count; the rest is mostly a stack trace.
 const LEN_MAX: usize = 1_000;
 
-/// An error without what differs from case to case: `<n>` for numbers, `<id>` for ids and hashes, `<text>`
-/// for quoted texts, `<address>` for hosts, mail addresses, paths of the web and sockets.
-pub(crate) fn normal(error: &str) -> String {
+/// Returns an error with variable parts replaced: `<n>` for numbers, `<id>` for ids and hashes, `<text>` for quoted
+/// texts, `<address>` for hosts, mail addresses, URLs and sockets.
+pub(crate) fn normalize(error: &str) -> String {
     let line: String = error.chars().take(LEN_MAX).collect();
     let unquoted = unquoted(&line);
     let words: Vec<String> = unquoted.split_whitespace().map(word).collect();
     words.join(" ")
 }
 
-/// The group of a dead letter: sixteen letters and digits.
+/// Returns the group of a dead letter: sixteen hexadecimal digits.
 pub(crate) fn fingerprint(topic: &str, job: Option<&str>, error: Option<&str>) -> String {
-    let error = normal(error.unwrap_or(""));
+    let error = normalize(error.unwrap_or(""));
     let parts = [topic.as_bytes(), job.unwrap_or("").as_bytes(), error.as_bytes()];
     format!("{:016x}", stable_hash(&parts))
 }
 
-/// The text with whatever stands in quotes replaced. A quote inside a word, as in `can't`, opens nothing.
+/// Returns the text with quoted parts replaced. A quote inside a word, as in `can't`, is not an opening quote.
 fn unquoted(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
@@ -42,7 +42,7 @@ fn unquoted(text: &str) -> String {
     plain
 }
 
-/// One word with its punctuation kept and its core replaced where it differs from case to case.
+/// Returns a word with its punctuation, and its core replaced if it is variable.
 fn word(word: &str) -> String {
     let edge = |letter: char| matches!(letter, '(' | ')' | '[' | ']' | ',' | ';' | ':' | '.' | '!');
     // Brackets and colons may belong to an address.
@@ -60,7 +60,7 @@ fn word(word: &str) -> String {
     format!("{front}{replaced}{back}")
 }
 
-/// A web or mail address, or a host with a port.
+/// Returns whether a word is a URL, a mail address, an IP address, or a host with a port.
 fn is_address(core: &str) -> bool {
     if core.contains("://") {
         return true;
@@ -81,7 +81,7 @@ fn is_host(host: &str) -> bool {
         || (host.contains('.') && host.chars().any(char::is_alphabetic))
 }
 
-/// A UUID, or a long run of hexadecimal digits of which some are digits.
+/// Returns whether a word is a UUID, or a long run of hexadecimal digits with both letters and digits.
 fn is_id(core: &str) -> bool {
     let digits = core.strip_prefix("0x").unwrap_or(core);
     let plain: String = digits.chars().filter(|letter| *letter != '-').collect();
@@ -91,7 +91,7 @@ fn is_id(core: &str) -> bool {
         && !plain.chars().all(|letter| letter.is_ascii_digit())
 }
 
-/// A word whose runs of digits are one sign; `12.5` and `1,000` are one number.
+/// Returns a word with each number replaced; `12.5` and `1,000` are one number.
 fn without_numbers(core: &str) -> String {
     let letters: Vec<char> = core.chars().collect();
     let digit = |index: usize| letters.get(index).is_some_and(char::is_ascii_digit);
@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_from_case_to_case_is_taken_out() {
+    fn variable_parts_are_replaced() {
         for (error, expected) in [
             ("connection refused", "connection refused"),
             ("timed out after 30s", "timed out after <n>s"),
@@ -139,12 +139,12 @@ mod tests {
             ("a\n  trace   follows", "a trace follows"),
             ("", ""),
         ] {
-            assert_eq!(normal(error), expected, "{error:?}");
+            assert_eq!(normalize(error), expected, "{error:?}");
         }
     }
 
     #[test]
-    fn a_group_is_topic_job_and_what_is_left_of_the_error() {
+    fn a_group_is_topic_job_and_normalized_error() {
         let one = fingerprint("mail", None, Some("order 1 is unknown"));
         assert_eq!(one, fingerprint("mail", None, Some("order 22 is unknown")));
         assert_eq!(one.len(), 16);

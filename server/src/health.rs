@@ -1,5 +1,5 @@
-//! How this node is, for load balancers, orchestrators and people. Anybody may ask for its condition; the reasons, the
-//! counts and the version are for callers who are known. It changes nothing, and asks the storage at most once a second
+//! Health endpoints of this node, for load balancers, orchestrators and operators. The condition is public; the
+//! reasons, counts and version need an authenticated caller. Read-only; queries the storage at most once a second
 //! until the process is asked to stop.
 
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use axum::{Json, Router};
 use jiff::Timestamp;
 use punctual::Result;
 use punctual::clock::{add, within};
-use punctual::health::{Condition, Health, Known, Lifecycle};
+use punctual::health::{Condition, Health, KnownFacts, Lifecycle};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -24,14 +24,14 @@ use crate::caller::{Caller, Role};
 use crate::problem::Answer;
 use crate::unhandled;
 
-/// How long an answer holds, however costly it was: a storage that is gone must show soon.
+/// How long health is cached, however expensive: a lost storage must show soon.
 const AGE: Duration = Duration::from_secs(1);
-/// How long the storage may take to say what alerts and reasons need, and who asks.
+/// Timeout of the storage for alerts, and for the authentication of the caller.
 const ALERTS_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long the storage may take to say which topics other processes handle.
-const REGISTER_TIMEOUT: Duration = Duration::from_secs(1);
+/// Timeout of the storage for the topics that other processes handle.
+const REGISTRY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What this file answers.
+/// Returns the health routes.
 pub(crate) fn routes() -> Router<App> {
     Router::new()
         .route("/health", get(whole))
@@ -39,16 +39,16 @@ pub(crate) fn routes() -> Router<App> {
         .route("/health/ready", get(ready))
 }
 
-/// How a node is, and what a person should look at.
+/// Health of a node with its alerts.
 #[derive(Clone, Debug)]
 pub(crate) struct NodeHealth {
-    /// When it was found.
+    /// When it was computed.
     pub(crate) at: Timestamp,
-    /// The health of the process; degraded at least while there are alerts, which are among its reasons.
+    /// Health of the process; at least degraded while there are alerts, which are added to its reasons.
     pub(crate) health: Health,
-    /// What was found besides the process itself.
+    /// Alerts about jobs, queues, webhooks and dead letters.
     pub(crate) alerts: Arc<Alerts>,
-    /// All of it, a sentence for each kind, the most urgent first.
+    /// One view per kind of alert, most urgent first.
     pub(crate) views: Vec<AlertView>,
 }
 
@@ -65,7 +65,7 @@ impl NodeHealth {
         Self { at, health, alerts, views }
     }
 
-    /// A node that cannot say how it is.
+    /// Returns an unhealthy node whose health could not be computed.
     pub(crate) fn unknown(app: &App, reason: String) -> Self {
         let health = Health {
             condition: Condition::Unhealthy,
@@ -82,24 +82,24 @@ impl NodeHealth {
     }
 }
 
-/// How this process is by itself, as it was found at most a second ago.
+/// Returns the health of this process, at most a second old.
 async fn of_process(app: &App) -> Result<Health> {
     if app.punctual.is_stopping() {
-        // At once, not when what was found before is a second old.
-        let known = Known { counts: None, handled: Some(Vec::new()) };
+        // Not cached, so that stopping shows at once.
+        let known = KnownFacts { counts: None, handled: Some(Vec::new()) };
         return Ok(app.punctual.admin().health_with(&known).await);
     }
     let find = async {
-        let counts = app.node().live.costly_counts(app.clock.now());
-        // A register that cannot be read is no reason to call what others handle unhandled; a storage that
-        // does not answer is a reason of its own.
-        let until = add(app.clock.now(), REGISTER_TIMEOUT);
+        let counts = app.node().live.expensive_counts(app.clock.now());
+        // An unreadable registry must not report topics of other processes as unhandled; an unreachable storage is
+        // reported by itself.
+        let until = add(app.clock.now(), REGISTRY_TIMEOUT);
         let handled = within(&*app.clock, until, unhandled::handled_topics(app)).await;
         let handled = handled.unwrap_or(Ok(Vec::new())).unwrap_or_default();
-        let known = Known { counts, handled: Some(handled) };
+        let known = KnownFacts { counts, handled: Some(handled) };
         let health = app.punctual.admin().health_with(&known).await;
         if health.storage_latency.is_none() {
-            // Lists that were costly to find are not given out as if they were current.
+            // Cached lists must not be served as if they were current.
             app.node().forget_lists();
         }
         Ok(health)
@@ -107,8 +107,8 @@ async fn of_process(app: &App) -> Result<Health> {
     app.node().health.get_fresh(&*app.clock, AGE, find).await
 }
 
-/// How this node is, as it was found at most a second ago; alerts are a few seconds old.
-pub(crate) async fn looked(app: &App) -> Result<NodeHealth> {
+/// Returns the health of this node, at most a second old; alerts are up to a few seconds old.
+pub(crate) async fn node_health(app: &App) -> Result<NodeHealth> {
     let mut health = of_process(app).await?;
     let at = app.clock.now();
     if health.storage_latency.is_none() {
@@ -116,17 +116,17 @@ pub(crate) async fn looked(app: &App) -> Result<NodeHealth> {
     }
     let found = match within(&*app.clock, add(at, ALERTS_TIMEOUT), alerts::current(app)).await {
         Some(found) => found.map_err(|error| error.to_string()),
-        None => Err(format!("no answer within {} s", ALERTS_TIMEOUT.as_secs())),
+        None => Err(format!("no response within {} s", ALERTS_TIMEOUT.as_secs())),
     };
     let found = found.unwrap_or_else(|error| {
         health.condition = health.condition.max(Condition::Degraded);
-        health.reasons.push(format!("it is not known whether jobs fail or queues wait: {error}"));
+        health.reasons.push(format!("alerts about jobs and queues are unavailable: {error}"));
         Arc::new(alerts::without_storage(app))
     });
     Ok(NodeHealth::new(at, health, found))
 }
 
-/// One part of a node.
+/// Condition of a component of a node.
 #[derive(Serialize)]
 struct Component {
     condition: Condition,
@@ -134,34 +134,34 @@ struct Component {
     data: Value,
 }
 
-/// Everything: 503 when it does not do its work.
+/// Serves the whole health; 503 when unhealthy.
 async fn whole(State(app): State<App>, request: Request) -> Answer<(StatusCode, Json<Value>)> {
-    let node = looked(&app).await?;
-    if !is_known(&app, request).await {
+    let node = node_health(&app).await?;
+    if !is_viewer(&app, request).await {
         let condition = node.health.condition;
         return Ok((status(condition), Json(json!({ "condition": condition }))));
     }
-    let mut answer = serde_json::to_value(&node.health).unwrap_or_default();
-    answer["components"] = components(&node);
-    answer["version"] = env!("CARGO_PKG_VERSION").into();
-    Ok((status(node.health.condition), Json(answer)))
+    let mut body = serde_json::to_value(&node.health).unwrap_or_default();
+    body["components"] = components(&node);
+    body["version"] = env!("CARGO_PKG_VERSION").into();
+    Ok((status(node.health.condition), Json(body)))
 }
 
-/// Whether it can take requests: its loops run and its storage answers. Alerts are none of its business.
+/// Serves readiness: the loops run and the storage responds. Alerts do not count.
 async fn ready(State(app): State<App>, request: Request) -> Answer<(StatusCode, Json<Value>)> {
     let health = of_process(&app).await?;
     let ready = health.condition < Condition::Unhealthy;
-    if !is_known(&app, request).await {
+    if !is_viewer(&app, request).await {
         return Ok((status(health.condition), Json(json!({ "ready": ready }))));
     }
     Ok((status(health.condition), Json(json!({ "ready": ready, "reasons": health.reasons }))))
 }
 
-/// Returns whether the caller may see more than the condition. Credentials that are wrong, or that a hanging storage
-/// does not find, are none: a probe with an old token still learns how the node is.
-async fn is_known(app: &App, request: Request) -> bool {
+/// Returns whether the caller may see more than the condition. Invalid credentials, or a hanging storage, count as no
+/// caller: a probe with an old token still gets the condition.
+async fn is_viewer(app: &App, request: Request) -> bool {
     let until = add(app.clock.now(), ALERTS_TIMEOUT);
-    let known = within(&*app.clock, until, auth::known(app, request)).await;
+    let known = within(&*app.clock, until, auth::authenticated(app, request)).await;
     let caller = known
         .and_then(Result::ok)
         .and_then(|request| request.extensions().get::<Caller>().cloned());
@@ -175,15 +175,15 @@ fn status(condition: Condition) -> StatusCode {
     }
 }
 
-/// The parts of a node, each with its condition.
+/// Returns the components of a node, each with its condition.
 pub(crate) fn components(node: &NodeHealth) -> Value {
     let NodeHealth { health, alerts, .. } = node;
     let latency_ms = health.storage_latency.map(milliseconds);
     let tick_age_ms = health.last_tick_age.map(milliseconds);
     let storage = when(latency_ms.is_none(), Condition::Unhealthy);
-    // Whatever else is unhealthy are the loops: the storage and they are all there is.
-    let stands_still = health.condition == Condition::Unhealthy && storage == Condition::Healthy;
-    let scheduler = when(stands_still || tick_age_ms.is_none(), Condition::Unhealthy)
+    // Only storage and loops can be unhealthy, so with a healthy storage it is the loops.
+    let loops_stalled = health.condition == Condition::Unhealthy && storage == Condition::Healthy;
+    let scheduler = when(loops_stalled || tick_age_ms.is_none(), Condition::Unhealthy)
         .max(when(health.late_schedules > 0, Condition::Degraded));
     let component = |condition, data| Component { condition, data };
     let counted = |kinds: &[AlertKind]| {
@@ -216,6 +216,6 @@ pub(crate) fn components(node: &NodeHealth) -> Value {
     })
 }
 
-fn when(wrong: bool, condition: Condition) -> Condition {
-    if wrong { condition } else { Condition::Healthy }
+fn when(applies: bool, condition: Condition) -> Condition {
+    if applies { condition } else { Condition::Healthy }
 }

@@ -1,13 +1,13 @@
-//! Idempotency keys: a caller that does not know whether its change arrived sends it again with the same
-//! `Idempotency-Key`, and gets the first answer again instead of a second change.
+//! Idempotency keys: a caller that does not know whether its change arrived repeats it with the same
+//! `Idempotency-Key`, and gets the first response again instead of a second change.
 //!
-//! The record of a key is written before its request runs and belongs to the process that runs it, for as long
-//! as that renews its lease. The answer is written before it is given. A process that ends in between leaves a
-//! record without an answer: the next repeat takes it over and runs the request again, with the identities of
-//! the first run ([`Keyed`]), so that the effect is not made twice. Only a refusal of the first run frees a key.
+//! The record of a key is written before its request runs and belongs to the process that runs it while that
+//! renews its lease. The response is stored before it is sent. A process that ends in between leaves a record
+//! without a response: the next repeat takes it over and runs the request again with the ids of the first run
+//! ([`Keyed`]), so that the effect is not duplicated. Only a refusal of the first run frees a key.
 //!
-//! What was made is known again while it is stored, when the record says so ([`Claim`]), or when it was deleted
-//! over this API ([`remember_removed`]).
+//! Created messages are recognized while they are stored, when the record lists them ([`Claim`]), or when they
+//! were deleted over this API ([`remember_removed`]).
 
 mod claim;
 mod keyed;
@@ -36,34 +36,34 @@ use self::record::Record;
 use crate::api::BATCH_BYTES_MAX;
 use crate::app::App;
 use crate::caller::Caller;
+use crate::http_layers::BODY_MAX;
 use crate::problem::{Answer, Problem};
 use crate::request_limit::RequestPlace;
-use crate::surround::BODY_MAX;
 
-/// The header of a request.
+/// The request header.
 const KEY: &str = "idempotency-key";
-/// The most characters of a key.
+/// Largest number of characters of a key.
 const KEY_LEN_MAX: usize = 200;
-/// Endpoints whose requests or answers hold secrets, of which nothing must be kept, not even a hash.
+/// Endpoints whose requests or responses contain secrets, which must not be stored, not even as a hash.
 const SECRETS: [&str; 4] =
     ["/api/v1/session", "/api/v1/tokens", "/api/v1/users", "/api/v1/webhooks"];
-/// The endpoint whose requests may be longer than others.
+/// The endpoint with a larger body limit.
 const BATCH: &str = "/api/v1/messages/batch";
 
-/// The keys whose requests run in this process.
+/// Keys of requests in flight in this process.
 pub(crate) type InFlight = Mutex<BTreeSet<String>>;
 
-/// Answers a changing request that was answered before with the same key, and remembers the others.
-pub(crate) async fn remembered(app: App, request: Request, next: Next) -> Response {
+/// Replays the response of a repeated changing request, and stores that of others with a key.
+pub(crate) async fn layer(app: App, request: Request, next: Next) -> Response {
     let changes = !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
     let is_of_jobs = changes && request.uri().path().contains("/jobs");
-    let _forgetting = is_of_jobs.then(|| Forgetting(app.clone()));
+    let _forget_statuses = is_of_jobs.then(|| ForgetStatuses(app.clone()));
     let key = match key(request.headers()) {
         Ok(Some(key)) if changes => key,
         Ok(_) => return next.run(request).await,
         Err(problem) => return problem.into_response(),
     };
-    // An unknown caller is refused further in; answers are shared with no other caller.
+    // An unauthenticated caller is refused by the endpoint; responses are never shared between callers.
     let Some(caller) = request.extensions().get::<Caller>().cloned() else {
         return next.run(request).await;
     };
@@ -72,22 +72,22 @@ pub(crate) async fn remembered(app: App, request: Request, next: Next) -> Respon
         .unwrap_or_else(IntoResponse::into_response)
 }
 
-/// Forgets how jobs are when a change of one is over, however it ended, so that it shows at once.
-struct Forgetting(App);
+/// Drops the cached job statuses when a change of jobs ends, so that it shows at once.
+struct ForgetStatuses(App);
 
-impl Drop for Forgetting {
+impl Drop for ForgetStatuses {
     fn drop(&mut self) {
         self.0.node().statuses.forget();
     }
 }
 
-/// Returns the key of a request, when it has one.
+/// Returns the key of a request, if any.
 fn key(headers: &HeaderMap) -> Answer<Option<String>> {
     let Some(value) = headers.get(KEY) else { return Ok(None) };
     let key = value.to_str().unwrap_or_default().trim();
     if key.is_empty() || key.len() > KEY_LEN_MAX {
         return Err(Problem::refused(format!(
-            "an Idempotency-Key has 1 to {KEY_LEN_MAX} printable characters; choose a new one for every change"
+            "an Idempotency-Key must have 1 to {KEY_LEN_MAX} printable characters; use a new one for every change"
         ))
         .field("Idempotency-Key", "is empty, too long or not printable"));
     }
@@ -103,51 +103,51 @@ async fn keyed(
 ) -> Answer<Response> {
     let (mut parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
-    let length_max = if path.starts_with(BATCH) { BATCH_BYTES_MAX } else { BODY_MAX };
-    let body = to_bytes(body, length_max).await.map_err(|_| {
+    let bytes_max = if path.starts_with(BATCH) { BATCH_BYTES_MAX } else { BODY_MAX };
+    let body = to_bytes(body, bytes_max).await.map_err(|_| {
         Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the request has more than {length_max} bytes; send less at once"),
+            format!("the request body has more than {bytes_max} bytes; send less at once"),
         )
     })?;
     let secret = SECRETS.iter().any(|prefix| path.starts_with(prefix));
-    let shown: &[u8] = if secret { b"" } else { &body };
-    let fingerprint = digest(&[parts.method.as_str().as_bytes(), path.as_bytes(), shown]);
+    let hashed: &[u8] = if secret { b"" } else { &body };
+    let fingerprint = digest(&[parts.method.as_str().as_bytes(), path.as_bytes(), hashed]);
     let place = digest(&[caller.as_bytes(), key.as_bytes()]);
-    let Some(flight) = Flight::enter(&app, &place) else {
-        let known = known(&app, &place).await?;
-        return again(&key, &fingerprint, known.map(|(record, _)| record).as_ref());
+    let Some(in_flight_guard) = InFlightGuard::enter(&app, &place) else {
+        let known = load_record(&app, &place).await?;
+        return replay(&key, &fingerprint, known.map(|(record, _)| record).as_ref());
     };
     let claim = match begin(&app, &key, place, fingerprint).await? {
-        Begun::Runs(claim) => claim,
-        Begun::Answered(response) => return Ok(response),
+        BeginResult::Runs(claim) => claim,
+        BeginResult::Answered(response) => return Ok(response),
     };
     parts.extensions.insert(claim.keyed());
     let place = parts.extensions.get::<RequestPlace>().cloned();
     let request = Request::from_parts(parts, Body::from(body));
-    // By itself, so that a caller who hangs up leaves no change behind without its answer.
+    // In a task of its own, so that a disconnecting caller leaves no change without a stored response.
     let done = tokio::spawn(async move {
-        let response = claim.renewed(next.run(request)).await;
+        let response = claim.run_renewing(next.run(request)).await;
         let answer = claim.finish(response, secret).await;
-        drop((flight, place));
+        drop((in_flight_guard, place));
         answer
     });
     done.await.map_err(|_| {
         Problem::new(
             StatusCode::INTERNAL_SERVER_ERROR,
-            "the request was broken off; repeat it with the same Idempotency-Key",
+            "the request was interrupted; repeat it with the same Idempotency-Key",
         )
     })?
 }
 
-/// The one request of a key that runs in this process.
-struct Flight {
+/// Marks a key as in flight in this process until dropped.
+struct InFlightGuard {
     app: App,
     place: String,
 }
 
-impl Flight {
-    /// Returns none when another request of the key runs here.
+impl InFlightGuard {
+    /// Returns none when another request with the key is in flight here.
     fn enter(app: &App, place: &str) -> Option<Self> {
         let mut in_flight = app.node().in_flight.lock().unwrap_or_else(PoisonError::into_inner);
         let is_new = in_flight.insert(place.to_owned());
@@ -155,7 +155,7 @@ impl Flight {
     }
 }
 
-impl Drop for Flight {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
         let mut in_flight =
             self.app.node().in_flight.lock().unwrap_or_else(PoisonError::into_inner);
@@ -163,36 +163,40 @@ impl Drop for Flight {
     }
 }
 
-/// How a keyed request begins.
-enum Begun {
-    /// It runs, under a lease.
+/// Decision about a keyed request.
+enum BeginResult {
+    /// Run it under this lease.
     Runs(Claim),
-    /// It was answered before.
+    /// Replay this response.
     Answered(Response),
 }
 
-/// Writes the record of a new key, takes over one whose process has ended, or answers by what is kept.
-async fn begin(app: &App, key: &str, place: String, fingerprint: String) -> Answer<Begun> {
+/// Creates the record of a new key, takes over one whose process has ended, or replays the stored response.
+async fn begin(app: &App, key: &str, place: String, fingerprint: String) -> Answer<BeginResult> {
     let (now, owner) = (app.clock.now(), app.node().owner.clone());
     let record = Record::new(fingerprint, owner.clone(), now);
     let put = app.documents.put(record.draft(&place)?, ExpectedVersion::New, now).await?;
     if let PutResult::Stored(version) = put {
-        return Ok(Begun::Runs(Claim::new(app, place, (version, record))));
+        return Ok(BeginResult::Runs(Claim::new(app, place, (version, record))));
     }
-    let Some((known, version)) = known(app, &place).await? else { return Err(under_way(key)) };
+    let Some((known, version)) = load_record(app, &place).await? else {
+        return Err(in_flight_problem(key));
+    };
     let is_same = known.fingerprint == record.fingerprint && known.answer.is_none();
     if !is_same || !known.is_free_for(&owner, now) {
-        return again(key, &record.fingerprint, Some(&known)).map(Begun::Answered);
+        return replay(key, &record.fingerprint, Some(&known)).map(BeginResult::Answered);
     }
     let record = known.taken_over(owner, now);
     match app.documents.put(record.draft(&place)?, ExpectedVersion::Version(version), now).await? {
-        PutResult::Stored(version) => Ok(Begun::Runs(Claim::new(app, place, (version, record)))),
-        PutResult::Raced(_) => Err(under_way(key)),
+        PutResult::Stored(version) => {
+            Ok(BeginResult::Runs(Claim::new(app, place, (version, record))))
+        }
+        PutResult::Raced(_) => Err(in_flight_problem(key)),
     }
 }
 
-/// Returns the record that is kept at a place, and its version.
-async fn known(app: &App, place: &str) -> Answer<Option<(Record, u64)>> {
+/// Returns the record of a key and its version.
+async fn load_record(app: &App, place: &str) -> Answer<Option<(Record, u64)>> {
     let document = app.documents.get(KIND, place, app.clock.now()).await?;
     let known = document.map(|document| {
         let version = document.version;
@@ -201,32 +205,32 @@ async fn known(app: &App, place: &str) -> Answer<Option<(Record, u64)>> {
     Ok(known.transpose()?)
 }
 
-/// Answers a request whose key is taken.
-fn again(key: &str, fingerprint: &str, known: Option<&Record>) -> Answer<Response> {
-    // Without a record it was refused in between, and the next repeat begins anew.
-    let Some(known) = known else { return Err(under_way(key)) };
+/// Returns the response to a request whose key is taken.
+fn replay(key: &str, fingerprint: &str, known: Option<&Record>) -> Answer<Response> {
+    // Without a record the request was refused meanwhile, and the next repeat runs it.
+    let Some(known) = known else { return Err(in_flight_problem(key)) };
     if known.fingerprint != fingerprint {
         return Err(Problem::refused(format!(
-            "the Idempotency-Key {key:?} was used for another request; choose a new one for every change"
+            "the Idempotency-Key {key:?} was used for another request; use a new one for every change"
         ))
         .field("Idempotency-Key", "belongs to another request"));
     }
-    let kept = known.answer.as_ref().ok_or_else(|| under_way(key))?;
-    kept.response()?.ok_or_else(|| {
+    let stored = known.answer.as_ref().ok_or_else(|| in_flight_problem(key))?;
+    stored.response()?.ok_or_else(|| {
         Problem::conflict(format!(
-            "the request with the Idempotency-Key {key:?} was done, and its answer was not kept, because it held a secret or was too large; look at what there is now"
+            "the request with the Idempotency-Key {key:?} succeeded, but its response was not stored, because it contained a secret or was too large; read the current state"
         ))
     })
 }
 
-fn under_way(key: &str) -> Problem {
+fn in_flight_problem(key: &str) -> Problem {
     Problem::conflict(format!(
-        "the request with the Idempotency-Key {key:?} is under way; ask again in a moment"
+        "the request with the Idempotency-Key {key:?} is in flight; try again in a second"
     ))
     .retry_after(1)
 }
 
-/// Returns parts in few letters; no two lists of parts share them.
+/// Returns the SHA-256 of length-prefixed parts as base64.
 fn digest(parts: &[&[u8]]) -> String {
     let mut hash = Sha256::new();
     for part in parts {

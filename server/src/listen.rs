@@ -1,5 +1,5 @@
-//! The socket: binds, accepts connections within their limits, serves until told to stop, and lets requests under way
-//! end. No client can keep a connection without using it, or all of them for itself.
+//! Listener of the server: binds the socket, accepts connections within their limits, serves until it is stopped,
+//! and lets requests in flight end. No client can hold a connection without using it, or take all of them.
 
 mod activity;
 mod admission;
@@ -27,26 +27,26 @@ use crate::file_limit;
 use crate::tls::Tls;
 use activity::Activity;
 use admission::Admission;
-use connection::{Accepted, Server, http};
+use connection::{AcceptedConnection, Server, http};
 
-/// How long nothing is accepted after the system had no files or memory left for a connection.
+/// Pause of accepting after the system had no files or memory for a connection.
 const EXHAUSTED_PAUSE: Duration = Duration::from_millis(200);
-/// How often failures to accept are written to the log.
+/// Shortest interval between log lines about failures to accept.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// How long a client may take.
+/// Timeouts of a client.
 #[derive(Clone, Copy, Debug)]
 struct Timeouts {
-    /// To send the header of a request.
+    /// Sending the header of a request.
     header: Duration,
-    /// To send a further request.
+    /// Sending the next request.
     idle: Duration,
-    /// To read some of an answer.
+    /// Reading some bytes of a response.
     write: Duration,
 }
 
-/// A bound socket that does not serve yet.
-pub struct Listening {
+/// A bound socket that is not serving yet.
+pub struct BoundListener {
     listener: TcpListener,
     address: SocketAddr,
     connections: ConnectionsConfig,
@@ -54,49 +54,48 @@ pub struct Listening {
     tls: Option<Tls>,
 }
 
-/// Binds an address. Connections have the limits of a configuration that does not mention them.
-pub async fn listen(address: SocketAddr) -> Result<Listening> {
+/// Binds an address, with the default limits of connections.
+pub async fn listen(address: SocketAddr) -> Result<BoundListener> {
     let listener = TcpListener::bind(address).await.map_err(|error| {
-        let way_out = match error.kind() {
-            std::io::ErrorKind::AddrInUse => "another program listens there; choose another port",
+        let fix = match error.kind() {
+            std::io::ErrorKind::AddrInUse => "another program uses the port; choose another one",
             std::io::ErrorKind::PermissionDenied => {
-                "ports below 1024 need a privilege; choose another one"
+                "ports below 1024 need a privilege; choose another port"
             }
             _ => "check the address",
         };
-        Error::unavailable(format!("cannot listen on {address}: {way_out}")).caused_by(error)
+        Error::unavailable(format!("cannot listen on {address}: {fix}")).caused_by(error)
     })?;
     let address = listener.local_addr().map_err(|error| {
-        Error::internal("a bound socket does not know its address").caused_by(error)
+        Error::internal("the address of a bound socket is unknown").caused_by(error)
     })?;
     let (connections, counters) = (ConnectionsConfig::default(), Arc::default());
-    Ok(Listening { listener, address, connections, counters, tls: None })
+    Ok(BoundListener { listener, address, connections, counters, tls: None })
 }
 
-impl Listening {
-    /// Where it listens; the port that was found when none was named.
+impl BoundListener {
+    /// Returns the bound address, with the assigned port for port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Limits connections as a configuration says.
+    /// Sets the limits of connections.
     #[must_use]
     pub fn limited(self, connections: ConnectionsConfig) -> Self {
         Self { connections, ..self }
     }
 
-    /// Counts connections there.
+    /// Sets the counters of connections.
     pub(crate) fn counted(self, counters: Arc<ConnectionCounters>) -> Self {
         Self { counters, ..self }
     }
 
-    /// Speaks TLS only, when there is a certificate.
+    /// Sets the certificate; with one, only TLS is accepted.
     pub(crate) fn encrypted(self, tls: Option<Tls>) -> Self {
         Self { tls, ..self }
     }
 
-    /// Serves until the signal, then until the requests under way have ended. Failures to accept a connection do not
-    /// end it.
+    /// Serves until `signal` resolves and the requests in flight have ended. Failures to accept are retried.
     pub async fn serve(
         self,
         router: Router,
@@ -136,7 +135,7 @@ impl Listening {
                 tasks.spawn(server.clone().serve(accepted, stopping));
             }
         }
-        // New connections are refused by the system from now on.
+        // From now on the system refuses new connections.
         drop(listener);
         stop.send_replace(true);
         while tasks.join_next().await.is_some() {}
@@ -144,30 +143,30 @@ impl Listening {
     }
 }
 
-/// Lets a connection in; one that is refused is closed.
+/// Admits a connection; returns none when it is refused.
 fn admit(
     admission: &Arc<Admission>,
     server: &Server,
     (stream, peer): (TcpStream, SocketAddr),
-) -> Option<Accepted> {
+) -> Option<AcceptedConnection> {
     let activity = Activity::new(server.timeouts, server.clock.clone());
     let place = admission.admit(peer.ip(), &activity)?;
-    Some(Accepted { stream, peer, activity, place })
+    Some(AcceptedConnection { stream, peer, activity, place })
 }
 
-/// Returns how many connections there may be: as configured, and never so many that no files are left for work.
+/// Returns the limit of connections: the configured one, reduced so that files are left for work.
 fn limit(connections: &ConnectionsConfig) -> usize {
     let Some(files) = file_limit::current() else { return connections.limit };
-    let most = file_limit::for_connections(files);
-    if connections.limit > most {
+    let max = file_limit::for_connections(files);
+    if connections.limit > max {
         tracing::info!(
             configured = connections.limit,
-            limit = most,
+            limit = max,
             open_files = files,
             "fewer connections than server.connections.limit are accepted, so that files are left for work"
         );
     }
-    connections.limit.min(most)
+    connections.limit.min(max)
 }
 
 impl ConnectionsConfig {
@@ -187,19 +186,19 @@ struct Failures {
 }
 
 impl Failures {
-    /// Returns how long to wait after a failure, which is logged every now and then.
+    /// Returns the pause after a failure, which is logged at a bounded rate.
     fn pause(&mut self, error: &io::Error, now: Timestamp) -> Duration {
         use io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset, Interrupted};
         if matches!(
             error.kind(),
             ConnectionAborted | ConnectionRefused | ConnectionReset | Interrupted
         ) {
-            // The client went away before it was accepted; the next one may be there already.
+            // The client disconnected before it was accepted; the next one may be waiting.
             return Duration::ZERO;
         }
         if self.logged_at.is_none_or(|at| between(at, now) >= LOG_INTERVAL) {
             self.logged_at = Some(now);
-            tracing::warn!(%error, "a connection could not be accepted; this is tried again");
+            tracing::warn!(%error, "a connection could not be accepted; retrying");
         }
         EXHAUSTED_PAUSE
     }
@@ -211,7 +210,7 @@ mod tests {
 
     // Finding F4 of the security review.
     #[test]
-    fn no_files_left_is_waited_for_and_said_every_now_and_then() {
+    fn exhausted_files_pause_accepting_and_are_logged_at_a_bounded_rate() {
         let mut failures = Failures::default();
         let now: Timestamp = "2026-03-01T12:00:00Z".parse().unwrap();
         let exhausted = io::Error::from_raw_os_error(24);

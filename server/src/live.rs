@@ -1,10 +1,9 @@
-//! What happens now, for everybody who looks at this node: figures per second, and one tick a second for
-//! all listeners. The storage is asked for counts at most once a second however many look, and seldom while
-//! nobody does.
+//! Live statistics of this node: rates per second, and one tick per second for all event streams. Counts are read
+//! from the storage at most once a second however many viewers there are, and rarely without viewers.
 
 mod figure;
-mod kept;
-mod rings;
+mod history;
+mod ring_buffers;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,53 +20,53 @@ use tokio::sync::watch;
 use utoipa::ToSchema;
 
 pub(crate) use figure::{BUCKETS, Count, Figure, Gauge};
-pub(crate) use kept::add_written;
-pub(crate) use rings::STEPS;
+pub(crate) use history::add_written;
+pub(crate) use ring_buffers::STEPS;
 
 use crate::app::App;
-use rings::Rings;
+use ring_buffers::RingBuffers;
 
-/// How often figures are taken.
+/// Sampling interval of figures.
 const TICK: Duration = Duration::from_secs(1);
-/// How long counts hold.
+/// How long counts are cached.
 const COUNTS_AGE: Duration = Duration::from_secs(1);
-/// For how long after somebody looked counts are taken every second.
-const ATTENTION: Duration = Duration::from_secs(10);
-/// Every how many seconds they are taken while nobody looks.
-const IDLE_EVERY: i64 = 10;
-/// Every how many seconds figures are written down.
-const WRITE_EVERY: i64 = 60;
-/// Over how many seconds rates are measured.
+/// How long after the last viewer counts are still read every second.
+const VIEWER_TTL: Duration = Duration::from_secs(10);
+/// Interval of counts in seconds without viewers.
+const IDLE_SECONDS: i64 = 10;
+/// Interval in seconds of writing figures to the storage.
+const WRITE_SECONDS: i64 = 60;
+/// Window of rates in seconds.
 const RATE_SECONDS: u32 = 10;
 
-/// What happens now.
+/// Live statistics of this node.
 pub(crate) struct Live {
-    rings: Mutex<Rings>,
-    so_far: Mutex<Figure>,
+    buffers: Mutex<RingBuffers>,
+    totals: Mutex<Figure>,
     gauges: Mutex<Figure>,
-    looked_at: Mutex<Option<Timestamp>>,
-    counts: crate::cached::Cached<Arc<Counts>>,
+    viewed_at: Mutex<Option<Timestamp>>,
+    counts: crate::cache::CachedValue<Arc<Counts>>,
     ticks: watch::Sender<Arc<str>>,
 }
 
 impl Default for Live {
     fn default() -> Self {
         Self {
-            rings: Mutex::default(),
-            so_far: Mutex::default(),
+            buffers: Mutex::default(),
+            totals: Mutex::default(),
             gauges: Mutex::default(),
-            looked_at: Mutex::default(),
-            counts: crate::cached::Cached::default(),
+            viewed_at: Mutex::default(),
+            counts: crate::cache::CachedValue::default(),
             ticks: watch::Sender::new(Arc::from("")),
         }
     }
 }
 
-/// How many in a second, over the last ten.
+/// Rates per second over the last ten seconds.
 #[expect(clippy::struct_field_names, reason = "the names of the API say what is counted in what")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Rates {
-    /// Messages that a storage accepted.
+    /// Messages that were stored.
     pub(crate) in_per_s: f64,
     /// Attempts that succeeded.
     pub(crate) out_per_s: f64,
@@ -76,32 +75,32 @@ pub(crate) struct Rates {
 }
 
 impl Live {
-    /// The tick of every second, as text.
+    /// Subscribes to the tick of every second, as JSON text.
     pub(crate) fn ticks(&self) -> watch::Receiver<Arc<str>> {
         self.ticks.subscribe()
     }
 
-    /// The figures of this process.
+    /// Returns the figures of this process of a step within a span.
     pub(crate) fn within(&self, step: i64, from: i64, to: i64) -> Vec<Figure> {
-        lock(&self.rings).within(step, from, to)
+        lock(&self.buffers).within(step, from, to)
     }
 
-    /// How many messages there are, where counting is costly and was done lately.
-    pub(crate) fn costly_counts(&self, now: Timestamp) -> Option<Arc<Counts>> {
-        self.counts.costly(now)
+    /// Returns the cached counts if counting is expensive.
+    pub(crate) fn expensive_counts(&self, now: Timestamp) -> Option<Arc<Counts>> {
+        self.counts.expensive(now)
     }
 
-    /// Forgets how many messages there are, because the storage does not answer.
+    /// Drops the cached counts because the storage does not respond.
     pub(crate) fn forget_counts(&self) {
         self.counts.forget();
     }
 
-    /// Somebody looks.
-    pub(crate) fn looked(&self, now: Timestamp) {
-        *lock(&self.looked_at) = Some(now);
+    /// Records a viewer, so that counts are read every second.
+    pub(crate) fn note_viewer(&self, now: Timestamp) {
+        *lock(&self.viewed_at) = Some(now);
     }
 
-    /// How many in a second, in this process.
+    /// Returns the rates of this process.
     pub(crate) fn rates(&self, now: Timestamp) -> Rates {
         let to = now.as_second();
         let figures = self.within(1, to - i64::from(RATE_SECONDS), to);
@@ -117,9 +116,9 @@ impl Live {
     }
 
     fn is_watched(&self, now: Timestamp) -> bool {
-        let looked_at = *lock(&self.looked_at);
+        let viewed_at = *lock(&self.viewed_at);
         self.ticks.receiver_count() > 0
-            || looked_at.is_some_and(|looked_at| between(looked_at, now) < ATTENTION)
+            || viewed_at.is_some_and(|viewed_at| between(viewed_at, now) < VIEWER_TTL)
     }
 }
 
@@ -127,18 +126,18 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How many messages there are, as it was found at most a second ago.
+/// Returns the counts of messages, at most a second old.
 pub(crate) async fn counts(app: &App) -> Result<Arc<Counts>> {
-    app.node().live.looked(app.clock.now());
-    counted(app).await
+    app.node().live.note_viewer(app.clock.now());
+    cached_counts(app).await
 }
 
-/// The same as it is now, unless counting is costly here: then as it was found some seconds ago.
+/// Returns the current counts of messages; those of a few seconds ago when counting is expensive.
 pub(crate) async fn counts_now(app: &App) -> Result<Arc<Counts>> {
     app.node().live.counts.get(&*app.clock, Duration::ZERO, count(app)).await
 }
 
-async fn counted(app: &App) -> Result<Arc<Counts>> {
+async fn cached_counts(app: &App) -> Result<Arc<Counts>> {
     app.node().live.counts.get(&*app.clock, COUNTS_AGE, count(app)).await
 }
 
@@ -146,52 +145,52 @@ async fn count(app: &App) -> Result<Arc<Counts>> {
     app.inspect.estimate(app.clock.now()).await.map(Arc::new)
 }
 
-/// Finds anew what is costly to find and was asked for lately, so that nobody waits for it.
+/// Recomputes expensive cached values that were read recently, so that no request waits for them.
 async fn renew(app: &App) -> Result<()> {
     app.node().live.counts.renew(&*app.clock, count(app)).await?;
     crate::api::renew(app).await
 }
 
-/// How many messages there are in each state.
+/// Returns the number of messages in each state.
 pub(crate) fn by_state(counts: &Counts) -> BTreeMap<&'static str, u64> {
     MessageState::ALL.map(|state| (state.as_str(), counts.total(state))).into_iter().collect()
 }
 
-/// Takes figures until the process stops.
+/// Samples figures until the process stops.
 pub(crate) async fn follow(app: App) {
-    // From now on attempts are measured.
-    *lock(&app.node().live.so_far) = Figure::so_far(app.punctual.events());
+    // The baseline of the first figure.
+    *lock(&app.node().live.totals) = Figure::totals(app.punctual.events());
     while !app.punctual.is_stopping() {
         app.clock.sleep_until(next_tick(app.clock.now(), TICK)).await;
         if let Err(error) = tick(&app).await {
-            tracing::debug!(%error, "no figures for this second");
+            tracing::debug!(%error, "figures of this second could not be sampled");
         }
     }
-    if let Err(error) = kept::write(&app).await {
-        tracing::debug!(%error, "the last figures are lost");
+    if let Err(error) = history::write(&app).await {
+        tracing::debug!(%error, "the last figures could not be written");
     }
     if let Err(error) = app.audit().write_sent(true).await {
-        tracing::warn!(%error, "the last messages that were sent are not in the audit trail");
+        tracing::warn!(%error, "the last published messages were not written to the audit trail");
     }
     if let Err(error) = app.audit().write_refused(true).await {
-        tracing::warn!(%error, "the last refused logins are not in the audit trail");
+        tracing::warn!(%error, "the last refused logins were not written to the audit trail");
     }
 }
 
-/// One second is over.
+/// Samples the figures of the last second and sends the tick.
 async fn tick(app: &App) -> Result<()> {
     let (live, now) = (&app.node().live, app.clock.now());
     let second = subtract(now, TICK).as_second();
-    let so_far = Figure::so_far(app.punctual.events());
-    let earlier = std::mem::replace(&mut *lock(&live.so_far), so_far.clone());
-    let mut figure = Figure { at: second, ..so_far.since(&earlier) };
+    let totals = Figure::totals(app.punctual.events());
+    let earlier = std::mem::replace(&mut *lock(&live.totals), totals.clone());
+    let mut figure = Figure { at: second, ..totals.since(&earlier) };
     let watched = live.is_watched(now);
-    let is_due = watched || now.as_second() % IDLE_EVERY == 0;
+    let is_due = watched || now.as_second() % IDLE_SECONDS == 0;
     let counts = if is_due {
         if let Err(error) = renew(app).await {
-            tracing::debug!(%error, "what is costly to find is not found anew");
+            tracing::debug!(%error, "expensive cached values were not recomputed");
         }
-        Some(counted(app).await)
+        Some(cached_counts(app).await)
     } else {
         None
     };
@@ -199,20 +198,20 @@ async fn tick(app: &App) -> Result<()> {
         *lock(&live.gauges) = gauges(app, counts, now);
     }
     figure.gauges = lock(&live.gauges).gauges;
-    lock(&live.rings).add(&figure);
+    lock(&live.buffers).add(&figure);
     if let Some(Ok(counts)) = counts.as_ref().filter(|_| live.ticks.receiver_count() > 0) {
         let (counts, rates) = (by_state(counts), live.rates(now));
         let text = json!({ "at": now, "counts": counts, "rates": rates }).to_string();
         live.ticks.send_replace(Arc::from(text));
     }
     if let Err(error) = app.audit().write_sent(false).await {
-        tracing::warn!(%error, "messages that were sent are not in the audit trail");
+        tracing::warn!(%error, "published messages were not written to the audit trail");
     }
     if let Err(error) = app.audit().write_refused(false).await {
-        tracing::warn!(%error, "refused logins are not in the audit trail");
+        tracing::warn!(%error, "refused logins were not written to the audit trail");
     }
-    if now.as_second() % WRITE_EVERY == 0 {
-        kept::write(app).await?;
+    if now.as_second() % WRITE_SECONDS == 0 {
+        history::write(app).await?;
     }
     counts.transpose().map(|_| ())
 }

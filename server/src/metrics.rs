@@ -1,5 +1,4 @@
-//! Metrics in the text format of Prometheus: what events add up to in this process, under the names that
-//! every exporter of the library uses, and what storage and process are like now.
+//! Metrics in the Prometheus text format: meters of events in this process, and gauges of storage and process.
 
 mod gauges;
 mod text;
@@ -20,21 +19,21 @@ use crate::caller::{Caller, Role};
 use crate::problem::Answer;
 use text::Text;
 
-/// The format and its version.
+/// Content type with the version of the format.
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// What this file answers.
+/// Returns the metrics route.
 pub(crate) fn routes() -> Router<App> {
     Router::new().route("/metrics", get(metrics))
 }
 
-/// Counts what happens in a process: give its [`Meters::hook`] to the builder and itself to the
-/// application. Cheap to clone; all clones count together.
+/// Meters of the events of a process: pass [`Meters::hook`] to the builder and the meters to the application.
+/// Cheap to clone; all clones share the counts.
 #[derive(Clone, Default)]
-pub struct Meters(Arc<Kept>);
+pub struct Meters(Arc<MeterState>);
 
 #[derive(Default)]
-struct Kept {
+struct MeterState {
     names: LabelNames,
     series: Mutex<BTreeMap<(&'static str, String), Series>>,
 }
@@ -42,22 +41,22 @@ struct Kept {
 /// One meter with one set of labels.
 enum Series {
     Count(u64),
-    Lengths(Lengths),
+    Durations(DurationHistogram),
 }
 
 /// A histogram in seconds.
 #[derive(Default)]
-struct Lengths {
+struct DurationHistogram {
     buckets: [u64; BOUNDS_MS.len()],
     count: u64,
     sum: f64,
 }
 
 impl Meters {
-    /// For [`Builder::on_event`](punctual::Builder::on_event).
+    /// Returns the hook for [`Builder::on_event`](punctual::Builder::on_event).
     pub fn hook(&self) -> impl Fn(&Event) + Send + Sync + 'static {
-        let kept = self.0.clone();
-        move |event| readings(event, &kept.names, &mut |reading| kept.note(&reading))
+        let state = self.0.clone();
+        move |event| readings(event, &state.names, &mut |reading| state.record(&reading))
     }
 
     fn write(&self, text: &mut Text) {
@@ -74,15 +73,15 @@ impl Meters {
             for ((name, labels), one) in of_meter {
                 match one {
                     Series::Count(count) => text.line(name, labels, *count),
-                    Series::Lengths(lengths) => lengths.write(text, name, labels),
+                    Series::Durations(durations) => durations.write(text, name, labels),
                 }
             }
         }
     }
 }
 
-impl Kept {
-    fn note(&self, reading: &Reading<'_>) {
+impl MeterState {
+    fn record(&self, reading: &Reading<'_>) {
         let labels = text::labels(reading.labels);
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         let one = series.entry((reading.meter.flat_name, labels));
@@ -93,23 +92,23 @@ impl Kept {
                 }
             }
             Amount::Seconds(seconds) => {
-                if let Series::Lengths(lengths) =
-                    one.or_insert_with(|| Series::Lengths(Lengths::default()))
+                if let Series::Durations(durations) =
+                    one.or_insert_with(|| Series::Durations(DurationHistogram::default()))
                 {
-                    lengths.note(seconds);
+                    durations.record(seconds);
                 }
             }
         }
     }
 }
 
-/// An upper bound in seconds.
+/// Returns an upper bound in seconds.
 fn bound(milliseconds: u64) -> f64 {
     std::time::Duration::from_millis(milliseconds).as_secs_f64()
 }
 
-impl Lengths {
-    fn note(&mut self, seconds: f64) {
+impl DurationHistogram {
+    fn record(&mut self, seconds: f64) {
         let place = BOUNDS_MS.iter().position(|milliseconds| seconds <= bound(*milliseconds));
         if let Some(bucket) = place.and_then(|place| self.buckets.get_mut(place)) {
             *bucket += 1;
@@ -132,7 +131,7 @@ impl Lengths {
     }
 }
 
-/// Every metric.
+/// Serves every metric.
 async fn metrics(State(app): State<App>, caller: Caller) -> Answer<impl IntoResponse> {
     caller.must_be(Role::Viewer)?;
     let mut text = Text::default();

@@ -1,4 +1,4 @@
-//! The dashboard and its API as a part of an application's own router.
+//! Embedding: the dashboard and its API as a part of an application's own router.
 
 use std::sync::Arc;
 
@@ -12,21 +12,21 @@ use tokio::runtime::Handle;
 
 use crate::app::{App, Parts};
 use crate::auth::Authenticate;
-use crate::background::attend;
+use crate::background::run_background;
 use crate::caller::{Caller, Role};
 use crate::problem::Problem;
 use crate::router::router;
 
 type Rule = dyn Fn(&RequestParts) -> Option<Caller> + Send + Sync;
 
-/// Who may do what with a dashboard that is part of an application. It has no default, because whoever
-/// reaches a dashboard can see every payload, and with a larger role stop all work.
+/// Access to an embedded dashboard. It has no default, because a caller of a dashboard sees every payload, and with a
+/// higher role can stop all work.
 #[derive(Clone)]
 pub struct Access(Arc<Rule>);
 
 impl Access {
-    /// The application says who calls, by what it has put into the request: a header, a cookie, or an
-    /// extension that its own layers have set. None is refused.
+    /// Authenticates callers by a function of the request: a header, a cookie, or an extension set by a layer of the
+    /// application. None is refused.
     ///
     /// ```
     /// use punctual_server::{Access, Caller, Role};
@@ -40,32 +40,31 @@ impl Access {
         Self(Arc::new(rule))
     }
 
-    /// Everybody who gets here has this role. For a router that only people of that role reach.
-    pub fn everybody(role: Role) -> Self {
+    /// Gives every caller this role. For a router that only users of that role can reach.
+    pub fn for_all(role: Role) -> Self {
         Self::by(move |_| Some(Caller::new("everybody", role)))
     }
 
-    /// Everybody who gets here sees everything and changes nothing.
+    /// Gives every caller read access.
     pub fn read_only() -> Self {
-        Self::everybody(Role::Viewer)
+        Self::for_all(Role::Viewer)
     }
 }
 
 #[async_trait]
 impl Authenticate for Access {
     async fn authenticate(&self, request: &RequestParts) -> Result<Option<Caller>, Problem> {
-        // Not "somebody else may know": the other ways belong to a server of its own.
+        // Refused, not `None`: the other ways of authentication belong to a standalone server.
         let refused = || {
-            let sentence =
-                "this application does not let you see its dashboard; log in to it first";
+            let sentence = "this application does not allow access to its dashboard; log in to the application first";
             Problem::new(StatusCode::FORBIDDEN, sentence)
         };
         (self.0)(request).map(Some).ok_or_else(refused)
     }
 }
 
-/// The dashboard with its API, to be mounted in an application's own router. `storage` is the one that
-/// `punctual` was built with. Mount it with `nest_service`, for its address ends with a slash:
+/// Returns the dashboard with its API, to be mounted in an application's own router. `storage` is the one that
+/// `punctual` was built with. Mount it with `nest_service`, because its address ends with a slash:
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -83,8 +82,8 @@ impl Authenticate for Access {
 /// # }
 /// ```
 ///
-/// Within a runtime it also begins what a dashboard lives on, until the process stops: figures for the
-/// charts, this process in the list of workers, and pauses of queues that other processes asked for.
+/// Within a runtime it also starts the background tasks of a dashboard until the process stops: figures for the
+/// charts, this process in the list of workers, and pauses of queues requested on other processes.
 pub fn dashboard<S>(punctual: &Arc<Punctual>, storage: &Arc<S>, access: Access) -> Router
 where
     S: Storage + Inspect + DocumentStore,
@@ -99,10 +98,12 @@ where
     .authenticating_with(Arc::new(access));
     match Handle::try_current() {
         Ok(runtime) => {
-            runtime.spawn(attend(app.clone()));
+            runtime.spawn(run_background(app.clone()));
         }
         Err(_) => {
-            tracing::warn!("the dashboard was made outside of a runtime; its charts stay empty");
+            tracing::warn!(
+                "the dashboard was created outside of a tokio runtime; its charts stay empty"
+            );
         }
     }
     router(app)

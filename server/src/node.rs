@@ -1,4 +1,4 @@
-//! What this node is, and what it keeps in memory for those who look: nothing here outlives the process.
+//! Node: identity and in-memory state of this server; nothing here outlives the process.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicU64;
@@ -11,26 +11,26 @@ use punctual::status::Status;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::alerts::{Alerts, Refused};
-use crate::api::{DeadGroups, Measured, TopicsSeen};
-use crate::cached::Cached;
+use crate::alerts::{Alerts, RefusedConfiguration};
+use crate::api::{DeadGroups, QueueMeasurements, RecentTopics};
+use crate::cache::CachedValue;
 use crate::idempotency::{InFlight, Owner};
 use crate::listen::ConnectionCounters;
 use crate::live::Live;
 use crate::metrics::Meters;
 use crate::walk::WALKS_AT_ONCE;
 
-/// The most workers elsewhere that wait for something to do at once.
+/// Largest number of HTTP workers that wait for messages at once.
 const WAITING_MAX: usize = 4_096;
-/// The most who listen to events at once.
+/// Largest number of event streams at once.
 const LISTENERS_MAX: usize = 500;
 
-/// Who a node says it is.
+/// Name and roles of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// What people call it.
+    /// The display name.
     pub name: String,
-    /// What it does, such as `scheduler`.
+    /// The roles, such as `scheduler`.
     pub roles: Vec<String>,
 }
 
@@ -41,49 +41,49 @@ impl Default for Identity {
     }
 }
 
-/// What one node keeps.
+/// In-memory state of one node.
 pub(crate) struct Node {
     pub(crate) identity: Identity,
     pub(crate) started_at: Timestamp,
     pub(crate) meters: Meters,
     pub(crate) live: Live,
-    /// What happened to connections.
+    /// Counters of connections.
     pub(crate) connections: Arc<ConnectionCounters>,
-    /// Places for workers that wait.
+    /// Permits of waiting HTTP workers.
     pub(crate) waiting: Arc<Semaphore>,
-    /// Places for walks over schedules.
+    /// Permits of walks over schedules.
     pub(crate) walks: Arc<Semaphore>,
-    /// Places for those who listen.
+    /// Permits of event streams.
     pub(crate) listeners: Arc<Semaphore>,
-    /// How many places each of them has.
+    /// Number of event streams of each caller.
     pub(crate) listening: Arc<Mutex<BTreeMap<String, usize>>>,
-    /// When each worker elsewhere was last written down by this node.
-    pub(crate) met: Mutex<BTreeMap<ProcessId, Timestamp>>,
-    /// Queues that were paused because this process is to be quiet.
-    pub(crate) hushed: Mutex<BTreeSet<Queue>>,
-    /// Names this server in the records of the requests it works on.
+    /// When this node last recorded each HTTP worker.
+    pub(crate) recorded_workers: Mutex<BTreeMap<ProcessId, Timestamp>>,
+    /// Queues that were paused because this process is quiet.
+    pub(crate) paused_by_quiet: Mutex<BTreeSet<Queue>>,
+    /// Identity of this server in records of keyed requests.
     pub(crate) owner: Owner,
-    /// The keyed requests that run here.
+    /// Keyed requests in flight.
     pub(crate) in_flight: InFlight,
-    pub(crate) health: Cached<Health>,
-    pub(crate) alerts: Cached<Arc<Alerts>>,
-    /// The configuration that was read again and refused, while it is not put right.
-    pub(crate) refused: Mutex<Option<Refused>>,
-    pub(crate) overview: Cached<Value>,
-    pub(crate) dead_groups: Cached<Arc<DeadGroups>>,
-    pub(crate) queues_measured: Cached<Arc<Measured>>,
-    pub(crate) statuses: Cached<Arc<Status>>,
-    /// How many changes of jobs this process had seen when they were last found.
+    pub(crate) health: CachedValue<Health>,
+    pub(crate) alerts: CachedValue<Arc<Alerts>>,
+    /// The refused configuration, until it is corrected.
+    pub(crate) refused: Mutex<Option<RefusedConfiguration>>,
+    pub(crate) overview: CachedValue<Value>,
+    pub(crate) dead_groups: CachedValue<Arc<DeadGroups>>,
+    pub(crate) queues_measured: CachedValue<Arc<QueueMeasurements>>,
+    pub(crate) statuses: CachedValue<Arc<Status>>,
+    /// Number of job changes at the last computation of `statuses`.
     pub(crate) jobs_changed: AtomicU64,
-    pub(crate) topics_seen: Cached<Arc<TopicsSeen>>,
-    /// How often webhooks were changed on this node.
+    pub(crate) topics_seen: CachedValue<Arc<RecentTopics>>,
+    /// Number of webhook changes on this node.
     pub(crate) webhooks_changed: AtomicU64,
     /// The configuration in force, without secrets.
     pub(crate) settings: Option<Value>,
 }
 
 impl Node {
-    /// Forgets every list that was found before, because the storage does not answer.
+    /// Drops every cached list because the storage does not respond.
     pub(crate) fn forget_lists(&self) {
         self.overview.forget();
         self.dead_groups.forget();
@@ -94,7 +94,7 @@ impl Node {
         self.live.forget_counts();
     }
 
-    /// A node that has just started.
+    /// Returns the state of a node that starts now.
     pub(crate) fn new(now: Timestamp) -> Self {
         Self {
             identity: Identity::default(),
@@ -106,19 +106,19 @@ impl Node {
             walks: Arc::new(Semaphore::new(WALKS_AT_ONCE)),
             listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
             listening: Arc::default(),
-            met: Mutex::default(),
-            hushed: Mutex::default(),
+            recorded_workers: Mutex::default(),
+            paused_by_quiet: Mutex::default(),
             owner: Owner::new(now),
             in_flight: InFlight::default(),
-            health: Cached::default(),
-            alerts: Cached::default(),
+            health: CachedValue::default(),
+            alerts: CachedValue::default(),
             refused: Mutex::default(),
-            overview: Cached::default(),
-            dead_groups: Cached::default(),
-            queues_measured: Cached::default(),
-            statuses: Cached::default(),
+            overview: CachedValue::default(),
+            dead_groups: CachedValue::default(),
+            queues_measured: CachedValue::default(),
+            statuses: CachedValue::default(),
             jobs_changed: AtomicU64::default(),
-            topics_seen: Cached::default(),
+            topics_seen: CachedValue::default(),
             webhooks_changed: AtomicU64::new(0),
             settings: None,
         }

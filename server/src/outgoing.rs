@@ -1,5 +1,5 @@
-//! How this server calls others over HTTP: by one kind of client, which follows no redirects by itself, uses the proxy
-//! and the certificate authorities of the configuration and none of the environment, and sends its name.
+//! Outgoing HTTP calls: one kind of client, which follows no redirects, uses the proxy and certificate
+//! authorities of the configuration and not those of the environment, and sends its name.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,13 +12,12 @@ use url::{Host, Url};
 use crate::config::{Networks, OutgoingConfig, proxy_url};
 use crate::targets::resolve;
 
-/// The most bytes of a file with certificate authorities.
+/// Largest size of the file with certificate authorities in bytes.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// How calls leave this server: the proxy they go through, and the certificate authorities that are trusted besides
-/// the usual ones.
+/// Proxy and additional certificate authorities of outgoing calls.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Outgoing(Arc<Settings>);
+pub struct OutgoingCalls(Arc<Settings>);
 
 #[derive(Default, PartialEq, Eq)]
 struct Settings {
@@ -27,8 +26,8 @@ struct Settings {
     no_proxy: Networks,
 }
 
-impl Outgoing {
-    /// Reads what a configuration names; refuses files and addresses that cannot be used.
+impl OutgoingCalls {
+    /// Reads the files and addresses of a configuration; fails when one cannot be used.
     pub fn load(config: &OutgoingConfig) -> Result<Self> {
         let authorities = match &config.ca_file {
             Some(path) => {
@@ -39,14 +38,14 @@ impl Outgoing {
                     read(path).map_err(|error| refused(&format!("cannot be read: {error}")))?;
                 match Certificate::from_pem_bundle(&bytes) {
                     Ok(found) if !found.is_empty() => bytes,
-                    _ => return Err(refused(&"holds no certificates in PEM")),
+                    _ => return Err(refused(&"contains no PEM certificates")),
                 }
             }
             None => Vec::new(),
         };
         let proxy = match &config.proxy {
             Some(address) => {
-                let refused = || Error::invalid("outgoing.proxy is no URL with http or https");
+                let refused = || Error::invalid("outgoing.proxy is not an http or https URL");
                 Some(proxy_url(&resolve(address)?).ok_or_else(refused)?)
             }
             None => None,
@@ -54,14 +53,14 @@ impl Outgoing {
         Ok(Self(Arc::new(Settings { authorities, proxy, no_proxy: config.no_proxy.clone() })))
     }
 
-    /// Returns a client as all of ours are, after `more` was said of it.
+    /// Returns a client with these settings, customized by `more`.
     pub(crate) fn client(
         &self,
         more: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Client> {
-        // The first one who asks decides for the process; who was first does not matter.
+        // Only the first call in a process takes effect.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let unusable = |error| Error::internal("a client for HTTP cannot be made").caused_by(error);
+        let unusable = |error| Error::internal("an HTTP client cannot be created").caused_by(error);
         let mut builder = Client::builder()
             .redirect(Policy::none())
             .no_proxy()
@@ -77,28 +76,28 @@ impl Outgoing {
         more(builder).build().map_err(unusable)
     }
 
-    /// Returns the proxy that a call goes through.
+    /// Returns the proxy of a call, if it uses one.
     pub(crate) fn proxy_for(&self, url: &Url) -> Option<&Url> {
-        let past = match url.host()? {
+        let bypasses_proxy = match url.host()? {
             Host::Domain(name) => self.0.no_proxy.has_host(name),
             Host::Ipv4(address) => self.0.no_proxy.has_address(address.into()),
             Host::Ipv6(address) => self.0.no_proxy.has_address(address.into()),
         };
-        self.0.proxy.as_ref().filter(|_| !past)
+        self.0.proxy.as_ref().filter(|_| !bypasses_proxy)
     }
 
-    /// Returns whether a name is that of the proxy itself.
+    /// Returns whether a name is the host of the proxy.
     pub(crate) fn is_proxy(&self, name: &str) -> bool {
         let proxy = self.0.proxy.as_ref().and_then(Url::host_str);
         proxy.is_some_and(|host| host.eq_ignore_ascii_case(name))
     }
 }
 
-impl fmt::Debug for Outgoing {
-    /// Without the proxy's password.
+impl fmt::Debug for OutgoingCalls {
+    /// Omits the password of the proxy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let proxy = self.0.proxy.as_ref().and_then(Url::host_str);
-        f.debug_struct("Outgoing").field("proxy", &proxy).finish_non_exhaustive()
+        f.debug_struct("OutgoingCalls").field("proxy", &proxy).finish_non_exhaustive()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Lists: at most so many rows, and where the next page begins. No offsets.
+//! Pagination: bounded rows and a cursor of the next page. No offsets.
 
 use std::str::FromStr;
 
@@ -8,69 +8,69 @@ use utoipa::{IntoParams, ToSchema};
 
 use crate::problem::{Answer, Problem};
 
-/// How many rows a list has when nobody says.
+/// Default number of rows of a list.
 const LIMIT_DEFAULT: usize = 50;
-/// The same for executions.
+/// Default number of rows of a list of executions.
 const EXECUTIONS_LIMIT_DEFAULT: usize = 20;
 
-/// Which part of a list.
+/// Query parameters of a page.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageQuery {
-    /// At most so many rows: 1 to 1000, 50 when not given.
+    /// Maximum number of rows: 1 to 1000, default 50.
     #[param(minimum = 1, maximum = 1000)]
     pub(crate) limit: Option<usize>,
-    /// The `next` of the page before.
+    /// The `next` of the previous page.
     pub(crate) after: Option<String>,
 }
 
 impl PageQuery {
-    /// Which part of a list of executions.
+    /// Returns the page of a list of executions.
     pub(crate) fn of_executions(limit: Option<usize>, after: Option<String>) -> Self {
         Self { limit: limit.or(Some(EXECUTIONS_LIMIT_DEFAULT)), after }
     }
 
-    /// The limit, within its bound.
+    /// Returns the limit; fails when it is out of range.
     pub(crate) fn limit(&self) -> Answer<usize> {
         match self.limit {
             None => Ok(LIMIT_DEFAULT),
             Some(limit) if (1..=PAGE_LIMIT_MAX).contains(&limit) => Ok(limit),
             Some(limit) => Err(Problem::refused(format!(
-                "the limit {limit} is not between 1 and {PAGE_LIMIT_MAX}"
+                "limit: {limit} is out of range, use 1 to {PAGE_LIMIT_MAX}"
             ))
             .field("limit", "must be between 1 and 1000")),
         }
     }
 
-    /// The page as storages want it.
+    /// Returns the page request for the storage.
     pub(crate) fn page<Id: FromStr>(&self) -> Answer<PageRequest<Id>> {
         let limit = self.limit()?;
         let Some(after) = &self.after else { return Ok(PageRequest::first(limit)) };
         let after = after.parse().map_err(|_| {
-            Problem::refused(format!("{after:?} is not the `next` of a page before"))
-                .field("after", "give the `next` of the page before, or leave it out")
+            Problem::refused(format!("{after:?} is not the `next` of a previous page"))
+                .field("after", "use the `next` of the previous page, or leave it out")
         })?;
         Ok(PageRequest::after(after, limit))
     }
 }
 
-/// Rows, and where the next page begins.
+/// A page of rows and the cursor of the next one.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct Listing<T> {
     /// The rows.
     pub(crate) items: Vec<T>,
-    /// Give this as `after` for the next page; null when this was the last.
+    /// Send as `after` for the next page; null on the last page.
     pub(crate) next: Option<String>,
 }
 
 impl<T> Listing<T> {
-    /// A list that is there as a whole.
+    /// Returns a complete list.
     pub(crate) fn whole(items: Vec<T>) -> Self {
         Self { items, next: None }
     }
 
-    /// A page as storages give it.
+    /// Returns a page of the storage as views.
     pub(crate) fn of<Row, Id: ToString>(
         paged: PageResult<Row, Id>,
         view: impl Fn(Row) -> T,

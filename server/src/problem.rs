@@ -1,5 +1,4 @@
-//! How the API says no: one document with a title, a status and a sentence that names the value and the
-//! way out (RFC 9457).
+//! Problem documents (RFC 9457): title, status, and a sentence that names the value and the fix.
 
 use axum::Json;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
@@ -11,40 +10,40 @@ use utoipa::ToSchema;
 
 use crate::wording::for_api;
 
-/// What an endpoint answers.
+/// Result of an endpoint.
 pub(crate) type Answer<T> = Result<T, Problem>;
 
-/// Something that was refused or went wrong.
+/// A problem document.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub struct Problem {
-    /// Always `about:blank`: the status says what kind of problem it is.
+    /// Always `about:blank`: the status is the kind of problem.
     #[serde(rename = "type")]
     kind: &'static str,
-    /// The kind of problem, in words.
+    /// The reason phrase of the status.
     title: String,
     /// The HTTP status.
     status: u16,
-    /// What is wrong, and the way out.
+    /// The problem and how to fix it.
     detail: String,
-    /// What is wrong with single fields.
+    /// Problems of single fields.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     errors: Vec<FieldProblem>,
-    /// In how many seconds to try again.
+    /// Seconds for `Retry-After`.
     #[serde(skip)]
     wait: Option<u64>,
 }
 
-/// What is wrong with one field.
+/// A problem of one field.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct FieldProblem {
     /// The field.
     pub field: String,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: String,
 }
 
 impl Problem {
-    /// A problem of a status.
+    /// Returns a problem with a status.
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         Self {
             kind: "about:blank",
@@ -56,39 +55,39 @@ impl Problem {
         }
     }
 
-    /// The request cannot be read.
+    /// Returns 400: the request cannot be parsed.
     pub fn malformed(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// The request was understood and cannot be done.
+    /// Returns 422: a value of the request is invalid.
     pub fn refused(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
 
-    /// There is no such thing.
+    /// Returns 404.
     pub fn not_found(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
 
-    /// The present state does not allow it.
+    /// Returns 409: the current state does not allow the request.
     pub fn conflict(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, detail)
     }
 
-    /// The process takes no new work.
+    /// Returns 503: the process is stopping.
     pub(crate) fn stopping() -> Self {
-        Self::new(StatusCode::SERVICE_UNAVAILABLE, "the process is stopping; ask another node")
+        Self::new(StatusCode::SERVICE_UNAVAILABLE, "the process is stopping; use another node")
     }
 
-    /// Adds what is wrong with a field.
+    /// Adds the problem of a field.
     #[must_use]
     pub fn field(mut self, field: impl Into<String>, problem: impl Into<String>) -> Self {
         self.errors.push(FieldProblem { field: field.into(), problem: problem.into() });
         self
     }
 
-    /// The same within something larger, such as one item of many.
+    /// Prefixes the detail and the fields with a place, such as one item of many.
     #[must_use]
     pub(crate) fn within(mut self, place: &str) -> Self {
         self.detail = format!("{place}: {}", self.detail);
@@ -98,18 +97,18 @@ impl Problem {
         self
     }
 
-    /// Says in how many seconds to try again.
+    /// Sets `Retry-After` in seconds.
     #[must_use]
     pub fn retry_after(self, seconds: u64) -> Self {
         Self { wait: Some(seconds), ..self }
     }
 
-    /// The HTTP status.
+    /// Returns the HTTP status.
     pub fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
-    /// What is wrong, and the way out.
+    /// Returns the problem and how to fix it.
     pub fn detail(&self) -> &str {
         &self.detail
     }

@@ -1,5 +1,5 @@
-//! What operators said about queues: paused, and why; how many at once. Kept as documents, so that every
-//! node obeys; each follows them, and a node on which something is said obeys at once.
+//! Queue settings of operators: pauses with reasons, and concurrency. Stored as documents and applied by every
+//! node; a node on which a setting is changed applies it at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -16,37 +16,36 @@ use crate::app::App;
 
 /// The kind of the documents.
 pub(crate) const KIND: &str = "queue";
-/// How long a node may take to hear of what was said on another.
+/// Poll interval of changes on other nodes.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// How often a change is tried again when others write at the same time.
+/// Attempts of a change under concurrent writes.
 const TRIES_MAX: usize = 10;
 
-/// What operators said about one queue.
+/// Settings of one queue.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Said {
-    /// The pause, also one that has ended.
+pub(crate) struct QueueSettings {
+    /// The last pause, possibly ended.
     pub(crate) paused: Option<Pause>,
-    /// How many each process that works on it handles at once.
+    /// How many messages each process handles at once.
     pub(crate) concurrency: Option<usize>,
 }
 
-impl Said {
-    /// The pause, while it holds.
+impl QueueSettings {
+    /// Returns the pause if it has not ended.
     pub(crate) fn pause(&self, now: Timestamp) -> Option<&Pause> {
         self.paused.as_ref().filter(|pause| pause.until.is_none_or(|until| until > now))
     }
 }
 
-/// The queues this node has paused because operators said so; what the application itself paused is left
-/// alone.
+/// Queues that this node has paused by settings; pauses by the application itself are left unchanged.
 #[derive(Debug, Default)]
-pub(crate) struct Ours {
+pub(crate) struct PausedHere {
     paused: Mutex<BTreeSet<Queue>>,
 }
 
-/// Everything that was said, by queue.
-pub(crate) async fn said(app: &App) -> Result<BTreeMap<Queue, Said>> {
+/// Returns all settings, by queue.
+pub(crate) async fn all_settings(app: &App) -> Result<BTreeMap<Queue, QueueSettings>> {
     let range = KeyRange { limit: DOCUMENTS_MAX, ..KeyRange::default() };
     let documents = app.documents.list(KIND, range, app.clock.now()).await?;
     documents
@@ -55,45 +54,47 @@ pub(crate) async fn said(app: &App) -> Result<BTreeMap<Queue, Said>> {
         .collect()
 }
 
-/// What was said about one queue.
-pub(crate) async fn said_of(app: &App, queue: &Queue) -> Result<Said> {
+/// Returns the settings of one queue.
+pub(crate) async fn settings_of(app: &App, queue: &Queue) -> Result<QueueSettings> {
     let document = app.documents.get(KIND, queue.as_str(), app.clock.now()).await?;
-    document.map_or_else(|| Ok(Said::default()), |document| read(document.body))
+    document.map_or_else(|| Ok(QueueSettings::default()), |document| read(document.body))
 }
 
-/// Changes what is said about a queue and obeys here; answers how it was before, and how it is.
-pub(crate) async fn say(
+/// Changes the settings of a queue and applies them on this node; returns the settings before and after.
+pub(crate) async fn change_settings(
     app: &App,
     queue: &Queue,
-    change: impl Fn(&mut Said),
-) -> Result<(Said, Said)> {
+    change: impl Fn(&mut QueueSettings),
+) -> Result<(QueueSettings, QueueSettings)> {
     for _ in 0..TRIES_MAX {
         let now = app.clock.now();
         let document = app.documents.get(KIND, queue.as_str(), now).await?;
         let seen = document
             .as_ref()
             .map_or(ExpectedVersion::New, |found| ExpectedVersion::Version(found.version));
-        let before = document.map_or_else(|| Ok(Said::default()), |found| read(found.body))?;
+        let before =
+            document.map_or_else(|| Ok(QueueSettings::default()), |found| read(found.body))?;
         let mut after = before.clone();
         change(&mut after);
-        let body = serde_json::to_value(&after)
-            .map_err(|error| Error::internal("a queue cannot be written").caused_by(error))?;
+        let body = serde_json::to_value(&after).map_err(|error| {
+            Error::internal("the settings of a queue cannot be written").caused_by(error)
+        })?;
         let draft = NewDocument::new(KIND, queue.as_str(), body);
         if let PutResult::Stored(_) = app.documents.put(draft, seen, now).await? {
-            obey(app).await?;
+            apply_settings(app).await?;
             return Ok((before, after));
         }
     }
-    Err(Error::unavailable(format!("the queue {queue:?} kept changing; try again")))
+    Err(Error::unavailable(format!("the queue {queue:?} was changed concurrently; try again")))
 }
 
-/// Obeys what was said on any node, until the process stops. A pause ends here by itself.
+/// Applies settings of all nodes until the process stops. Also ends expired pauses.
 pub async fn follow(app: App) {
     while !app.punctual.is_stopping() {
-        let next = match obey(&app).await {
+        let next = match apply_settings(&app).await {
             Ok(next) => next,
             Err(error) => {
-                tracing::warn!(%error, "the pauses of queues cannot be read");
+                tracing::warn!(%error, "the settings of queues cannot be read");
                 None
             }
         };
@@ -102,43 +103,43 @@ pub async fn follow(app: App) {
     }
 }
 
-/// Does what is said; answers when the next pause ends.
-pub(crate) async fn obey(app: &App) -> Result<Option<Timestamp>> {
-    let said = said(app).await?;
+/// Applies all settings; returns when the next pause ends.
+pub(crate) async fn apply_settings(app: &App) -> Result<Option<Timestamp>> {
+    let settings = all_settings(app).await?;
     let (now, queues) = (app.clock.now(), app.punctual.queues());
     let here: BTreeMap<Queue, usize> =
         queues.list().into_iter().map(|status| (status.queue, status.concurrency)).collect();
-    let wanted: BTreeSet<Queue> = said
+    let to_pause: BTreeSet<Queue> = settings
         .iter()
-        .filter(|(_, said)| said.pause(now).is_some())
+        .filter(|(_, settings)| settings.pause(now).is_some())
         .map(|(queue, _)| queue.clone())
         .collect();
     let ended = {
-        let mut ours = app.ours().paused.lock().unwrap_or_else(PoisonError::into_inner);
-        let ended: Vec<Queue> = ours.difference(&wanted).cloned().collect();
-        ours.clone_from(&wanted);
+        let mut paused_here =
+            app.paused_here().paused.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended: Vec<Queue> = paused_here.difference(&to_pause).cloned().collect();
+        paused_here.clone_from(&to_pause);
         ended
     };
-    for queue in &wanted {
+    for queue in &to_pause {
         queues.pause(queue)?;
     }
     for queue in &ended {
         queues.resume(queue)?;
     }
-    for (queue, said) in &said {
-        match (said.concurrency, here.get(queue)) {
-            (Some(wanted), Some(&present)) if present > 0 && present != wanted => {
-                queues.set_concurrency(queue, wanted)?;
+    for (queue, settings) in &settings {
+        match (settings.concurrency, here.get(queue)) {
+            (Some(concurrency), Some(&present)) if present > 0 && present != concurrency => {
+                queues.set_concurrency(queue, concurrency)?;
             }
             _ => {}
         }
     }
-    Ok(said.values().filter_map(|said| said.pause(now)?.until).min())
+    Ok(settings.values().filter_map(|settings| settings.pause(now)?.until).min())
 }
 
-fn read(body: serde_json::Value) -> Result<Said> {
+fn read(body: serde_json::Value) -> Result<QueueSettings> {
     serde_json::from_value(body).map_err(|error| {
-        Error::new(ErrorKind::Corrupt, "what was said about a queue cannot be read")
-            .caused_by(error)
+        Error::new(ErrorKind::Corrupt, "the settings of a queue cannot be read").caused_by(error)
     })
 }

@@ -1,22 +1,21 @@
-//! What nobody gets to see: values in bodies and headers that the rules name. Applied to every view, never
-//! to what is stored.
+//! Redaction: hides values in bodies and headers that the rules name. Applied to every view, never to stored data.
 
 use punctual::model::Headers;
 use punctual::{Error, Result};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// What stands in place of a hidden value.
+/// Placeholder of a hidden value.
 pub const HIDDEN: &str = "[redacted]";
-/// Headers that carry secrets by custom.
-const HEADERS_USUAL: [&str; 6] =
+/// Headers that usually contain secrets.
+const SECRET_HEADERS: [&str; 6] =
     ["authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "x-csrf-token"];
-/// The most rules.
+/// Largest number of rules.
 const RULES_MAX: usize = 1_000;
 
-/// Which values are hidden. A rule is a path of keys such as `password` or `card.number`: it names every
-/// value whose last keys are these, however deep, in upper or lower case, through lists too. A rule of one
-/// key also names the header. Without rules only the headers that carry secrets by custom are hidden.
+/// Redaction rules. A rule is a path of keys such as `password` or `card.number` and matches every value whose
+/// last keys are these, at any depth, case-insensitive, also inside lists. A rule of one key also matches the
+/// header. Without rules only headers that usually contain secrets are hidden.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redaction {
     paths: Vec<Vec<String>>,
@@ -24,7 +23,7 @@ pub struct Redaction {
 }
 
 impl Redaction {
-    /// These rules, besides the usual headers.
+    /// Parses rules; fails on an invalid one.
     pub fn new<Rule: AsRef<str>>(rules: &[Rule]) -> Result<Self> {
         if rules.len() > RULES_MAX {
             return Err(Error::invalid(format!(
@@ -36,7 +35,7 @@ impl Redaction {
         Ok(Self { paths, topics: Vec::new() })
     }
 
-    /// Hides every body of these topics too; one that ends with `*` stands for all that begin so.
+    /// Also hides every body of these topics; `orders.*` is a prefix.
     pub fn of_topics<Topic: AsRef<str>>(self, topics: &[Topic]) -> Result<Self> {
         if topics.len() > RULES_MAX {
             return Err(Error::invalid(format!(
@@ -48,12 +47,12 @@ impl Redaction {
         Ok(Self { topics, ..self })
     }
 
-    /// The topics whose bodies are hidden, as they are written.
+    /// Returns the topics whose bodies are hidden.
     pub fn topics(&self) -> &[String] {
         &self.topics
     }
 
-    /// Whether bodies of this topic are hidden as a whole.
+    /// Returns whether bodies of this topic are hidden as a whole.
     pub fn hides_topic(&self, topic: &str) -> bool {
         self.topics.iter().any(|hidden| match hidden.strip_suffix('*') {
             Some(beginning) => topic.starts_with(beginning),
@@ -61,7 +60,7 @@ impl Redaction {
         })
     }
 
-    /// Hides in a job, as definitions and views write it, what the rules name, and everything that goes into
+    /// Hides the values that the rules name in a definition or view of a job, and everything that goes into
     /// bodies of hidden topics.
     pub fn hide_job(&self, job: &mut Value) {
         self.hide(job);
@@ -78,7 +77,7 @@ impl Redaction {
         }
     }
 
-    /// Hides in an event what a handler said, where bodies of its topic are hidden: it may quote them.
+    /// Hides the output of a handler in an event of a hidden topic, because it may quote the body.
     pub fn hide_event(&self, event: &mut Value) {
         let is_hidden = event["topic"].as_str().is_some_and(|topic| self.hides_topic(topic));
         if let Some(output) =
@@ -88,12 +87,12 @@ impl Redaction {
         }
     }
 
-    /// The rules as they are written.
+    /// Returns the rules as texts.
     pub fn rules(&self) -> Vec<String> {
         self.paths.iter().map(|path| path.join(".")).collect()
     }
 
-    /// Hides what the rules name; answers whether there was anything.
+    /// Hides the values that the rules name; returns whether there were any.
     pub fn hide(&self, value: &mut Value) -> bool {
         !self.paths.is_empty() && self.hide_below(value, &mut Vec::new())
     }
@@ -127,12 +126,12 @@ impl Redaction {
         self.paths.iter().any(|path| keys.ends_with(path))
     }
 
-    /// Headers as people may see them, and whether one was hidden.
+    /// Returns the headers for views, and whether one was hidden.
     pub fn headers(&self, headers: &Headers) -> (BTreeMap<String, String>, bool) {
         let mut hidden = false;
         let shown = headers.iter().map(|(name, value)| {
             let lower = name.to_lowercase();
-            let secret = HEADERS_USUAL.contains(&lower.as_str())
+            let secret = SECRET_HEADERS.contains(&lower.as_str())
                 || self.paths.iter().any(|path| matches!(&path[..], [one] if *one == lower));
             hidden |= secret;
             let value = if secret { HIDDEN } else { value };
@@ -143,7 +142,7 @@ impl Redaction {
     }
 }
 
-/// Whether a value was taken from a view in which something was hidden: it must not be sent on.
+/// Returns whether a value contains the placeholder of a hidden value, which must not be stored or sent.
 pub(crate) fn holds_hidden(value: &Value) -> bool {
     match value {
         Value::String(text) => text == HIDDEN,
@@ -158,7 +157,7 @@ fn pattern(topic: &str) -> Result<String> {
     let name = topic.strip_suffix('*').unwrap_or(topic);
     if topic.is_empty() || name.contains('*') {
         return Err(Error::invalid(format!(
-            "the topic {topic:?} cannot be hidden; write one such as orders, or orders.* for all that begin so"
+            "{topic:?} is not a topic; use one such as orders, or a prefix such as orders.*"
         )));
     }
     Ok(topic.to_owned())
@@ -168,7 +167,7 @@ fn path(rule: &str) -> Result<Vec<String>> {
     let keys: Vec<String> = rule.split('.').map(|key| key.trim().to_lowercase()).collect();
     if keys.iter().any(String::is_empty) {
         return Err(Error::invalid(format!(
-            "the redaction rule {rule:?} has an empty key; write one such as password or card.number"
+            "the redaction rule {rule:?} has an empty key; use one such as password or card.number"
         )));
     }
     Ok(keys)
@@ -181,7 +180,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rules_name_values_by_their_last_keys() {
+    fn rules_match_values_by_their_last_keys() {
         let redaction = Redaction::new(&["password", "card.number"]).unwrap();
         for (before, after) in [
             (json!({"password": "x", "name": "ada"}), json!({"password": HIDDEN, "name": "ada"})),
@@ -202,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_that_carry_secrets_are_hidden_without_rules() {
+    fn secret_headers_are_hidden_without_rules() {
         let mut headers = Headers::new();
         for name in ["Authorization", "tenant", "x-token"] {
             headers.insert(name, "v").unwrap();
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_are_hidden_by_name_and_by_beginning() {
+    fn topics_are_hidden_by_name_and_prefix() {
         let redaction = Redaction::default().of_topics(&["salaries", "health.*"]).unwrap();
         for (topic, hidden) in [
             ("salaries", true),

@@ -1,5 +1,5 @@
-//! Request limit: how many requests of one caller may be under way at once on this server, so that one caller cannot
-//! take all of it. Counted for the user, however many tokens they have; for the address until it is known who calls.
+//! Request limit: the largest number of concurrent requests of one caller on this server, so that one caller
+//! cannot take all of it. Counted per user, however many tokens they have; per address before authentication.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,16 +13,16 @@ use crate::config::{ConnectionsConfig, Networks};
 use crate::listen::counted_address;
 use crate::problem::{Answer, Problem};
 
-/// In how many seconds a caller who was refused may try again.
+/// `Retry-After` of refused requests in seconds.
 const RETRY_AFTER: u64 = 1;
 
-/// Counts the requests that are under way.
+/// Counter of concurrent requests.
 #[derive(Debug)]
 pub(crate) struct RequestLimit {
     limit: usize,
     /// Addresses that many callers share.
     exempt: Networks,
-    under_way: Arc<Mutex<HashMap<String, usize>>>,
+    in_flight: Arc<Mutex<HashMap<String, usize>>>,
     refused: AtomicU64,
 }
 
@@ -31,7 +31,7 @@ impl RequestLimit {
         Self {
             limit: config.requests_per_caller,
             exempt: config.exempt.clone(),
-            under_way: Arc::default(),
+            in_flight: Arc::default(),
             refused: AtomicU64::new(0),
         }
     }
@@ -41,24 +41,24 @@ impl RequestLimit {
         self.enter(caller.counted_as())
     }
 
-    /// Counts a request of which only the address is known, or refuses it. Calls in process have no address.
+    /// Counts a request of an address, or refuses it. Calls in process have no address and no limit.
     pub(crate) fn enter_address(&self, from: Option<IpAddr>) -> Answer<Option<RequestPlace>> {
         let counted = from.filter(|from| !self.exempt.has_address(*from));
         counted.map(|from| self.enter(format!("address {}", counted_address(from)))).transpose()
     }
 
-    /// Returns how many requests were refused since the start.
+    /// Returns the number of refused requests since the start.
     pub(crate) fn refused(&self) -> u64 {
         self.refused.load(Ordering::Relaxed)
     }
 
     fn enter(&self, counted_as: String) -> Answer<RequestPlace> {
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = under_way.entry(counted_as.clone()).or_default();
+        let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = in_flight.entry(counted_as.clone()).or_default();
         if *count >= self.limit {
             self.refused.fetch_add(1, Ordering::Relaxed);
             let sentence = format!(
-                "{} requests of this caller are under way, which is server.connections.requests_per_caller; wait until one has ended",
+                "{} requests of this caller are in flight, the limit of server.connections.requests_per_caller; wait until one has ended",
                 self.limit
             );
             return Err(
@@ -66,31 +66,31 @@ impl RequestLimit {
             );
         }
         *count += 1;
-        drop(under_way);
-        let counted = Counted { under_way: self.under_way.clone(), counted_as };
+        drop(in_flight);
+        let counted = CountGuard { in_flight: self.in_flight.clone(), counted_as };
         Ok(RequestPlace { _counted: Arc::new(counted) })
     }
 }
 
-/// The place of a request among those under way; given back when its last clone is dropped.
+/// The slot of a request, released when its last clone is dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct RequestPlace {
-    _counted: Arc<Counted>,
+    _counted: Arc<CountGuard>,
 }
 
 #[derive(Debug)]
-struct Counted {
-    under_way: Arc<Mutex<HashMap<String, usize>>>,
+struct CountGuard {
+    in_flight: Arc<Mutex<HashMap<String, usize>>>,
     counted_as: String,
 }
 
-impl Drop for Counted {
+impl Drop for CountGuard {
     fn drop(&mut self) {
-        let mut under_way = self.under_way.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(count) = under_way.get_mut(&self.counted_as) {
+        let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = in_flight.get_mut(&self.counted_as) {
             *count -= 1;
             if *count == 0 {
-                under_way.remove(&self.counted_as);
+                in_flight.remove(&self.counted_as);
             }
         }
     }

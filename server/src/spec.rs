@@ -1,5 +1,5 @@
-//! A job as people write it: a `[jobs.NAME]` table of `punctual.toml` and the body of a request have the
-//! same keys. Reading is strict; what is wrong is named field by field, all of it at once.
+//! Job definitions as written in a `[jobs.NAME]` table of `punctual.toml` and in request bodies, with the same keys.
+//! Reading is strict; all problems are reported at once, field by field.
 
 mod check;
 mod expect;
@@ -28,68 +28,68 @@ pub use target::{
     Target, Work,
 };
 
-/// A job: when it runs, what it does, and by which policies. One of `cron`, `every` and `at`; one of
-/// `http`, `command`, `publish` and `topic`. Lengths are texts such as `30s`, `5m` or `1h 30m`.
+/// A job: its schedule, target and policies. One of `cron`, `every` and `at`; one of `http`, `command`, `publish` and
+/// `topic`. Durations are strings such as `30s`, `5m` or `1h 30m`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schema(example = json!({ "name": "nightly-report", "cron": "0 2 * * *", "zone": "Europe/Warsaw",
     "topic": "report", "retry": 3 }))]
 pub struct JobSpec {
-    /// Its name. In a configuration the name of the table says it.
+    /// The name. In a configuration it is the name of the table.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What it is for, in a sentence.
+    /// The purpose of the job, in a sentence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Words to find it by.
+    /// Tags to filter jobs by.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tags: Vec<String>,
-    /// A cron text such as `0 2 * * *`.
+    /// A cron expression such as `0 2 * * *`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cron: Option<String>,
-    /// Every so often, such as `5m`.
+    /// A fixed interval, such as `5m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub every: Option<String>,
-    /// Where the counting of `every` begins: an instant, or `last run` to count anew from each late run
-    /// that makes up for what was missed. The epoch when not given.
+    /// The start of the intervals of `every`: an instant, or `last run` to restart them at each late run that
+    /// makes up for missed ones. The Unix epoch by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub anchor: Option<String>,
-    /// Once, at an instant.
+    /// A single run at an instant.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<Timestamp>,
-    /// The IANA zone the cron text is read in; UTC when not given.
+    /// The IANA time zone of the cron expression; UTC by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// What happens with occurrences that were missed: a policy such as `fire_now`, or a table with
+    /// What happens to missed occurrences: a policy such as `fire_now`, or a table with
     /// `policy`, `threshold`, `window` and `catch_up_max`.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "retry::misfire")]
     #[schema(value_type = Option<MisfireText>)]
     pub misfire: Option<Misfire>,
-    /// What happens while the run before is still alive: `skip`, `queue_one`, `allow`, `allow(3)` or
+    /// What happens when the previous run has not finished: `skip`, `queue_one`, `allow`, `allow(3)` or
     /// `cancel_running`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub overlap: Option<Overlap>,
-    /// How often a failed run is tried again: a number, or a table.
+    /// Retries of a failed run: a number, or a table.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<RetryText>)]
     pub retry: Option<RetrySpec>,
-    /// What becomes of a run that a crash or a stop of the server has cut off: `again` (run it again, the
-    /// default) or `lost` (do not run it again; it becomes a dead letter).
+    /// What happens to a run interrupted by a crash or a stop of the server: `again` (run it again, the default)
+    /// or `lost` (do not run it again; it becomes a dead letter).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub when_interrupted: Option<WhenInterrupted>,
-    /// How long a run may take.
+    /// Timeout of a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
-    /// The line its messages wait in.
+    /// The queue of its messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// How urgent its messages are, 0 (last) to 9 (first).
+    /// Priority of its messages, 0 (lowest) to 9 (highest).
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0, maximum = 9)]
     pub priority: Option<u8>,
-    /// What it is about: templates know it as `payload`, and a handler of code receives it.
+    /// The payload: available to templates as `payload`, and passed to a handler in code.
     #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "some_value")]
     pub payload: Option<Value>,
     /// Calls a URL.
@@ -101,22 +101,22 @@ pub struct JobSpec {
     /// Publishes a message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub publish: Option<PublishTarget>,
-    /// Is handled by whoever handles this topic: code, or a worker over HTTP.
+    /// Publishes to this topic, which is handled by code or an HTTP worker.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
-    /// Whether it is declared at all; `false` takes it out of service without deleting its text.
+    /// Whether the job is declared; `false` disables it without deleting the definition.
     pub enabled: bool,
-    /// Starts each run up to this much later, at random: a length, or a share such as `10%`.
+    /// Random delay of each run, up to a duration, or a share of the interval such as `10%`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<String>,
-    /// Not begun any more when it is later than this.
+    /// A run that is later than this is not started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_after: Option<String>,
-    /// No more than so many of its runs at once, on all processes together.
+    /// Largest number of concurrent runs on all processes together.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 1)]
     pub concurrency: Option<u32>,
-    /// No more than so many starts in a length of time, such as `10/1m`.
+    /// Largest number of starts per duration, such as `10/1m`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<String>,
 }
@@ -154,8 +154,8 @@ impl Default for JobSpec {
 }
 
 impl JobSpec {
-    /// The job under a name, ready for the builder or for `Admin::declare`. Refuses what is wrong, every
-    /// field of it in one sentence; [`JobSpec::check`] says it field by field.
+    /// Returns the job for the builder or for `Admin::declare`. Fails with all problems in one sentence;
+    /// [`JobSpec::check`] returns them field by field.
     pub fn builder(&self, name: &str) -> Result<JobBuilder> {
         let errors = self.check(name);
         if !errors.is_empty() {
@@ -165,21 +165,21 @@ impl JobSpec {
                 all.join("; ")
             )));
         }
-        let job = self.scheduled(name)?;
-        let job = self.working(job)?;
-        self.limited(job)
+        let job = self.with_schedule(name)?;
+        let job = self.with_target(job)?;
+        self.with_limits(job)
     }
 
-    /// What it does; refuses none and several.
+    /// Returns the target; fails without exactly one.
     pub fn target(&self) -> Result<Target> {
         let mut targets = self.targets();
         match (target_count(targets.len()), targets.pop()) {
             (None, Some(target)) => Ok(target),
-            (wrong, _) => Err(Error::invalid(wrong.map(|wrong| wrong.problem).unwrap_or_default())),
+            (error, _) => Err(Error::invalid(error.map(|error| error.problem).unwrap_or_default())),
         }
     }
 
-    /// Everything it is told to do, which should be one thing.
+    /// Returns all targets, of which there should be one.
     fn targets(&self) -> Vec<Target> {
         let mut targets = Vec::new();
         targets.extend(self.http.clone().map(Target::Http));
@@ -189,12 +189,12 @@ impl JobSpec {
         targets
     }
 
-    fn scheduled(&self, name: &str) -> Result<JobBuilder> {
+    fn with_schedule(&self, name: &str) -> Result<JobBuilder> {
         let mut job = match (&self.cron, &self.every, self.at) {
             (Some(cron), _, _) => Job::cron(name, cron),
-            (_, Some(every), _) => Job::every(name, length(every)?),
+            (_, Some(every), _) => Job::every(name, duration(every)?),
             (_, _, Some(at)) => Job::once(name, at),
-            _ => return Err(Error::invalid("it has no schedule; say one of cron, every and at")),
+            _ => return Err(Error::invalid("it has no schedule; set one of cron, every and at")),
         };
         if let Some(zone) = &self.zone {
             job = job.zone(zone);
@@ -211,12 +211,12 @@ impl JobSpec {
             job = job.overlap(overlap);
         }
         if let Some(jitter) = &self.jitter {
-            job = job.spread(Spread::Random(reach(jitter)?));
+            job = job.spread(Spread::Random(spread_limit(jitter)?));
         }
         Ok(job)
     }
 
-    fn working(&self, job: JobBuilder) -> Result<JobBuilder> {
+    fn with_target(&self, job: JobBuilder) -> Result<JobBuilder> {
         let target = self.target()?;
         let mut job = job.topic(target.topic()?);
         match target {
@@ -234,12 +234,12 @@ impl JobSpec {
             job = job.when_interrupted(when_interrupted);
         }
         if let Some(timeout) = &self.timeout {
-            job = job.timeout(length(timeout)?);
+            job = job.timeout(duration(timeout)?);
         }
         Ok(job)
     }
 
-    fn limited(&self, mut job: JobBuilder) -> Result<JobBuilder> {
+    fn with_limits(&self, mut job: JobBuilder) -> Result<JobBuilder> {
         if let Some(queue) = &self.queue {
             job = job.queue(queue);
         }
@@ -247,13 +247,13 @@ impl JobSpec {
             job = job.priority(level);
         }
         if let Some(late) = &self.expires_after {
-            job = job.expires_after(length(late)?);
+            job = job.expires_after(duration(late)?);
         }
         if let Some(running_max) = self.concurrency {
             job = job.concurrency(running_max);
         }
         if let Some(rate) = &self.rate {
-            let (count, per) = starts(rate)?;
+            let (count, per) = start_rate(rate)?;
             job = job.rate(count, per);
         }
         if let Some(description) = &self.description {
@@ -266,11 +266,11 @@ impl JobSpec {
     }
 }
 
-/// Where the counting of an interval begins.
+/// Start of the intervals of `every`.
 enum Anchor {
     /// At an instant.
     At(Timestamp),
-    /// Anew at each late run.
+    /// Restart at each late run.
     LastRun,
 }
 
@@ -282,41 +282,41 @@ impl Anchor {
         text.parse().map(Self::At).map_err(|_| {
             let start: String = text.chars().take(40).collect();
             Error::invalid(format!(
-                "{start:?} is no anchor; use an instant such as 2026-01-01T00:00:00Z, or \"last run\""
+                "{start:?} is not an anchor; use an instant such as 2026-01-01T00:00:00Z, or \"last run\""
             ))
         })
     }
 }
 
-/// A length as people write it.
-pub(crate) fn length(text: &str) -> Result<Duration> {
+/// Parses a duration such as `30s`.
+pub(crate) fn duration(text: &str) -> Result<Duration> {
     parse_duration(text).map_err(|error| Error::invalid(error.to_string()))
 }
 
-/// `10%` of the time to the next run, or a length.
-fn reach(text: &str) -> Result<SpreadLimit> {
+/// Parses a jitter: a duration, or a share such as `10%` of the time to the next run.
+fn spread_limit(text: &str) -> Result<SpreadLimit> {
     let Some(percent) = text.trim().strip_suffix('%') else {
-        return length(text).map(SpreadLimit::Length);
+        return duration(text).map(SpreadLimit::Duration);
     };
     match percent.trim().parse() {
         Ok(percent @ 1..=100) => Ok(SpreadLimit::Percent(percent)),
-        _ => Err(Error::invalid(format!("{text:?} is no share; write 1% to 100%"))),
+        _ => Err(Error::invalid(format!("{text:?} is out of range, use 1% to 100%"))),
     }
 }
 
-/// `10/1m`: so many in a length.
-fn starts(text: &str) -> Result<(u32, Duration)> {
-    let parts = text.split_once('/').map(|(count, per)| (count.trim().parse(), length(per)));
+/// Parses a rate such as `10/1m`: a count per duration.
+fn start_rate(text: &str) -> Result<(u32, Duration)> {
+    let parts = text.split_once('/').map(|(count, per)| (count.trim().parse(), duration(per)));
     match parts {
         Some((Ok(count @ 1..), Ok(per))) => Ok((count, per)),
         Some((Ok(1..), Err(error))) => Err(error),
         _ => Err(Error::invalid(format!(
-            "{text:?} is no rate; write so many in a length, such as 10/1m"
+            "{text:?} is not a rate; use a count per duration, such as 10/1m"
         ))),
     }
 }
 
-/// A null that was written is a value, not nothing.
+/// Deserializes an explicit null as a value, not as an absent one.
 fn some_value<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(from).map(Some)
 }

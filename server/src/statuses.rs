@@ -1,5 +1,5 @@
-//! How all jobs are, for lists: put together once for all who look at the same time. What somebody changes on
-//! this node shows at once, what happens elsewhere a moment later.
+//! Statuses of all jobs, for lists: computed once for concurrent readers. Changes on this node show at once,
+//! changes on other nodes a moment later.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,10 +10,10 @@ use punctual::{Error, Result};
 
 use crate::app::App;
 
-/// What happens to a job that shows at once.
+/// Events after which the statuses are recomputed.
 const CHANGES: [&str; 3] = ["job.declared", "job.retired", "job.steered"];
 
-/// How every job is.
+/// Returns the status of every job.
 pub(crate) async fn statuses(app: &App) -> Result<Arc<Status>> {
     let events = app.punctual.events();
     let changes = CHANGES.iter().map(|name| events.count(name)).sum();
@@ -23,18 +23,18 @@ pub(crate) async fn statuses(app: &App) -> Result<Arc<Status>> {
     app.node().statuses.get(&*app.clock, Duration::ZERO, find(app)).await
 }
 
-/// Finds it anew where that is costly.
+/// Recomputes the statuses if that is expensive.
 pub(crate) async fn renew(app: &App) -> Result<()> {
     app.node().statuses.renew(&*app.clock, find(app)).await
 }
 
-/// An error while the storage does not answer: a list of what this process declares by itself would look like
-/// the whole, and be empty where jobs are declared elsewhere.
+/// Reads the statuses. Fails while the storage does not respond: the list of jobs declared by this process alone
+/// would look complete, and be empty when other processes declare the jobs.
 async fn find(app: &App) -> Result<Arc<Status>> {
     let status = app.punctual.admin().status().await;
     match &status.storage_error {
         Some(error) => Err(Error::unavailable(format!(
-            "the storage does not answer, so jobs are not known: {error}"
+            "the storage does not respond, so jobs are unknown: {error}"
         ))),
         None => Ok(Arc::new(status)),
     }

@@ -1,5 +1,5 @@
-//! Handlers for jobs without code: call a URL, run a program, publish a message. What to do is the body of
-//! the message, so any node with the same tools can do it.
+//! Handlers of targets of jobs without code: call a URL, run a program, publish a message. The target is the body
+//! of the message, so any node with the same configuration can run it.
 
 mod command;
 mod exchange;
@@ -22,37 +22,37 @@ use punctual::{Builder, Clock, Context, HandlerError, Result};
 use tokio::process::{Child, Command};
 
 pub use guard::Guard;
-pub(crate) use open_files::{lacks_files, not_now};
-pub(crate) use post::Posted;
+pub(crate) use open_files::{lacks_files, snooze_without_files};
+pub(crate) use post::PostRequest;
 pub(crate) use programs::allowed;
 pub use signature::sign;
 pub(crate) use vault::resolve;
 pub use vault::{Purpose, Vault};
 
 use crate::config::{CommandConfig, Config};
-use crate::outgoing::Outgoing;
+use crate::outgoing::OutgoingCalls;
 use crate::spec::{COMMAND_TOPIC, HTTP_TOPIC, PUBLISH_TOPIC, Target};
 
-/// The topic of messages that are sent to see whether anything arrives: every server handles them, and each
-/// succeeds. The first command that an empty dashboard offers publishes one.
+/// The topic of test messages: every server handles them, and each succeeds. The first command that an empty
+/// dashboard offers publishes one.
 pub const TEST_TOPIC: &str = "punctual-test";
 
-/// What targets work with.
+/// Clients, secrets and rules shared by the handlers of targets.
 #[derive(Clone)]
 pub struct Tools {
     client: reqwest::Client,
     guard: Guard,
     vault: Vault,
     command: Arc<CommandConfig>,
-    /// Starts a program; tests put failures in its place.
+    /// Starts a program; replaced in tests.
     spawn: fn(&mut Command) -> io::Result<Child>,
     clock: Arc<dyn Clock>,
 }
 
 impl Tools {
-    /// The tools that a configuration allows.
+    /// Returns the tools of a configuration.
     pub fn new(config: &Config, clock: Arc<dyn Clock>) -> Result<Self> {
-        let outgoing = Outgoing::load(&config.outgoing)?;
+        let outgoing = OutgoingCalls::load(&config.outgoing)?;
         let guard = Guard::new(config.http.clone()).through(outgoing);
         Ok(Self {
             client: guard.client()?,
@@ -64,17 +64,17 @@ impl Tools {
         })
     }
 
-    /// What gives out secrets.
+    /// Returns the vault of secrets.
     pub fn vault(&self) -> &Vault {
         &self.vault
     }
 
-    /// What says which addresses may be called.
+    /// Returns the guard of outgoing calls.
     pub fn guard(&self) -> &Guard {
         &self.guard
     }
 
-    /// Gives a builder the handlers of the targets.
+    /// Registers the handlers of the targets.
     pub fn register(&self, builder: Builder) -> Builder {
         builder
             .handler(Topic::system(HTTP_TOPIC), http::HttpRunner(self.clone()))
@@ -84,7 +84,7 @@ impl Tools {
     }
 }
 
-/// What a target is about, checked once more: what was stored by another version, or by hand, has bounds too.
+/// Checks a target again: one stored by another version, or by hand, may be invalid.
 fn checked(target: &Target) -> Result<(), HandlerError> {
     match target.check().first() {
         None => Ok(()),
@@ -92,8 +92,8 @@ fn checked(target: &Target) -> Result<(), HandlerError> {
     }
 }
 
-/// A message that says something else than its topic.
+/// Returns the error of a message whose target does not match its topic.
 fn misdirected(topic: &str) -> HandlerError {
-    HandlerError::new(format!("the message of the topic {topic} asks for another target"))
+    HandlerError::new(format!("the message of the topic {topic} contains another target"))
         .permanent()
 }

@@ -1,6 +1,6 @@
-//! Traces and metrics by OTLP over HTTP: what a request asks for, the messages it publishes, their attempts,
-//! and what those call are one trace. What waits to be sent is bounded; what does not fit is dropped, because
-//! telemetry must not hold up what it watches.
+//! Telemetry: traces and metrics by OTLP over HTTP. A request, the messages it publishes, their attempts, and the
+//! calls of those are one trace. The export queue is bounded; spans beyond it are dropped, because telemetry must
+//! not delay work.
 
 mod client;
 
@@ -33,25 +33,25 @@ use punctual_opentelemetry::{SCOPE, Traces, meters};
 
 use crate::app::App;
 use crate::config::Config;
-use crate::outgoing::Outgoing;
+use crate::outgoing::OutgoingCalls;
 use crate::targets::resolve;
 use client::Client;
 
-/// How long the collector may take, repetitions included.
+/// Timeout of an export, including retries.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// The most spans that wait to be sent.
+/// Largest number of spans that wait for export.
 const QUEUE_MAX: usize = 4_096;
 
-/// Sends traces and metrics.
+/// Exporter of traces and metrics.
 pub(crate) struct Telemetry {
     traces: SdkTracerProvider,
     meters: SdkMeterProvider,
 }
 
 impl Telemetry {
-    /// What a configuration asks for, when it does. Needs a runtime, on which it sends.
+    /// Returns the exporter of a configuration; none when disabled. Needs a tokio runtime, on which it sends.
     pub(crate) fn new(config: &Config) -> Result<Option<Self>> {
-        let outgoing = Outgoing::load(&config.outgoing)?;
+        let outgoing = OutgoingCalls::load(&config.outgoing)?;
         let config = &config.telemetry;
         let Some(address) = &config.otlp else { return Ok(None) };
         let address = address.trim_end_matches('/');
@@ -96,7 +96,7 @@ impl Telemetry {
         }))
     }
 
-    /// Gives a builder what watches its messages.
+    /// Registers the instrumentation of messages.
     pub(crate) fn register(&self, builder: Builder) -> Builder {
         builder.middleware(Traces::new(self.tracer())).on_event(meters(&self.meters.meter(SCOPE)))
     }
@@ -105,7 +105,7 @@ impl Telemetry {
         self.traces.tracer(SCOPE)
     }
 
-    /// Sends what is left, as far as the collector takes it in time.
+    /// Exports the remaining telemetry, within the timeout.
     pub(crate) async fn end(self) {
         let ended = tokio::task::spawn_blocking(move || {
             let traces = self.traces.shutdown_with_timeout(TIMEOUT);
@@ -118,7 +118,7 @@ impl Telemetry {
     }
 }
 
-/// Makes every request a span: below the caller's, when the caller says so.
+/// Records every request as a span, as a child of the span in its `traceparent` header.
 pub(crate) async fn layer(State(app): State<App>, request: Request, next: Next) -> Response {
     let Some(tracer) = app.tracer() else { return next.run(request).await };
     let extractor = HeaderExtractor(request.headers());
@@ -144,7 +144,7 @@ pub(crate) async fn layer(State(app): State<App>, request: Request, next: Next) 
     response
 }
 
-/// Tells whom we call which trace the call belongs to; nobody, when there is none.
+/// Adds the `traceparent` header of the current trace, if any.
 pub(crate) fn inject(headers: &mut HeaderMap) {
     let context = Context::current();
     if context.span().span_context().is_valid() {
@@ -153,6 +153,6 @@ pub(crate) fn inject(headers: &mut HeaderMap) {
 }
 
 fn unusable(error: opentelemetry_otlp::ExporterBuildError) -> Error {
-    Error::invalid("telemetry.otlp cannot be used; check the address and the variables OTEL_*")
+    Error::invalid("telemetry.otlp is invalid; check the address and the variables OTEL_*")
         .caused_by(error)
 }

@@ -1,5 +1,5 @@
-//! Templates: texts with `{{ name }}` in them. A small language on purpose: names, two filters, no logic.
-//! Everything is bounded, and a name that does not exist is refused when the text is checked.
+//! Templates: strings with `{{ name }}` placeholders. A small language on purpose: names, two filters, no logic.
+//! Sizes are bounded, and an unknown name is refused when the template is checked.
 
 use jiff::Timestamp;
 use jiff::fmt::strtime;
@@ -7,20 +7,20 @@ use punctual::schedule::{Schedule, TextDefaults, Zone, near_words};
 use punctual::{Context, Error, Result};
 use serde_json::{Value, json};
 
-/// The most bytes of a template.
+/// Largest size of a template in bytes.
 const TEXT_BYTES_MAX: usize = 64 * 1024;
-/// The most bytes that may come of one.
+/// Largest size of a rendered template in bytes.
 const RENDERED_BYTES_MAX: usize = 1024 * 1024;
-/// The most names in one.
+/// Largest number of placeholders in a template.
 const PIECES_MAX: usize = 500;
-/// How deep a JSON body may nest.
+/// Largest nesting depth of a JSON body.
 const DEPTH_MAX: usize = 64;
 
-/// The names that exist; below `payload` there may be anything.
+/// Known names; paths below `payload` are free.
 const NAMES: [&str; 8] =
     ["nominal", "window.start", "window.end", "attempt", "key", "payload", "job", "message"];
 
-/// A text that was read.
+/// A parsed template.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Template {
     pieces: Vec<Piece>,
@@ -36,30 +36,30 @@ enum Piece {
 enum Filter {
     None,
     Json,
-    /// In the zone that is given, else in the one of the job.
+    /// In the given zone, or in that of the job.
     Date {
         format: String,
         zone: Option<Zone>,
     },
 }
 
-/// How values are written into the text around them.
+/// Escaping of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Escape {
-    /// As they are.
+    /// No escaping.
     None,
     /// As the inside of a JSON string.
     Json,
-    /// As a part of a URL.
+    /// As a URL component.
     Url,
 }
 
 impl Template {
-    /// Reads a text; refuses what cannot be meant.
+    /// Parses a template; fails on a syntax error and unknown names.
     pub fn parse(text: &str) -> Result<Self> {
         if text.len() > TEXT_BYTES_MAX {
             return Err(Error::invalid(format!(
-                "the template has {} bytes; at most {TEXT_BYTES_MAX} are read",
+                "the template has {} bytes; at most {TEXT_BYTES_MAX} are allowed",
                 text.len()
             )));
         }
@@ -67,11 +67,13 @@ impl Template {
         while let Some((before, after)) = rest.split_once("{{") {
             let Some((inside, after)) = split_end(after) else {
                 return Err(Error::invalid(
-                    "a {{ has no }} after it; close it, or write {{ \"{{\" }} for the signs themselves",
+                    "a {{ has no closing }}; close it, or write {{ \"{{\" }} for a literal {{",
                 ));
             };
             if pieces.len() >= PIECES_MAX {
-                return Err(Error::invalid(format!("at most {PIECES_MAX} names fit a template")));
+                return Err(Error::invalid(format!(
+                    "the template has more than {PIECES_MAX} placeholders; use fewer"
+                )));
             }
             if !before.is_empty() {
                 pieces.push(Piece::Text(before.to_owned()));
@@ -85,7 +87,7 @@ impl Template {
         Ok(Self { pieces })
     }
 
-    /// The text with the values in it.
+    /// Renders the template.
     pub fn render(&self, facts: &Facts, escape: Escape) -> Result<String> {
         let mut text = String::new();
         for piece in &self.pieces {
@@ -101,14 +103,14 @@ impl Template {
             }
             if text.len() > RENDERED_BYTES_MAX {
                 return Err(Error::invalid(format!(
-                    "the template comes to more than {RENDERED_BYTES_MAX} bytes; send less"
+                    "the rendered template has more than {RENDERED_BYTES_MAX} bytes; make it smaller"
                 )));
             }
         }
         Ok(text)
     }
 
-    /// The value itself, when the whole text is one name.
+    /// Returns the value itself if the whole template is one placeholder.
     fn value(&self, facts: &Facts) -> Option<Result<Value>> {
         match self.pieces.as_slice() {
             [Piece::Name { path, filter }] => Some(facts.filtered(path, filter)),
@@ -117,7 +119,7 @@ impl Template {
     }
 }
 
-/// Where a `}}` is, quoted ones left out.
+/// Splits at the first `}}` outside of quotes.
 fn split_end(text: &str) -> Option<(&str, &str)> {
     let mut quoted = false;
     for (index, c) in text.char_indices() {
@@ -145,14 +147,14 @@ fn piece(inside: &str) -> Result<Piece> {
     if !known || path.iter().any(String::is_empty) {
         let near = near_words(name, NAMES);
         let hint = match near.as_slice() {
-            [] => format!("known are {}, and payload.some.path", NAMES.join(", ")),
+            [] => format!("known names are {}, and payload.some.path", NAMES.join(", ")),
             near => format!("did you mean {}?", near.join(" or ")),
         };
-        return Err(Error::invalid(format!("a template knows no {name:?}; {hint}")));
+        return Err(Error::invalid(format!("unknown name {name:?} in a template; {hint}")));
     }
     let is_time = matches!(name, "nominal" | "window.start" | "window.end");
     if matches!(filter, Filter::Date { .. }) && !is_time && !name.starts_with("payload.") {
-        return Err(Error::invalid(format!("{name} is no time; the filter date is for times")));
+        return Err(Error::invalid(format!("{name} is not a time; the filter date needs one")));
     }
     Ok(Piece::Name { path, filter })
 }
@@ -167,7 +169,7 @@ fn filter_of(text: &str) -> Result<Filter> {
         .and_then(|rest| rest.strip_prefix(':')?.trim().strip_prefix('"')?.strip_suffix('"'));
     let Some(arguments) = arguments else {
         return Err(Error::invalid(format!(
-            "there is no filter {text:?}; known are json, date:\"%Y-%m-%d\" and date:\"%H:%M\",\"UTC\""
+            "unknown filter {text:?}; known filters are json, date:\"%Y-%m-%d\" and date:\"%H:%M\",\"UTC\""
         )));
     };
     let (format, zone) = match arguments.split_once('"') {
@@ -178,33 +180,31 @@ fn filter_of(text: &str) -> Result<Filter> {
     Ok(Filter::Date { format: format.to_owned(), zone })
 }
 
-/// Reads the zone behind a date format; the quotes around both are gone.
+/// Parses the zone after a date format; the outer quotes are already removed.
 fn zone_of(text: &str) -> Result<Zone> {
     let name =
         text.trim_start().strip_prefix(',').and_then(|rest| rest.trim_start().strip_prefix('"'));
     let name = name.ok_or_else(|| {
-        Error::invalid("behind a date format only a zone may stand, as in date:\"%H:%M\",\"UTC\"")
+        Error::invalid("after a date format only a zone is allowed, as in date:\"%H:%M\",\"UTC\"")
     })?;
     Zone::named(name).map_err(|error| Error::invalid(error.to_string()))
 }
 
 fn dated(format: &str, at: Timestamp, zone: &Zone) -> Result<String> {
-    strtime::format(format, &at.to_zoned(zone.time_zone().clone())).map_err(|error| {
-        Error::invalid(format!("the date format {format:?} cannot be used: {error}"))
-    })
+    strtime::format(format, &at.to_zoned(zone.time_zone().clone()))
+        .map_err(|error| Error::invalid(format!("the date format {format:?} is invalid: {error}")))
 }
 
-/// What a template may ask for.
+/// Values available to a template.
 #[derive(Clone, Debug)]
 pub struct Facts {
     root: Value,
-    /// The zone of the job's schedule.
+    /// The time zone of the job's schedule.
     zone: Zone,
 }
 
 impl Facts {
-    /// What is known about an attempt. The window of a run is the time from the occurrence before to its
-    /// own.
+    /// Returns the values of an attempt. The window of a run is the time from the previous occurrence to its own.
     pub fn of(context: &Context, payload: Option<&Value>) -> Self {
         let nominal = context.nominal().unwrap_or_else(|| context.started_at());
         let schedule = context.occurrence().and_then(|occurrence| {
@@ -245,13 +245,13 @@ impl Facts {
         let Filter::Date { format, zone } = filter else { return Ok(value) };
         let at = value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
         let at = at.ok_or_else(|| {
-            Error::invalid(format!("{} is {value}, which is no time", path.join(".")))
+            Error::invalid(format!("{} is {value}, which is not a time", path.join(".")))
         })?;
         dated(format, at, zone.as_ref().unwrap_or(&self.zone)).map(Value::from)
     }
 }
 
-/// A value as text.
+/// Returns a value as text.
 fn plain(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -283,12 +283,12 @@ fn escaped(value: &str, escape: Escape, into: &mut String) {
     }
 }
 
-/// Checks every text of a JSON body.
+/// Checks every string of a JSON body.
 pub(crate) fn check_json(body: &Value) -> Result<()> {
     walk(body, 0, &mut |text| Template::parse(text).map(|_| Value::Null)).map(|_| ())
 }
 
-/// A JSON body with the values in its texts. A text that is one name becomes the value itself, so that a
+/// Renders the strings of a JSON body. A string that is one placeholder becomes the value itself, so that a
 /// number stays a number.
 pub(crate) fn render_json(body: &Value, facts: &Facts) -> Result<Value> {
     walk(body, 0, &mut |text| {
@@ -306,7 +306,7 @@ fn walk(
     change: &mut dyn FnMut(&str) -> Result<Value>,
 ) -> Result<Value> {
     if depth > DEPTH_MAX {
-        return Err(Error::invalid(format!("the body nests deeper than {DEPTH_MAX}")));
+        return Err(Error::invalid(format!("the body is nested deeper than {DEPTH_MAX} levels")));
     }
     match value {
         Value::String(text) => change(text),

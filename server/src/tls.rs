@@ -1,5 +1,4 @@
-//! TLS of the server: reads the certificate and its key, refuses what cannot work with the way out, and takes over
-//! files that were renewed without a restart.
+//! TLS of the server: loads the certificate and its key, explains why one cannot be used, and reloads renewed files.
 
 use std::io;
 use std::path::Path;
@@ -22,19 +21,19 @@ use x509_cert::der::Decode as _;
 
 use crate::config::TlsConfig;
 
-/// The protocols that clients are offered.
+/// ALPN protocols.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
-/// The most certificates of a file.
+/// Largest number of certificates of a file.
 const CERTIFICATES_MAX: usize = 100;
 
-/// Speaks TLS with the certificate of the configuration.
+/// TLS acceptor with the configured certificate.
 #[derive(Clone)]
 pub(crate) struct Tls {
     acceptor: TlsAcceptor,
     files: Arc<CertificateFiles>,
 }
 
-/// The certificate in force, and where it comes from.
+/// The certificate in force and its files.
 #[derive(Debug)]
 struct CertificateFiles {
     config: TlsConfig,
@@ -44,18 +43,18 @@ struct CertificateFiles {
 #[derive(Debug)]
 struct Current {
     key: Arc<CertifiedKey>,
-    seen: Seen,
+    versions: FileVersions,
 }
 
-/// What tells one version of the files from another.
-type Seen = [Option<(SystemTime, u64)>; 2];
+/// Modification time and size of the two files.
+type FileVersions = [Option<(SystemTime, u64)>; 2];
 
 impl Tls {
-    /// Reads the files. An expired certificate is a warning, because clients may be told to trust it.
+    /// Loads the files. An expired certificate is only a warning, because clients may be configured to trust it.
     pub(crate) fn load(config: &TlsConfig, now: Timestamp) -> Result<Self> {
-        let seen = seen(config);
+        let versions = versions(config);
         let key = Arc::new(read(config, now)?);
-        let current = RwLock::new(Current { key, seen });
+        let current = RwLock::new(Current { key, versions });
         let files = Arc::new(CertificateFiles { config: config.clone(), current });
         let mut server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
@@ -66,30 +65,30 @@ impl Tls {
         Ok(Self { acceptor: TlsAcceptor::from(Arc::new(server)), files })
     }
 
-    /// Makes a connection an encrypted one.
+    /// Performs the TLS handshake of a connection.
     pub(crate) async fn accept(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
         self.acceptor.accept(stream).await
     }
 
-    /// Reads the files again when they changed, or when `forced`. Files that are wrong are reported, and the
-    /// certificate in force stays.
+    /// Reloads the files when they changed, or when `forced`. Invalid files are logged, and the certificate stays
+    /// in force.
     pub(crate) fn reload(&self, forced: bool, now: Timestamp) {
         let config = &self.files.config;
-        let seen = seen(config);
-        if !forced && seen == self.files.current().seen {
+        let versions = versions(config);
+        if !forced && versions == self.files.current().versions {
             return;
         }
         let read = read(config, now);
         let mut current = self.files.current.write().unwrap_or_else(PoisonError::into_inner);
-        // Also when they are wrong: the same files are not read again and again.
-        current.seen = seen;
+        // Also when they are invalid, so that the same files are not read repeatedly.
+        current.versions = versions;
         match read {
             Ok(key) => {
                 current.key = Arc::new(key);
-                tracing::info!(file = %config.certificate.display(), "the certificate was read again");
+                tracing::info!(file = %config.certificate.display(), "the certificate was reloaded");
             }
             Err(error) => {
-                tracing::error!(%error, "the new certificate is wrong; the old one stays");
+                tracing::error!(%error, "the new certificate is invalid; the old one stays in force");
             }
         }
     }
@@ -107,14 +106,14 @@ impl ResolvesServerCert for CertificateFiles {
     }
 }
 
-fn seen(config: &TlsConfig) -> Seen {
+fn versions(config: &TlsConfig) -> FileVersions {
     [&config.certificate, &config.key].map(|path| {
-        let facts = std::fs::metadata(path).ok()?;
-        Some((facts.modified().ok()?, facts.len()))
+        let metadata = std::fs::metadata(path).ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
     })
 }
 
-/// Reads a certificate with its chain, and its key.
+/// Loads a certificate with its chain and its key.
 fn read(config: &TlsConfig, now: Timestamp) -> Result<CertifiedKey> {
     let TlsConfig { certificate: file, key: key_file } = config;
     let refused = |key: &str, path: &Path, why: &str| {
@@ -132,7 +131,7 @@ fn read(config: &TlsConfig, now: Timestamp) -> Result<CertifiedKey> {
         return Err(refused(
             "certificate",
             file,
-            "holds no certificate; it has to contain -----BEGIN CERTIFICATE-----",
+            "contains no certificate; it must contain -----BEGIN CERTIFICATE-----",
         ));
     };
     warn_expired(leaf, file, now)?;
@@ -140,7 +139,7 @@ fn read(config: &TlsConfig, now: Timestamp) -> Result<CertifiedKey> {
         rustls::pki_types::pem::Error::NoItemsFound => refused(
             "key",
             key_file,
-            "holds no private key; it has to contain -----BEGIN PRIVATE KEY-----, without a passphrase",
+            "contains no private key; it must contain -----BEGIN PRIVATE KEY-----, without a passphrase",
         ),
         error => unreadable("key", key_file, &error),
     })?;
@@ -159,7 +158,7 @@ fn warn_expired(leaf: &CertificateDer<'_>, file: &Path, now: Timestamp) -> Resul
     let parsed = Certificate::from_der(leaf).map_err(|error| {
         let file = file.display();
         Error::invalid(format!(
-            "server.tls.certificate: {file} holds no X.509 certificate: {error}"
+            "server.tls.certificate: {file} contains no X.509 certificate: {error}"
         ))
     })?;
     let validity = parsed.tbs_certificate.validity;

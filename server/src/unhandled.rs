@@ -1,5 +1,5 @@
-//! Which topics are handled on which queue, by all known processes, so that the health of this one can say
-//! that a message waits which no process handles. The register of processes tells it.
+//! Handled topics per queue of all known processes, from the process registry, so that health can report messages
+//! that no process handles.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,16 +8,15 @@ use punctual::model::{Queue, Topic};
 use punctual::storage::TopicFilter;
 
 use crate::app::App;
-use crate::surroundings::workers;
 use crate::why::Worker;
+use crate::why_facts::workers;
 
 /// Returns the topics that known processes handle on each queue.
 pub(crate) async fn handled_topics(app: &App) -> Result<Vec<(Queue, TopicFilter)>> {
     Ok(handled(&workers(app).await?))
 }
 
-/// Returns the topics that are handled on each queue. A queue with a worker that takes whatever comes is left
-/// out.
+/// Returns the topics that are handled on each queue. A queue with a worker for all topics is omitted.
 fn handled(workers: &[Worker]) -> Vec<(Queue, TopicFilter)> {
     let mut queues: BTreeMap<&str, Option<BTreeSet<&str>>> = BTreeMap::new();
     for worker in workers {
@@ -50,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn the_topics_of_all_who_work_on_a_queue_are_handled_there() {
+    fn the_topics_of_all_workers_of_a_queue_are_handled_there() {
         let handled = handled(&[
             worker(&["a", "b"], Some(&["mail"])),
             worker(&["a"], Some(&["fax", "mail"])),

@@ -1,5 +1,5 @@
-//! Walks over schedules on behalf of requests. Each is bounded in steps and in time, is computed away from
-//! the threads that serve requests, and ends when nobody waits for its answer any more.
+//! Schedule walks on behalf of requests. Each is bounded in steps and time, runs on a blocking thread, and ends
+//! when its request is dropped.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,16 +15,16 @@ use punctual::{Clock, Error};
 use crate::app::App;
 use crate::problem::{Answer, Problem};
 
-/// How many walks are computed at once; the others wait for one to end.
+/// Number of concurrent walks; others wait.
 pub(crate) const WALKS_AT_ONCE: usize = 2;
-/// The most occurrences that are looked for in one walk.
+/// Largest number of occurrences computed in one walk.
 const STEPS_MAX: u64 = 200_000;
-/// How long one walk may take.
-const LEN_MAX: Duration = Duration::from_secs(2);
-/// After how many steps the clock is read.
-const STEPS_BETWEEN_LOOKS: u64 = 256;
+/// Timeout of one walk.
+const WALK_TIMEOUT: Duration = Duration::from_secs(2);
+/// Number of steps between checks of the clock.
+const STEPS_PER_CHECK: u64 = 256;
 
-/// What a walk may still do.
+/// Budget of a walk.
 pub(crate) struct Walk {
     clock: Arc<dyn Clock>,
     ends_at: Timestamp,
@@ -35,24 +35,24 @@ pub(crate) struct Walk {
 
 impl Walk {
     fn new(clock: Arc<dyn Clock>, is_abandoned: Arc<AtomicBool>) -> Self {
-        let ends_at = add(clock.now(), LEN_MAX);
+        let ends_at = add(clock.now(), WALK_TIMEOUT);
         Self { clock, ends_at, steps: Cell::new(0), is_over: Cell::new(false), is_abandoned }
     }
 
-    /// Whether it ended before everything was found.
+    /// Returns whether the walk ended before it was complete.
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.get()
     }
 
-    /// Takes so many steps, unless the walk is over.
+    /// Takes `count` steps; returns false when the walk is over.
     fn may_step(&self, count: u64) -> bool {
         if self.is_over() {
             return false;
         }
         let (before, after) = (self.steps.get(), self.steps.get().saturating_add(count));
         self.steps.set(after);
-        let looks = before / STEPS_BETWEEN_LOOKS < after / STEPS_BETWEEN_LOOKS;
-        let is_late = looks
+        let checks = before / STEPS_PER_CHECK < after / STEPS_PER_CHECK;
+        let is_late = checks
             && (self.is_abandoned.load(Ordering::Relaxed) || self.clock.now() >= self.ends_at);
         if after > STEPS_MAX || is_late {
             self.is_over.set(true);
@@ -60,12 +60,12 @@ impl Walk {
         !self.is_over()
     }
 
-    /// The first occurrence after an instant; none when there is none, or the walk is over.
+    /// Returns the first occurrence after an instant; none when there is none or the walk is over.
     pub(crate) fn next(&self, schedule: &Schedule, after: Timestamp) -> Option<Timestamp> {
         self.may_step(1).then(|| schedule.next(after)).flatten()
     }
 
-    /// The occurrences after an instant, as long as the walk lasts.
+    /// Returns the occurrences after an instant until the walk is over.
     pub(crate) fn after<'a>(
         &'a self,
         schedule: &'a Schedule,
@@ -74,7 +74,7 @@ impl Walk {
         std::iter::successors(self.next(schedule, after), |at| self.next(schedule, *at))
     }
 
-    /// The occurrences before an instant, newest first, as long as the walk lasts.
+    /// Returns the occurrences before an instant, newest first, until the walk is over.
     pub(crate) fn before<'a>(
         &'a self,
         schedule: &'a Schedule,
@@ -84,7 +84,7 @@ impl Walk {
         std::iter::successors(prev(before), move |at| prev(*at))
     }
 
-    /// How many occurrences lie after one instant and not after another, at most so many.
+    /// Counts the occurrences after one instant and not after another, up to `count_max`.
     pub(crate) fn count(
         &self,
         schedule: &Schedule,
@@ -94,13 +94,13 @@ impl Walk {
         if schedule.is_interval() && schedule.calendars().is_empty() {
             return schedule.count(after, until, count_max);
         }
-        let most = usize::try_from(count_max).unwrap_or(usize::MAX);
+        let max = usize::try_from(count_max).unwrap_or(usize::MAX);
         let within = self.after(schedule, after).take_while(|at| *at <= until);
-        within.take(most).count() as u64
+        within.take(max).count() as u64
     }
 }
 
-/// Ends a walk when the request that waits for it ends.
+/// Ends a walk when its request is dropped.
 struct Abandon(Arc<AtomicBool>);
 
 impl Drop for Abandon {
@@ -109,28 +109,29 @@ impl Drop for Abandon {
     }
 }
 
-/// Computes something that walks over schedules, and says whether the walk ended too soon.
+/// Runs a computation over schedules; returns its result and whether the walk ended before it was complete.
 pub(crate) async fn walk_some<T: Send + 'static>(
     app: &App,
     work: impl FnOnce(&Walk) -> T + Send + 'static,
 ) -> Answer<(T, bool)> {
-    let seat = app.node().walks.clone().acquire_owned().await;
-    let seat = seat.map_err(|_| Error::unavailable("the server is stopping"))?;
+    let permit = app.node().walks.clone().acquire_owned().await;
+    let permit = permit.map_err(|_| Error::unavailable("the server is stopping"))?;
     let is_abandoned = Arc::new(AtomicBool::new(false));
     let _abandon = Abandon(is_abandoned.clone());
     let clock = app.clock.clone();
     let computed = tokio::task::spawn_blocking(move || {
         let walk = Walk::new(clock, is_abandoned);
         let found = work(&walk);
-        // Held as long as it computes, also when nobody waits any more.
-        drop(seat);
+        // Held until the computation ends, even when its request was dropped.
+        drop(permit);
         (found, walk.is_over())
     });
-    let broke_off = |error| Error::internal("a walk over a schedule broke off").caused_by(error);
-    Ok(computed.await.map_err(broke_off)?)
+    let interrupted =
+        |error| Error::internal("a walk over a schedule was interrupted").caused_by(error);
+    Ok(computed.await.map_err(interrupted)?)
 }
 
-/// The same for what is of no use unless it is complete.
+/// Like `walk_some`, but fails when the walk ended before it was complete.
 pub(crate) async fn walk<T: Send + 'static>(
     app: &App,
     work: impl FnOnce(&Walk) -> T + Send + 'static,
@@ -139,7 +140,7 @@ pub(crate) async fn walk<T: Send + 'static>(
         (found, false) => Ok(found),
         (_, true) => Err(Problem::new(
             StatusCode::SERVICE_UNAVAILABLE,
-            "this takes too many steps over the schedule; ask for fewer times, or a shorter range",
+            "this takes too many steps over the schedule; request fewer times or a shorter range",
         )),
     }
 }
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_ends_after_its_steps_and_says_so() {
+    fn a_walk_ends_after_its_steps_and_reports_it() {
         let (clock, now, abandoned) = start();
         let walk = Walk::new(clock, abandoned);
         let schedule = Schedule::cron_utc("* * * * * *").unwrap();
@@ -168,15 +169,15 @@ mod tests {
     }
 
     #[test]
-    fn a_walk_ends_when_its_time_is_over_or_nobody_waits() {
+    fn a_walk_ends_at_its_timeout_or_when_abandoned() {
         let (clock, now, abandoned) = start();
         let schedule = Schedule::cron_utc("* * * * *").unwrap();
         let late = Walk::new(clock.clone(), abandoned.clone());
-        clock.advance(LEN_MAX);
-        assert!((late.after(&schedule, now).count() as u64) < STEPS_BETWEEN_LOOKS);
-        let left = Walk::new(clock, abandoned.clone());
+        clock.advance(WALK_TIMEOUT);
+        assert!((late.after(&schedule, now).count() as u64) < STEPS_PER_CHECK);
+        let dropped = Walk::new(clock, abandoned.clone());
         drop(Abandon(abandoned));
-        assert!((left.before(&schedule, now).count() as u64) < STEPS_BETWEEN_LOOKS);
+        assert!((dropped.before(&schedule, now).count() as u64) < STEPS_PER_CHECK);
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Webhooks: somebody elsewhere is told of events over HTTP. A delivery is a message of the topic
-//! `punctual.webhook`, so retries, history and dead letters are those of every message. A webhook is never
-//! told of deliveries themselves, because that would not end.
+//! Webhooks: events delivered over HTTP. A delivery is a message of the topic `punctual.webhook`, so retries,
+//! history and dead letters are those of every message. Events about deliveries are never delivered themselves,
+//! to avoid a loop.
 
 mod deliver;
 mod notice;
@@ -22,17 +22,17 @@ use crate::app::App;
 
 /// The topic of deliveries.
 pub const WEBHOOK_TOPIC: &str = "punctual.webhook";
-/// The queue of deliveries, so that a slow receiver keeps nothing else waiting.
+/// The queue of deliveries, so that a slow receiver delays no other messages.
 pub const WEBHOOK_QUEUE: &str = "punctual.webhook";
 
 /// The kind of the documents.
 pub(crate) const KIND: &str = "webhook";
-/// How often a change is tried again when others write at the same time.
+/// Attempts of a change under concurrent writes.
 const TRIES_MAX: usize = 10;
-/// The most webhooks.
+/// Largest number of webhooks.
 pub(crate) const WEBHOOKS_MAX: usize = 200;
 
-/// Whom to tell of what, and how that went.
+/// A webhook with its state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Webhook {
     pub(crate) id: String,
@@ -40,40 +40,40 @@ pub(crate) struct Webhook {
     pub(crate) events: Vec<String>,
     #[serde(default)]
     pub(crate) filter: Filter,
-    /// What deliveries are signed with.
+    /// The key that deliveries are signed with.
     pub(crate) secret: String,
     pub(crate) enabled: bool,
     pub(crate) disabled_reason: Option<String>,
-    /// Deliveries that failed since the last one that did not.
+    /// Number of consecutive failed attempts.
     pub(crate) failures: u32,
     pub(crate) created_at: Timestamp,
     pub(crate) last_at: Option<Timestamp>,
     pub(crate) last_status: Option<u16>,
-    /// Why the last delivery that failed did.
+    /// The error of the last failed attempt.
     #[serde(default)]
     pub(crate) last_error: Option<String>,
 }
 
-/// Which events of the chosen kinds; an empty filter means all.
+/// Filter of the events of the chosen kinds; empty for all.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Filter {
-    /// Only of this job.
+    /// Only events of this job.
     pub(crate) job: Option<String>,
-    /// Only of this topic.
+    /// Only events of this topic.
     pub(crate) topic: Option<String>,
-    /// Only of this queue.
+    /// Only events of this queue.
     pub(crate) queue: Option<String>,
 }
 
-/// Every webhook, by id.
+/// Returns all webhooks, ordered by id.
 pub(crate) async fn all(app: &App) -> Result<Vec<Webhook>> {
     let range = KeyRange { limit: WEBHOOKS_MAX.min(DOCUMENTS_MAX), ..KeyRange::default() };
     let documents = app.documents.list(KIND, range, app.clock.now()).await?;
     documents.into_iter().map(read).collect()
 }
 
-/// One webhook.
+/// Returns a webhook.
 pub(crate) async fn get(
     documents: &dyn DocumentStore,
     id: &str,
@@ -82,7 +82,7 @@ pub(crate) async fn get(
     documents.get(KIND, id, now).await?.map(read).transpose()
 }
 
-/// Keeps a new webhook.
+/// Stores a new webhook.
 pub(crate) async fn create(app: &App, webhook: &Webhook) -> Result<()> {
     let draft = draft(webhook)?;
     app.documents.put_all(vec![draft], app.clock.now()).await?;
@@ -90,7 +90,7 @@ pub(crate) async fn create(app: &App, webhook: &Webhook) -> Result<()> {
     Ok(())
 }
 
-/// Changes a webhook; answers how it was and how it is, and nothing when it is not there.
+/// Changes a webhook; returns it before and after, or none when it does not exist.
 pub(crate) async fn change(
     documents: &dyn DocumentStore,
     id: &str,
@@ -99,25 +99,25 @@ pub(crate) async fn change(
 ) -> Result<Option<(Webhook, Webhook)>> {
     for _ in 0..TRIES_MAX {
         let Some(document) = documents.get(KIND, id, now).await? else { return Ok(None) };
-        let seen = ExpectedVersion::Version(document.version);
+        let expected = ExpectedVersion::Version(document.version);
         let before = read(document)?;
         let mut after = before.clone();
         change(&mut after);
-        if let PutResult::Stored(_) = documents.put(draft(&after)?, seen, now).await? {
+        if let PutResult::Stored(_) = documents.put(draft(&after)?, expected, now).await? {
             return Ok(Some((before, after)));
         }
     }
-    Err(Error::unavailable(format!("the webhook {id:?} kept changing; try again")))
+    Err(Error::unavailable(format!("the webhook {id:?} was changed concurrently; try again")))
 }
 
-/// Forgets a webhook; answers whether it was there.
+/// Deletes a webhook; returns whether it existed.
 pub(crate) async fn remove(app: &App, id: &str) -> Result<bool> {
     let removed = app.documents.remove(KIND, id, ExpectedVersion::Any).await?;
     changed(app);
     Ok(removed == punctual::documents::RemoveResult::Removed)
 }
 
-/// Says that this node has to look again.
+/// Invalidates the cached webhooks of this node.
 pub(crate) fn changed(app: &App) {
     app.node().webhooks_changed.fetch_add(1, Ordering::Relaxed);
 }

@@ -1,5 +1,5 @@
-//! Why a message is where it is, in one word, one sentence and a few details. Pure: facts go in, the answer
-//! comes out, and every word has a row in the table of tests.
+//! Why: explains the state of a message in one word, one sentence and a few details. Pure; every word has a row
+//! in the table of tests.
 
 use jiff::Timestamp;
 use punctual::model::{Execution, JobRecord, Limit, MessageRecord, MessageState, Pause, Source};
@@ -9,55 +9,55 @@ use punctual::storage::END_OF_TIME;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The answer.
+/// Explanation of the state of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct Why {
     /// One of `running`, `waiting_until`, `ready`, `no_worker`, `no_handler`, `queue_paused`,
     /// `job_paused`, `limit_reached`, `waits_for_key`, `waits_for_batch`, `rate_limited`, `circuit_open`,
     /// `retrying`, `stale`, `done`, `dead`, `cancelled`.
     pub(crate) word: &'static str,
-    /// The same in a sentence, with the way out where there is one.
+    /// The explanation in a sentence, with the fix if there is one.
     pub(crate) sentence: String,
-    /// What else is worth knowing.
+    /// Further details.
     pub(crate) details: Vec<String>,
 }
 
-/// A process that reports what it works on.
+/// A process and its queues.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Worker {
     /// The queues it works on.
     pub(crate) queues: Vec<String>,
-    /// The topics it handles; none when it takes whatever comes.
+    /// The topics it handles; none for all.
     pub(crate) topics: Option<Vec<String>>,
 }
 
-/// What is known of a message and what surrounds it.
+/// Facts about a message, its queue, job, limits and workers.
 #[derive(Clone, Debug)]
-pub(crate) struct Facts<'a> {
+pub(crate) struct WhyFacts<'a> {
     pub(crate) now: Timestamp,
     pub(crate) record: &'a MessageRecord,
-    /// The job, when it is a run of one.
+    /// The job, if the message is a run of one.
     pub(crate) job: Option<&'a JobRecord>,
-    /// How many other messages of that job are running.
+    /// Number of running messages of that job.
     pub(crate) job_running: u64,
     /// The pause of its queue.
     pub(crate) paused: Option<&'a Pause>,
-    /// How many messages that share its limit are running.
+    /// Number of running messages that share its limit.
     pub(crate) limit_running: u64,
-    /// How many messages of its batch to wait for are not finished.
+    /// Number of unfinished messages of the batch it waits for.
     pub(crate) batch_alive: u64,
-    /// Processes that report what they work on.
+    /// Known processes.
     pub(crate) workers: &'a [Worker],
-    /// Whether anything of the queue is running, by whomever.
+    /// Whether a message of the queue is running, in any process.
     pub(crate) queue_running: bool,
-    /// The circuit of the subscription its line belongs to.
+    /// The circuit breaker of its subscription.
     pub(crate) circuit: Option<Circuit>,
     /// Its last attempt.
     pub(crate) last: Option<&'a Execution>,
 }
 
-impl Facts<'_> {
-    /// Puts the answer together.
+impl WhyFacts<'_> {
+    /// Returns the explanation.
     pub(crate) fn why(&self) -> Why {
         let (word, sentence) = match self.record.state {
             MessageState::Pending => self.pending(),
@@ -77,7 +77,7 @@ impl Facts<'_> {
 
     fn dead(&self) -> (&'static str, String) {
         let reason = self.record.dead.map_or("given up", |reason| reason.as_str());
-        let error = self.record.error.as_deref().unwrap_or("nothing was said");
+        let error = self.record.error.as_deref().unwrap_or("no error message");
         (
             "dead",
             format!(
@@ -92,14 +92,14 @@ impl Facts<'_> {
             Some(lease) if lease.is_expired(self.now) => (
                 "stale",
                 format!(
-                    "The process {} had it until {} and has not said anything since; another process takes it over.",
+                    "The lease of the process {} expired at {} and was not renewed; another process takes the message over.",
                     lease.owner, lease.until
                 ),
             ),
             Some(lease) => (
                 "running",
                 format!(
-                    "The process {} works on it, attempt {}.",
+                    "The process {} is handling it, attempt {}.",
                     lease.owner, self.record.attempt
                 ),
             ),
@@ -113,14 +113,17 @@ impl Facts<'_> {
             let own = paused.due_at;
             return (
                 "job_paused",
-                format!("This one-time job, due at {own}, is paused {}.", said(&paused.pause)),
+                format!(
+                    "This one-time job, due at {own}, is paused {}.",
+                    pause_text(&paused.pause)
+                ),
             );
         }
         if let Some(batch) = record.message.waits_for().filter(|_| record.due_at >= END_OF_TIME) {
             return (
                 "waits_for_batch",
                 format!(
-                    "It waits for the end of the batch {batch}, of which {} are left.",
+                    "It waits for the batch {batch}, of which {} messages are unfinished.",
                     self.batch_alive
                 ),
             );
@@ -128,12 +131,12 @@ impl Facts<'_> {
         if record.due_at > self.now { self.later() } else { self.due() }
     }
 
-    /// Not due yet.
+    /// Explains a message that is not due yet.
     fn later(&self) -> (&'static str, String) {
         let record = self.record;
         let due = record.due_at;
         if record.attempt > 0 {
-            let error = record.error.as_deref().unwrap_or("nothing was said");
+            let error = record.error.as_deref().unwrap_or("no error message");
             return (
                 "retrying",
                 format!("Attempt {} failed ({error}); it is tried again at {due}.", record.attempt),
@@ -144,7 +147,7 @@ impl Facts<'_> {
             Some(rate) if due > record.message.due_at && record.snoozes == 0 => (
                 "rate_limited",
                 format!(
-                    "Only {} may start in {}; its turn comes at {due}.",
+                    "The rate limit allows {} starts per {}; it starts at {due}.",
                     rate.count,
                     format_duration(rate.per)
                 ),
@@ -153,21 +156,24 @@ impl Facts<'_> {
         }
     }
 
-    /// Due, and nobody has it.
+    /// Explains a message that is due and unclaimed.
     fn due(&self) -> (&'static str, String) {
         let message = &self.record.message;
         let queue = message.queue.as_str();
         if let Some(pause) = self.paused {
-            return ("queue_paused", format!("The queue {queue:?} is paused {}.", said(pause)));
+            return (
+                "queue_paused",
+                format!("The queue {queue:?} is paused {}.", pause_text(pause)),
+            );
         }
         let job_pause = self.job.and_then(|job| job.paused.as_ref());
         if let Some(pause) = job_pause.filter(|_| message.source == Source::Scheduled) {
-            return ("job_paused", format!("Its job is paused {}.", said(pause)));
+            return ("job_paused", format!("Its job is paused {}.", pause_text(pause)));
         }
         if message.exclusive && self.job_running > 0 {
             return (
                 "limit_reached",
-                "Another run of its job is still running, and they run one at a time.".to_owned(),
+                "Another run of its job is still running, and runs do not overlap.".to_owned(),
             );
         }
         if let Some(reached) = self.limit().and_then(|limit| self.reached(limit)) {
@@ -177,7 +183,7 @@ impl Facts<'_> {
             Some(Circuit::Open { until, .. }) => {
                 return (
                     "circuit_open",
-                    format!("Its handler failed too often; the next one is tried at {until}."),
+                    format!("Its handler failed too often; the next attempt is at {until}."),
                 );
             }
             Some(Circuit::HalfOpen { .. }) => {
@@ -190,14 +196,14 @@ impl Facts<'_> {
         }
         self.unhandled().unwrap_or_else(|| {
             let since = self.record.due_at;
-            ("ready", format!("It is due since {since}; the next worker that is free takes it."))
+            ("ready", format!("It has been due since {since}; the next free worker takes it."))
         })
     }
 
-    /// Whether a limit it shares is used up.
+    /// Explains a message whose shared limit is used up.
     fn reached(&self, limit: &Limit) -> Option<(&'static str, String)> {
-        let most = limit.running_max?;
-        if self.limit_running < u64::from(most) {
+        let max = limit.running_max?;
+        if self.limit_running < u64::from(max) {
             return None;
         }
         let message = &self.record.message;
@@ -208,12 +214,12 @@ impl Facts<'_> {
         Some(match about_key {
             Some(key) => (
                 "waits_for_key",
-                format!("Another message about the key {:?} is running.", key.as_str()),
+                format!("Another message with the key {:?} is running.", key.as_str()),
             ),
             None => (
                 "limit_reached",
                 format!(
-                    "{} messages share the limit {:?}, which lets {most} run at once.",
+                    "{} messages of the limit {:?} are running, and it allows {max}.",
                     self.limit_running,
                     limit.name.as_str()
                 ),
@@ -221,7 +227,7 @@ impl Facts<'_> {
         })
     }
 
-    /// Whether nobody that is known could take it. Lines of transports are not worked on by name.
+    /// Explains a message that no known process can handle. Queues of transports have no workers.
     fn unhandled(&self) -> Option<(&'static str, String)> {
         let message = &self.record.message;
         let (queue, topic) = (message.queue.as_str(), message.topic.as_str());
@@ -237,7 +243,7 @@ impl Facts<'_> {
             return (!self.queue_running).then(|| {
                 (
                     "no_worker",
-                    format!("No process that is known works on the queue {queue:?}; start one that does."),
+                    format!("No known process works on the queue {queue:?}; start one that does."),
                 )
             });
         }
@@ -265,24 +271,23 @@ impl Facts<'_> {
         if let Some(progress) = &record.progress {
             let percent = progress.percent.map(|percent| format!("{percent} %"));
             let note = progress.note.as_deref().map(ToOwned::to_owned);
-            let said: Vec<String> = percent.into_iter().chain(note).collect();
-            details.push(format!("Its handler said at {}: {}.", progress.at, said.join(", ")));
+            let parts: Vec<String> = percent.into_iter().chain(note).collect();
+            details.push(format!("Progress at {}: {}.", progress.at, parts.join(", ")));
         }
         if record.state == MessageState::Pending && record.attempt > 0 && word != "retrying" {
-            let error = record.error.as_deref().unwrap_or("nothing was said");
+            let error = record.error.as_deref().unwrap_or("no error message");
             details.push(format!("Attempt {} failed: {error}.", record.attempt));
         }
         if record.snoozes > 0 {
-            details.push(format!("Its handler put it off {} times.", record.snoozes));
+            details.push(format!("Its handler snoozed it {} times.", record.snoozes));
         }
         if record.crashes > 0 {
-            details
-                .push(format!("{} processes were lost while they worked on it.", record.crashes));
+            details.push(format!("{} processes crashed while handling it.", record.crashes));
         }
         if let Some(pause) =
             self.paused.filter(|_| word != "queue_paused" && record.state.is_alive())
         {
-            details.push(format!("Its queue is paused {}.", said(pause)));
+            details.push(format!("Its queue is paused {}.", pause_text(pause)));
         }
         if let Some(last) = self.last.filter(|_| record.state == MessageState::Pending) {
             details.push(format!(
@@ -295,11 +300,10 @@ impl Facts<'_> {
     }
 }
 
-/// Who paused something, why and until when.
-fn said(pause: &Pause) -> String {
-    let until = pause
-        .until
-        .map_or_else(|| "until somebody resumes it".to_owned(), |at| format!("until {at}"));
+/// Returns by whom something was paused, since when, until when and why.
+fn pause_text(pause: &Pause) -> String {
+    let until =
+        pause.until.map_or_else(|| "until it is resumed".to_owned(), |at| format!("until {at}"));
     format!("by {} since {} {until}: {}", pause.by, pause.at, pause.reason)
 }
 

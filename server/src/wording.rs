@@ -1,5 +1,6 @@
-//! Wording of errors of deserialization: what a reader says about types of the program becomes a sentence about what
-//! may be written there, with an example in the syntax of the reader. The examples stand in `wording/examples.rs`, sentences of the library for people who write code in `wording/advice.rs`.
+//! Wording of deserialization errors: rewrites messages about Rust types as sentences about valid values, with an
+//! example in the syntax of the reader. Examples are in `wording/examples.rs`, hints for programmers in
+//! `wording/advice.rs`.
 
 mod advice;
 mod examples;
@@ -10,13 +11,13 @@ use serde_json::Value;
 pub(crate) use advice::{for_api, for_operators};
 use examples::example;
 
-/// The most characters of a value that is repeated in an error.
+/// Largest number of characters of a value that is repeated in an error.
 const SHOWN_MAX: usize = 60;
 
-/// In which syntax a value was written.
+/// Syntax of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Syntax {
-    /// A body of a request.
+    /// A request body.
     Json,
     /// A configuration.
     Toml,
@@ -24,7 +25,7 @@ pub(crate) enum Syntax {
     Url,
 }
 
-/// What is expected, as a kind of JSON value.
+/// Kind of the expected value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Text,
@@ -36,62 +37,62 @@ enum Kind {
     Any,
 }
 
-/// Rewords what a reader says about the value at a path; a text of our own stays as it is.
-pub(crate) fn reworded(said: &str, path: &[&str], syntax: Syntax) -> String {
-    if let Some((_, way_out)) = unknown_key(said) {
-        return way_out;
+/// Rewrites a deserialization error of the value at a path; messages of this crate stay unchanged.
+pub(crate) fn reworded(message: &str, path: &[&str], syntax: Syntax) -> String {
+    if let Some((_, text)) = unknown_key(message) {
+        return text;
     }
-    if let Some((kind, got, wanted)) = mismatch(said) {
+    if let Some((kind, got, expected)) = mismatch(message) {
         let got = got_words(got, syntax);
         let got =
             if kind == "invalid value" { format!("{} is out of range", got.0) } else { got.1 };
-        return format!("{got}; write {}", wanted_words(wanted, path, syntax));
+        return format!("{got}; use {}", expected_words(expected, path, syntax));
     }
-    if let Some(rest) = said.strip_prefix("missing field `") {
+    if let Some(rest) = message.strip_prefix("missing field `") {
         let name = rest.trim_end_matches('`');
         let path: Vec<&str> = path.iter().copied().chain([name]).collect();
-        let given = example(&path, |_| true).map(|value| assigned(name, &value, syntax));
-        return match given {
-            Some(given) => format!("{name} is missing; write {given}"),
-            None => format!("{name} is missing; give it"),
+        let assignment = example(&path, |_| true).map(|value| assigned(name, &value, syntax));
+        return match assignment {
+            Some(assignment) => format!("{name} is missing; set {assignment}"),
+            None => format!("{name} is missing; set it"),
         };
     }
-    if let Some(rest) = said.strip_prefix("duplicate field `") {
-        return format!("{} is given twice; give it once", rest.trim_end_matches('`'));
+    if let Some(rest) = message.strip_prefix("duplicate field `") {
+        return format!("{} is set twice; set it once", rest.trim_end_matches('`'));
     }
-    if let Some(text) = unknown_word(said) {
+    if let Some(text) = unknown_word(message) {
         return text;
     }
-    if said.starts_with("data did not match") || said.starts_with("invalid length") {
-        return format!("this has the wrong form; write {}", with_example(path, Kind::Any, syntax));
+    if message.starts_with("data did not match") || message.starts_with("invalid length") {
+        return format!(
+            "the value has an invalid form; use {}",
+            with_example(path, Kind::Any, syntax)
+        );
     }
-    parsed(said).map_or_else(|| said.to_owned(), ToOwned::to_owned)
+    parse_error(message).map_or_else(|| message.to_owned(), ToOwned::to_owned)
 }
 
-/// What is said where a word of a list belongs and something else stands.
+/// Returns the error of a value that is not a string where an enum is expected.
 pub(crate) fn word_expected(path: &[&str]) -> String {
-    format!(
-        "one of the known words is expected here: {}",
-        with_example(path, Kind::Text, Syntax::Json)
-    )
+    format!("one of the known names is expected: {}", with_example(path, Kind::Text, Syntax::Json))
 }
 
-/// The name of an unknown key, and what it may have been meant to be.
-pub(crate) fn unknown_key(said: &str) -> Option<(String, String)> {
-    let rest = said.strip_prefix("unknown field `")?;
+/// Returns the name of an unknown key, and the error with similar keys.
+pub(crate) fn unknown_key(message: &str) -> Option<(String, String)> {
+    let rest = message.strip_prefix("unknown field `")?;
     let (name, rest) = rest.split_once('`')?;
     let known: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
     let near = near_words(name, known.iter().copied());
-    let way_out = match near.as_slice() {
-        [] => format!("there is no such key; known are {}", known.join(", ")),
-        near => format!("there is no such key; did you mean {}?", near.join(" or ")),
+    let text = match near.as_slice() {
+        [] => format!("unknown key; known keys are {}", known.join(", ")),
+        near => format!("unknown key; did you mean {}?", near.join(" or ")),
     };
-    Some((name.to_owned(), way_out))
+    Some((name.to_owned(), text))
 }
 
-/// A word that is none of those that are known.
-fn unknown_word(said: &str) -> Option<String> {
-    let rest = said.strip_prefix("unknown variant `")?;
+/// Returns the error of an unknown enum value, with similar ones.
+fn unknown_word(message: &str) -> Option<String> {
+    let rest = message.strip_prefix("unknown variant `")?;
     let (word, rest) = rest.split_once('`')?;
     let known: Vec<&str> = rest.split('`').skip(1).step_by(2).collect();
     let word = shortened(word);
@@ -103,17 +104,17 @@ fn unknown_word(said: &str) -> Option<String> {
     Some(format!("`{word}` is unknown; {hint}"))
 }
 
-/// A value of the wrong kind: whether the kind or the value is wrong, what was found, and what is expected.
-fn mismatch(said: &str) -> Option<(&str, &str, &str)> {
-    let (kind, rest) = said.split_once(": ")?;
+/// Returns the parts of a mismatch: whether type or value is invalid, what was found, and what is expected.
+fn mismatch(message: &str) -> Option<(&str, &str, &str)> {
+    let (kind, rest) = message.split_once(": ")?;
     if !matches!(kind, "invalid type" | "invalid value") {
         return None;
     }
-    let (got, wanted) = rest.rsplit_once(", expected ")?;
-    Some((kind, got, wanted))
+    let (got, expected) = rest.rsplit_once(", expected ")?;
+    Some((kind, got, expected))
 }
 
-/// A value that was found: itself, and what it is.
+/// Returns the found value, and a phrase that names its kind.
 fn got_words(got: &str, syntax: Syntax) -> (String, String) {
     let inner = got.split_once('`').map(|(_, rest)| shortened(rest.trim_end_matches('`')));
     let table = if syntax == Syntax::Toml { "a table" } else { "an object" };
@@ -127,15 +128,15 @@ fn got_words(got: &str, syntax: Syntax) -> (String, String) {
         _ => (None, "something else"),
     };
     match shown {
-        Some(shown) if what == "true or false" => (shown.clone(), format!("{shown} is a switch")),
+        Some(shown) if what == "true or false" => (shown.clone(), format!("{shown} is a boolean")),
         Some(shown) => (shown.clone(), format!("{shown} is {what}")),
-        None => ("this".to_owned(), format!("this is {what}")),
+        None => ("the value".to_owned(), format!("the value is {what}")),
     }
 }
 
-/// What may be written instead.
-fn wanted_words(wanted: &str, path: &[&str], syntax: Syntax) -> String {
-    let kind = match wanted.split(' ').next().unwrap_or_default() {
+/// Returns the expected kind of value with an example.
+fn expected_words(expected: &str, path: &[&str], syntax: Syntax) -> String {
+    let kind = match expected.split(' ').next().unwrap_or_default() {
         "u8" => {
             return format!("a whole number from 0 to 255{}", such_as(path, Kind::Whole, syntax));
         }
@@ -146,7 +147,7 @@ fn wanted_words(wanted: &str, path: &[&str], syntax: Syntax) -> String {
         "f32" | "f64" => Kind::Number,
         "struct" | "tuple" | "map" => Kind::Table,
         "string" | "unit" | "newtype" | "variant" | "enum" | "path" | "socket" | "IP" => Kind::Text,
-        _ => match wanted {
+        _ => match expected {
             "a string" | "a str" | "a borrowed string" | "a character" | "a byte array" => {
                 Kind::Text
             }
@@ -154,15 +155,15 @@ fn wanted_words(wanted: &str, path: &[&str], syntax: Syntax) -> String {
             "a boolean" => Kind::Switch,
             "a sequence" => Kind::List,
             "a map" => Kind::Table,
-            _ => return own_words(wanted, syntax),
+            _ => return own_words(expected, syntax),
         },
     };
     with_example(path, kind, syntax)
 }
 
-/// What our own readers expect, which have several forms.
-fn own_words(wanted: &str, syntax: Syntax) -> String {
-    let forms: &[(&str, &str)] = match wanted {
+/// Returns the forms that visitors of this crate expect.
+fn own_words(expected: &str, syntax: Syntax) -> String {
+    let forms: &[(&str, &str)] = match expected {
         "a secret" => &[
             ("a string such as", "\"text\""),
             ("", "{\"env\":\"NAME\"}"),
@@ -222,7 +223,7 @@ impl Kind {
         }
     }
 
-    /// An example where there is none of its own.
+    /// Returns a generic example.
     fn usual(self) -> Value {
         match self {
             Self::Text | Self::Any => Value::from("text"),
@@ -235,7 +236,7 @@ impl Kind {
     }
 }
 
-/// A value in a syntax.
+/// Returns a value in a syntax.
 fn written(value: &Value, syntax: Syntax) -> String {
     match value {
         Value::Array(items) => {
@@ -261,20 +262,20 @@ fn assigned(name: &str, value: &Value, syntax: Syntax) -> String {
     }
 }
 
-/// What the parsers of numbers and switches say, in our own words.
-fn parsed(said: &str) -> Option<&'static str> {
-    Some(match said {
+/// Rewrites errors of the parsers of numbers, booleans and addresses.
+fn parse_error(message: &str) -> Option<&'static str> {
+    Some(match message {
         "invalid digit found in string" | "invalid float literal" => {
-            "this is not a number that can be used; write a whole number, 0 or more, such as 50"
+            "the value is not a valid number; use a whole number, 0 or more, such as 50"
         }
         "cannot parse integer from empty string" | "cannot parse float from empty string" => {
-            "this is empty; write a number such as 50"
+            "the value is empty; use a number such as 50"
         }
-        "number too large to fit in target type" => "the number is too large; write a smaller one",
-        "number too small to fit in target type" => "the number is too small; write a larger one",
-        "provided string was not `true` or `false`" => "write true or false",
+        "number too large to fit in target type" => "the number is too large; use a smaller one",
+        "number too small to fit in target type" => "the number is too small; use a larger one",
+        "provided string was not `true` or `false`" => "use true or false",
         "invalid socket address syntax" => {
-            "invalid socket address; write an address with a port, such as \"127.0.0.1:8080\""
+            "invalid socket address; use an address with a port, such as \"127.0.0.1:8080\""
         }
         _ => return None,
     })

@@ -1,4 +1,4 @@
-//! The example workers in Python and Node as real processes against a server on a real socket. Each is
+//! Workers in Python and Node: the examples as real processes against a server on a real socket. Each is
 //! ignored where its program is missing or `PUNCTUAL_WITHOUT` names it, and fails where its program is
 //! missing and `PUNCTUAL_REQUIRE` names it.
 
@@ -13,18 +13,18 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use punctual::clock::{Clock, add, within};
 use punctual::model::{HandlerOptions, MessageId, MessageRecord, MessageState};
 use punctual::{Event, MemoryStorage, Punctual, Retry, Roles, SystemClock};
-use punctual_server::{App, Parts, attend, listen, router};
+use punctual_server::{App, Parts, listen, router, run_background};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// Longer than anything here takes on a busy machine.
+/// Timeout that is long enough on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(120);
-/// How long the workers have without extending, in seconds.
+/// Lease duration of the workers in seconds.
 const LEASE: &str = "2";
 
-/// How long it is waited for an event before a message is looked at again.
-const MOMENT: Duration = Duration::from_millis(50);
+/// Longest wait for an event before a message is read again.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// A program, its name in `PUNCTUAL_REQUIRE` and `PUNCTUAL_WITHOUT`, and its example.
 const PROGRAMS: [(&str, &str, &str); 2] =
@@ -32,7 +32,7 @@ const PROGRAMS: [(&str, &str, &str); 2] =
 
 fn main() -> ExitCode {
     let trials = PROGRAMS.into_iter().flat_map(|(program, name, script)| {
-        // A placeholder of a version manager may be there and start nothing.
+        // The program may be a placeholder of a version manager.
         let version = Command::new(program).arg("--version").output();
         let missing = !version.is_ok_and(|output| output.status.success());
         let is_required = is_named("PUNCTUAL_REQUIRE", name);
@@ -58,7 +58,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
-/// Whether a variable with names separated by commas has this one.
+/// Returns whether a variable with a comma-separated list contains a name.
 fn is_named(variable: &str, name: &str) -> bool {
     let names = std::env::var(variable).unwrap_or_default();
     names.split(',').any(|one| one.trim() == name)
@@ -91,7 +91,7 @@ impl Server {
             clock,
         };
         let app = App::new(parts);
-        tokio::spawn(attend(app.clone()));
+        tokio::spawn(run_background(app.clone()));
         let listening = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
         let url = format!("http://{}", listening.address());
         tokio::spawn(listening.serve(router(app.clone()), std::future::pending()));
@@ -112,7 +112,7 @@ impl Server {
         publish.handler_options(HandlerOptions::new().retry(retry)).await.unwrap().id
     }
 
-    /// Waits until a worker claims, as the list of workers says.
+    /// Waits until the list of workers shows a claiming worker.
     async fn until_claimed(&self) {
         let until = add(SystemClock.now(), TIMEOUT);
         let address = self.url.trim_start_matches("http://");
@@ -129,28 +129,28 @@ impl Server {
             }
             let now = SystemClock.now();
             assert!(now < until, "no worker came: {answer}");
-            SystemClock.sleep_until(add(now, MOMENT)).await;
+            SystemClock.sleep_until(add(now, CHECK_INTERVAL)).await;
         }
     }
 
-    /// Waits until a message is as it should be. It is looked at after every event and a moment later as
-    /// well: an event is told before what it tells of is written down.
-    async fn until(&self, id: MessageId, is_so: impl Fn(&MessageRecord) -> bool) -> MessageRecord {
+    /// Waits until a message is as expected. It is read after every event and after an interval, because an event is
+    /// sent before its change is stored.
+    async fn until(&self, id: MessageId, holds: impl Fn(&MessageRecord) -> bool) -> MessageRecord {
         let mut events = self.app.punctual.events().listen();
         let until = add(SystemClock.now(), TIMEOUT);
         loop {
             let record = self.app.inspect.message(id).await.unwrap().unwrap();
-            if is_so(&record) {
+            if holds(&record) {
                 return record;
             }
             let now = SystemClock.now();
             assert!(now < until, "it never was as expected: {record:?}");
-            let _ = within(&SystemClock, add(now, MOMENT), events.recv()).await;
+            let _ = within(&SystemClock, add(now, CHECK_INTERVAL), events.recv()).await;
         }
     }
 }
 
-/// A process that ends with its owner.
+/// Worker process, killed when dropped.
 struct Worker(Child);
 
 impl Drop for Worker {
@@ -160,7 +160,7 @@ impl Drop for Worker {
     }
 }
 
-/// Claims, extends while it takes longer than its lease, reports progress, and is tried again.
+/// A worker claims, extends a lease that is shorter than the work, reports progress, and gets the retry.
 fn works(program: &'static str, script: &'static str) -> Running {
     Box::pin(async move {
         let server = Server::start().await;
@@ -191,7 +191,7 @@ fn works(program: &'static str, script: &'static str) -> Running {
     })
 }
 
-/// A signal ends the wait for work, which would go on for 20 seconds.
+/// A signal ends the wait for work, which lasts 20 seconds.
 fn stops_at_once_when_it_has_nothing_to_do(program: &'static str, script: &'static str) -> Running {
     Box::pin(async move {
         let server = Server::start().await;
@@ -207,7 +207,7 @@ fn stops_at_once_when_it_has_nothing_to_do(program: &'static str, script: &'stat
     })
 }
 
-/// Its message comes back after its lease, and the next worker gets it.
+/// The message of a killed worker goes to the next one after its lease.
 fn is_replaced_when_killed(program: &'static str, script: &'static str) -> Running {
     Box::pin(async move {
         let server = Server::start().await;

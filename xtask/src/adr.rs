@@ -22,7 +22,7 @@ pub(crate) enum Action {
     },
 }
 
-/// One record, as its file tells it.
+/// One decision record, read from its file.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
     pub(crate) number: u32,

@@ -20,7 +20,7 @@ const SERVER: &str = "server";
 const SHIPPED: &str = "dist";
 /// The back-ends that the bench crate builds only when asked, because they take long.
 const HEAVY: [&str; 3] = ["kafka", "servicebus", "sqs"];
-/// What else the program is shipped with and does not have by default.
+/// Features of a release that the default build leaves out.
 const OPTIONAL: [&str; 5] = ["mqtt", "nats", "rabbitmq", "redis", "otlp"];
 
 #[derive(clap::Args)]
@@ -29,14 +29,14 @@ pub(crate) struct Options {
     /// heavy; the measurement says so.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     without: Vec<String>,
-    /// What to measure and how, as the bench crate understands it.
+    /// Arguments of the `punctual-bench` program.
     #[arg(default_value = "core", trailing_var_arg = true, allow_hyphen_values = true)]
     arguments: Vec<String>,
 }
 
 pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
-    if !workspace.has("bench/Cargo.toml") {
-        bail!("there is no bench/ crate in this workspace yet");
+    if !workspace.has("testing/bench/Cargo.toml") {
+        bail!("there is no testing/bench/ crate in this workspace yet");
     }
     let mut servers = Servers::default();
     if options.arguments.first().is_some_and(|suite| WITH_SERVERS.contains(&suite.as_str())) {
@@ -53,7 +53,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     }
     let mut command = cargo(workspace, &["run", "--release", "-p", "punctual-bench"]);
     command.args(["--features", &features.join(","), "--"]).args(&options.arguments);
-    servers.tell(&mut command);
+    servers.add_variables(&mut command);
     if options.is_of_server() {
         shipped(workspace, options, &mut command)?;
     }
@@ -67,7 +67,7 @@ impl Options {
     }
 }
 
-/// Builds the program as it is shipped, with every back-end that is not left out, and says where it is.
+/// Builds the program as it is shipped, with every back-end that is not left out, and returns its path.
 fn shipped(workspace: &Workspace, options: &Options, bench: &mut Command) -> Result<()> {
     let is_wanted = |name: &&str| !options.without.iter().any(|other| other == *name);
     let features = HEAVY.into_iter().chain(OPTIONAL).filter(is_wanted);
@@ -88,7 +88,7 @@ fn shipped(workspace: &Workspace, options: &Options, bench: &mut Command) -> Res
     Ok(())
 }
 
-/// What has to be built for a suite: only the transports need the heavy back-ends, and one that was named
+/// Returns the features that a suite needs: only the transports need the heavy back-ends, and one that was named
 /// by `--only` needs no other.
 fn features(options: &Options) -> Vec<&'static str> {
     let mut arguments = options.arguments.iter();

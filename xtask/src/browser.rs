@@ -13,8 +13,8 @@ use crate::tally::{Runner, Tally};
 use crate::workspace::Workspace;
 
 /// Where the tests are.
-const FOLDER: &str = "e2e";
-/// What `--without` calls it.
+const FOLDER: &str = "testing/browser";
+/// Its name in `--without`.
 pub(crate) const NAME: &str = "browser";
 /// The browser that the flows start.
 const BROWSER: &str = "/usr/bin/chromium";

@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::cargo::cargo;
 use crate::workspace::Workspace;
 
-/// What selects everything: the same for the build, the runner of the tests and the doc tests.
+/// Arguments that select every package and feature: the same for the build, the runner of the tests and the doc tests.
 pub(crate) const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
 
 /// The executables of one build.

@@ -32,7 +32,7 @@ pub(crate) fn cargo(workspace: &Workspace, arguments: &[&str]) -> Command {
     command
 }
 
-/// Whether `cargo run` has set this variable for the tool itself. Some build scripts depend on such variables,
+/// Returns whether `cargo run` has set this variable for the tool itself. Some build scripts depend on such variables,
 /// and everything behind them would be compiled again whenever cargo is called with others.
 fn is_of_this_package(variable: &OsStr) -> bool {
     let name = variable.to_string_lossy();
@@ -41,7 +41,7 @@ fn is_of_this_package(variable: &OsStr) -> bool {
         .any(|prefix| name.starts_with(prefix))
 }
 
-/// Whether `cargo <name>` exists on this machine.
+/// Returns whether `cargo <name>` exists on this machine.
 pub(crate) fn has_subcommand(workspace: &Workspace, name: &str) -> bool {
     cargo(workspace, &[name, "--version"])
         .stdout(Stdio::null())
@@ -162,9 +162,9 @@ mod tests {
         assert_eq!(judge(tally, false, Empty::Refused).unwrap().failed, 2);
     }
 
-    /// Held: `cargo build` and `cargo xtask test` by turns compiled ring and what stands on it every time.
+    /// With these variables alternating `cargo build` and `cargo xtask test` compiled ring and its dependents each time.
     #[test]
-    fn what_cargo_says_about_the_tool_is_not_handed_on() {
+    fn variables_that_cargo_sets_for_the_tool_are_not_passed_on() {
         let workspace = Workspace::find().unwrap();
         let command = cargo(&workspace, &["build"]);
         let removed: Vec<_> =

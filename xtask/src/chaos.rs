@@ -22,7 +22,7 @@ pub(crate) struct Options {
     /// Kill servers under keyed requests instead, and crash their PostgreSQL.
     #[arg(long)]
     keyed: bool,
-    /// How many workers are killed, for each storage.
+    /// Number of workers to kill, for each storage.
     #[arg(long, default_value_t = 50, value_name = "N")]
     kills: usize,
     /// Only this storage: `sqlite` or `postgres`.
@@ -91,7 +91,7 @@ fn kill_loop(workspace: &Workspace, options: &Options, mut command: Command) -> 
         servers = Servers::start(workspace, &wanted, Durability::Durable)?;
     }
     command.arg("run").args(options.arguments());
-    servers.tell(&mut command);
+    servers.add_variables(&mut command);
     pass_or_fail(command)
 }
 
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_for_is_passed_on() {
+    fn arguments_are_passed_on() {
         let options =
             Options { keyed: false, kills: 9, storage: Some("sqlite".to_owned()), seed: Some(4) };
         let expected = ["--kills", "9", "--storage", "sqlite", "--seed", "4"];

@@ -1,13 +1,11 @@
 //! `cargo xtask check`: what can be judged without running a test, cheapest first.
 
-use anyhow::Result;
-
 use crate::cargo::{cargo, pass_or_fail};
 use crate::deny::Deny;
 use crate::needs;
+use crate::public_api;
 use crate::requirements;
 use crate::step::{Phase, Steps};
-use crate::tally::Tally;
 use crate::tidy::{self, report};
 use crate::workspace::Workspace;
 
@@ -23,7 +21,8 @@ pub(crate) fn run(workspace: &Workspace, steps: &mut Steps) {
             ["clippy", "--workspace", "--all-targets", "--all-features", "--", "-D", "warnings"];
         pass_or_fail(cargo(workspace, &line))
     });
-    steps.run_as(Phase::Compile, "rustdoc", || rustdoc(workspace));
+    steps.run_as(Phase::Compile, "rustdoc", || public_api::document(workspace));
+    steps.run("public API", || public_api::check(workspace));
     steps.run("licences and sources of dependencies", || deny.check(workspace));
 }
 
@@ -36,16 +35,6 @@ pub(crate) fn tidy(workspace: &Workspace, steps: &mut Steps) {
         }
         report(&tidy::findings(&sources, &|path| workspace.has(path)))
     });
-}
-
-/// The libraries' pages with every warning denied. The binary shares the library's name, both would be
-/// written to one folder, and nobody reads a binary's pages: it is left out. No crate has examples of
-/// cargo's kind; asking for them makes cargo choose the features that clippy's build had, and use that.
-fn rustdoc(workspace: &Workspace) -> Result<Tally> {
-    let line = ["doc", "--workspace", "--all-features", "--no-deps", "--lib", "--examples"];
-    let mut command = cargo(workspace, &line);
-    command.env("RUSTDOCFLAGS", "-D warnings");
-    pass_or_fail(command)
 }
 
 #[cfg(test)]

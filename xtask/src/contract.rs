@@ -1,5 +1,5 @@
-//! The REST API and its description: the document is what `OpenAPI` 3.1 says, and what the program answers is
-//! what the document says. Both are asked by tools of others, from the Python package index: a validator, and
+//! Contract of the REST API: the description is valid `OpenAPI` 3.1, and the responses of the program are
+//! those it describes. Two tools from the Python package index check this: a validator, and
 //! schemathesis, which sends what the document allows and what it forbids.
 
 use std::fs;
@@ -17,9 +17,9 @@ use crate::needs;
 use crate::tally::{Runner, Tally};
 use crate::workspace::Workspace;
 
-/// What `--with` and `--without` call it.
+/// Its name in `--with` and `--without`.
 pub(crate) const NAME: &str = "contract";
-/// What reports call it.
+/// Its name in reports.
 pub(crate) const STEP: &str = "the API and its description";
 const TOOLS: VirtualEnvironment = VirtualEnvironment {
     name: "contract",
@@ -37,14 +37,14 @@ const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_co
      response_headers_conformance,response_schema_conformance,negative_data_rejection,\
      missing_required_header,unsupported_method,allow_header_conformance,use_after_free,\
      ensure_resource_availability";
-/// What is not asked, and why: the stream has no end, and a claim waits for work by its nature.
+/// Operations that are not called: the event stream has no end, and a claim waits for work by its nature.
 const LEFT_OUT: [&str; 2] = ["/api/v1/events", "/api/v1/work/claim"];
 /// Jobs to ask about.
 const CONFIGURATION: &str = "[jobs.nightly]\ncron = \"30 2 * * *\"\nzone = \"Europe/Warsaw\"\n\
      http = { url = \"http://127.0.0.1:9/\", method = \"POST\" }\n\
      [jobs.often]\nevery = \"1h\"\nhttp = { url = \"http://127.0.0.1:9/\" }\n";
 
-/// Starts the program, then asks whether document and answers fit.
+/// Starts the program and checks its description and its responses.
 pub(crate) fn run(workspace: &Workspace, program: &Path) -> Result<Tally> {
     let python = provide().with_context(|| {
         format!("the tools that ask the API are not here; leave them out with --without {NAME}")
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_is_named() {
+    fn excluded_paths_are_passed_on() {
         let command = ask(Path::new("bin/python"), "http://127.0.0.1/x", Path::new("."));
         let words: Vec<_> = command.get_args().map(|word| word.to_string_lossy()).collect();
         let left_out = words.windows(2).filter(|pair| pair[0] == "--exclude-path");

@@ -16,7 +16,7 @@ use crate::cargo::{cargo, pass_or_fail};
 use crate::tally::Tally;
 use crate::workspace::Workspace;
 
-/// What `--without` calls the check of advisories.
+/// Name of the check of advisories in `--without`.
 pub(crate) const ADVISORIES: &str = "advisories";
 const PROGRAM: &str = "cargo-deny";
 const VERSION: &str = "0.20.2";
@@ -90,7 +90,7 @@ fn install(workspace: &Workspace, root: &Path, target: &Path) -> Command {
     in_workspace(command, workspace)
 }
 
-/// Whether a program is cargo-deny in the version whose `deny.toml` this is.
+/// Returns whether a program is cargo-deny in the version whose `deny.toml` this is.
 fn is_wanted(program: &Path) -> bool {
     let output = Command::new(program).arg("--version").stderr(Stdio::null()).output();
     output.is_ok_and(|output| is_version(&String::from_utf8_lossy(&output.stdout)))

@@ -1,7 +1,8 @@
 //! `cargo xtask generate`: documents that are rendered from the code, never edited by hand.
 //!
-//! The tests named `generated` in `core/tests/it` render the state table and the list of events, the one
-//! in `conformance/` what transports can do; they compare by default and write when told to. The index of the decision records is rendered here.
+//! The tests named `generated` in `core/tests/it` render the state table and the list of events, the one in
+//! `testing/conformance/` the capabilities of transports; they compare by default and write on request. The index
+//! of the decision records is rendered here.
 
 use std::fs;
 

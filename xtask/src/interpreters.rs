@@ -11,7 +11,7 @@ use crate::needs;
 
 /// An interpreter that tests start.
 pub(crate) struct Interpreter {
-    /// What `--with`, `--without` and `PUNCTUAL_REQUIRE` call it.
+    /// Its name in `--with`, `--without` and `PUNCTUAL_REQUIRE`.
     pub(crate) name: &'static str,
     program: &'static str,
     /// The distribution's package that has it.
@@ -39,7 +39,7 @@ pub(crate) fn provide(wanted: &[&'static Interpreter]) -> Result<()> {
     })
 }
 
-/// Whether a program is on the path and works: a placeholder of a version manager may be there and
+/// Returns whether a program is on the path and works: a placeholder of a version manager may be there and
 /// start nothing.
 pub(crate) fn starts(program: &str) -> bool {
     let mut command = Command::new(program);

@@ -11,7 +11,7 @@ use anyhow::{Context, Result};
 
 use crate::workspace::Workspace;
 
-/// Where nextest writes it, as `.config/nextest.toml` says.
+/// Path of nextest's report, set in `.config/nextest.toml`.
 const FILE: &str = "nextest/default/junit.xml";
 
 /// One test of a run.

@@ -90,8 +90,8 @@ impl Servers {
         Ok(servers)
     }
 
-    /// Tells a command where the servers are.
-    pub(crate) fn tell(&self, command: &mut Command) {
+    /// Adds the addresses of the servers to the environment of a command.
+    pub(crate) fn add_variables(&self, command: &mut Command) {
         command.envs(self.running.iter().map(Running::environment));
     }
 }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn an_age_is_said_in_the_unit_that_fits() {
+    fn an_age_is_shown_in_a_fitting_unit() {
         assert_eq!(spoken(Duration::from_secs(90)), "90 s");
         assert_eq!(spoken(Duration::from_secs(600)), "10 min");
         assert_eq!(spoken(Duration::from_secs(7_200)), "2 h");

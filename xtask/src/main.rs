@@ -27,6 +27,7 @@ mod load;
 mod local_servers;
 mod needs;
 mod program;
+mod public_api;
 mod repeat;
 mod requirements;
 mod simulate;
@@ -54,7 +55,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything that needs no test run: tidy, requirements, format, clippy, rustdoc, dependency rules, cargo-deny.
+    /// Everything that needs no test run: tidy, requirements, format, clippy, rustdoc, public API, dependency rules,
+    /// cargo-deny.
     Check,
     /// The rules that need no compiler, alone.
     Tidy,
@@ -81,6 +83,8 @@ enum Command {
     },
     /// Rewrite the generated documents.
     Generate(generate::Options),
+    /// Record the public items of the libraries.
+    PublicApi,
     /// Architecture decision records.
     Adr {
         #[command(subcommand)]
@@ -99,7 +103,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Answers whether everything passed; an error is a tool that could not do its work.
+/// Returns whether everything passed; an error is a tool that could not do its work.
 fn run(command: Command) -> anyhow::Result<bool> {
     let workspace = Workspace::find()?;
     let mut steps = Steps::default();
@@ -125,6 +129,7 @@ fn run(command: Command) -> anyhow::Result<bool> {
         Command::Chaos(options) => chaos::run(&workspace, &options, &mut steps),
         Command::Soak(options) => soak::run(&workspace, &options, &mut steps),
         Command::Generate(options) => generate::run(&workspace, &options, &mut steps),
+        Command::PublicApi => public_api::record(&workspace, &mut steps),
         Command::Bench(options) => return bench::run(&workspace, &options),
         Command::Servers { action } => {
             local_servers::run(&workspace, &action)?;

@@ -1,8 +1,8 @@
-//! What the tests need beside the Rust toolchain, and putting it there.
+//! Requirements of the tests beside the Rust toolchain, and their installation.
 //!
 //! A server that is present is never touched. Installing is done with the distribution's packages as
-//! root; for anybody else the command is printed. Packages like to start the service they bring: while
-//! they are installed, a policy tells them not to, and a policy that was there already is left alone.
+//! root; for other users the command is printed. Packages like to start the service they bring: while
+//! they are installed, a policy prevents that, and an existing policy is not changed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -14,7 +14,7 @@ use xtask::servers::Server;
 
 use crate::workspace::Workspace;
 
-/// What Debian's `invoke-rc.d` asks before it starts a service.
+/// Script that Debian's `invoke-rc.d` calls before it starts a service.
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 const POLICY_TEXT: &str = "#!/bin/sh\n# Put here by `cargo xtask` while it installs packages; may be removed.\nexit 101\n";
 
@@ -98,7 +98,7 @@ fn apt(arguments: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// "Start no service", said for as long as this lives.
+/// A policy against starting services, removed on drop.
 struct Policy {
     file: Option<PathBuf>,
 }

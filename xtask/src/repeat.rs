@@ -29,7 +29,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// How often the tests are run, when they are repeated at all.
+    /// Number of runs of the tests, when they are repeated.
     pub(crate) fn count(&self) -> Option<u32> {
         self.repeat
     }
@@ -39,7 +39,7 @@ impl Options {
     }
 }
 
-/// How often each test failed, by binary and name.
+/// Number of failures of each test, by binary and name.
 #[derive(Default)]
 struct Failures(BTreeMap<(String, String), u32>);
 

@@ -1,6 +1,6 @@
 //! `cargo xtask simulate`: the simulation of core over many seeds, or one seed with its trace.
 //!
-//! The simulation itself is the test `bulk` of `simulation/`; this only sets the variables it reads. The command runs it in a release build, the test command in its own build.
+//! The simulation itself is the test `bulk` of `testing/simulation/`; this only sets the variables it reads. The command runs it in a release build, the test command in its own build.
 
 use std::process::Command;
 
@@ -14,7 +14,7 @@ use crate::workspace::Workspace;
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// How many seeds to run.
+    /// Number of seeds to run.
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     seeds: u64,
     /// The first of them.

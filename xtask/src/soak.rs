@@ -16,10 +16,10 @@ use crate::workspace::Workspace;
 pub(crate) struct Options {
     /// The broker by its name, such as `redis`.
     broker: String,
-    /// How long messages are published, in seconds.
+    /// Time to publish messages for, in seconds.
     #[arg(long, default_value_t = 600, value_name = "N")]
     seconds: u64,
-    /// How long the broker is left alone between two restarts, in seconds; 0 for no restart.
+    /// Time between two restarts of the broker, in seconds; 0 for no restart.
     #[arg(long, default_value_t = 60, value_name = "N")]
     restart_every: u64,
 }
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_asked_for_is_passed_on() {
+    fn arguments_are_passed_on() {
         let options = Options { broker: "redis".to_owned(), seconds: 9, restart_every: 4 };
         assert_eq!(options.arguments(), ["redis", "--seconds", "9", "--restart-every", "4"]);
     }

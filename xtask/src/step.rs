@@ -13,7 +13,7 @@ use crate::junit::TestTime;
 use crate::stopwatch::Stopwatch;
 use crate::tally::Tally;
 
-/// What a step spends its time on.
+/// Phase that the time of a step belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
     /// Installing programs and starting servers.
@@ -152,7 +152,7 @@ impl Steps {
         lines.join("\n")
     }
 
-    /// How long each phase took, and all of them.
+    /// Time of each phase, and of all of them.
     fn phases(&self) -> String {
         let present = Phase::ALL.map(|phase| (phase.name(), self.seconds(phase)));
         let mut parts: Vec<String> = present

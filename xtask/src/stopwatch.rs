@@ -1,4 +1,4 @@
-//! How long a step took: the one place in the tools that reads a clock.
+//! Stopwatch: the time a step took; the one place in the tools that reads a clock.
 //!
 //! The product takes its time from a `Clock`; a tool that reports how long the compiler needed has no
 //! use for one, so the lint is lifted here and nowhere else in this crate.

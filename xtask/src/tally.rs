@@ -1,4 +1,4 @@
-//! How many tests ran, read from what the test runners print.
+//! Tally of tests, read from the output of the test runners.
 //!
 //! Four runners are understood: the standard harness (`test result: ok. 3 passed; ...`), nextest
 //! (`Summary [0.1s] 3 tests run: 3 passed, 1 skipped`), Node's (`pass 3` and `fail 1` on lines of their
@@ -37,7 +37,7 @@ impl Tally {
         self.passed + self.failed
     }
 
-    /// What one line of a runner's output adds.
+    /// Counts the tests that one line of a runner's output reports.
     pub(crate) fn from_line(runner: Runner, line: &str) -> Self {
         let plain = without_colour(line);
         let plain = plain.trim();
@@ -205,7 +205,7 @@ mod tests {
 
     /// Held: a failure shown twice by nextest was counted three times.
     #[test]
-    fn what_a_failing_test_printed_under_nextest_is_not_counted() {
+    fn output_of_a_failing_test_under_nextest_is_not_counted() {
         let line = "    test result: FAILED. 0 passed; 1 failed; 0 ignored";
         check(Runner::Nextest, line, [0, 0, 0]);
     }

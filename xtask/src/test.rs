@@ -34,18 +34,18 @@ use crate::workspace::Workspace;
 const SOAKED: [&str; 4] = ["redis", "nats", "mqtt", "rabbitmq"];
 /// Tests that wait at the same time on one core; `.config/nextest.toml` says which tests take all of them.
 const PLACES: usize = 8;
-/// How many of the slowest tests are listed.
+/// Number of the slowest tests that are listed.
 const SLOWEST: usize = 10;
 /// Cases of the cron search that the full depth compares with the oracle.
 const CRON_CASES: u32 = 20_000;
 /// The table of steps for programs, below the target folder.
 const REPORT: &str = "test-report.json";
 
-/// How much is done of what can be repeated at will.
+/// Numbers of repetitions of the parts that can be repeated at will.
 struct Depth {
     /// Kills of the kill loop, for each storage.
     kills: usize,
-    /// Kills of servers under keyed requests, for each storage, besides those of `chaos/tests/repeats.rs`.
+    /// Kills of servers under keyed requests, for each storage, besides those of `testing/chaos/tests/repeats.rs`.
     keyed_kills: usize,
     /// Seeds of the simulation.
     seeds: u64,
@@ -58,10 +58,10 @@ const FULL: Depth = Depth { kills: 50, keyed_kills: 100, seeds: 100_000, rows: 1
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// What must take part: back-ends, without whose server the run fails instead of ignoring them.
+    /// Required parts: back-ends, without whose server the run fails instead of ignoring them.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     with: Vec<String>,
-    /// What is neither installed nor started: servers of back-ends, `node`, `python`, `browser`,
+    /// Parts that are neither installed nor started: servers of back-ends, `node`, `python`, `browser`,
     /// `contract`, and `advisories` of the full depth. Their tests are ignored, visibly.
     #[arg(long, value_name = "A,B", value_delimiter = ',', conflicts_with = "with")]
     without: Vec<String>,
@@ -188,7 +188,7 @@ fn run_once(tests: &Tests<'_>, options: &Options, built: &Built, steps: &mut Ste
     }
 }
 
-/// What only the full depth has: every test as users build it, brokers that are restarted under load, and
+/// Steps of the full depth alone: every test as users build it, brokers that are restarted under load, and
 /// known vulnerabilities of the dependencies.
 fn run_full((tests, built): (&Tests<'_>, &Built), options: &Options, steps: &mut Steps) {
     steps.run_as(Phase::CompileAndRun, "tests in a release build", || {
@@ -211,9 +211,9 @@ fn run_full((tests, built): (&Tests<'_>, &Built), options: &Options, steps: &mut
 pub(crate) struct Tests<'a> {
     pub(crate) workspace: &'a Workspace,
     servers: &'a Servers,
-    /// What must take part, separated by commas.
+    /// Required parts, separated by commas.
     required: String,
-    /// What is left out.
+    /// Parts to leave out, separated by commas.
     without: &'a [String],
 }
 
@@ -235,7 +235,7 @@ impl Tests<'_> {
             (argument, _) => argument,
         });
         command.args(EVERYTHING).arg("--tests").args(arguments);
-        self.servers.tell(&mut command);
+        self.servers.add_variables(&mut command);
         if !self.required.is_empty() {
             command.env("PUNCTUAL_REQUIRE", &self.required);
         }
@@ -252,7 +252,7 @@ fn doc_tests(workspace: &Workspace) -> Result<Tally> {
     count_tests(command, Empty::Allowed)
 }
 
-/// Prints what came of the suite of transports: passed, refused as declared, skipped, not tried.
+/// Prints the results of the transport suite: passed, refused as declared, skipped, not run.
 fn matrix(built: &Built, results: &Path, record: bool) -> Result<Tally> {
     let mut command = Command::new(built.program("matrix")?);
     command.arg(results);

@@ -12,7 +12,7 @@ use crate::tidy::Source;
 
 /// Folders that hold nothing written by hand.
 const SKIPPED: [&str; 3] = [".git", "node_modules", "vendor"];
-/// Text files the rules look at, by ending.
+/// Endings of the text files that the rules read.
 const TEXTS: [&str; 5] = ["rs", "md", "toml", "sql", "sh"];
 
 pub(crate) struct Workspace {
@@ -35,10 +35,10 @@ impl Workspace {
         self.root.join(relative)
     }
 
-    /// Where everything goes that can be thrown away.
+    /// Returns the target folder, which can be deleted at any time.
     pub(crate) fn target(&self) -> PathBuf {
-        let told = std::env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty());
-        told.map_or_else(|| self.path("target"), |folder| self.root.join(folder))
+        let configured = std::env::var_os("CARGO_TARGET_DIR").filter(|folder| !folder.is_empty());
+        configured.map_or_else(|| self.path("target"), |folder| self.root.join(folder))
     }
 
     pub(crate) fn has(&self, relative: &str) -> bool {

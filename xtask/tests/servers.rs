@@ -21,9 +21,12 @@ use xtask::servers::{Durability, Keeper, Postgres, Presence, Running, Server, de
 type Case = fn() -> Result<(), Failed>;
 
 const CASES: [(&str, Case); 6] = [
-    ("a_server_answers_until_it_is_dropped", a_server_answers_until_it_is_dropped),
+    ("a_server_responds_until_it_is_dropped", a_server_responds_until_it_is_dropped),
     ("a_killed_run_takes_its_server_along", a_killed_run_takes_its_server_along),
-    ("what_lost_its_leash_is_swept_away", what_lost_its_leash_is_swept_away),
+    (
+        "a_server_without_its_supervisor_is_swept_away",
+        a_server_without_its_supervisor_is_swept_away,
+    ),
     ("a_crashed_server_serves_its_data_again", a_crashed_server_serves_its_data_again),
     ("up_twice_is_one_server_and_down_stops_it", up_twice_is_one_server_and_down_stops_it),
     ("down_leaves_the_servers_of_runs_alone", down_leaves_the_servers_of_runs_alone),
@@ -50,7 +53,7 @@ fn main() -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
 }
 
-fn a_server_answers_until_it_is_dropped() -> Result<(), Failed> {
+fn a_server_responds_until_it_is_dropped() -> Result<(), Failed> {
     let records = Records::new("answers");
     let running = Running::start(&Postgres, Durability::Relaxed, &records.0)?;
     let place = running.place().clone();
@@ -64,7 +67,7 @@ fn a_server_answers_until_it_is_dropped() -> Result<(), Failed> {
     Ok(())
 }
 
-/// The run is killed with no chance to clean up; the leash notices that its pipe is closed.
+/// The run is killed without a chance to clean up; the supervisor notices that its pipe is closed.
 fn a_killed_run_takes_its_server_along() -> Result<(), Failed> {
     let records = Records::new("killed");
     let mut victim = victim(&records)?;
@@ -76,25 +79,25 @@ fn a_killed_run_takes_its_server_along() -> Result<(), Failed> {
         pause(Duration::from_millis(50));
         !record.place.folder.exists()
     });
-    assert!(gone, "the leash removes the folder");
+    assert!(gone, "the supervisor removes the folder");
     assert!(!Postgres.is_ready(&record.place));
     assert_eq!(detached::list(&records.0), []);
     Ok(())
 }
 
-/// Run and leash are both killed: only the record is left to know of the server.
-fn what_lost_its_leash_is_swept_away() -> Result<(), Failed> {
+/// Run and supervisor are both killed: only the record of the server is left.
+fn a_server_without_its_supervisor_is_swept_away() -> Result<(), Failed> {
     let records = Records::new("swept");
     let mut victim = victim(&records)?;
     let record = detached::list(&records.0).pop().unwrap();
     assert!(detached::sweep(&records.0)?.is_empty(), "its run still lives");
     let server = record.live_pid().unwrap().to_string();
-    let leash = parent_of(&server);
-    let children = fs::read_to_string(format!("/proc/{leash}/task/{leash}/children"))?;
+    let supervisor = parent_of(&server);
+    let children = fs::read_to_string(format!("/proc/{supervisor}/task/{supervisor}/children"))?;
     let watch = children.split_whitespace().find(|child| *child != server).unwrap();
-    shell(&format!("kill -KILL {leash} {watch} {}", victim.id()))?;
+    shell(&format!("kill -KILL {supervisor} {watch} {}", victim.id()))?;
     victim.wait()?;
-    assert!(Postgres.is_ready(&record.place), "nobody has stopped it");
+    assert!(Postgres.is_ready(&record.place), "it still runs");
     assert_eq!(detached::sweep(&records.0)?, std::slice::from_ref(&record));
     assert!(!Postgres.is_ready(&record.place));
     assert!(!record.place.folder.exists());
@@ -160,7 +163,7 @@ fn be_the_victim(records: PathBuf) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Waits; nobody ever sends on the channel.
+/// Waits on a channel without a sender.
 fn pause(length: Duration) {
     let (_never, wait) = mpsc::channel::<()>();
     let _ = wait.recv_timeout(length);

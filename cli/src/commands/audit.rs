@@ -1,4 +1,4 @@
-//! `punctual audit`: who changed what.
+//! `punctual audit`: the audit log.
 
 use std::process::ExitCode;
 
@@ -6,48 +6,49 @@ use clap::Args;
 
 use super::paging::Paging;
 use crate::client::Call;
-use crate::desk::{Reach, at_desk};
+use crate::command_context::{ConnectionArgs, run_command};
 use crate::render::{Table, short, stamp, word};
 
-/// Which entries.
+/// Filter of the audit log.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
     #[command(flatten)]
-    reach: Reach,
-    /// Only by this one: the name, or the identity that `--json` shows.
+    connection: ConnectionArgs,
+    /// Only by this user or token: the name, or the identity that `--json` prints.
     #[arg(long)]
     who: Option<String>,
-    /// Only what begins with this, such as job or job.pause.
+    /// Only actions that begin with this, such as job or job.pause.
     #[arg(long)]
     what: Option<String>,
-    /// Only to this.
+    /// Only on this target, such as the name of a job.
     #[arg(long)]
     target: Option<String>,
     #[command(flatten)]
     paging: Paging,
 }
 
-/// Lists them.
+/// Lists the entries.
 pub(crate) fn run(arguments: &AuditArgs) -> ExitCode {
-    at_desk(&arguments.reach, async |desk| {
+    run_command(&arguments.connection, async |context| {
         let call = Call::get(&["audit"])
             .with("who", arguments.who.as_ref())
             .with("what", arguments.what.as_ref())
             .with("target", arguments.target.as_ref());
-        desk.list(arguments.paging.on(call), "entries", |items| {
-            let mut table = Table::new(&["at", "who", "what", "target", "reason", "from"]);
-            for entry in items {
-                table.row([
-                    stamp(&entry["at"]),
-                    word(&entry["who"]),
-                    word(&entry["what"]),
-                    short(&entry["target"], 48),
-                    short(&entry["reason"], 60),
-                    word(&entry["from"]),
-                ]);
-            }
-            table
-        })
-        .await
+        context
+            .list(arguments.paging.apply(call), "entries", |items| {
+                let mut table = Table::new(&["at", "who", "what", "target", "reason", "from"]);
+                for entry in items {
+                    table.row([
+                        stamp(&entry["at"]),
+                        word(&entry["who"]),
+                        word(&entry["what"]),
+                        short(&entry["target"], 48),
+                        short(&entry["reason"], 60),
+                        word(&entry["from"]),
+                    ]);
+                }
+                table
+            })
+            .await
     })
 }

@@ -1,5 +1,4 @@
-//! `punctual config`: check a configuration, show the one in force, print one to start from. Exit code 2
-//! when it is wrong.
+//! `punctual config`: checks and prints configurations. Exit code 2 when one is invalid.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -7,69 +6,70 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use punctual::clock::{Clock as _, SystemClock};
-use punctual_server::config::{ConfigProblems, EXAMPLE, Loaded, Sources};
+use punctual_server::config::{ConfigErrors, EXAMPLE, Loaded, Sources};
 
-use crate::terminal::{complain, tell};
+use crate::terminal::{notice, print_error};
 
-/// What to do with a configuration.
+/// Commands about configurations.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Say everything that is wrong with a configuration or probably not meant, each with its file, line and key.
+    /// Print the errors and warnings of a configuration, each with its file, line and key.
     Check(ConfigArgs),
-    /// Print the configuration in force, environment included, without secrets.
+    /// Print the effective configuration with the environment and without secrets.
     Show(ConfigArgs),
-    /// Print a complete configuration with a comment on everything.
+    /// Print an example configuration with comments.
     Example,
 }
 
-/// Which configuration.
+/// Path of a configuration.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
-    /// The file; `punctual.toml` when it is there.
+    /// Configuration file; `punctual.toml` when it exists.
     #[arg(value_name = "FILE")]
     file: Option<PathBuf>,
-    /// The same as a flag, as `serve` takes it.
+    /// Configuration file, as a flag like that of `serve`.
     #[arg(long = "config", value_name = "FILE", conflicts_with = "file")]
     config: Option<PathBuf>,
 }
 
-/// Runs one of them.
+/// Runs the command.
 pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
     match command {
         ConfigCommand::Example => print(EXAMPLE),
         ConfigCommand::Check(args) => match load(args) {
             Ok(loaded) => {
                 for warning in loaded.warnings(SystemClock.now()) {
-                    tell(&format!("warning: {warning}"));
+                    notice(&format!("warning: {warning}"));
                 }
-                let from =
-                    loaded.file.map_or("no file".to_owned(), |file| file.display().to_string());
+                let from = loaded
+                    .file
+                    .map_or("the environment".to_owned(), |file| file.display().to_string());
                 let jobs = loaded.config.jobs.len();
-                print(&format!("{from} and the environment are right; jobs: {jobs}\n"))
+                print(&format!("{from} is valid; jobs: {jobs}\n"))
             }
-            Err(problems) => wrong(&problems),
+            Err(problems) => invalid_config(&problems),
         },
         ConfigCommand::Show(args) => match load(args) {
             Ok(loaded) => match loaded.config.show() {
                 Ok(text) => print(&text),
                 Err(error) => {
-                    complain(&error.into());
+                    print_error(&error.into());
                     ExitCode::FAILURE
                 }
             },
-            Err(problems) => wrong(&problems),
+            Err(problems) => invalid_config(&problems),
         },
     }
 }
 
-fn load(args: &ConfigArgs) -> Result<Loaded, ConfigProblems> {
+fn load(args: &ConfigArgs) -> Result<Loaded, ConfigErrors> {
     Sources::of_process(args.file.clone().or_else(|| args.config.clone())).load()
 }
 
-/// Says everything that is wrong.
-pub(super) fn wrong(problems: &ConfigProblems) -> ExitCode {
+/// Prints the problems of a configuration and returns the exit code.
+pub(super) fn invalid_config(problems: &ConfigErrors) -> ExitCode {
     for problem in &problems.0 {
-        tell(&format!("error: {problem}"));
+        notice(&format!("error: {problem}"));
     }
     ExitCode::from(2)
 }
@@ -77,10 +77,10 @@ pub(super) fn wrong(problems: &ConfigProblems) -> ExitCode {
 fn print(text: &str) -> ExitCode {
     match io::stdout().write_all(text.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads it has had enough.
+        // The reader of the pipe has closed it.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error.into());
+            print_error(&error.into());
             ExitCode::FAILURE
         }
     }

@@ -1,5 +1,4 @@
-//! `punctual consume`: prints the messages of a topic as they come. What was printed is settled, unless
-//! it is to be handed back; nothing is received that is not printed.
+//! `punctual consume`: prints the messages of a topic as they arrive, and acknowledges them unless `--no-ack` is given.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -15,37 +14,37 @@ use punctual::schedule::parse_duration;
 use punctual::storage::Settlement;
 use punctual::transport::{Consumer, Delivery, Receipt, Rejection, Subscription};
 
-use super::carried::{TransportArgs, head, object, shown};
 use super::storage::on_runtime;
-use crate::terminal::tell;
+use super::transport::{TransportArgs, header_row, message_json, message_row};
+use crate::terminal::notice;
 
-/// The most messages taken at once.
+/// Largest number of messages received at once.
 const BATCH_MAX: usize = 100;
-/// The most messages that are kept in hand to be handed back at the end.
-const HELD_MAX: usize = 1_000;
-/// How long the end may take.
+/// Largest number of messages kept in flight with `--no-ack`.
+const IN_FLIGHT_MAX: usize = 1_000;
+/// Longest time to close the consumer.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What to receive.
+/// Subscription, and when to stop.
 #[derive(Debug, Args)]
 pub(crate) struct ConsumeArgs {
     #[command(flatten)]
     transport: TransportArgs,
-    /// The topic.
+    /// Topic to receive.
     topic: String,
-    /// The group; each gets its own copy, and whoever consumes as the same group shares them.
+    /// Consumer group; each group gets every message, and the consumers of one group share them.
     #[arg(long, default_value = GROUP_DEFAULT)]
     group: String,
-    /// Stop after this many messages; without it, when interrupted.
+    /// Stop after this many messages; default: run until interrupted.
     #[arg(long, value_name = "N")]
     count: Option<usize>,
-    /// Stop when nothing came for this long, such as 5s.
-    #[arg(long, value_name = "LENGTH", value_parser = parse_duration)]
+    /// Stop when no message arrived for this long, such as 5s.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     wait: Option<Duration>,
-    /// Print each message as one JSON object on a line.
+    /// Print one JSON object per line.
     #[arg(long)]
     json: bool,
-    /// Hand everything back at the end instead of settling it.
+    /// Requeue all messages at the end instead of acknowledging them.
     #[arg(long)]
     no_ack: bool,
 }
@@ -54,21 +53,21 @@ pub(crate) fn run(arguments: &ConsumeArgs) -> ExitCode {
     on_runtime(async {
         let topic = Topic::new(&arguments.topic)?;
         let opened = arguments.transport.open_existing().await?;
-        let wanted = arguments.count.unwrap_or(usize::MAX);
+        let count = arguments.count.unwrap_or(usize::MAX);
         let subscription = Subscription {
             topic,
             group: arguments.group.clone(),
-            prefetch: wanted.clamp(1, if arguments.no_ack { HELD_MAX } else { BATCH_MAX }),
+            prefetch: count.clamp(1, if arguments.no_ack { IN_FLIGHT_MAX } else { BATCH_MAX }),
         };
         let mut consumer = opened.transport.subscribe(subscription).await?;
-        let mut held = Vec::new();
+        let mut in_flight = Vec::new();
         let consumed = tokio::select! {
             biased;
-            consumed = consume(arguments, &mut *consumer, &mut held) => consumed,
+            consumed = consume(arguments, &mut *consumer, &mut in_flight) => consumed,
             () = punctual::signalled() => Ok(()),
         };
-        for delivery in held {
-            hand_back(delivery).await?;
+        for delivery in in_flight {
+            requeue(delivery).await?;
         }
         consumer.close(add(SystemClock.now(), CLOSE_TIMEOUT)).await?;
         opened.close().await?;
@@ -79,34 +78,34 @@ pub(crate) fn run(arguments: &ConsumeArgs) -> ExitCode {
 async fn consume(
     arguments: &ConsumeArgs,
     consumer: &mut dyn Consumer,
-    held: &mut Vec<Delivery>,
+    in_flight: &mut Vec<Delivery>,
 ) -> Result<()> {
-    let mut left = arguments.count.unwrap_or(usize::MAX);
+    let mut remaining = arguments.count.unwrap_or(usize::MAX);
     if !arguments.json {
-        writeln!(io::stdout(), "{}", head())?;
+        writeln!(io::stdout(), "{}", header_row())?;
     }
-    while left > 0 {
-        let receiving = consumer.receive(left.min(BATCH_MAX));
+    while remaining > 0 {
+        let receiving = consumer.receive(remaining.min(BATCH_MAX));
         let received = match arguments.wait {
             None => Some(receiving.await),
             Some(wait) => within(&SystemClock, add(SystemClock.now(), wait), receiving).await,
         };
         let Some(deliveries) = received else {
-            tell(&format!("Nothing came for {:?}.", arguments.wait.unwrap_or_default()));
+            notice(&format!("No message arrived for {:?}.", arguments.wait.unwrap_or_default()));
             return Ok(());
         };
         for delivery in deliveries? {
             print(&delivery, arguments.json)?;
-            left = left.saturating_sub(1);
+            remaining = remaining.saturating_sub(1);
             if arguments.no_ack {
-                held.push(delivery);
+                in_flight.push(delivery);
             } else {
                 settle(delivery).await?;
             }
         }
-        if held.len() >= HELD_MAX {
+        if in_flight.len() >= IN_FLIGHT_MAX {
             bail!(
-                "{HELD_MAX} messages are in hand, which is the most; say --count, or settle them"
+                "the limit of {IN_FLIGHT_MAX} messages in flight is reached; add --count, or leave --no-ack out"
             );
         }
     }
@@ -117,15 +116,15 @@ fn print(delivery: &Delivery, as_json: bool) -> Result<()> {
     let Delivery { message, attempt, poison, .. } = delivery;
     let mut out = io::stdout().lock();
     if as_json {
-        writeln!(out, "{}", object(message, *attempt, poison.as_deref()))?;
+        writeln!(out, "{}", message_json(message, *attempt, poison.as_deref()))?;
     } else {
-        writeln!(out, "{}", shown(message, *attempt, poison.as_deref()))?;
+        writeln!(out, "{}", message_row(message, *attempt, poison.as_deref()))?;
     }
     out.flush()?;
     Ok(())
 }
 
-/// Done with it. What cannot be read goes where such messages are kept.
+/// Acknowledges a message; one that cannot be read becomes a dead letter.
 async fn settle(delivery: Delivery) -> Result<()> {
     let Delivery { poison, attempt, receipt, .. } = delivery;
     let now = SystemClock.now();
@@ -143,8 +142,8 @@ async fn settle(delivery: Delivery) -> Result<()> {
     Ok(())
 }
 
-/// As if it had never been received.
-async fn hand_back(delivery: Delivery) -> Result<()> {
+/// Requeues a message without counting the attempt.
+async fn requeue(delivery: Delivery) -> Result<()> {
     match delivery.receipt {
         Receipt::Broker(receipt) => receipt.requeue(Duration::ZERO).await?,
         Receipt::Lease(receipt) => {

@@ -1,8 +1,7 @@
 //! `punctual cron next | explain | eval`: cron expressions without a server.
 //!
-//! All three ask the same question, a [`Query`]; they differ in where it comes
-//! from and how the answer is shown. The clock is read once per question, and
-//! only when no start is given.
+//! All three evaluate a [`Query`]. The clock is read once per query, and only
+//! when no start is given.
 
 mod eval;
 mod query;
@@ -17,39 +16,39 @@ use punctual::schedule::Cron;
 
 use query::{Direction, Query, QueryError, format_instant};
 
-/// What can be asked about an expression.
+/// Commands about cron expressions.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CronCommand {
-    /// Print the next times of an expression, as RFC 3339 with offset.
+    /// Print the next occurrences of an expression, as RFC 3339 with offset.
     Next(NextArgs),
-    /// Say in words what an expression means, and when it runs next.
+    /// Describe an expression in words, with its next occurrences.
     Explain(ExplainArgs),
-    /// Answer questions from standard input, one JSON object per line.
+    /// Evaluate queries from standard input, one JSON object per line.
     #[command(long_about = EVAL_HELP)]
     Eval(EvalArgs),
 }
 
-const EVAL_HELP: &str = "Answer questions from standard input, one JSON object per line.
+const EVAL_HELP: &str = "Evaluate queries from standard input, one JSON object per line.
 
-A question is {\"id\",\"expr\",\"tz\",\"from\",\"inclusive\",\"count\"}, with \"direction\":\"prev\" to walk
-backwards and \"seed\" for H. The answer is {\"id\",\"next\",\"canonical\"} or {\"id\",\"error\"}, in order
-and at once. Missing fields are UTC, now, false and 1.";
+A query is {\"id\",\"expr\",\"tz\",\"from\",\"inclusive\",\"count\"}, with \"direction\":\"prev\" to search
+backwards and \"seed\" for H. The result is {\"id\",\"next\",\"canonical\"} or {\"id\",\"error\"}, in order
+and without buffering. The defaults are UTC, now, false and 1.";
 
 /// Arguments of `cron next`.
 #[derive(Debug, Args)]
 pub(crate) struct NextArgs {
     #[command(flatten)]
     expression: ExpressionArgs,
-    /// Where to start, exclusive; now by default.
+    /// Start, exclusive; default: now.
     #[arg(long, value_name = "INSTANT")]
     from: Option<String>,
-    /// How many times to print.
+    /// Number of occurrences to print.
     #[arg(long, value_name = "N", default_value_t = 1)]
     count: u64,
-    /// The start itself may be the first answer.
+    /// Include the start.
     #[arg(long)]
     inclusive: bool,
-    /// Walk backwards.
+    /// Search backwards.
     #[arg(long)]
     prev: bool,
     /// Print one JSON object instead of lines.
@@ -62,20 +61,20 @@ pub(crate) struct NextArgs {
 pub(crate) struct ExplainArgs {
     #[command(flatten)]
     expression: ExpressionArgs,
-    /// Show the times after this instant; now by default.
+    /// Print the occurrences after this instant; default: now.
     #[arg(long, value_name = "INSTANT")]
     from: Option<String>,
 }
 
-/// An expression and what it needs to be read.
+/// An expression, its time zone and its seed.
 #[derive(Debug, Args)]
 pub(crate) struct ExpressionArgs {
-    /// Five fields, six with seconds in front, or a macro such as @daily.
+    /// Cron expression: five fields, six with seconds in front, or a macro such as @daily.
     expr: String,
-    /// The IANA time zone whose wall clock is meant.
+    /// IANA time zone of the expression.
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     tz: String,
-    /// What H draws its values from, usually the name of a job.
+    /// Seed of the values of H, usually the name of a job.
     #[arg(long, value_name = "TEXT")]
     seed: Option<String>,
 }
@@ -83,7 +82,7 @@ pub(crate) struct ExpressionArgs {
 /// Arguments of `cron eval`.
 #[derive(Debug, Args)]
 pub(crate) struct EvalArgs {
-    /// Read the questions from standard input.
+    /// Read the queries from standard input.
     #[arg(long, required = true)]
     stdin: bool,
 }
@@ -98,7 +97,7 @@ pub(crate) fn run(command: CronCommand) -> ExitCode {
     };
     match written {
         Ok(code) => code,
-        // Whoever read the output has seen enough.
+        // The reader of the pipe has closed it.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
             let _ = writeln!(err, "error: {error}");
@@ -110,17 +109,17 @@ pub(crate) fn run(command: CronCommand) -> ExitCode {
 fn next(args: &NextArgs, out: &mut impl Write, err: &mut impl Write) -> io::Result<ExitCode> {
     let query = args.expression.query(args.from.as_deref()).and_then(|query| {
         let direction = if args.prev { Direction::Prev } else { Direction::Next };
-        query.walking(direction).inclusive(args.inclusive).counted(args.count)
+        query.direction(direction).inclusive(args.inclusive).count(args.count)
     });
     let query = match query {
         Ok(query) => query,
-        Err(error) => return refuse(&error, &args.expression.expr, err),
+        Err(error) => return report(&error, &args.expression.expr, err),
     };
     if args.json {
-        let answer = eval::answer(serde_json::Value::Null, &query).without_id();
-        writeln!(out, "{answer}")?;
+        let output = eval::evaluate(serde_json::Value::Null, &query).without_id();
+        writeln!(out, "{output}")?;
     } else {
-        for at in query.answers() {
+        for at in query.occurrences() {
             writeln!(out, "{}", format_instant(at, query.zone()))?;
         }
     }
@@ -128,10 +127,10 @@ fn next(args: &NextArgs, out: &mut impl Write, err: &mut impl Write) -> io::Resu
 }
 
 fn explain(args: &ExplainArgs, out: &mut impl Write, err: &mut impl Write) -> io::Result<ExitCode> {
-    let query = args.expression.query(args.from.as_deref()).and_then(|query| query.counted(5));
+    let query = args.expression.query(args.from.as_deref()).and_then(|query| query.count(5));
     let query = match query {
         Ok(query) => query,
-        Err(error) => return refuse(&error, &args.expression.expr, err),
+        Err(error) => return report(&error, &args.expression.expr, err),
     };
     let cron = query.cron();
     writeln!(out, "canonical    {cron}")?;
@@ -144,7 +143,7 @@ fn explain(args: &ExplainArgs, out: &mut impl Write, err: &mut impl Write) -> io
         writeln!(out, "clock change {}", cron.clock_change_note())?;
     }
     let mut label = "next runs";
-    for at in query.answers() {
+    for at in query.occurrences() {
         writeln!(out, "{label:<12} {}", format_instant(at, query.zone()))?;
         label = "";
     }
@@ -164,8 +163,8 @@ impl ExpressionArgs {
     }
 }
 
-/// Says what is wrong, with a caret under the place in the expression.
-fn refuse(error: &QueryError, expression: &str, err: &mut impl Write) -> io::Result<ExitCode> {
+/// Prints an error with a caret under its position in the expression.
+fn report(error: &QueryError, expression: &str, err: &mut impl Write) -> io::Result<ExitCode> {
     writeln!(err, "error: {error}")?;
     let one_line = expression.len() <= 200 && !expression.chars().any(char::is_control);
     if let (QueryError::Cron(error), true) = (error, one_line) {
@@ -174,7 +173,7 @@ fn refuse(error: &QueryError, expression: &str, err: &mut impl Write) -> io::Res
     Ok(ExitCode::from(2))
 }
 
-/// The start of a question that gives none.
+/// Returns the start of a query that has none.
 fn now() -> Timestamp {
     SystemClock.now()
 }

@@ -1,5 +1,5 @@
-//! `punctual import crontab`: a crontab becomes a configuration whose jobs do the same. What cannot be the
-//! same is said, line by line.
+//! `punctual import crontab`: converts a crontab into a configuration. Differences and lines that cannot be converted
+//! are reported.
 
 mod days;
 mod line;
@@ -14,32 +14,31 @@ use anyhow::{Context, Result};
 use clap::Args;
 use punctual::jiff::tz::TimeZone;
 
-use crate::failure::{Code, Failure, report};
+use crate::error::{Code, CommandError, report};
 use crate::render::counted;
-use crate::terminal::tell;
-use line::Reader;
+use crate::terminal::notice;
+use line::CrontabReader;
 
-/// The most bytes of a crontab.
-const LEN_MAX: u64 = 1 << 20;
+/// Largest size of a crontab that is read.
+const BYTES_MAX: u64 = 1 << 20;
 
-/// Which crontab, and how it is read.
+/// A crontab, and the file to write.
 #[derive(Debug, Args)]
 pub(crate) struct CrontabArgs {
-    /// The crontab, or `-` for standard input, as in `crontab -l | punctual import crontab -`.
+    /// Crontab to read, or `-` for standard input, as in `crontab -l | punctual import crontab -`.
     file: PathBuf,
-    /// The lines name a user before the command, as in /etc/crontab; known by itself for that file and
-    /// for those in /etc/cron.d.
+    /// Expect a user before each command; default for /etc/crontab and files in /etc/cron.d.
     #[arg(long)]
     system: bool,
-    /// The time zone the times are meant in; this machine's when not given. `CRON_TZ` wins.
+    /// Time zone of the times; default: the zone of this machine. `CRON_TZ` overrides it.
     #[arg(long)]
     zone: Option<String>,
-    /// The file to write, which must not be there; without one it goes to standard output.
+    /// Configuration file to create; default: standard output.
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
 }
 
-/// Converts it. Exit code 1 when some line could not be.
+/// Converts the crontab. Exit code 1 when a line could not be converted.
 pub(crate) fn run(arguments: &CrontabArgs) -> ExitCode {
     convert(arguments).map_or_else(|error| report(&error), |()| ExitCode::SUCCESS)
 }
@@ -49,23 +48,23 @@ fn convert(arguments: &CrontabArgs) -> Result<()> {
     let system = arguments.system || is_system(&arguments.file);
     let zone =
         arguments.zone.clone().or_else(|| TimeZone::system().iana_name().map(ToOwned::to_owned));
-    let mut reader = Reader::new(system, zone.clone());
+    let mut reader = CrontabReader::new(system, zone.clone());
     for (index, line) in text.lines().enumerate() {
         reader.line(index + 1, line);
     }
-    let found = reader.finish();
+    let crontab = reader.finish();
     if zone.is_none() {
-        tell(
-            "note: the time zone of this machine is not known, so times are UTC; give --zone to change that",
+        notice(
+            "note: the time zone of this machine is unknown, so times are in UTC; use --zone to change that",
         );
     }
-    for note in &found.notes {
-        tell(&format!("note: {note}"));
+    for note in &crontab.notes {
+        notice(&format!("note: {note}"));
     }
-    for warning in &found.warnings {
-        tell(&format!("warning: {warning}"));
+    for warning in &crontab.warnings {
+        notice(&format!("warning: {warning}"));
     }
-    let configuration = write::configuration(&found, &name);
+    let configuration = write::configuration(&crontab, &name);
     match &arguments.output {
         Some(path) => {
             let mut file = File::create_new(path)
@@ -74,44 +73,44 @@ fn convert(arguments: &CrontabArgs) -> Result<()> {
         }
         None => io::stdout().write_all(configuration.as_bytes())?,
     }
-    let lines = found.lines as u64;
-    tell(&format!(
+    let lines = crontab.lines as u64;
+    notice(&format!(
         "Converted {} of {}.",
-        lines - found.refused.len() as u64,
+        lines - crontab.rejected.len() as u64,
         counted(lines, "line")
     ));
-    if found.refused.is_empty() {
+    if crontab.rejected.is_empty() {
         return Ok(());
     }
-    for refused in &found.refused {
-        tell(&format!("not converted: {refused}"));
+    for rejected in &crontab.rejected {
+        notice(&format!("not converted: {rejected}"));
     }
-    let left = counted(found.refused.len() as u64, "line");
-    Err(Failure::new(Code::Failed, format!("{left} could not be converted"))
-        .hint("they stand as comments in the configuration; do those by hand")
+    let rejected = counted(crontab.rejected.len() as u64, "line");
+    Err(CommandError::new(Code::Failed, format!("{rejected} could not be converted"))
+        .hint("they are comments in the configuration; convert them by hand")
         .into())
 }
 
-/// The text, and what it is called.
+/// Returns the text and the name of the crontab.
 fn read(path: &Path) -> Result<(String, String)> {
     let mut text = String::new();
     if path == Path::new("-") {
         io::stdin()
             .lock()
-            .take(LEN_MAX)
+            .take(BYTES_MAX)
             .read_to_string(&mut text)
             .context("cannot read the crontab from standard input")?;
         return Ok((text, "a crontab".to_owned()));
     }
     let missing = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound => {
-            Failure::new(Code::Missing, format!("there is no file {}", path.display())).into()
+            CommandError::new(Code::NotFound, format!("there is no file {}", path.display())).into()
         }
         _ => anyhow::Error::from(error).context(format!("cannot read {}", path.display())),
     };
     File::open(path)
         .map_err(missing)?
-        .take(LEN_MAX)
+        .take(BYTES_MAX)
         .read_to_string(&mut text)
         .with_context(|| format!("cannot read {}", path.display()))?;
     let name =

@@ -1,7 +1,6 @@
-//! `punctual demo`: Punctual at work in the terminal for a few seconds. A cron job, a delayed
-//! message, one that fails twice and one that never succeeds, each event on its own line as it
-//! happens, and a summary at the end. Everything is real: the storage is a file that is removed at the
-//! end, unless another one is named.
+//! `punctual demo`: a demonstration in the terminal. It runs a cron job, a delayed message, one that fails twice and
+//! one that always fails, prints each event as it happens, and a summary at the end. The storage is a temporary file
+//! by default.
 
 mod screen;
 
@@ -17,21 +16,21 @@ use punctual::event::Event;
 use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::model::HandlerOptions;
 use punctual::{Context, Job, Occurrence, Punctual, Retry};
-use punctual_connect::{Address, Opened, SqliteAddress, open_address};
+use punctual_backends::{Address, OpenedStorage, SqliteAddress, open_address};
 use tokio::sync::broadcast::error::RecvError;
 
 use screen::Screen;
 
-use crate::terminal::complain;
+use crate::terminal::print_error;
 
-/// How long to watch.
+/// Duration and storage.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// How many seconds to run; Ctrl-C ends it earlier.
+    /// Seconds to run; Ctrl-C stops earlier.
     #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=3600))]
     seconds: u64,
-    /// Where to work instead of in a file that is removed at the end: `memory:`,
-    /// `sqlite:path/to/file.db` or `postgres://user@host/database`.
+    /// Storage to use instead of a temporary file: `memory:`, `sqlite:path/to/file.db` or
+    /// `postgres://user@host/database`.
     #[arg(long, value_name = "ADDRESS")]
     storage: Option<String>,
 }
@@ -44,7 +43,7 @@ pub(crate) fn run(arguments: &DemoArgs) -> ExitCode {
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            complain(&error);
+            print_error(&error);
             ExitCode::FAILURE
         }
     }
@@ -53,10 +52,10 @@ pub(crate) fn run(arguments: &DemoArgs) -> ExitCode {
 async fn demonstrate(arguments: &DemoArgs) -> Result<()> {
     let seconds = arguments.seconds;
     let screen = Screen::new();
-    let folder = tempfile::tempdir().context("cannot make a folder for the demonstration")?;
+    let folder = tempfile::tempdir().context("cannot create a temporary folder")?;
     let storage = match &arguments.storage {
-        Some(address) => punctual_connect::open(address).await?,
-        None => open_address(&in_file(folder.path())).await?,
+        Some(address) => punctual_backends::open(address).await?,
+        None => open_address(&temporary(folder.path())).await?,
     };
     let punctual = build(&storage)?;
     let mut events = punctual.events().listen();
@@ -76,29 +75,29 @@ async fn demonstrate(arguments: &DemoArgs) -> Result<()> {
         }
     };
     tokio::select! {
-        watched = within(&clock, end, watch) => watched.unwrap_or(Ok(()))?,
+        result = within(&clock, end, watch) => result.unwrap_or(Ok(()))?,
         interrupt = tokio::signal::ctrl_c() => interrupt?,
     }
     let stopped = punctual.shutdown().await;
     while let Ok(event) = events.try_recv() {
         screen.event(clock.now(), &event)?;
     }
-    summarise(&punctual, &screen, stopped.abandoned).await?;
+    summarize(&punctual, &screen, stopped.abandoned).await?;
     storage.close().await?;
     Ok(())
 }
 
-/// A file in a folder that is removed at the end.
-fn in_file(folder: &Path) -> Address {
+/// Returns the address of a file in a temporary folder.
+fn temporary(folder: &Path) -> Address {
     let path = folder.join("demo.db");
     Address::Sqlite(SqliteAddress { path, normal: false, busy_timeout: None })
 }
 
-/// Four handlers and a job; each topic shows one thing.
-fn build(storage: &Opened) -> punctual::Result<Punctual> {
-    let quick = |waits: &[u64]| {
-        let waits = waits.iter().map(|seconds| Duration::from_secs(*seconds));
-        HandlerOptions::new().retry(Retry::intervals(waits))
+/// Builds an application with four handlers and a job.
+fn build(storage: &OpenedStorage) -> punctual::Result<Punctual> {
+    let retries = |delays: &[u64]| {
+        let delays = delays.iter().map(|seconds| Duration::from_secs(*seconds));
+        HandlerOptions::new().retry(Retry::intervals(delays))
     };
     Punctual::builder()
         .app("demo")
@@ -109,10 +108,10 @@ fn build(storage: &Opened) -> punctual::Result<Punctual> {
         )
         .handler("welcome", |_: String, _: Context| async {})
         .handler("reminder", |_: String, _: Context| async {})
-        .handler_with("flaky", quick(&[2, 3]), |_: String, context: Context| async move {
+        .handler_with("flaky", retries(&[2, 3]), |_: String, context: Context| async move {
             if context.attempt() < 3 { Err("the mail server is busy") } else { Ok(()) }
         })
-        .handler_with("hopeless", quick(&[1, 2]), |_: String, _: Context| async {
+        .handler_with("hopeless", retries(&[1, 2]), |_: String, _: Context| async {
             Err::<(), _>("no such mailbox")
         })
         .build()
@@ -127,7 +126,7 @@ async fn send(punctual: &Punctual) -> punctual::Result<()> {
     Ok(())
 }
 
-async fn summarise(punctual: &Punctual, screen: &Screen, abandoned: usize) -> Result<()> {
+async fn summarize(punctual: &Punctual, screen: &Screen, abandoned: usize) -> Result<()> {
     let admin = punctual.admin();
     let history =
         admin.executions(ExecutionFilter::default(), PageRequest::first(1_000)).await?.rows;
@@ -137,7 +136,7 @@ async fn summarise(punctual: &Punctual, screen: &Screen, abandoned: usize) -> Re
     screen.summary(&history, &dead, &events, abandoned)
 }
 
-/// Whether an event belongs on the screen; the rest is only counted.
-fn shown(event: &Arc<Event>) -> bool {
+/// Returns whether an event is printed; the others are only counted.
+fn is_printed(event: &Arc<Event>) -> bool {
     !matches!(**event, Event::AttemptStarted { .. } | Event::ProcessStarted { .. })
 }

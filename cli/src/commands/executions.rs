@@ -1,4 +1,4 @@
-//! `punctual executions`: every attempt that ended.
+//! `punctual executions`: lists finished attempts.
 
 use std::process::ExitCode;
 
@@ -6,17 +6,17 @@ use clap::Args;
 use punctual::jiff::Timestamp;
 use serde_json::Value;
 
-use super::given::instant;
+use super::input::instant;
 use super::paging::Paging;
 use crate::client::Call;
-use crate::desk::{Reach, at_desk};
-use crate::render::{Table, away, short, stamp, took, word};
+use crate::command_context::{ConnectionArgs, run_command};
+use crate::render::{Table, duration_of, relative, short, stamp, word};
 
-/// Which executions.
+/// Filter of the list.
 #[derive(Debug, Args)]
 pub(crate) struct ExecutionsArgs {
     #[command(flatten)]
-    reach: Reach,
+    connection: ConnectionArgs,
     /// Only of this job.
     #[arg(long)]
     job: Option<String>,
@@ -26,7 +26,7 @@ pub(crate) struct ExecutionsArgs {
     /// Only of this message.
     #[arg(long, value_name = "ID")]
     message: Option<String>,
-    /// Only these endings, with commas between them, such as failed,lost.
+    /// Only with these endings, separated by commas, such as failed,lost.
     #[arg(long)]
     ending: Option<String>,
     /// Only those that ended at this instant or later.
@@ -39,9 +39,9 @@ pub(crate) struct ExecutionsArgs {
     paging: Paging,
 }
 
-/// Lists them.
+/// Lists the executions.
 pub(crate) fn run(arguments: &ExecutionsArgs) -> ExitCode {
-    at_desk(&arguments.reach, async |desk| {
+    run_command(&arguments.connection, async |context| {
         let call = Call::get(&["executions"])
             .with("job", arguments.job.as_ref())
             .with("topic", arguments.topic.as_ref())
@@ -49,12 +49,15 @@ pub(crate) fn run(arguments: &ExecutionsArgs) -> ExitCode {
             .with("ending", arguments.ending.as_ref())
             .with("since", arguments.since)
             .with("until", arguments.until);
-        desk.list(arguments.paging.on(call), "executions", |items| rows(items, desk.client.now()))
+        context
+            .list(arguments.paging.apply(call), "executions", |items| {
+                rows(items, context.client.now())
+            })
             .await
     })
 }
 
-/// Executions, one on a line.
+/// Returns the table of executions.
 pub(crate) fn rows(items: &[Value], now: Timestamp) -> Table {
     let mut table =
         Table::new(&["ended", "when", "of", "ending", "attempt", "took", "waited", "note"]);
@@ -68,12 +71,12 @@ pub(crate) fn rows(items: &[Value], now: Timestamp) -> Table {
         let note = if one["note"].is_null() { &one["reason"] } else { &one["note"] };
         table.row([
             stamp(&one["ended_at"]),
-            away(&one["ended_at"], now),
+            relative(&one["ended_at"], now),
             word(of),
             word(&one["ending"]),
             attempt,
-            took(&one["took_ms"]),
-            took(&one["waited_ms"]),
+            duration_of(&one["took_ms"]),
+            duration_of(&one["waited_ms"]),
             short(note, 60),
         ]);
     }

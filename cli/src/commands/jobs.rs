@@ -1,106 +1,106 @@
-//! `punctual jobs`: what runs on a schedule, how it is, and steering it.
+//! `punctual jobs`: lists, controls, creates and deletes jobs.
 
-mod acting;
+mod actions;
+mod create;
 mod cursor;
-mod defining;
-mod looking;
 mod planned;
+mod view;
 
 use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 
-use crate::desk::{Reach, at_desk};
-use acting::{Backfill, Edit, Pause, Skip, Trigger};
+use crate::command_context::{ConnectionArgs, run_command};
+use actions::{Backfill, Edit, Pause, Skip, Trigger};
+use create::Create;
 use cursor::Cursor;
-use defining::Create;
-use looking::{History, List, Next};
-use planned::Planned;
+use planned::PlannedCommand;
+use view::{History, List, Next};
 
-pub(crate) use acting::Until;
-pub(crate) use looking::{gist, indented, paused};
+pub(crate) use actions::Until;
+pub(crate) use view::{indented, pause_summary, short_schedule};
 
-/// Jobs: what runs on a schedule.
+/// Arguments of `punctual jobs`.
 #[derive(Debug, Args)]
 pub(crate) struct JobsArgs {
     #[command(flatten)]
-    reach: Reach,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: JobsCommand,
 }
 
-/// What to do with jobs.
+/// Commands about jobs.
 #[derive(Debug, Subcommand)]
 enum JobsCommand {
-    /// Every job: how it is, when it runs next, how it ran last.
+    /// List jobs with their state, next run and last run.
     List(List),
-    /// Everything about one job.
-    Show(Named),
-    /// When a job will run next.
+    /// Show a job.
+    Show(JobName),
+    /// List the next runs of a job.
     Next(Next),
-    /// What a job has done.
+    /// List the past runs of a job.
     History(History),
     /// Run a job now.
     Trigger(Trigger),
-    /// Stop a job from firing; what runs goes on.
+    /// Pause a job; running messages continue.
     Pause(Pause),
-    /// Let a paused job fire again.
-    Resume(Named),
-    /// Leave out one occurrence: the next, or a named one.
+    /// Resume a paused job.
+    Resume(JobName),
+    /// Skip one occurrence: the next one, or that of --at.
     Skip(Skip),
-    /// Say up to when occurrences are decided about: forward leaves out what lies between, back decides
-    /// about it again.
+    /// Move the cursor of a job: forward skips the occurrences in between, back schedules them again.
     Cursor(Cursor),
-    /// Change the schedule, retries, time limit or misfire policy; `reset` takes it back.
+    /// Override the schedule, retries, timeout or misfire policy of a job; `reset` removes the override.
     Edit(Edit),
-    /// Take changes of `edit` back.
+    /// Remove the overrides of `edit`.
     Reset(Reset),
-    /// Run occurrences of the past.
+    /// Run past occurrences.
     Backfill(Backfill),
     /// Create a job.
     Create(Box<Create>),
-    /// Delete a job that was created by `create` or over HTTP, with its history, its waiting messages and its
-    /// dead letters.
-    Delete(Named),
-    /// One-time jobs that an application planned: list, pause, resume, trigger or cancel them.
+    /// Delete a job that was created by `create` or over HTTP, with its history, pending messages and dead letters.
+    Delete(JobName),
+    /// List, pause, resume, trigger or cancel the one-time jobs that an application planned.
     #[command(subcommand)]
-    Planned(Planned),
+    Planned(PlannedCommand),
 }
 
-/// A job.
+/// Name of a job.
 #[derive(Debug, Args)]
-struct Named {
-    /// The job.
+struct JobName {
+    /// Name of the job.
     name: String,
 }
 
-/// What to take back.
+/// Job, and the field to reset.
 #[derive(Debug, Args)]
 struct Reset {
-    /// The job.
+    /// Name of the job.
     name: String,
-    /// Only this: schedule, zone, retry, timeout or misfire.
+    /// Only this field: schedule, zone, retry, timeout or misfire.
     #[arg(long)]
     field: Option<String>,
 }
 
-/// Runs one of them.
+/// Runs the command.
 pub(crate) fn run(arguments: &JobsArgs) -> ExitCode {
-    at_desk(&arguments.reach, async |desk| match &arguments.command {
-        JobsCommand::List(list) => looking::list(desk, list).await,
-        JobsCommand::Show(named) => looking::show(desk, &named.name).await,
-        JobsCommand::Next(next) => looking::next(desk, next).await,
-        JobsCommand::History(history) => looking::history(desk, history).await,
-        JobsCommand::Trigger(trigger) => acting::trigger(desk, trigger).await,
-        JobsCommand::Pause(pause) => acting::pause(desk, pause).await,
-        JobsCommand::Resume(named) => acting::resume(desk, &named.name).await,
-        JobsCommand::Skip(skip) => acting::skip(desk, skip).await,
-        JobsCommand::Cursor(moved) => cursor::cursor(desk, moved).await,
-        JobsCommand::Edit(edit) => acting::edit(desk, edit).await,
-        JobsCommand::Reset(reset) => acting::reset(desk, &reset.name, reset.field.as_deref()).await,
-        JobsCommand::Backfill(backfill) => acting::backfill(desk, backfill).await,
-        JobsCommand::Create(create) => defining::create(desk, create).await,
-        JobsCommand::Delete(named) => defining::delete(desk, &named.name).await,
-        JobsCommand::Planned(planned) => planned::run(desk, planned).await,
+    run_command(&arguments.connection, async |context| match &arguments.command {
+        JobsCommand::List(list) => view::list(context, list).await,
+        JobsCommand::Show(job) => view::show(context, &job.name).await,
+        JobsCommand::Next(next) => view::next(context, next).await,
+        JobsCommand::History(history) => view::history(context, history).await,
+        JobsCommand::Trigger(trigger) => actions::trigger(context, trigger).await,
+        JobsCommand::Pause(pause) => actions::pause(context, pause).await,
+        JobsCommand::Resume(job) => actions::resume(context, &job.name).await,
+        JobsCommand::Skip(skip) => actions::skip(context, skip).await,
+        JobsCommand::Cursor(args) => cursor::cursor(context, args).await,
+        JobsCommand::Edit(edit) => actions::edit(context, edit).await,
+        JobsCommand::Reset(reset) => {
+            actions::reset(context, &reset.name, reset.field.as_deref()).await
+        }
+        JobsCommand::Backfill(backfill) => actions::backfill(context, backfill).await,
+        JobsCommand::Create(create) => create::create(context, create).await,
+        JobsCommand::Delete(job) => create::delete(context, &job.name).await,
+        JobsCommand::Planned(planned) => planned::run(context, planned).await,
     })
 }

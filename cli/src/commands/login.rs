@@ -1,4 +1,4 @@
-//! `punctual login` and `logout`: a token for this machine, kept where only its owner can read it.
+//! `punctual login` and `logout`: create and revoke the stored token of this machine.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -9,42 +9,42 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::storage::on_runtime;
-use crate::account::{Account, Accounts, spelled};
-use crate::client::{Answer, Call, Client, Proof};
-use crate::desk::{SERVER_DEFAULT, variable};
-use crate::failure::{Code, Failure};
-use crate::refusal::refusal;
+use crate::account::{Account, Accounts, normalized};
+use crate::api_error::api_error;
+use crate::client::{ApiResponse, Call, Client, Credentials};
+use crate::command_context::{SERVER_DEFAULT, env_var};
+use crate::error::{Code, CommandError};
 use crate::render::word;
 use crate::secret;
-use crate::terminal::tell;
+use crate::terminal::notice;
 
-/// How long a login lasts.
-const LENGTH: &str = "90d";
+/// Lifetime of a token of a login.
+const TOKEN_TTL: &str = "90d";
 
-/// Where, and as whom.
+/// Arguments of `punctual login`.
 #[derive(Debug, Args)]
 pub(crate) struct LoginArgs {
-    /// The server; `http://127.0.0.1:8080` when not given.
+    /// Address of the server; default: `http://127.0.0.1:8080`.
     #[arg(value_name = "URL")]
     server: Option<String>,
-    /// Who you are; the password is asked for, or the first line of standard input.
+    /// User name; the password is read from the terminal, or from the first line of standard input.
     #[arg(long, short, required_unless_present = "with_token")]
     user: Option<String>,
-    /// Use a token that you have: it is asked for, or the first line of standard input.
+    /// Store an existing token, read from the terminal, or from the first line of standard input.
     #[arg(long, conflicts_with = "user")]
     with_token: bool,
-    /// A file in PEM with the certificate authority of the server; also `PUNCTUAL_CA_FILE`.
+    /// PEM file with the private certificate authority of the server; also `PUNCTUAL_CA_FILE`.
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
 }
 
-/// Where.
+/// Arguments of `punctual logout`.
 #[derive(Debug, Args)]
 pub(crate) struct LogoutArgs {
-    /// The server; the one of the last login when not given.
+    /// Address of the server; default: the server of the last login.
     #[arg(value_name = "URL")]
     server: Option<String>,
-    /// A file in PEM with the certificate authority of the server; also `PUNCTUAL_CA_FILE`.
+    /// PEM file with the private certificate authority of the server; also `PUNCTUAL_CA_FILE`.
     #[arg(long, value_name = "FILE")]
     ca_file: Option<PathBuf>,
 }
@@ -52,19 +52,19 @@ pub(crate) struct LogoutArgs {
 /// Logs in.
 pub(crate) fn run(arguments: &LoginArgs) -> ExitCode {
     on_runtime(async {
-        let named = arguments.server.clone().or_else(|| variable("PUNCTUAL_SERVER"));
-        let server = spelled(&named.unwrap_or_else(|| SERVER_DEFAULT.to_owned()));
+        let server = arguments.server.clone().or_else(|| env_var("PUNCTUAL_SERVER"));
+        let server = normalized(&server.unwrap_or_else(|| SERVER_DEFAULT.to_owned()));
         let ca_file = arguments.ca_file.as_deref();
         let account = match &arguments.user {
             Some(user) => by_password(&server, user, ca_file).await?,
-            None => Account { token: secret::ask("token")?.trim().to_owned(), id: None },
+            None => Account { token: secret::prompt("token")?.trim().to_owned(), id: None },
         };
-        let client = Client::http(&server, Proof::Token(account.token.clone()), ca_file)?;
-        let session = client.ask(Call::get(&["session"])).await?;
+        let client = Client::http(&server, Credentials::Token(account.token.clone()), ca_file)?;
+        let session = client.send(Call::get(&["session"])).await?;
         if session["authenticated"].as_bool() != Some(true) {
-            return Err(Failure::new(
+            return Err(CommandError::new(
                 Code::Forbidden,
-                format!("{server} does not know this token"),
+                format!("{server} does not accept this token"),
             )
             .hint("create one with `punctual tokens create`, or log in with --user")
             .into());
@@ -74,81 +74,85 @@ pub(crate) fn run(arguments: &LoginArgs) -> ExitCode {
         accounts.current = Some(server.clone());
         let path = accounts.save()?;
         let (name, role) = (word(&session["user"]["name"]), word(&session["user"]["role"]));
-        tell(&format!(
-            "Logged in at {server} as {name} ({role}); remembered in {}.",
+        notice(&format!(
+            "Logged in to {server} as {name} ({role}); the token is stored in {}.",
             path.display()
         ));
         Ok(())
     })
 }
 
-/// A token made by a session, which ends at once.
+/// Creates a token in a session, which is then closed.
 async fn by_password(server: &str, user: &str, ca_file: Option<&Path>) -> Result<Account> {
-    let stranger = Client::http(server, Proof::None, ca_file)?;
-    let greeting = stranger.ask(Call::get(&["session"])).await?;
-    if greeting["auth"] != "password" {
-        let text =
-            format!("nobody logs in at {server}: its auth mode is {}", word(&greeting["auth"]));
-        return Err(Failure::new(Code::Refused, text)
-            .hint("just use it, or give a token with --with-token")
+    let anonymous = Client::http(server, Credentials::None, ca_file)?;
+    let session = anonymous.send(Call::get(&["session"])).await?;
+    if session["auth"] != "password" {
+        let mode = word(&session["auth"]);
+        let text = format!("{server} has no password login: its auth mode is {mode}");
+        return Err(CommandError::new(Code::Refused, text)
+            .hint("use it without a login, or store a token with --with-token")
             .into());
     }
-    let password = secret::ask("password")?;
+    let password = secret::prompt("password")?;
     let login = Call::post(&["session"], json!({ "name": user, "password": password }));
-    let answer = stranger.answer(login).await?;
-    if !answer.status.is_success() {
-        return Err(refusal(&answer, server).into());
+    let response = anonymous.send_raw(login).await?;
+    if !response.status.is_success() {
+        return Err(api_error(&response, server).into());
     }
-    let session: Value = serde_json::from_slice(&answer.body)?;
+    let session: Value = serde_json::from_slice(&response.body)?;
     let csrf = session["csrf"].as_str().unwrap_or_default().to_owned();
-    let client = Client::http(server, Proof::Session { cookie: cookie(&answer), csrf }, ca_file)?;
+    let credentials = Credentials::Session { cookie: cookie(&response), csrf };
+    let client = Client::http(server, credentials, ca_file)?;
     let scope = match session["user"]["role"].as_str() {
         Some("admin") => "admin",
         Some("operator") => "operate",
         _ => "read",
     };
-    let wanted = json!({ "name": "command line", "scopes": [scope], "expires_in": LENGTH });
-    let made = client.ask(Call::post(&["tokens"], wanted)).await;
-    let ended = client.ask(Call::delete(&["session"])).await;
-    let made = made?;
-    ended?;
-    let token = made["secret"].as_str().unwrap_or_default().to_owned();
-    Ok(Account { token, id: made["id"].as_str().map(ToOwned::to_owned) })
+    let token = json!({ "name": "command line", "scopes": [scope], "expires_in": TOKEN_TTL });
+    let created = client.send(Call::post(&["tokens"], token)).await;
+    let closed = client.send(Call::delete(&["session"])).await;
+    let created = created?;
+    closed?;
+    let token = created["secret"].as_str().unwrap_or_default().to_owned();
+    Ok(Account { token, id: created["id"].as_str().map(ToOwned::to_owned) })
 }
 
-/// The cookie of a session, as it is sent back.
-fn cookie(answer: &Answer) -> String {
-    let all = answer.headers.get_all(SET_COOKIE).iter();
+/// Returns the cookies that a response sets, as a request sends them.
+fn cookie(response: &ApiResponse) -> String {
+    let all = response.headers.get_all(SET_COOKIE).iter();
     let pairs =
         all.filter_map(|cookie| cookie.to_str().ok()?.split(';').next().map(ToOwned::to_owned));
     pairs.collect::<Vec<_>>().join("; ")
 }
 
-/// Logs out: the token is revoked where that is possible, and forgotten.
+/// Logs out: deletes the stored token, and revokes it when its id is known.
 pub(crate) fn run_logout(arguments: &LogoutArgs) -> ExitCode {
     on_runtime(async {
         let mut accounts = Accounts::load()?;
-        let server = arguments.server.as_deref().map(spelled).or_else(|| accounts.current.clone());
+        let server =
+            arguments.server.as_deref().map(normalized).or_else(|| accounts.current.clone());
         let account = server.as_ref().and_then(|server| accounts.servers.remove(server));
         let (Some(server), Some(account)) = (server, account) else {
-            return Err(Failure::new(Code::Missing, "nobody is logged in there").into());
+            return Err(
+                CommandError::new(Code::NotFound, "there is no login at this server").into()
+            );
         };
         if accounts.current.as_ref() == Some(&server) {
             accounts.current = None;
         }
         accounts.save()?;
         let client =
-            Client::http(&server, Proof::Token(account.token), arguments.ca_file.as_deref())?;
+            Client::http(&server, Credentials::Token(account.token), arguments.ca_file.as_deref())?;
         let revoked = match &account.id {
-            Some(id) => client.ask(Call::delete(&["tokens", id])).await.is_ok(),
+            Some(id) => client.send(Call::delete(&["tokens", id])).await.is_ok(),
             None => false,
         };
         let rest = if revoked {
             "its token is revoked"
         } else {
-            "its token was only forgotten and still works; revoke it with `punctual tokens revoke`"
+            "its token is deleted here but still valid; revoke it with `punctual tokens revoke`"
         };
-        tell(&format!("Logged out of {server}; {rest}."));
+        notice(&format!("Logged out of {server}; {rest}."));
         Ok(())
     })
 }

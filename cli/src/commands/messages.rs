@@ -1,9 +1,9 @@
-//! `punctual messages`: what waits, runs and ended, why, and acting on it.
+//! `punctual messages`: lists, explains, publishes and changes messages.
 
-mod acting;
-mod changing;
-mod looking;
-mod sending;
+mod actions;
+mod publish;
+mod reschedule;
+mod view;
 
 use std::process::ExitCode;
 
@@ -11,63 +11,63 @@ use clap::{Args, Subcommand};
 use punctual::jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::given::instant;
+use super::input::instant;
 use crate::client::Call;
-use crate::desk::{Reach, at_desk};
-use acting::Chosen;
-use changing::{Reassign, Reschedule};
-use looking::List;
-use sending::Publish;
+use crate::command_context::{ConnectionArgs, run_command};
+use actions::Selection;
+use publish::Publish;
+use reschedule::{Reassign, Reschedule};
+use view::List;
 
-pub(crate) use acting::{Deed, sweep};
-pub(crate) use looking::rows;
+pub(crate) use actions::{Action, run_bulk};
+pub(crate) use view::rows;
 
-/// Messages.
+/// Arguments of `punctual messages`.
 #[derive(Debug, Args)]
 pub(crate) struct MessagesArgs {
     #[command(flatten)]
-    reach: Reach,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: MessagesCommand,
 }
 
-/// What to do with messages.
+/// Commands about messages.
 #[derive(Debug, Subcommand)]
 enum MessagesCommand {
-    /// Messages, newest first.
+    /// List messages, newest first.
     List(List),
-    /// One message: content, attempts, and why it is where it is.
-    Show(One),
-    /// Why a message is where it is.
-    Why(One),
+    /// Show a message with its body and attempts.
+    Show(MessageId),
+    /// Explain the state of a message.
+    Why(MessageId),
     /// Publish a message through the server or the storage.
     Publish(Publish),
-    /// Stop messages: pending ones at once, running ones by asking their handlers.
-    Cancel(Chosen),
-    /// Send finished messages again; without ids or --state the dead ones that match.
-    Redrive(Chosen),
-    /// Make pending messages due at another time.
+    /// Cancel messages; the handlers of running ones are asked to stop.
+    Cancel(Selection),
+    /// Redrive finished messages; without ids or --state only dead ones.
+    Redrive(Selection),
+    /// Change when pending messages are due.
     Reschedule(Reschedule),
-    /// Put pending messages into another queue, or make them more or less urgent.
+    /// Change the queue or the priority of pending messages.
     Reassign(Reassign),
-    /// Delete messages that are not running, without a trace.
-    Delete(Chosen),
+    /// Delete messages that are not running, with their history.
+    Delete(Selection),
 }
 
-/// A message.
+/// Id of a message.
 #[derive(Debug, Args)]
-struct One {
-    /// The message.
+struct MessageId {
+    /// Id of the message.
     id: String,
 }
 
-/// Which messages.
+/// Filter of messages.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct Filter {
-    /// Only these states, with commas between them: pending, running, done, dead, cancelled.
+    /// Only in these states, separated by commas: pending, running, done, dead, cancelled.
     #[arg(long)]
     state: Option<String>,
-    /// Only these phases: scheduled, ready, retrying, running, stale, done, dead, cancelled.
+    /// Only in these phases, separated by commas: scheduled, ready, retrying, running, stale, done, dead, cancelled.
     #[arg(long)]
     phase: Option<String>,
     /// Only of this queue.
@@ -76,7 +76,7 @@ pub(crate) struct Filter {
     /// Only of this topic.
     #[arg(long)]
     topic: Option<String>,
-    /// Only about this key.
+    /// Only with this key.
     #[arg(long)]
     key: Option<String>,
     /// Only runs of this job.
@@ -85,19 +85,19 @@ pub(crate) struct Filter {
     /// Only of this batch.
     #[arg(long)]
     batch: Option<String>,
-    /// Only where the last failure holds this text.
+    /// Only messages whose last error contains this text.
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
-    /// Only with at least so many attempts.
+    /// Only with at least this many attempts.
     #[arg(long, value_name = "N")]
     attempt_min: Option<u32>,
-    /// Only those made at this instant or later, such as -1h.
+    /// Only messages created at this instant or later, such as -1h.
     #[arg(long, value_name = "INSTANT", value_parser = instant, allow_hyphen_values = true)]
     since: Option<Timestamp>,
-    /// Only those made before this instant.
+    /// Only messages created before this instant.
     #[arg(long, value_name = "INSTANT", value_parser = instant, allow_hyphen_values = true)]
     until: Option<Timestamp>,
-    /// Only where the id, topic, queue, key, job or last failure holds this text.
+    /// Only messages whose id, topic, queue, key, job or last error contains this text.
     #[arg(long, value_name = "TEXT")]
     search: Option<String>,
 }
@@ -123,37 +123,45 @@ impl Filter {
         all.into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
     }
 
-    /// Whether it names anything.
+    /// Returns whether no filter is set.
     pub(crate) fn is_empty(&self) -> bool {
         self.pairs().is_empty()
     }
 
-    /// As parameters of a list.
-    pub(crate) fn on(&self, call: Call) -> Call {
+    /// Adds the filter to the query of a call.
+    pub(crate) fn apply(&self, call: Call) -> Call {
         self.pairs().into_iter().fold(call, |call, (name, value)| {
             let text = value.as_str().map_or_else(|| value.to_string(), ToOwned::to_owned);
             call.with(name, Some(text))
         })
     }
 
-    /// As a part of a body.
+    /// Returns the filter as JSON.
     pub(crate) fn body(&self) -> Value {
         let pairs = self.pairs().into_iter().map(|(name, value)| (name.to_owned(), value));
         pairs.collect::<Map<String, Value>>().into()
     }
 }
 
-/// Runs one of them.
+/// Runs the command.
 pub(crate) fn run(arguments: &MessagesArgs) -> ExitCode {
-    at_desk(&arguments.reach, async |desk| match &arguments.command {
-        MessagesCommand::List(list) => looking::list(desk, list).await,
-        MessagesCommand::Show(one) => looking::show(desk, &one.id).await,
-        MessagesCommand::Why(one) => looking::why(desk, &one.id).await,
-        MessagesCommand::Publish(publish) => sending::publish(desk, publish).await,
-        MessagesCommand::Cancel(chosen) => acting::act(desk, &Deed::cancel(), chosen).await,
-        MessagesCommand::Redrive(chosen) => acting::act(desk, &Deed::redrive(), chosen).await,
-        MessagesCommand::Reschedule(reschedule) => changing::reschedule(desk, reschedule).await,
-        MessagesCommand::Reassign(reassign) => changing::reassign(desk, reassign).await,
-        MessagesCommand::Delete(chosen) => acting::act(desk, &Deed::delete(), chosen).await,
+    run_command(&arguments.connection, async |context| match &arguments.command {
+        MessagesCommand::List(list) => view::list(context, list).await,
+        MessagesCommand::Show(message) => view::show(context, &message.id).await,
+        MessagesCommand::Why(message) => view::why(context, &message.id).await,
+        MessagesCommand::Publish(publish) => publish::publish(context, publish).await,
+        MessagesCommand::Cancel(selection) => {
+            actions::act(context, &Action::cancel(), selection).await
+        }
+        MessagesCommand::Redrive(selection) => {
+            actions::act(context, &Action::redrive(), selection).await
+        }
+        MessagesCommand::Reschedule(reschedule) => {
+            reschedule::reschedule(context, reschedule).await
+        }
+        MessagesCommand::Reassign(reassign) => reschedule::reassign(context, reassign).await,
+        MessagesCommand::Delete(selection) => {
+            actions::act(context, &Action::delete(), selection).await
+        }
     })
 }

@@ -1,7 +1,6 @@
 //! One file per command.
 
 pub(crate) mod audit;
-mod carried;
 pub(crate) mod config;
 pub(crate) mod consume;
 pub(crate) mod cron;
@@ -10,7 +9,7 @@ pub(crate) mod dead;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod executions;
-mod given;
+mod input;
 pub(crate) mod jobs;
 pub(crate) mod login;
 pub(crate) mod messages;
@@ -27,6 +26,7 @@ pub(crate) mod tokens;
 pub(crate) mod top;
 pub(crate) mod topics;
 pub(crate) mod transfer;
+mod transport;
 pub(crate) mod users;
 pub(crate) mod webhooks;
 pub(crate) mod workers;

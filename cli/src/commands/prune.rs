@@ -1,4 +1,4 @@
-//! `punctual prune` and `punctual migrate`: upkeep of a storage by hand.
+//! `punctual prune` and `punctual migrate`: manual maintenance of a storage.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -7,53 +7,53 @@ use clap::Args;
 use punctual::clock::{Clock, SystemClock, subtract};
 use punctual::schedule::parse_duration;
 use punctual::storage::{Prune, PruneResult};
-use punctual_connect::Address;
+use punctual_backends::Address;
 use serde_json::json;
 
 use super::storage::{StorageArgs, existing, on_runtime, open};
-use super::transfer::bar;
-use crate::desk::{confirm, line};
+use super::transfer::progress_bar;
+use crate::command_context::{confirm, print_line};
 use crate::render::counted;
 
-/// The most rows of each kind that are deleted in one step.
+/// Largest number of rows of each kind that are deleted in one transaction.
 const BATCH: usize = 1_000;
 
-/// What is too old.
+/// Arguments of `punctual prune`.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
     #[command(flatten)]
     storage: StorageArgs,
-    /// What ended longer ago than this, such as 30d.
-    #[arg(long, value_name = "LENGTH", value_parser = parse_duration)]
+    /// Delete what ended longer ago than this, such as 30d.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     older_than: Duration,
-    /// Delete dead letters as well; otherwise they are kept for people.
+    /// Delete dead letters as well.
     #[arg(long)]
     dead: bool,
-    /// Answer as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
-    /// Do not ask before deleting.
+    /// Delete without asking for confirmation.
     #[arg(long, short = 'y')]
     yes: bool,
 }
 
-/// Which storage.
+/// Arguments of `punctual migrate`.
 #[derive(Debug, Args)]
 pub(crate) struct MigrateArgs {
     #[command(flatten)]
     storage: StorageArgs,
 }
 
-/// Deletes step by step, so that others get their turn.
+/// Deletes in batches, so that other writers are not blocked for long.
 pub(crate) fn run(arguments: &PruneArgs) -> ExitCode {
     on_runtime(async {
         let address = existing(&arguments.storage.address)?;
         let before = subtract(SystemClock.now(), arguments.older_than);
-        let what = if arguments.dead { ", dead letters included" } else { "" };
+        let note = if arguments.dead { ", dead letters included" } else { "" };
         let at = before.strftime("%Y-%m-%d %H:%M:%SZ");
-        confirm(&format!("Delete everything that ended before {at}{what}"), arguments.yes)?;
+        confirm(&format!("Delete everything that ended before {at}{note}"), arguments.yes)?;
         let opened = open(&address).await?;
-        let progress = bar(None);
+        let progress = progress_bar(None);
         let mut all = PruneResult::default();
         loop {
             let prune = Prune { before, limit: BATCH, dead: arguments.dead };
@@ -68,17 +68,17 @@ pub(crate) fn run(arguments: &PruneArgs) -> ExitCode {
         progress.finish_and_clear();
         opened.close().await?;
         if arguments.json {
-            return line(
+            return print_line(
                 &json!({ "messages": all.messages, "executions": all.executions }).to_string(),
             );
         }
         let (messages, executions) =
             (counted(all.messages, "message"), counted(all.executions, "execution"));
-        line(&format!("Deleted {messages} and {executions}."))
+        print_line(&format!("Deleted {messages} and {executions}."))
     })
 }
 
-/// Opens it, which makes what is missing.
+/// Opens the storage, which creates or updates its tables.
 pub(crate) fn run_migrate(arguments: &MigrateArgs) -> ExitCode {
     on_runtime(async {
         let address = Address::parse(&arguments.storage.address)?;
@@ -87,6 +87,6 @@ pub(crate) fn run_migrate(arguments: &MigrateArgs) -> ExitCode {
         opened.close().await?;
         let schema = checkup.facts.iter().find(|(what, _)| what.contains("schema"));
         let version = schema.map_or(String::new(), |(what, found)| format!(" ({what} {found})"));
-        line(&format!("{address:?} is up to date{version}."))
+        print_line(&format!("{address:?} is up to date{version}."))
     })
 }

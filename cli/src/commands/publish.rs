@@ -1,4 +1,4 @@
-//! `punctual publish`: one message through a transport.
+//! `punctual publish`: publishes a message directly to a transport.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -9,44 +9,45 @@ use clap::Args;
 use punctual::Punctual;
 use punctual::model::{Body, CONTENT_TYPE_UNKNOWN};
 use punctual::schedule::parse_duration;
-use punctual_connect::OpenedTransport;
+use punctual_backends::OpenedTransport;
 
-use super::carried::{BODY_MAX, TransportArgs};
-use super::given::bytes;
+use super::input::bytes;
 use super::storage::on_runtime;
-use crate::terminal::tell;
+use super::transport::{BODY_MAX, TransportArgs};
+use crate::terminal::notice;
 
-/// What to send.
+/// Transport and message.
 #[derive(Debug, Args)]
 pub(crate) struct PublishArgs {
     #[command(flatten)]
     transport: TransportArgs,
-    /// The topic.
+    /// Topic of the message.
     topic: String,
-    /// The body: a text, `@path` for a file, or `-` for standard input. What is JSON is sent as JSON,
-    /// other text as text/plain.
+    /// Body: a text, `@path` for a file, or `-` for standard input. Valid JSON is sent as JSON, other text as
+    /// text/plain.
     #[arg(value_name = "BODY|@FILE|-")]
     body: String,
-    /// A header; may be given more than once.
+    /// Header; may be repeated.
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = pair)]
     headers: Vec<(String, String)>,
-    /// What the message is about.
+    /// Key of the message, such as an order number.
     #[arg(long)]
     key: Option<String>,
-    /// Not before this much later, such as 5s or 2h.
-    #[arg(long, value_name = "LENGTH", value_parser = parse_duration)]
+    /// Delay until the message is due, such as 5s or 2h.
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     delay: Option<Duration>,
-    /// Only for this group; without it every group gets a copy.
+    /// Deliver it only to this consumer group; default: every group gets a copy.
     #[arg(long)]
     group: Option<String>,
-    /// What the body is, as a media type.
+    /// Media type of the body.
     #[arg(long, value_name = "TYPE")]
     content_type: Option<String>,
-    /// Answer as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }
 
+/// Parses `NAME=VALUE`.
 pub(crate) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) => Ok((name.to_owned(), value.to_owned())),
@@ -68,7 +69,7 @@ async fn publish(arguments: &PublishArgs, body: Body, opened: &OpenedTransport) 
     let delay = arguments.delay.unwrap_or_default();
     if !opened.transport.capabilities().publish_delay.reaches(delay) {
         bail!(
-            "this transport cannot delay by {delay:?} itself; leave --delay out, or publish from an application with a storage"
+            "this transport cannot delay by {delay:?}; leave --delay out, or publish from an application with a storage"
         );
     }
     let builder = Punctual::builder().without_storage();
@@ -88,11 +89,11 @@ async fn publish(arguments: &PublishArgs, body: Body, opened: &OpenedTransport) 
     let published = publish.await?;
     let mut out = io::stdout().lock();
     if arguments.json {
-        let answer = serde_json::json!({ "id": published.id, "topic": arguments.topic });
-        writeln!(out, "{answer}")?;
+        let output = serde_json::json!({ "id": published.id, "topic": arguments.topic });
+        writeln!(out, "{output}")?;
     } else {
         writeln!(out, "{}", published.id)?;
-        tell(&format!("Published to {:?}.", arguments.topic));
+        notice(&format!("Published to {:?}.", arguments.topic));
     }
     Ok(())
 }
@@ -100,7 +101,7 @@ async fn publish(arguments: &PublishArgs, body: Body, opened: &OpenedTransport) 
 fn body(arguments: &PublishArgs) -> Result<Body> {
     let bytes = bytes(&arguments.body, "the body")?;
     let content_type = match &arguments.content_type {
-        Some(named) => named.clone(),
+        Some(content_type) => content_type.clone(),
         None if serde_json::from_slice::<serde::de::IgnoredAny>(&bytes).is_ok() => {
             "application/json".to_owned()
         }

@@ -1,4 +1,4 @@
-//! `punctual queues`: how the lines stand, and pausing, resizing and emptying one.
+//! `punctual queues`: lists, pauses, resizes and purges queues.
 
 use std::process::ExitCode;
 
@@ -7,111 +7,111 @@ use clap::{Args, Subcommand};
 use punctual::jiff::Timestamp;
 use serde_json::{Value, json};
 
-use super::jobs::{Until, indented, paused};
-use super::messages::{Deed, sweep};
+use super::jobs::{Until, indented, pause_summary};
+use super::messages::{Action, run_bulk};
 use crate::client::Call;
-use crate::desk::{Desk, Reach, at_desk};
-use crate::render::{Table, facts, stamp, took, word};
+use crate::command_context::{CommandContext, ConnectionArgs, run_command};
+use crate::render::{Table, duration_of, facts, stamp, word};
 
-/// Queues: the lines in which messages wait.
+/// Arguments of `punctual queues`.
 #[derive(Debug, Args)]
 pub(crate) struct QueuesArgs {
     #[command(flatten)]
-    reach: Reach,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: QueuesCommand,
 }
 
-/// What to do with queues.
+/// Commands about queues.
 #[derive(Debug, Subcommand)]
 enum QueuesCommand {
-    /// Every queue and how it stands.
+    /// List queues with their counts and rates.
     List,
-    /// One queue, with the keys that have the most messages.
-    Show(Named),
-    /// Take nothing more from a queue, on any node; what runs goes on.
+    /// Show a queue with the keys that have the most messages.
+    Show(QueueName),
+    /// Pause a queue on all workers; running messages continue.
     Pause(Pause),
-    /// Take from a queue again.
-    Resume(Named),
-    /// Say how many messages of a queue each process handles at once.
+    /// Resume a paused queue.
+    Resume(QueueName),
+    /// Set the number of messages of a queue that each process runs at once.
     Concurrency(Concurrency),
-    /// Delete what waits in a queue.
+    /// Delete the pending messages of a queue.
     Purge(Purge),
 }
 
-/// A queue.
+/// Name of a queue.
 #[derive(Debug, Args)]
-struct Named {
-    /// The queue.
+struct QueueName {
+    /// Name of the queue.
     name: String,
 }
 
-/// Why, and how long.
+/// Arguments of `queues pause`.
 #[derive(Debug, Args)]
 struct Pause {
-    /// The queue.
+    /// Name of the queue.
     name: String,
-    /// Why; the next person on call reads it.
+    /// Reason, shown to other operators.
     #[arg(long)]
     reason: String,
     #[command(flatten)]
     until: Until,
 }
 
-/// How many at once.
+/// Arguments of `queues concurrency`.
 #[derive(Debug, Args)]
 struct Concurrency {
-    /// The queue.
+    /// Name of the queue.
     name: String,
-    /// How many each process handles at once, 1 to 10000.
+    /// Largest number of messages that each process runs at once, 1 to 10000.
     max: u32,
 }
 
-/// Whether it is meant.
+/// Arguments of `queues purge`.
 #[derive(Debug, Args)]
 struct Purge {
-    /// The queue.
+    /// Name of the queue.
     name: String,
-    /// Only say how many it would be about.
+    /// Print how many messages match, without changing them.
     #[arg(long)]
     dry_run: bool,
-    /// Why, for the audit trail.
+    /// Reason for the audit log.
     #[arg(long)]
     reason: Option<String>,
 }
 
-/// Runs one of them.
+/// Runs the command.
 pub(crate) fn run(arguments: &QueuesArgs) -> ExitCode {
-    at_desk(&arguments.reach, async |desk| match &arguments.command {
-        QueuesCommand::List => desk.list(Call::get(&["queues"]), "queues", rows).await,
-        QueuesCommand::Show(named) => {
-            desk.show(Call::get(&["queues", &named.name]), |queue| one(desk, queue)).await
+    run_command(&arguments.connection, async |context| match &arguments.command {
+        QueuesCommand::List => context.list(Call::get(&["queues"]), "queues", rows).await,
+        QueuesCommand::Show(QueueName { name }) => {
+            context.show(Call::get(&["queues", name]), |queue| details(context, queue)).await
         }
-        QueuesCommand::Pause(wanted) => pause(desk, wanted).await,
-        QueuesCommand::Resume(named) => {
-            let call = Call::post(&["queues", &named.name, "resume"], json!({}));
-            desk.show(call, |_| format!("{} is taken from again.", named.name)).await
+        QueuesCommand::Pause(args) => pause(context, args).await,
+        QueuesCommand::Resume(QueueName { name }) => {
+            let call = Call::post(&["queues", name, "resume"], json!({}));
+            context.show(call, |_| format!("{name} is resumed.")).await
         }
-        QueuesCommand::Concurrency(wanted) => {
-            let body = json!({ "max": wanted.max });
-            let call = Call::post(&["queues", &wanted.name, "concurrency"], body);
-            desk.show(call, |_| {
-                format!("Each process handles {} of {} at once.", wanted.max, wanted.name)
-            })
-            .await
+        QueuesCommand::Concurrency(Concurrency { name, max }) => {
+            let call = Call::post(&["queues", name, "concurrency"], json!({ "max": max }));
+            context
+                .show(call, |_| {
+                    format!("Each process runs at most {max} messages of {name} at once.")
+                })
+                .await
         }
-        QueuesCommand::Purge(wanted) => {
+        QueuesCommand::Purge(args) => {
             let mut body = json!({});
-            if let Some(reason) = &wanted.reason {
+            if let Some(reason) = &args.reason {
                 body["reason"] = reason.as_str().into();
             }
-            let path = ["queues", wanted.name.as_str(), "purge"];
-            sweep(desk, &Deed::purge(), (&path, body), wanted.dry_run).await
+            let path = ["queues", args.name.as_str(), "purge"];
+            run_bulk(context, &Action::purge(), (&path, body), args.dry_run).await
         }
     })
 }
 
-/// Queues, one on a line.
+/// Returns the table of queues.
 fn rows(items: &[Value]) -> Table {
     let mut table = Table::new(&[
         "name",
@@ -126,7 +126,7 @@ fn rows(items: &[Value]) -> Table {
     ]);
     for queue in items {
         let state = if queue["paused"].is_null() { "active" } else { "paused" };
-        let [ready, scheduled] = waiting(queue);
+        let [ready, scheduled] = pending_counts(queue);
         table.row([
             word(&queue["name"]),
             state.to_owned(),
@@ -134,7 +134,7 @@ fn rows(items: &[Value]) -> Table {
             scheduled,
             word(&queue["running"]),
             word(&queue["dead"]),
-            took(&queue["oldest_age_ms"]),
+            duration_of(&queue["oldest_age_ms"]),
             rate(&queue["rate"]["in_per_s"]),
             rate(&queue["rate"]["out_per_s"]),
         ]);
@@ -142,8 +142,8 @@ fn rows(items: &[Value]) -> Table {
     table
 }
 
-/// How many are due, and how many later; bounds where the server looked at some of them only.
-pub(crate) fn waiting(queue: &Value) -> [String; 2] {
+/// Returns the numbers of ready and scheduled messages; bounds when the server counted only some of them.
+pub(crate) fn pending_counts(queue: &Value) -> [String; 2] {
     let [ready, scheduled] = [&queue["ready"], &queue["scheduled"]].map(word);
     match queue["is_exact"].as_bool() {
         Some(false) => [format!("<={ready}"), format!(">={scheduled}")],
@@ -151,49 +151,50 @@ pub(crate) fn waiting(queue: &Value) -> [String; 2] {
     }
 }
 
-/// A rate with one digit behind the point.
+/// Returns a rate with one decimal.
 pub(crate) fn rate(value: &Value) -> String {
     value.as_f64().map_or_else(|| word(value), |rate| format!("{rate:.1}"))
 }
 
-/// Everything about a queue.
-fn one(desk: &Desk, queue: &Value) -> String {
-    let now: Timestamp = desk.client.now();
-    let [ready, scheduled] = waiting(queue);
-    let known = [
+/// Returns the details of a queue.
+fn details(context: &CommandContext, queue: &Value) -> String {
+    let now: Timestamp = context.client.now();
+    let [ready, scheduled] = pending_counts(queue);
+    let rows = [
         ("name", word(&queue["name"])),
-        ("paused", paused(&queue["paused"], now)),
+        ("paused", pause_summary(&queue["paused"], now)),
         ("ready", ready),
         ("scheduled", scheduled),
         ("running", word(&queue["running"])),
         ("dead", word(&queue["dead"])),
-        ("oldest", took(&queue["oldest_age_ms"])),
-        ("at once", word(&queue["concurrency"])),
+        ("oldest", duration_of(&queue["oldest_age_ms"])),
+        ("concurrency", word(&queue["concurrency"])),
         ("in/s", rate(&queue["rate"]["in_per_s"])),
         ("out/s", rate(&queue["rate"]["out_per_s"])),
     ];
     let keys = queue["keys"].as_array().map(Vec::as_slice).unwrap_or_default();
     if keys.is_empty() {
-        return facts(&known);
+        return facts(&rows);
     }
     let mut table = Table::new(&["key", "pending", "running"]);
     for key in keys {
         table.row([word(&key["key"]), word(&key["pending"]), word(&key["running"])]);
     }
-    format!("{}\n\nkeys\n{}", facts(&known), indented(&desk.table_text(&table)))
+    format!("{}\n\nkeys\n{}", facts(&rows), indented(&context.table_text(&table)))
 }
 
-async fn pause(desk: &Desk, pause: &Pause) -> Result<()> {
+async fn pause(context: &CommandContext, pause: &Pause) -> Result<()> {
     let mut body = json!({ "reason": pause.reason });
     if let Some(until) = pause.until.instant() {
         body["until"] = until.to_string().into();
     }
     let call = Call::post(&["queues", &pause.name, "pause"], body);
-    desk.show(call, |queue| match &queue["paused"]["until"] {
-        Value::Null => format!("{} is paused until somebody resumes it.", pause.name),
-        until => format!("{} is paused until {}.", pause.name, stamp(until)),
-    })
-    .await
+    context
+        .show(call, |queue| match &queue["paused"]["until"] {
+            Value::Null => format!("{} is paused until it is resumed.", pause.name),
+            until => format!("{} is paused until {}.", pause.name, stamp(until)),
+        })
+        .await
 }
 
 #[cfg(test)]
@@ -201,10 +202,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_all_looked_at_is_shown_as_bounds() {
+    fn inexact_counts_are_shown_as_bounds() {
         let queue = |is_exact| json!({ "ready": 9_000, "scheduled": 20, "is_exact": is_exact });
-        assert_eq!(waiting(&queue(Value::Bool(true))), ["9000", "20"]);
-        assert_eq!(waiting(&queue(Value::Bool(false))), ["<=9000", ">=20"]);
-        assert_eq!(waiting(&queue(Value::Null)), ["9000", "20"], "of an older server");
+        assert_eq!(pending_counts(&queue(Value::Bool(true))), ["9000", "20"]);
+        assert_eq!(pending_counts(&queue(Value::Bool(false))), ["<=9000", ">=20"]);
+        assert_eq!(pending_counts(&queue(Value::Null)), ["9000", "20"], "of an older server");
     }
 }

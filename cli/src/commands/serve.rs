@@ -1,5 +1,5 @@
-//! `punctual serve`: runs the server until it is asked to stop. Exit code 0 after a stop in order, 1 when
-//! something failed, 2 when the configuration or a flag is wrong, 130 when a second signal ended it.
+//! `punctual serve`: runs the server until a signal stops it. Exit code 0 after a graceful shutdown, 1 after a failure,
+//! 2 when the configuration or a flag is invalid, 130 when a second signal ended it.
 
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
@@ -13,39 +13,38 @@ use clap::Args;
 use punctual::clock::{Clock, SystemClock, add};
 use punctual::{ErrorKind, signalled};
 use punctual_server::config::{Config, LogFormat, Sources};
-use punctual_server::{Assembly, Running, Secret};
+use punctual_server::{Assembly, RunningServer, Secret};
 use sd_notify::NotifyState;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
-use super::config::wrong;
-use crate::terminal::{complain, complaint, tell};
+use super::config::invalid_config;
+use crate::terminal::{error_text, notice, print_error};
 
 /// The exit code of a process that was interrupted.
 const INTERRUPTED: i32 = 130;
-/// What the log leaves out unless `log.level` names it: the RabbitMQ client warns with whole messages, bodies included.
-const QUIET: &str = "lapin=error";
+/// Default log directive: the RabbitMQ client logs whole messages, bodies included, as warnings.
+const DEFAULT_DIRECTIVE: &str = "lapin=error";
 
-/// What the server is told. Flags win over the environment, which wins over the file.
+/// Settings of the server. Flags override the environment, which overrides the file.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// The configuration; `punctual.toml` when it is there.
+    /// Configuration file; `punctual.toml` when it exists.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// The address and port to listen on, such as `127.0.0.1:8080`; port 0 finds a free one.
+    /// Address and port to listen on, such as `127.0.0.1:8080`; port 0 selects a free port.
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<String>,
-    /// Where everything is remembered: `memory:`, `sqlite:path/to/file.db` or
-    /// `postgres://user@host/database`.
+    /// Storage to use: `memory:`, `sqlite:path/to/file.db` or `postgres://user@host/database`.
     #[arg(long, value_name = "ADDRESS")]
     storage: Option<String>,
-    /// What this process does: some of scheduler, worker, api and relay.
+    /// Roles of this process, separated by commas: scheduler, worker, api, relay.
     #[arg(long, value_name = "ROLES")]
     roles: Option<String>,
-    /// How log lines look: text or json.
+    /// Format of the log: text or json.
     #[arg(long, value_name = "FORMAT")]
     log_format: Option<String>,
-    /// Show off with jobs and messages of an example; in memory unless a storage is named.
+    /// Add example jobs and messages; the default storage is then in memory.
     #[arg(long)]
     demo: bool,
 }
@@ -55,10 +54,12 @@ pub(crate) fn run(arguments: &ServeArgs) -> ExitCode {
     let sources = sources(arguments);
     let loaded = match sources.load() {
         Ok(loaded) => loaded,
-        Err(problems) => return wrong(&problems),
+        Err(problems) => return invalid_config(&problems),
     };
     if let Err(error) = write_logs(&loaded.config) {
-        tell(&format!("error: log.level: {error}; write one such as info, or info,punctual=debug"));
+        notice(&format!(
+            "error: log.level: {error}; write one such as info, or info,punctual=debug"
+        ));
         return ExitCode::from(2);
     }
     let assembly = Assembly { loaded, sources, demo: arguments.demo };
@@ -69,8 +70,8 @@ pub(crate) fn run(arguments: &ServeArgs) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             match format {
-                LogFormat::Text => complain(&error),
-                LogFormat::Json => tracing::error!("{}", complaint(&error)),
+                LogFormat::Text => print_error(&error),
+                LogFormat::Json => tracing::error!("{}", error_text(&error)),
             }
             let kind = error.downcast_ref::<punctual::Error>().map(punctual::Error::kind);
             if kind == Some(ErrorKind::Invalid) { ExitCode::from(2) } else { ExitCode::FAILURE }
@@ -89,9 +90,9 @@ fn sources(arguments: &ServeArgs) -> Sources {
     for (flag, key, value) in flags {
         sources.flags.extend(value.clone().map(|value| (flag, key, value)));
     }
-    let named = arguments.storage.is_some()
+    let has_storage = arguments.storage.is_some()
         || sources.variables.iter().any(|(name, _)| name == "PUNCTUAL__STORAGE__ADDRESS");
-    if arguments.demo && !named {
+    if arguments.demo && !has_storage {
         sources.flags.push(("--demo", "storage.address", "memory:".to_owned()));
     }
     sources
@@ -109,19 +110,19 @@ fn write_logs(config: &Config) -> Result<()> {
     Ok(())
 }
 
-/// What is logged. A later directive wins over an earlier one for the same module.
+/// Returns the log filter. A later directive overrides an earlier one for the same module.
 fn filter(level: &str) -> Result<EnvFilter> {
-    let asked = EnvFilter::try_new(level)?;
-    if asked.max_level_hint() == Some(LevelFilter::OFF) {
-        return Ok(asked);
+    let filter = EnvFilter::try_new(level)?;
+    if filter.max_level_hint() == Some(LevelFilter::OFF) {
+        return Ok(filter);
     }
-    Ok(EnvFilter::try_new(format!("{QUIET},{level}"))?)
+    Ok(EnvFilter::try_new(format!("{DEFAULT_DIRECTIVE},{level}"))?)
 }
 
-/// Says how the server stands: to a person, or as one more line of a log in JSON.
-fn say(format: LogFormat, text: &str) {
+/// Reports the state of the server as text, or as a line of the JSON log.
+fn report(format: LogFormat, text: &str) {
     match format {
-        LogFormat::Text => tell(text),
+        LogFormat::Text => notice(text),
         LogFormat::Json => tracing::info!("{text}"),
     }
 }
@@ -129,39 +130,43 @@ fn say(format: LogFormat, text: &str) {
 async fn serve(assembly: Assembly) -> Result<()> {
     let config = assembly.loaded.config.clone();
     let format = config.log.format;
-    // One and the same from the start on: a signal between two of them would be heard by nobody. First, because
-    // it is heard only from when it is asked for, and who starts at once is not waited for.
+    // One future for the whole run: a signal between two futures would be lost. First in the select, because signals
+    // are caught only after the first poll.
     let mut signal = pin!(signalled());
     let running = tokio::select! {
         biased;
         () = &mut signal => return Ok(()),
         running = assembly.start() => running?,
     };
-    say(format, &greeting(&config, &running));
-    notify(&[NotifyState::Ready]);
+    report(format, &greeting(&config, &running));
+    notify_manager(&[NotifyState::Ready]);
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     tokio::select! {
         () = &mut signal => {}
         () = watchdog(&*clock) => {}
     }
-    notify(&[NotifyState::Stopping]);
+    notify_manager(&[NotifyState::Stopping]);
     let ending = async {
-        say(format, "stopping: what runs may finish; a second signal ends it at once");
+        report(
+            format,
+            "stopping: waiting for running messages; a second signal ends the process at once",
+        );
         running.shutdown().await
     };
     tokio::select! {
-        // First as well: it is heard before it is offered.
+        // First as well, so that the signal is caught before the message that mentions it.
         biased;
         () = signalled() => {
-            say(format, "ended at once; other processes take over what was not finished");
+            report(format, "ended at once; other processes take over the unfinished messages");
             std::process::exit(INTERRUPTED);
         }
-        stopped = ending => say(format, &stopped.to_string()),
+        stopped = ending => report(format, &stopped.to_string()),
     }
     Ok(())
 }
 
-fn greeting(config: &Config, running: &Running) -> String {
+/// Returns the message of a started server.
+fn greeting(config: &Config, running: &RunningServer) -> String {
     let storage = match config.hidden().storage.address {
         Secret::Plain(address) => address,
         other => format!("{other:?}"),
@@ -181,21 +186,21 @@ fn greeting(config: &Config, running: &Running) -> String {
     }
 }
 
-/// Tells the service manager, when there is one.
-fn notify(states: &[NotifyState<'_>]) {
+/// Notifies the service manager, if there is one.
+fn notify_manager(states: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(states) {
-        tracing::debug!(%error, "the service manager could not be told");
+        tracing::debug!(%error, "the service manager could not be notified");
     }
 }
 
-/// Says twice per interval that it lives, when the service manager asks for that; else waits for ever.
+/// Notifies the watchdog of the service manager twice per interval; without a watchdog, never returns.
 async fn watchdog(clock: &dyn Clock) {
     let Some(interval) = sd_notify::watchdog_enabled() else {
         return std::future::pending().await;
     };
     let half = (interval / 2).max(Duration::from_millis(100));
     loop {
-        notify(&[NotifyState::Watchdog]);
+        notify_manager(&[NotifyState::Watchdog]);
         clock.sleep_until(add(clock.now(), half)).await;
     }
 }
@@ -205,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_client_of_rabbitmq_is_quiet_unless_it_is_named() {
+    fn warnings_of_the_rabbitmq_client_are_off_by_default() {
         let shown = |level| filter(level).unwrap().to_string();
         assert!(shown("info").contains("lapin=error"), "{}", shown("info"));
         assert!(shown("info,punctual=debug").contains("lapin=error"));

@@ -1,18 +1,18 @@
-//! What commands that work on a storage share: its address, opening it, and the runtime.
+//! Storage commands: their address argument, opening a storage, and the runtime.
 
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
-use punctual_connect::{Address, Opened, open_address};
+use punctual_backends::{Address, OpenedStorage, open_address};
 
-use crate::failure::{Code, Failure, report};
+use crate::error::{Code, CommandError, report};
 
-/// Which storage.
+/// Address of a storage.
 #[derive(Debug, Args)]
 pub(crate) struct StorageArgs {
-    /// Where the storage is: `sqlite:path/to/file.db` or `postgres://user@host/database`.
+    /// Address of the storage: `sqlite:path/to/file.db` or `postgres://user@host/database`.
     #[arg(
         long = "storage",
         value_name = "ADDRESS",
@@ -23,17 +23,17 @@ pub(crate) struct StorageArgs {
     pub(crate) address: String,
 }
 
-/// The address of a storage that is there already; a file is not made by looking at it.
+/// Parses the address of an existing storage; fails when its file does not exist.
 pub(crate) fn existing(text: &str) -> Result<Address> {
     let address = Address::parse(text)?;
     if let Some(file) = missing_file(&address) {
         let text = format!("there is no file {}; check the address", file.display());
-        return Err(Failure::new(Code::Missing, text).into());
+        return Err(CommandError::new(Code::NotFound, text).into());
     }
     Ok(address)
 }
 
-/// The file of a storage, where it is not there yet.
+/// Returns the file of a storage when it does not exist.
 pub(crate) fn missing_file(address: &Address) -> Option<&Path> {
     match address {
         Address::Sqlite(file) if !file.path.exists() => Some(&file.path),
@@ -41,11 +41,11 @@ pub(crate) fn missing_file(address: &Address) -> Option<&Path> {
     }
 }
 
-pub(crate) async fn open(address: &Address) -> Result<Opened> {
+pub(crate) async fn open(address: &Address) -> Result<OpenedStorage> {
     Ok(open_address(address).await?)
 }
 
-/// Runs a command to its end and says how it went.
+/// Runs a command to its end, reports its error and returns the exit code.
 pub(crate) fn on_runtime(work: impl Future<Output = Result<()>>) -> ExitCode {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     match runtime.map_err(Into::into).and_then(|runtime| runtime.block_on(work)) {

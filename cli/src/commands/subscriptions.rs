@@ -1,4 +1,4 @@
-//! `punctual subscriptions`: what an application with the dashboard receives from its transports, and pausing it.
+//! `punctual subscriptions`: lists, pauses and resumes the subscriptions of an application with the dashboard.
 
 use std::process::ExitCode;
 
@@ -6,65 +6,65 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::client::Call;
-use crate::desk::{Reach, at_desk};
+use crate::command_context::{ConnectionArgs, run_command};
 use crate::render::{Table, short, word};
 
-/// Subscriptions: what is received, and for whom.
+/// Arguments of `punctual subscriptions`.
 #[derive(Debug, Args)]
 pub(crate) struct SubscriptionsArgs {
     #[command(flatten)]
-    reach: Reach,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: SubscriptionsCommand,
 }
 
-/// What to do with subscriptions.
+/// Commands about subscriptions.
 #[derive(Debug, Subcommand)]
 enum SubscriptionsCommand {
-    /// Every subscription of the server that is asked.
+    /// List the subscriptions of the server.
     List,
-    /// Receive nothing more; what runs goes on.
-    Pause(Named),
-    /// Receive again.
-    Resume(Named),
+    /// Pause a subscription; running messages continue.
+    Pause(SubscriptionId),
+    /// Resume a paused subscription.
+    Resume(SubscriptionId),
 }
 
-/// A subscription.
+/// Id of a subscription.
 #[derive(Debug, Args)]
-struct Named {
-    /// The id of the subscription, as the list shows it.
+struct SubscriptionId {
+    /// Id of the subscription, as `subscriptions list` prints it.
     id: String,
 }
 
-/// Runs one of them.
+/// Runs the command.
 pub(crate) fn run(arguments: &SubscriptionsArgs) -> ExitCode {
-    at_desk(&arguments.reach, async |desk| {
-        let steer = async |id: &str, how: &str, said: &str| {
-            let call = Call::post(&["subscriptions", id, how], json!({}));
-            desk.show(call, |_| format!("{id} {said}.")).await
+    run_command(&arguments.connection, async |context| {
+        let change = async |id: &str, action: &str, past: &str| {
+            let call = Call::post(&["subscriptions", id, action], json!({}));
+            context.show(call, |_| format!("{id} is {past}.")).await
         };
         match &arguments.command {
             SubscriptionsCommand::List => {
-                desk.list(Call::get(&["subscriptions"]), "subscriptions", rows).await
+                context.list(Call::get(&["subscriptions"]), "subscriptions", rows).await
             }
-            SubscriptionsCommand::Pause(Named { id }) => {
-                steer(id, "pause", "receives nothing more").await
+            SubscriptionsCommand::Pause(SubscriptionId { id }) => {
+                change(id, "pause", "paused").await
             }
-            SubscriptionsCommand::Resume(Named { id }) => {
-                steer(id, "resume", "receives again").await
+            SubscriptionsCommand::Resume(SubscriptionId { id }) => {
+                change(id, "resume", "resumed").await
             }
         }
     })
 }
 
-/// Subscriptions, one on a line.
+/// Returns the table of subscriptions.
 fn rows(items: &[Value]) -> Table {
     let mut table =
         Table::new(&["id", "topic", "group", "transport", "state", "circuit", "running"]);
     for one in items {
         let state = match (one["paused"].as_bool(), one["connected"].as_bool()) {
             (Some(true), _) => "paused",
-            (_, Some(false)) => "away",
+            (_, Some(false)) => "disconnected",
             _ => "active",
         };
         table.row([

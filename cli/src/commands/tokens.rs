@@ -1,4 +1,4 @@
-//! `punctual tokens`: secrets by which programs are known.
+//! `punctual tokens`: lists, creates and revokes API tokens.
 
 use std::process::ExitCode;
 
@@ -8,110 +8,114 @@ use serde_json::json;
 
 use super::paging::Paging;
 use crate::client::Call;
-use crate::desk::{Desk, Reach, at_desk};
-use crate::render::{Table, away, stamp, word};
-use crate::terminal::tell;
+use crate::command_context::{CommandContext, ConnectionArgs, run_command};
+use crate::render::{Table, relative, stamp, word};
+use crate::terminal::notice;
 
-/// Tokens: how programs are known.
+/// Arguments of `punctual tokens`.
 #[derive(Debug, Args)]
 pub(crate) struct TokensArgs {
     #[command(flatten)]
-    reach: Reach,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: TokensCommand,
 }
 
-/// What to do with tokens.
+/// Commands about tokens.
 #[derive(Debug, Subcommand)]
 enum TokensCommand {
-    /// Every token, without its secret.
+    /// List tokens without their secrets.
     List(Paging),
-    /// Create a token. Its secret is printed once and never again.
+    /// Create a token and print its secret, which is shown only once.
     Create(Create),
-    /// End a token at once.
+    /// Revoke a token.
     Revoke(Revoke),
 }
 
-/// A token to be.
+/// Arguments of `tokens create`.
 #[derive(Debug, Args)]
 struct Create {
-    /// What it is for.
+    /// Name of the token.
     name: String,
-    /// What it allows, with commas between them: read, operate, admin, work, publish.
+    /// Scopes of the token, separated by commas: read, operate, admin, work, publish.
     #[arg(long = "scope", value_name = "SCOPES", value_delimiter = ',', required = true)]
     scopes: Vec<String>,
-    /// The queues that a token with the scope work may claim from, with commas between them; '*' is every queue.
+    /// Queues that a token with the scope work may claim from, separated by commas; '*' means every queue.
     #[arg(long = "queue", value_name = "QUEUES", value_delimiter = ',')]
     queues: Vec<String>,
-    /// How long it lasts, such as 90d, or never for one without an end; a year when not given.
-    #[arg(long, value_name = "LENGTH")]
+    /// Lifetime of the token, such as 90d, or never; default: a year.
+    #[arg(long, value_name = "DURATION")]
     expires_in: Option<String>,
 }
 
-/// A token.
+/// Arguments of `tokens revoke`.
 #[derive(Debug, Args)]
 struct Revoke {
-    /// The id of the token, as `tokens list` shows it.
+    /// Id of the token, as `tokens list` prints it.
     id: String,
 }
 
-/// Runs one of them.
+/// Runs the command.
 pub(crate) fn run(arguments: &TokensArgs) -> ExitCode {
-    // The first token, as the first user, may be created before the server has ever started.
+    // The first token, like the first user, may be created before the first start of the server.
     let is_first = matches!(arguments.command, TokensCommand::Create(_));
-    at_desk(&arguments.reach.clone().creates_file(is_first), async |desk| {
+    run_command(&arguments.connection.clone().creates_file(is_first), async |context| {
         match &arguments.command {
-            TokensCommand::List(paging) => list(desk, paging).await,
-            TokensCommand::Create(wanted) => create(desk, wanted).await,
+            TokensCommand::List(paging) => list(context, paging).await,
+            TokensCommand::Create(args) => create(context, args).await,
             TokensCommand::Revoke(Revoke { id }) => {
-                desk.confirm(&format!("Revoke 1 token, {id}; whoever uses it is locked out"))?;
-                desk.ask(Call::delete(&["tokens", id])).await?;
-                desk.print(&json!({ "revoked": id }), |_| format!("Revoked {id}."))
+                context
+                    .confirm(&format!("Revoke 1 token, {id}; programs that use it lose access"))?;
+                context.send(Call::delete(&["tokens", id])).await?;
+                context.print(&json!({ "revoked": id }), |_| format!("Revoked {id}."))
             }
         }
     })
 }
 
-async fn list(desk: &Desk, paging: &Paging) -> Result<()> {
-    desk.list(paging.on(Call::get(&["tokens"])), "tokens", |items| {
-        let now = desk.client.now();
-        let mut table =
-            Table::new(&["id", "name", "scopes", "queues", "user", "last used", "expires"]);
-        for token in items {
-            let (used, ends) = (&token["last_used_at"], &token["expires_at"]);
-            let never = "never".to_owned();
-            table.row([
-                word(&token["id"]),
-                word(&token["name"]),
-                word(&token["scopes"]),
-                word(&token["queues"]),
-                word(&token["user"]),
-                if used.is_null() { never.clone() } else { away(used, now) },
-                if ends.is_null() { never } else { away(ends, now) },
-            ]);
-        }
-        table
-    })
-    .await
+async fn list(context: &CommandContext, paging: &Paging) -> Result<()> {
+    context
+        .list(paging.apply(Call::get(&["tokens"])), "tokens", |items| {
+            let now = context.client.now();
+            let mut table =
+                Table::new(&["id", "name", "scopes", "queues", "user", "last used", "expires"]);
+            for token in items {
+                let (used, expires) = (&token["last_used_at"], &token["expires_at"]);
+                let never = "never".to_owned();
+                table.row([
+                    word(&token["id"]),
+                    word(&token["name"]),
+                    word(&token["scopes"]),
+                    word(&token["queues"]),
+                    word(&token["user"]),
+                    if used.is_null() { never.clone() } else { relative(used, now) },
+                    if expires.is_null() { never } else { relative(expires, now) },
+                ]);
+            }
+            table
+        })
+        .await
 }
 
-async fn create(desk: &Desk, create: &Create) -> Result<()> {
+async fn create(context: &CommandContext, create: &Create) -> Result<()> {
     let mut body = json!({ "name": create.name, "scopes": create.scopes });
     if !create.queues.is_empty() {
         body["queues"] = json!(create.queues);
     }
-    if let Some(length) = &create.expires_in {
-        body["expires_in"] = length.as_str().into();
+    if let Some(ttl) = &create.expires_in {
+        body["expires_in"] = ttl.as_str().into();
     }
-    let token = desk.ask(Call::post(&["tokens"], body)).await?;
-    desk.print(&token, |token| word(&token["secret"]))?;
-    if !desk.json() {
-        let ends = match &token["expires_at"] {
-            serde_json::Value::Null => "for ever".to_owned(),
-            at => format!("until {}", stamp(at)),
+    let token = context.send(Call::post(&["tokens"], body)).await?;
+    context.print(&token, |token| word(&token["secret"]))?;
+    if !context.json() {
+        let expiry = match &token["expires_at"] {
+            serde_json::Value::Null => "never expires".to_owned(),
+            at => format!("expires at {}", stamp(at)),
         };
         let id = word(&token["id"]);
-        tell(&format!("This is the token {id}; it lasts {ends} and is not shown again."));
+        notice(&format!(
+            "This is the secret of the token {id}; it {expiry} and is not shown again."
+        ));
     }
     Ok(())
 }

@@ -1,7 +1,6 @@
-//! `punctual top`: queues, running work and the next runs in a terminal, as they change. Where nobody
-//! looks, one picture is printed.
+//! `punctual top`: shows queues, running messages and the next runs live. Without a terminal it prints them once.
 
-mod picture;
+mod view;
 
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -16,79 +15,81 @@ use ratatui::backend::TestBackend;
 use serde_json::{Value, json};
 
 use crate::client::Call;
-use crate::desk::{Desk, Reach, at_desk, line};
-use picture::draw;
+use crate::command_context::{CommandContext, ConnectionArgs, print_line, run_command};
+use view::draw;
 
-/// How long keys are waited for at once, so that one is answered soon.
+/// Longest wait for a key.
 const KEY_TIMEOUT: Duration = Duration::from_millis(200);
-/// The size of the one picture that is printed.
+/// Width and height of the output without a terminal.
 const SIZE: (u16, u16) = (110, 40);
 
-/// How often.
+/// Arguments of `punctual top`.
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
     #[command(flatten)]
-    reach: Reach,
-    /// How long a picture stays, such as 2s.
-    #[arg(long, value_name = "LENGTH", default_value = "2s", value_parser = parse_duration)]
+    connection: ConnectionArgs,
+    /// Refresh interval, such as 2s.
+    #[arg(long, value_name = "DURATION", default_value = "2s", value_parser = parse_duration)]
     every: Duration,
 }
 
-/// What is shown.
-pub(super) struct Scene {
-    pub(super) whom: String,
+/// Data of one refresh.
+pub(super) struct Snapshot {
+    /// Name of the target: the server's address, or the storage.
+    pub(super) target: String,
     pub(super) now: punctual::jiff::Timestamp,
     pub(super) queues: Value,
     pub(super) running: Value,
     pub(super) next: Value,
     pub(super) dead: Value,
-    /// Why the picture is an old one, when it is.
+    /// Error of the last refresh; the data is then old.
     pub(super) error: Option<String>,
 }
 
-/// Shows it until `q`.
+/// Refreshes the view until `q`.
 pub(crate) fn run(arguments: &TopArgs) -> ExitCode {
-    at_desk(&arguments.reach, async |desk| {
-        if desk.json() || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-            return once(desk).await;
+    run_command(&arguments.connection, async |context| {
+        if context.json() || !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+            return print_once(context).await;
         }
         let mut terminal = ratatui::try_init()?;
-        let watched = watch(desk, &mut terminal, arguments.every).await;
+        let result = watch(context, &mut terminal, arguments.every).await;
         ratatui::try_restore()?;
-        watched
+        result
     })
 }
 
-async fn scene(desk: &Desk) -> Result<Scene> {
+async fn snapshot(context: &CommandContext) -> Result<Snapshot> {
     let running = Call::get(&["messages"]).with("state", Some("running")).with("limit", Some(15));
     let next = Call::get(&["jobs"]).with("sort", Some("next")).with("limit", Some(10));
-    let queues = desk.client.ask(Call::get(&["queues"])).await?;
-    let running = desk.client.ask(running).await?;
-    let next = desk.client.ask(next).await?;
-    let dead = desk.client.ask(Call::get(&["dead-letters", "groups"])).await?;
-    let whom = if desk.client.is_direct() { "the storage" } else { desk.client.base() }.to_owned();
-    Ok(Scene { whom, now: desk.client.now(), queues, running, next, dead, error: None })
+    let queues = context.client.send(Call::get(&["queues"])).await?;
+    let running = context.client.send(running).await?;
+    let next = context.client.send(next).await?;
+    let dead = context.client.send(Call::get(&["dead-letters", "groups"])).await?;
+    let target =
+        if context.client.is_direct() { "the storage" } else { context.client.base() }.to_owned();
+    Ok(Snapshot { target, now: context.client.now(), queues, running, next, dead, error: None })
 }
 
-/// One picture, as text or as JSON.
-async fn once(desk: &Desk) -> Result<()> {
-    let scene = scene(desk).await?;
+/// Prints one snapshot as text or as JSON.
+async fn print_once(context: &CommandContext) -> Result<()> {
+    let snapshot = snapshot(context).await?;
     let whole = json!({
-        "queues": scene.queues["items"],
-        "running": scene.running["items"],
-        "next": scene.next["items"],
-        "dead": scene.dead["items"],
+        "queues": snapshot.queues["items"],
+        "running": snapshot.running["items"],
+        "next": snapshot.next["items"],
+        "dead": snapshot.dead["items"],
     });
-    if desk.json() {
-        return desk.print(&whole, |_| String::new());
+    if context.json() {
+        return context.print(&whole, |_| String::new());
     }
-    line(&text(&scene))
+    print_line(&text(&snapshot))
 }
 
-/// The picture as text.
-fn text(scene: &Scene) -> String {
+/// Returns a snapshot as text.
+fn text(snapshot: &Snapshot) -> String {
     let Ok(mut terminal) = Terminal::new(TestBackend::new(SIZE.0, SIZE.1));
-    let Ok(_) = terminal.draw(|frame| draw(frame, scene));
+    let Ok(_) = terminal.draw(|frame| draw(frame, snapshot));
     let buffer = terminal.backend().buffer();
     let rows = buffer.content().chunks(usize::from(SIZE.0));
     let rows = rows.map(|row| row.iter().map(ratatui::buffer::Cell::symbol).collect::<String>());
@@ -97,34 +98,34 @@ fn text(scene: &Scene) -> String {
 }
 
 async fn watch(
-    desk: &Desk,
+    context: &CommandContext,
     terminal: &mut ratatui::DefaultTerminal,
     every: Duration,
 ) -> Result<()> {
-    let mut shown = scene(desk).await?;
+    let mut shown = snapshot(context).await?;
     loop {
         terminal.draw(|frame| draw(frame, &shown))?;
-        let pauses = every.as_millis().div_ceil(KEY_TIMEOUT.as_millis()).max(1);
-        for _ in 0..pauses {
-            // A terminal is read by waiting for it; nothing else runs here meanwhile.
+        let waits = every.as_millis().div_ceil(KEY_TIMEOUT.as_millis()).max(1);
+        for _ in 0..waits {
+            // Blocks the thread; no other task runs in this process.
             if !poll(KEY_TIMEOUT)? {
                 continue;
             }
             match read()? {
-                Event::Key(key) if ends(key) => return Ok(()),
+                Event::Key(key) if is_quit(key) => return Ok(()),
                 _ => {
                     terminal.draw(|frame| draw(frame, &shown))?;
                 }
             }
         }
-        match scene(desk).await {
+        match snapshot(context).await {
             Ok(new) => shown = new,
             Err(error) => shown.error = Some(error.to_string()),
         }
     }
 }
 
-fn ends(key: KeyEvent) -> bool {
+fn is_quit(key: KeyEvent) -> bool {
     match key.code {
         KeyCode::Char('q') | KeyCode::Esc => true,
         KeyCode::Char('c') => key.modifiers.contains(KeyModifiers::CONTROL),

@@ -1,19 +1,19 @@
-//! `punctual topics`: what a transport knows of.
+//! `punctual topics`: lists the topics of a transport.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Args;
 
-use super::carried::TransportArgs;
 use super::storage::on_runtime;
+use super::transport::TransportArgs;
 
-/// Which transport to ask.
+/// Arguments of `punctual topics`.
 #[derive(Debug, Args)]
 pub(crate) struct TopicsArgs {
     #[command(flatten)]
     transport: TransportArgs,
-    /// Answer as JSON.
+    /// Print JSON.
     #[arg(long)]
     json: bool,
 }

@@ -1,5 +1,5 @@
-//! `punctual export`, `import` and `move`: jobs and unfinished messages from one storage to another, through a file or
-//! directly. A move also takes along what the server keeps beside them, such as users.
+//! Transfer commands `export`, `import` and `move`: copy jobs and unfinished messages between storages, through a file
+//! or directly. A move also copies the documents of the server, such as users.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Write};
@@ -16,61 +16,60 @@ use punctual::model::MessageState;
 use punctual::transfer::{
     ExportSummary, ImportSummary, Importer, copy_documents, copy_groups, export,
 };
-use punctual_connect::{Address, Opened};
-use punctual_server::MOVED_KINDS;
+use punctual_backends::{Address, OpenedStorage};
+use punctual_server::TRANSFER_KINDS;
 
 use super::crontab::CrontabArgs;
 use super::storage::{StorageArgs, existing, on_runtime, open};
-use crate::terminal::tell;
+use crate::terminal::notice;
 
-/// A bucket that holds all executions: a hundred years.
-const EVER: Duration = Duration::from_hours(24 * 365 * 100);
+/// Bucket size that covers all executions: a hundred years.
+const WHOLE_HISTORY: Duration = Duration::from_hours(24 * 365 * 100);
 
-/// Where to write what is exported.
+/// Arguments of `punctual export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     storage: StorageArgs,
-    /// The file to write; without one the lines go to standard output.
+    /// File to create; default: standard output.
     file: Option<PathBuf>,
-    /// Export although messages are running; they will be pending where they are imported, and may
-    /// run twice.
+    /// Export even when messages are running; they are imported as pending and may run twice.
     #[arg(long)]
     running: bool,
 }
 
-/// Where to read what is imported.
+/// Arguments of `punctual import`.
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ImportArgs {
     #[command(subcommand)]
-    other: Option<Other>,
+    source: Option<ImportSource>,
     #[command(flatten)]
     storage: StorageArgs,
-    /// The file to read; without one the lines come from standard input.
+    /// File to read; default: standard input.
     file: Option<PathBuf>,
-    /// Also take over jobs and messages that call URLs, run programs or publish; only for a file you trust.
+    /// Import jobs and messages that call URLs, run programs or publish; only for a trusted file.
     #[arg(long)]
     with_targets: bool,
 }
 
-/// What else can be taken over.
+/// Other formats that can be imported.
 #[derive(Debug, Subcommand)]
-enum Other {
-    /// Make a configuration out of a crontab.
+enum ImportSource {
+    /// Convert a crontab into a configuration.
     Crontab(CrontabArgs),
 }
 
-/// From where to where.
+/// Arguments of `punctual move`.
 #[derive(Debug, Args)]
 pub(crate) struct MoveArgs {
-    /// The storage to read, such as `sqlite:path/to/file.db`; it is left as it is.
+    /// Source storage, such as `sqlite:path/to/file.db`; it is not changed.
     #[arg(long, value_name = "ADDRESS")]
     from: String,
-    /// The storage to write, such as `postgres://user@host/database`.
+    /// Target storage, such as `postgres://user@host/database`.
     #[arg(long, value_name = "ADDRESS")]
     to: String,
-    /// Move although messages are running; they will be pending in the target, and may run twice.
+    /// Move even when messages are running; they are pending in the target and may run twice.
     #[arg(long)]
     running: bool,
 }
@@ -88,16 +87,16 @@ pub(crate) fn run_export(arguments: &ExportArgs) -> ExitCode {
             None => write_lines(&source, io::stdout().lock(), &progress).await?,
         };
         progress.finish_and_clear();
-        tell(&format!("Exported {}.", counted(exported.jobs, exported.messages)));
-        tell(
-            "An export has no users, tokens, webhooks, saved views, settings of queues, audit trail or groups of topics, which `punctual move` takes along, and no history.",
+        notice(&format!("Exported {}.", counted(exported.jobs, exported.messages)));
+        notice(
+            "An export has no history, and no users, tokens, webhooks, saved views, queue settings, audit log or consumer groups, which `punctual move` copies.",
         );
         Ok(())
     })
 }
 
 pub(crate) fn run_import(arguments: &ImportArgs) -> ExitCode {
-    if let Some(Other::Crontab(crontab)) = &arguments.other {
+    if let Some(ImportSource::Crontab(crontab)) = &arguments.source {
         return super::crontab::run(crontab);
     }
     on_runtime(async {
@@ -110,7 +109,7 @@ pub(crate) fn run_import(arguments: &ImportArgs) -> ExitCode {
             }
             None => Box::new(io::stdin().lock()),
         };
-        let progress = bar(None);
+        let progress = progress_bar(None);
         let mut import = Importer::new(&*target.storage, SystemClock.now());
         if arguments.with_targets {
             import = import.with_system_topics();
@@ -121,7 +120,7 @@ pub(crate) fn run_import(arguments: &ImportArgs) -> ExitCode {
         }
         let imported = import.finish().await?;
         progress.finish_and_clear();
-        say(&imported);
+        print_summary(&imported);
         Ok(())
     })
 }
@@ -131,10 +130,10 @@ pub(crate) fn run_move(arguments: &MoveArgs) -> ExitCode {
         let from = existing(&arguments.from)?;
         let to = Address::parse(&arguments.to)?;
         if from == to {
-            bail!("source and target are the same storage; nothing to move");
+            bail!("source and target are the same storage");
         }
         if from == Address::Memory || to == Address::Memory {
-            bail!("a storage in memory ends with this command; move between files and databases");
+            bail!("a storage in memory ends with this process; move between files and databases");
         }
         let source = open(&from).await?;
         let progress = begin(&source, arguments.running).await?;
@@ -148,68 +147,75 @@ pub(crate) fn run_move(arguments: &MoveArgs) -> ExitCode {
         .await?;
         let imported = import.finish().await?;
         progress.finish_and_clear();
-        say(&imported);
+        print_summary(&imported);
         move_documents(&source, &target, now).await?;
         move_groups(&source, &target, now).await?;
-        tell(&left_behind(&source, now).await?);
-        tell("The source is as it was; do not start workers on it again.");
+        notice(&not_moved(&source, now).await?);
+        notice("The source is unchanged; do not start workers on it again.");
         Ok(())
     })
 }
 
-/// Copies what the server keeps beside jobs and messages, and says what that was.
-async fn move_documents(source: &Opened, target: &Opened, now: Timestamp) -> Result<()> {
-    let (mut copied, mut known) = (Vec::new(), Vec::new());
-    for moved in MOVED_KINDS {
+/// Copies the documents of the server and reports their numbers.
+async fn move_documents(
+    source: &OpenedStorage,
+    target: &OpenedStorage,
+    now: Timestamp,
+) -> Result<()> {
+    let (mut copied, mut existing) = (Vec::new(), Vec::new());
+    for moved in TRANSFER_KINDS {
         let count = copy_documents(&*source.documents, &*target.documents, moved.kind, now).await?;
-        let named = |count| format!("{count} {}", if count == 1 { moved.one } else { moved.many });
-        copied.extend((count.copied > 0).then(|| named(count.copied)));
-        known.extend((count.known > 0).then(|| named(count.known)));
+        let counted =
+            |count| format!("{count} {}", if count == 1 { moved.one } else { moved.many });
+        copied.extend((count.copied > 0).then(|| counted(count.copied)));
+        existing.extend((count.known > 0).then(|| counted(count.known)));
     }
     if !copied.is_empty() {
-        tell(&format!("Also moved: {}.", copied.join(", ")));
+        notice(&format!("Also moved: {}.", copied.join(", ")));
     }
-    if !known.is_empty() {
-        tell(&format!("Left alone, because they were there already: {}.", known.join(", ")));
+    if !existing.is_empty() {
+        notice(&format!("Skipped, because they exist already: {}.", existing.join(", ")));
     }
     Ok(())
 }
 
-/// Notes in the target which groups receive which topics.
-async fn move_groups(source: &Opened, target: &Opened, now: Timestamp) -> Result<()> {
+/// Copies the consumer groups of topics and reports their number.
+async fn move_groups(source: &OpenedStorage, target: &OpenedStorage, now: Timestamp) -> Result<()> {
     let groups = copy_groups(&*source.storage, &*target.storage, now).await?;
     if groups > 0 {
-        tell(&format!("Also noted: {groups} group{} of topics.", plural(groups)));
+        notice(&format!("Also moved: {groups} consumer group{}.", plural(groups)));
     }
     Ok(())
 }
 
-/// What a move does not take along.
-async fn left_behind(source: &Opened, now: Timestamp) -> Result<String> {
-    let buckets = source.inspect.throughput(Timestamp::UNIX_EPOCH, EVER).await?;
+/// Returns a text about what a move does not copy.
+async fn not_moved(source: &OpenedStorage, now: Timestamp) -> Result<String> {
+    let buckets = source.inspect.throughput(Timestamp::UNIX_EPOCH, WHOLE_HISTORY).await?;
     let executions: u64 = buckets.iter().flat_map(|bucket| bucket.endings.values()).sum();
     let counts = source.inspect.counts(now).await?;
     let finished = counts.total(MessageState::Done) + counts.total(MessageState::Cancelled);
     Ok(format!(
-        "Not moved: the history ({executions} execution{} and {finished} finished message{}), sign-ins, notes of inboxes, starts that rates count, and deduplication keys that finished messages still hold. People sign in again.",
+        "Not moved: the history ({executions} execution{} and {finished} finished message{}), sessions, inbox records, rate-limit counters, and deduplication keys of finished messages. Users must sign in again.",
         plural(executions),
         plural(finished)
     ))
 }
 
-/// Refuses while somebody works on the source, and starts the bar.
-async fn begin(source: &Opened, running_too: bool) -> Result<ProgressBar> {
+/// Fails while messages run on the source, unless `allow_running`; else returns the progress bar.
+async fn begin(source: &OpenedStorage, allow_running: bool) -> Result<ProgressBar> {
     let counts = source.inspect.counts(SystemClock.now()).await?;
     let running = counts.total(MessageState::Running);
-    if running > 0 && !running_too {
+    if running > 0 && !allow_running {
         bail!(
-            "{running} messages are running; stop the workers of this storage first, or add --running and accept that they may run twice"
+            "{running} messages are running; stop the workers of this storage first, or add --running, with which they may run twice"
         );
     }
-    Ok(bar(Some(running + counts.total(MessageState::Pending) + counts.total(MessageState::Dead))))
+    Ok(progress_bar(Some(
+        running + counts.total(MessageState::Pending) + counts.total(MessageState::Dead),
+    )))
 }
 
-/// Creates a file that only its owner may read: bodies may be secret.
+/// Creates a file that only its owner can read, because bodies may be secret.
 fn create_for_owner(path: &Path) -> io::Result<File> {
     let mut options = File::options();
     options.write(true).create_new(true);
@@ -219,7 +225,7 @@ fn create_for_owner(path: &Path) -> io::Result<File> {
 }
 
 async fn write_lines(
-    source: &Opened,
+    source: &OpenedStorage,
     mut to: impl Write,
     progress: &ProgressBar,
 ) -> Result<ExportSummary> {
@@ -234,23 +240,23 @@ async fn write_lines(
     Ok(exported)
 }
 
-/// A bar for people; nothing where nobody looks.
-pub(super) fn bar(length: Option<u64>) -> ProgressBar {
+/// Returns a progress bar, hidden without a terminal.
+pub(super) fn progress_bar(total: Option<u64>) -> ProgressBar {
     if !io::stderr().is_terminal() {
         return ProgressBar::hidden();
     }
     let style = ProgressStyle::with_template("{bar:40} {pos}/{len} {per_sec} {eta}");
-    match (length, style) {
-        (Some(length), Ok(style)) => ProgressBar::new(length).with_style(style),
+    match (total, style) {
+        (Some(total), Ok(style)) => ProgressBar::new(total).with_style(style),
         _ => ProgressBar::new_spinner(),
     }
 }
 
-fn say(imported: &ImportSummary) {
-    tell(&format!("Imported {}.", counted(imported.jobs, imported.messages)));
+fn print_summary(imported: &ImportSummary) {
+    notice(&format!("Imported {}.", counted(imported.jobs, imported.messages)));
     if imported.jobs_known + imported.messages_known > 0 {
-        let known = counted(imported.jobs_known, imported.messages_known);
-        tell(&format!("Left alone, because they were there already: {known}."));
+        let existing = counted(imported.jobs_known, imported.messages_known);
+        notice(&format!("Skipped, because they exist already: {existing}."));
     }
 }
 

@@ -1,4 +1,4 @@
-//! `punctual users`: who may log in, and what they may do.
+//! `punctual users`: lists, creates, changes and deletes users.
 
 use std::process::ExitCode;
 
@@ -7,63 +7,63 @@ use serde_json::{Value, json};
 
 use super::paging::Paging;
 use crate::client::Call;
-use crate::desk::{Reach, at_desk};
+use crate::command_context::{ConnectionArgs, run_command};
 use crate::render::{Table, moment, stamp, word};
 use crate::secret;
 
-/// Users: who may log in.
+/// Arguments of `punctual users`.
 #[derive(Debug, Args)]
 pub(crate) struct UsersArgs {
     #[command(flatten)]
-    reach: Reach,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: UsersCommand,
 }
 
-/// What to do with users.
+/// Commands about users.
 #[derive(Debug, Subcommand)]
 enum UsersCommand {
-    /// Every user.
+    /// List users.
     List(Paging),
-    /// Create a user. The password is asked for, or the first line of standard input.
-    Add(Ranked),
-    /// Give a user another role; their sessions end.
-    SetRole(Ranked),
-    /// Give a user another password, which is asked for; their sessions end.
-    Password(Named),
-    /// Keep a user from logging in; their sessions and tokens end for good.
-    Disable(Named),
-    /// Let a disabled user log in again; the tokens they had stay ended.
-    Enable(Named),
+    /// Create a user; the password is read from the terminal, or from the first line of standard input.
+    Add(UserRole),
+    /// Change the role of a user and end the user's sessions.
+    SetRole(UserRole),
+    /// Change the password of a user and end the user's sessions.
+    Password(UserName),
+    /// Disable a user, end the user's sessions and revoke the tokens.
+    Disable(UserName),
+    /// Enable a disabled user; the tokens stay revoked.
+    Enable(UserName),
     /// Delete a user.
-    Delete(Named),
+    Delete(UserName),
 }
 
-/// A user.
+/// Name of a user.
 #[derive(Debug, Args)]
-struct Named {
-    /// The user.
+struct UserName {
+    /// Name of the user.
     name: String,
 }
 
-/// A user and a role.
+/// Name and role of a user.
 #[derive(Debug, Args)]
-struct Ranked {
-    /// The user.
+struct UserRole {
+    /// Name of the user.
     name: String,
-    /// What they may do.
+    /// Role of the user.
     #[arg(value_enum)]
     role: Role,
 }
 
-/// What somebody may do.
+/// Role of a user.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Role {
-    /// Sees everything and changes nothing.
+    /// May read everything and change nothing.
     Viewer,
-    /// Acts on work: pauses, triggers, sends again.
+    /// May also pause, trigger and redrive.
     Operator,
-    /// Changes what there is: jobs, users, settings.
+    /// May also change jobs, users and settings.
     Admin,
 }
 
@@ -77,58 +77,67 @@ impl Role {
     }
 }
 
-/// Runs one of them.
+/// Runs the command.
 pub(crate) fn run(arguments: &UsersArgs) -> ExitCode {
-    // The first user is created before the server has ever started.
+    // The first user may be created before the first start of the server.
     let is_first = matches!(arguments.command, UsersCommand::Add(_));
-    at_desk(&arguments.reach.clone().creates_file(is_first), async |desk| {
-        let change = async |name: &str, change: Value, said: String| {
-            desk.show(Call::patch(&["users", name], change), |_| said).await
+    run_command(&arguments.connection.clone().creates_file(is_first), async |context| {
+        let change = async |name: &str, change: Value, text: String| {
+            context.show(Call::patch(&["users", name], change), |_| text).await
         };
         match &arguments.command {
             UsersCommand::List(paging) => {
-                let call = paging.on(Call::get(&["users"]));
-                desk.list(call, "users", |items| rows(items, |at| moment(at, desk.client.now())))
+                let call = paging.apply(Call::get(&["users"]));
+                context
+                    .list(call, "users", |items| rows(items, |at| moment(at, context.client.now())))
                     .await
             }
-            UsersCommand::Add(Ranked { name, role }) => {
-                let password = secret::ask_new()?;
+            UsersCommand::Add(UserRole { name, role }) => {
+                let password = secret::prompt_new_password()?;
                 let body = json!({ "name": name, "role": role.as_str(), "password": password });
-                desk.show(Call::post(&["users"], body), |user| {
-                    format!("{} may log in as {}.", word(&user["name"]), word(&user["role"]))
-                })
-                .await
+                context
+                    .show(Call::post(&["users"], body), |user| {
+                        format!(
+                            "Created {} with the role {}.",
+                            word(&user["name"]),
+                            word(&user["role"])
+                        )
+                    })
+                    .await
             }
-            UsersCommand::SetRole(Ranked { name, role }) => {
+            UsersCommand::SetRole(UserRole { name, role }) => {
                 let role = role.as_str();
-                change(name, json!({ "role": role }), format!("{name} is {role}.")).await
+                change(name, json!({ "role": role }), format!("{name} has the role {role}.")).await
             }
-            UsersCommand::Password(Named { name }) => {
-                let password = secret::ask_new()?;
-                let said = format!("{name} has a new password, and has to log in again.");
-                change(name, json!({ "password": password }), said).await
+            UsersCommand::Password(UserName { name }) => {
+                let password = secret::prompt_new_password()?;
+                let text =
+                    format!("The password of {name} is changed, and the sessions have ended.");
+                change(name, json!({ "password": password }), text).await
             }
-            UsersCommand::Disable(Named { name }) => {
-                let said = format!("{name} may not log in; their sessions and tokens have ended.");
-                change(name, json!({ "disabled": true }), said).await
+            UsersCommand::Disable(UserName { name }) => {
+                let text = format!(
+                    "{name} is disabled; the sessions have ended and the tokens are revoked."
+                );
+                change(name, json!({ "disabled": true }), text).await
             }
-            UsersCommand::Enable(Named { name }) => {
-                let said = format!("{name} may log in again, and needs new tokens.");
-                change(name, json!({ "disabled": false }), said).await
+            UsersCommand::Enable(UserName { name }) => {
+                let text = format!("{name} is enabled and needs new tokens.");
+                change(name, json!({ "disabled": false }), text).await
             }
-            UsersCommand::Delete(Named { name }) => {
-                desk.ask(Call::get(&["users", name])).await?;
-                desk.confirm(&format!("Delete 1 user, {name}"))?;
-                desk.ask(Call::delete(&["users", name])).await?;
-                desk.print(&json!({ "deleted": name }), |_| format!("Deleted {name}."))
+            UsersCommand::Delete(UserName { name }) => {
+                context.send(Call::get(&["users", name])).await?;
+                context.confirm(&format!("Delete 1 user, {name}"))?;
+                context.send(Call::delete(&["users", name])).await?;
+                context.print(&json!({ "deleted": name }), |_| format!("Deleted {name}."))
             }
         }
     })
 }
 
-/// Users, one on a line.
+/// Returns the table of users.
 fn rows(items: &[Value], when: impl Fn(&Value) -> String) -> Table {
-    let mut table = Table::new(&["name", "role", "status", "last login", "since"]);
+    let mut table = Table::new(&["name", "role", "status", "last login", "created"]);
     for user in items {
         let disabled = user["disabled"].as_bool() == Some(true);
         let login = &user["last_login_at"];

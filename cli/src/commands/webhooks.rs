@@ -1,4 +1,4 @@
-//! `punctual webhooks`: who is told of which events.
+//! `punctual webhooks`: lists, creates, changes and tests webhooks.
 
 use std::process::ExitCode;
 
@@ -9,179 +9,182 @@ use serde_json::{Map, Value, json};
 use super::executions;
 use super::paging::Paging;
 use crate::client::Call;
-use crate::desk::{Desk, Reach, at_desk};
-use crate::failure::{Code, Failure};
-use crate::render::{Table, away, one_line, took, word};
-use crate::terminal::tell;
+use crate::command_context::{CommandContext, ConnectionArgs, run_command};
+use crate::error::{Code, CommandError};
+use crate::render::{Table, duration_of, one_line, relative, word};
+use crate::terminal::notice;
 
-/// The most characters of a failure in a list.
-const FAILURE_LEN_MAX: usize = 100;
+/// Largest number of characters of an error in the list.
+const ERROR_LEN_MAX: usize = 100;
 
-/// Webhooks: who is told of which events.
+/// Arguments of `punctual webhooks`.
 #[derive(Debug, Args)]
 pub(crate) struct WebhooksArgs {
     #[command(flatten)]
-    reach: Reach,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: WebhooksCommand,
 }
 
-/// What to do with webhooks.
+/// Commands about webhooks.
 #[derive(Debug, Subcommand)]
 enum WebhooksCommand {
-    /// Every webhook.
+    /// List webhooks.
     List,
-    /// Create a webhook. Its secret is printed once and never again.
+    /// Create a webhook and print its secret, which is shown only once.
     Add(Add),
-    /// Change where a webhook is, or what it is told.
+    /// Change the URL, the events or the filter of a webhook.
     Edit(Edit),
-    /// Send a webhook an event to try it, and wait for the answer.
-    Test(Named),
-    /// Stop a webhook.
-    Disable(Named),
-    /// Start a webhook that was disabled.
-    Enable(Named),
-    /// What a webhook was sent, and how that went.
+    /// Send a test event to a webhook and wait for the result.
+    Test(WebhookId),
+    /// Disable a webhook.
+    Disable(WebhookId),
+    /// Enable a disabled webhook.
+    Enable(WebhookId),
+    /// List the deliveries of a webhook.
     Deliveries(Deliveries),
     /// Delete a webhook.
-    Delete(Named),
+    Delete(WebhookId),
 }
 
-/// A webhook to be.
+/// Arguments of `webhooks add`.
 #[derive(Debug, Args)]
 struct Add {
-    /// Where events are sent.
+    /// URL that receives the events.
     url: String,
-    /// Which events, with commas between them, such as attempt.failed; all when not given.
+    /// Events to send, separated by commas, such as attempt.failed; default: all.
     #[arg(long, value_delimiter = ',', default_value = "*")]
     events: Vec<String>,
     #[command(flatten)]
-    only: Only,
+    filter: EventFilter,
 }
 
-/// What is to be different.
+/// Arguments of `webhooks edit`.
 #[derive(Debug, Args)]
 struct Edit {
-    /// The id of the webhook, as the list shows it.
+    /// Id of the webhook, as `webhooks list` prints it.
     id: String,
-    /// Another place where events are sent.
+    /// New URL.
     #[arg(long)]
     url: Option<String>,
-    /// Other events, with commas between them.
+    /// New events, separated by commas.
     #[arg(long, value_delimiter = ',')]
     events: Option<Vec<String>>,
     #[command(flatten)]
-    only: Only,
-    /// Those of every job, topic and queue.
+    filter: EventFilter,
+    /// Remove the filter by job, topic and queue.
     #[arg(long, conflicts_with_all = ["job", "topic", "queue"])]
     no_filter: bool,
 }
 
-/// Which of the events.
+/// Filter of events.
 #[derive(Debug, Args)]
-struct Only {
-    /// Only those of this job.
+struct EventFilter {
+    /// Only events of this job.
     #[arg(long)]
     job: Option<String>,
-    /// Only those of this topic.
+    /// Only events of this topic.
     #[arg(long)]
     topic: Option<String>,
-    /// Only those of this queue.
+    /// Only events of this queue.
     #[arg(long)]
     queue: Option<String>,
 }
 
-impl Only {
-    fn filter(&self) -> Map<String, Value> {
+impl EventFilter {
+    fn body(&self) -> Map<String, Value> {
         let all = [("job", &self.job), ("topic", &self.topic), ("queue", &self.queue)];
-        let given = all.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
-        given.map(|(key, value)| (key.to_owned(), value.as_str().into())).collect()
+        let set = all.into_iter().filter_map(|(key, value)| Some((key, value.as_ref()?)));
+        set.map(|(key, value)| (key.to_owned(), value.as_str().into())).collect()
     }
 }
 
-/// A webhook.
+/// Id of a webhook.
 #[derive(Debug, Args)]
-struct Named {
-    /// The id of the webhook, as the list shows it.
+struct WebhookId {
+    /// Id of the webhook, as `webhooks list` prints it.
     id: String,
 }
 
-/// How much.
+/// Arguments of `webhooks deliveries`.
 #[derive(Debug, Args)]
 struct Deliveries {
-    /// The id of the webhook.
+    /// Id of the webhook.
     id: String,
     #[command(flatten)]
     paging: Paging,
 }
 
-/// Runs one of them.
+/// Runs the command.
 pub(crate) fn run(arguments: &WebhooksArgs) -> ExitCode {
-    at_desk(&arguments.reach, async |desk| {
+    run_command(&arguments.connection, async |context| {
         let switch = async |id: &str, enabled: bool| {
             let call = Call::patch(&["webhooks", id], json!({ "enabled": enabled }));
             let word = if enabled { "enabled" } else { "disabled" };
-            desk.show(call, |_| format!("{id} is {word}.")).await
+            context.show(call, |_| format!("{id} is {word}.")).await
         };
         match &arguments.command {
             WebhooksCommand::List => {
-                desk.list(Call::get(&["webhooks"]), "webhooks", |items| rows(desk, items)).await
-            }
-            WebhooksCommand::Add(wanted) => add(desk, wanted).await,
-            WebhooksCommand::Edit(wanted) => edit(desk, wanted).await,
-            WebhooksCommand::Test(Named { id }) => test(desk, id).await,
-            WebhooksCommand::Disable(Named { id }) => switch(id, false).await,
-            WebhooksCommand::Enable(Named { id }) => switch(id, true).await,
-            WebhooksCommand::Deliveries(Deliveries { id, paging }) => {
-                let call = paging.on(Call::get(&["webhooks", id, "deliveries"]));
-                desk.list(call, "deliveries", |items| executions::rows(items, desk.client.now()))
+                context
+                    .list(Call::get(&["webhooks"]), "webhooks", |items| rows(context, items))
                     .await
             }
-            WebhooksCommand::Delete(Named { id }) => {
-                let webhook = desk.ask(Call::get(&["webhooks", id])).await?;
-                desk.confirm(&format!("Delete 1 webhook, to {}", word(&webhook["url"])))?;
-                desk.ask(Call::delete(&["webhooks", id])).await?;
-                desk.print(&json!({ "deleted": id }), |_| format!("Deleted {id}."))
+            WebhooksCommand::Add(args) => add(context, args).await,
+            WebhooksCommand::Edit(args) => edit(context, args).await,
+            WebhooksCommand::Test(WebhookId { id }) => test(context, id).await,
+            WebhooksCommand::Disable(WebhookId { id }) => switch(id, false).await,
+            WebhooksCommand::Enable(WebhookId { id }) => switch(id, true).await,
+            WebhooksCommand::Deliveries(Deliveries { id, paging }) => {
+                let call = paging.apply(Call::get(&["webhooks", id, "deliveries"]));
+                context
+                    .list(call, "deliveries", |items| executions::rows(items, context.client.now()))
+                    .await
+            }
+            WebhooksCommand::Delete(WebhookId { id }) => {
+                let webhook = context.send(Call::get(&["webhooks", id])).await?;
+                context.confirm(&format!("Delete 1 webhook, to {}", word(&webhook["url"])))?;
+                context.send(Call::delete(&["webhooks", id])).await?;
+                context.print(&json!({ "deleted": id }), |_| format!("Deleted {id}."))
             }
         }
     })
 }
 
-/// Sends a delivery and says what came of it; fails when it did not arrive.
-async fn test(desk: &Desk, id: &str) -> Result<()> {
-    let tested = desk.ask(Call::post(&["webhooks", id, "test"], json!({}))).await?;
+/// Sends a test delivery and prints its result; fails when it was not delivered.
+async fn test(context: &CommandContext, id: &str) -> Result<()> {
+    let tested = context.send(Call::post(&["webhooks", id, "test"], json!({}))).await?;
     let (message, note) = (word(&tested["message"]), word(&tested["note"]));
     match tested["ending"].as_str() {
-        Some("succeeded") => desk.print(&tested, |tested| {
-            format!("It arrived: {note}, after {}.", took(&tested["took_ms"]))
+        Some("succeeded") => context.print(&tested, |tested| {
+            format!("Delivered: {note}, after {}.", duration_of(&tested["took_ms"]))
         }),
         ending => {
-            desk.print(&tested, |_| format!("The delivery is the message {message}."))?;
-            let failure = match ending {
-                Some(_) => Failure::new(Code::Failed, format!("it did not arrive: {note}")),
-                None => Failure::new(Code::Failed, "it has not ended yet; no process delivers it"),
+            context.print(&tested, |_| format!("The delivery is message {message}."))?;
+            let text = match ending {
+                Some(_) => format!("the delivery failed: {note}"),
+                None => "the delivery is still pending; no process delivers it".to_owned(),
             };
-            let hint = format!("look at it with `punctual webhooks deliveries {id}`");
-            Err(failure.hint(hint).into())
+            let hint = format!("list the deliveries with `punctual webhooks deliveries {id}`");
+            Err(CommandError::new(Code::Failed, text).hint(hint).into())
         }
     }
 }
 
-async fn add(desk: &Desk, add: &Add) -> Result<()> {
-    let filter = add.only.filter();
+async fn add(context: &CommandContext, add: &Add) -> Result<()> {
+    let filter = add.filter.body();
     let body = json!({ "url": add.url, "events": add.events, "filter": filter });
-    let made = desk.ask(Call::post(&["webhooks"], body)).await?;
-    desk.print(&made, |made| word(&made["secret"]))?;
-    if !desk.json() {
-        let id = word(&made["id"]);
-        tell(&format!(
-            "This is the secret that signs what the webhook {id} is sent; it is not shown again."
+    let webhook = context.send(Call::post(&["webhooks"], body)).await?;
+    context.print(&webhook, |webhook| word(&webhook["secret"]))?;
+    if !context.json() {
+        let id = word(&webhook["id"]);
+        notice(&format!(
+            "This is the secret that signs the deliveries of the webhook {id}; it is not shown again."
         ));
     }
     Ok(())
 }
 
-async fn edit(desk: &Desk, edit: &Edit) -> Result<()> {
+async fn edit(context: &CommandContext, edit: &Edit) -> Result<()> {
     let mut body = Map::new();
     if let Some(url) = &edit.url {
         body.insert("url".to_owned(), url.as_str().into());
@@ -189,31 +192,32 @@ async fn edit(desk: &Desk, edit: &Edit) -> Result<()> {
     if let Some(events) = &edit.events {
         body.insert("events".to_owned(), json!(events));
     }
-    let filter = edit.only.filter();
+    let filter = edit.filter.body();
     if edit.no_filter || !filter.is_empty() {
         body.insert("filter".to_owned(), filter.into());
     }
     if body.is_empty() {
-        return Err(Failure::wrong("nothing is to be different")
-            .hint("give one of --url, --events, --job, --topic, --queue and --no-filter")
+        return Err(CommandError::invalid_input("no change is given")
+            .hint("add one of --url, --events, --job, --topic, --queue and --no-filter")
             .into());
     }
     let call = Call::patch(&["webhooks", &edit.id], body.into());
-    desk.show(call, |webhook| {
-        format!("{} is told of {}.", word(&webhook["url"]), word(&webhook["events"]))
-    })
-    .await
+    context
+        .show(call, |webhook| {
+            format!("{} receives {}.", word(&webhook["url"]), word(&webhook["events"]))
+        })
+        .await
 }
 
-/// Webhooks, one on a line.
-fn rows(desk: &Desk, items: &[Value]) -> Table {
-    let now = desk.client.now();
+/// Returns the table of webhooks.
+fn rows(context: &CommandContext, items: &[Value]) -> Table {
+    let now = context.client.now();
     let mut table =
-        Table::new(&["id", "url", "status", "events", "failures", "last sent", "last failure"]);
+        Table::new(&["id", "url", "status", "events", "failures", "last sent", "last error"]);
     for webhook in items {
         let status = match (webhook["enabled"].as_bool(), &webhook["disabled_reason"]) {
             (Some(false), Value::Null) => "disabled".to_owned(),
-            (Some(false), why) => format!("disabled, {}", word(why)),
+            (Some(false), reason) => format!("disabled, {}", word(reason)),
             _ => "active".to_owned(),
         };
         table.row([
@@ -222,8 +226,8 @@ fn rows(desk: &Desk, items: &[Value]) -> Table {
             status,
             word(&webhook["events"]),
             word(&webhook["failures"]),
-            away(&webhook["last_at"], now),
-            one_line(&word(&webhook["last_error"]), FAILURE_LEN_MAX),
+            relative(&webhook["last_at"], now),
+            one_line(&word(&webhook["last_error"]), ERROR_LEN_MAX),
         ]);
     }
     table

@@ -1,4 +1,4 @@
-//! `punctual workers`: every process that lives, and telling one to be quiet.
+//! `punctual workers`: lists worker processes, and stops or resumes their claiming.
 
 use std::process::ExitCode;
 
@@ -7,62 +7,70 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use crate::client::Call;
-use crate::desk::{Desk, Reach, at_desk};
-use crate::render::{Table, away, word};
+use crate::command_context::{CommandContext, ConnectionArgs, run_command};
+use crate::render::{Table, relative, word};
 
-/// Workers: the processes that live.
+/// Arguments of `punctual workers`.
 #[derive(Debug, Args)]
 pub(crate) struct WorkersArgs {
     #[command(flatten)]
-    reach: Reach,
+    connection: ConnectionArgs,
     #[command(subcommand)]
     command: Option<WorkersCommand>,
 }
 
-/// What to do with workers; without a word they are listed.
+/// Commands about workers; default: list.
 #[derive(Debug, Subcommand)]
 enum WorkersCommand {
-    /// Every process.
+    /// List worker processes.
     List,
-    /// Let a process claim nothing more; what it runs goes on.
-    Quiet(Named),
-    /// Let a quiet process claim again.
-    Wake(Named),
+    /// Stop a process from claiming messages; running messages continue.
+    Quiet(Worker),
+    /// Let a quiet process claim messages again.
+    Wake(Worker),
 }
 
-/// A process.
+/// A worker process, and the reason.
 #[derive(Debug, Args)]
-struct Named {
-    /// The id of the process, as the list shows it.
+struct Worker {
+    /// Id of the process, as `workers list` prints it.
     process: String,
-    /// Why, for the audit trail.
+    /// Reason for the audit log.
     #[arg(long)]
     reason: Option<String>,
 }
 
-/// Runs one of them.
+/// Runs the command.
 pub(crate) fn run(arguments: &WorkersArgs) -> ExitCode {
-    at_desk(&arguments.reach, async |desk| match &arguments.command {
+    run_command(&arguments.connection, async |context| match &arguments.command {
         None | Some(WorkersCommand::List) => {
-            desk.list(Call::get(&["workers"]), "workers", |items| rows(desk, items)).await
+            context.list(Call::get(&["workers"]), "workers", |items| rows(context, items)).await
         }
-        Some(WorkersCommand::Quiet(named)) => {
-            steer(desk, named, "quiet", "claims nothing more; what it runs goes on").await
+        Some(WorkersCommand::Quiet(worker)) => {
+            change(context, worker, "quiet", "claims no more messages; running messages continue")
+                .await
         }
-        Some(WorkersCommand::Wake(named)) => steer(desk, named, "wake", "claims again").await,
+        Some(WorkersCommand::Wake(worker)) => {
+            change(context, worker, "wake", "claims messages again").await
+        }
     })
 }
 
-async fn steer(desk: &Desk, named: &Named, how: &str, said: &str) -> Result<()> {
+async fn change(
+    context: &CommandContext,
+    worker: &Worker,
+    action: &str,
+    effect: &str,
+) -> Result<()> {
     let body =
-        named.reason.as_ref().map_or_else(|| json!({}), |reason| json!({ "reason": reason }));
-    let call = Call::post(&["workers", &named.process, how], body);
-    desk.show(call, |_| format!("{} {said}.", named.process)).await
+        worker.reason.as_ref().map_or_else(|| json!({}), |reason| json!({ "reason": reason }));
+    let call = Call::post(&["workers", &worker.process, action], body);
+    context.show(call, |_| format!("{} {effect}.", worker.process)).await
 }
 
-/// Processes, one on a line.
-fn rows(desk: &Desk, items: &[Value]) -> Table {
-    let now = desk.client.now();
+/// Returns the table of worker processes.
+fn rows(context: &CommandContext, items: &[Value]) -> Table {
+    let now = context.client.now();
     let mut table =
         Table::new(&["process", "name", "status", "kind", "version", "queues", "running", "seen"]);
     for worker in items {
@@ -82,7 +90,7 @@ fn rows(desk: &Desk, items: &[Value]) -> Table {
             word(&worker["version"]),
             word(&json!(queues)),
             word(&worker["running"]),
-            away(&worker["seen_at"], now),
+            relative(&worker["seen_at"], now),
         ]);
     }
     table

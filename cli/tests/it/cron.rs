@@ -1,4 +1,4 @@
-//! `punctual cron` as a person or a script sees it: the binary is run.
+//! Tests of `punctual cron`.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Output, Stdio};
@@ -9,7 +9,7 @@ fn punctual(args: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_punctual")).args(args).output().unwrap()
 }
 
-/// The answers to some lines.
+/// Runs `cron eval` on lines and returns its output.
 fn eval(lines: &str) -> Vec<Value> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_punctual"))
         .args(["cron", "eval", "--stdin"])
@@ -54,7 +54,7 @@ fn next_prints_instants_with_their_offset() {
     let output = punctual(&["cron", "next", "@hourly", "--from", "2026-01-01T00:00:00Z", "--prev"]);
     assert_eq!(text(&output.stdout), "2025-12-31T23:00:00+00:00\n");
 
-    // Nothing to come is not an error.
+    // An expression without a next occurrence is not an error.
     let output = punctual(&["cron", "next", "0 0 30 2 *"]);
     assert!(output.status.success() && output.stdout.is_empty());
 
@@ -65,7 +65,7 @@ fn next_prints_instants_with_their_offset() {
 
 // spec: T-54
 #[test]
-fn invalid_input_exits_with_2_and_says_where() {
+fn invalid_input_exits_with_2_and_names_the_position() {
     for (args, words) in [
         (&["cron", "next", "0 0 1,L * *"][..], "error: day of month (position 7)"),
         (&["cron", "next", "0 0 1,L * *"], "  0 0 1,L * *\n        ^\n"),
@@ -84,13 +84,13 @@ fn invalid_input_exits_with_2_and_says_where() {
         let output = punctual(args);
         assert_eq!(output.status.code(), Some(2), "{args:?}");
         assert!(output.stdout.is_empty(), "{args:?}");
-        let said = text(&output.stderr);
-        assert!(said.contains(words), "{args:?}: {said}");
+        let error = text(&output.stderr);
+        assert!(error.contains(words), "{args:?}: {error}");
     }
 }
 
 #[test]
-fn explain_says_what_when_and_what_clock_changes_do() {
+fn explain_prints_the_meaning_the_next_runs_and_clock_changes() {
     let args = [
         "cron",
         "explain",
@@ -100,7 +100,7 @@ fn explain_says_what_when_and_what_clock_changes_do() {
         "--from",
         "2026-03-27T16:40:00Z",
     ];
-    let wanted = "\
+    let expected = "\
 canonical    0,15,30,45 9,10,11,12,13,14,15,16,17 * * 1,2,3,4,5
 meaning      every 15 minutes of hours 9 to 17, on Monday to Friday
 time zone    Europe/Berlin
@@ -111,7 +111,7 @@ next runs    2026-03-27T17:45:00+01:00
              2026-03-30T09:30:00+02:00
              2026-03-30T09:45:00+02:00
 ";
-    assert_eq!(text(&punctual(&args).stdout), wanted);
+    assert_eq!(text(&punctual(&args).stdout), expected);
     let never = text(&punctual(&["cron", "explain", "0 0 30 2 *"]).stdout);
     assert!(never.contains("never runs") && never.contains("none, up to the end of the year 9999"));
     let seeded = text(&punctual(&["cron", "explain", "0 H(3-3) * * *", "--seed", "job"]).stdout);
@@ -120,7 +120,7 @@ next runs    2026-03-27T17:45:00+01:00
 
 // spec: U-19
 #[test]
-fn eval_answers_each_line_in_order() {
+fn eval_evaluates_each_line_in_order() {
     let lines = r#"
 {"id":1,"expr":"30 2 * * *","tz":"Europe/Berlin","from":"2026-03-28T12:00:00Z","count":2}
 {"id":"two","expr":"0 0 30 2 *","from":"2026-01-01T00:00:00Z"}
@@ -129,7 +129,7 @@ fn eval_answers_each_line_in_order() {
 {"id":5,"expr":"0 3 * * *","tz":"Europe/Berlin","from":"2026-03-29T03:00:00+02:00[Europe/Berlin]","inclusive":true}
 {"id":6,"expr":"0 12 1 1 *","tz":"Europe/Amsterdam","from":"1920-06-01T00:00:00Z"}
 "#;
-    let wanted = [
+    let expected = [
         json!({"id": 1, "next": ["2026-03-29T03:00:00+02:00", "2026-03-30T02:30:00+02:00"], "canonical": "30 2 * * *"}),
         json!({"id": "two", "next": [], "canonical": "0 0 30 2 *"}),
         json!({"id": 3, "next": ["2026-10-25T02:30:00+01:00", "2026-10-25T02:00:00+01:00", "2026-10-25T02:30:00+02:00", "2026-10-25T02:00:00+02:00", "2026-10-24T02:30:00+02:00"], "canonical": "0,30 2 * * *"}),
@@ -137,7 +137,7 @@ fn eval_answers_each_line_in_order() {
         json!({"id": 5, "next": ["2026-03-29T03:00:00+02:00"], "canonical": "0 3 * * *"}),
     ];
     let answers = eval(lines);
-    assert_eq!(answers[..5], wanted);
+    assert_eq!(answers[..5], expected);
     assert_eq!(answers.len(), 6);
     // Missing fields: UTC, now, exclusive, one.
     let answers = eval(
@@ -152,7 +152,7 @@ fn eval_answers_each_line_in_order() {
 
 // spec: T-54
 #[test]
-fn eval_goes_on_after_a_bad_line() {
+fn eval_continues_after_an_invalid_line() {
     let long = format!("{{\"id\":9,\"expr\":\"{}\"}}", "*".repeat(70_000));
     let cases = [
         (json!("x"), r#"{"id":"x","expr":"60 * * * *"}"#, "minute (position 1)"),
@@ -188,7 +188,7 @@ fn eval_goes_on_after_a_bad_line() {
 }
 
 #[test]
-fn eval_answers_a_line_before_it_reads_the_next() {
+fn eval_prints_a_result_before_it_reads_the_next_line() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_punctual"))
         .args(["cron", "eval", "--stdin"])
         .stdin(Stdio::piped())

@@ -1,4 +1,4 @@
-//! `punctual import crontab`, `completions` and `man` as a person runs them.
+//! Tests of `punctual import crontab`, `completions` and `man`.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -8,7 +8,7 @@ SHELL=/bin/bash
 PATH=/usr/bin:/bin
 MAILTO=ops@example.com
 
-# Say hello to everybody
+# Say hello
 0 9 * * 1-5 echo 'hello there' >> /tmp/hello
 @hourly /opt/shop/rates.sh
 0 4 1,15 * 5 /opt/shop/backup --all
@@ -25,7 +25,7 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn a_crontab_becomes_a_configuration_that_is_right() {
+fn a_crontab_becomes_a_valid_configuration() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     std::fs::write(folder.join("tab"), CRONTAB).unwrap();
@@ -34,33 +34,37 @@ fn a_crontab_becomes_a_configuration_that_is_right() {
     assert_eq!(
         text(&output.stderr),
         "\
-note: line 3: MAILTO: nothing is mailed; output stands in the log of each execution, and a webhook can tell of failures
-note: line 8: either day field is enough, so it became two jobs that share no day
+note: line 3: MAILTO: no mail is sent; the output is in the log of each execution, and a webhook can report failures
+note: line 8: cron runs when either day field matches, so the line became two jobs that share no day
 Converted 3 of 4 lines.
-not converted: line 9: @reboot /opt/shop/start: @reboot has no time; let the service manager start it, or call it from a unit
+not converted: line 9: @reboot /opt/shop/start: @reboot has no time; start the command from the service manager instead
 error: 1 line could not be converted
-hint: they stand as comments in the configuration; do those by hand
+hint: they are comments in the configuration; convert them by hand
 "
     );
     assert_eq!(output.status.code(), Some(1));
-    let made = std::fs::read_to_string(folder.join("punctual.toml")).unwrap();
-    assert!(made.contains("# Not converted: line 9: @reboot"), "{made}");
-    assert!(made.contains("cron = \"0 4 2-14,16-31 * 5\""), "{made}");
+    let config = std::fs::read_to_string(folder.join("punctual.toml")).unwrap();
+    assert!(config.contains("# Not converted: line 9: @reboot"), "{config}");
+    assert!(config.contains("cron = \"0 4 2-14,16-31 * 5\""), "{config}");
     let misfire = "misfire = { policy = \"skip_to_next\", threshold = \"10s\" }";
-    assert!(made.contains(misfire), "what was missed is not made up for: {made}");
-    // Finding P9 of the newcomer's review: a program that was cut off was started again.
-    assert_eq!(made.matches("retry = 0\nwhen_interrupted = \"lost\"\n").count(), 4, "{made}");
+    assert!(config.contains(misfire), "missed occurrences are skipped: {config}");
+    // Finding P9 of the newcomer's review: an interrupted program was started again.
+    assert_eq!(config.matches("retry = 0\nwhen_interrupted = \"lost\"\n").count(), 4, "{config}");
     let checked = punctual(folder, &["config", "check"]);
-    assert!(checked.status.success(), "{}{made}", text(&checked.stderr));
+    assert!(checked.status.success(), "{}{config}", text(&checked.stderr));
     assert!(text(&checked.stdout).contains("jobs: 4"));
-    // Finding P16 of the newcomer's review: what the import itself writes is meant as it is.
+    // Finding P16 of the newcomer's review: the check must not warn about what the import writes.
     assert_eq!(text(&checked.stderr), "");
-    assert_eq!(punctual(folder, &args).status.code(), Some(1), "a file that is there stays");
+    assert_eq!(
+        punctual(folder, &args).status.code(),
+        Some(1),
+        "an existing file is not overwritten"
+    );
     assert_eq!(punctual(folder, &["import", "crontab", "none"]).status.code(), Some(3));
 }
 
 #[test]
-fn completions_know_every_command() {
+fn completions_contain_every_command() {
     let folder = tempfile::tempdir().unwrap();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let output = punctual(folder.path(), &["completions", shell]);
@@ -80,5 +84,5 @@ fn the_manual_has_a_page_for_every_command() {
         assert!(page.contains(&format!(".TH {name} 1")), "{name}: {page:.200}");
     }
     let first = text(&punctual(folder.path(), &["man"]).stdout);
-    assert!(first.contains("Exit codes"), "the codes stand in the manual");
+    assert!(first.contains("Exit codes"), "the manual lists the exit codes");
 }

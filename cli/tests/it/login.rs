@@ -1,10 +1,10 @@
-//! `punctual login` and `logout` against a server in the test.
+//! Tests of `punctual login` and `logout` against the test server.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::{Output, Stdio};
 
-use crate::double::{Recorded, punctual, serve, text};
+use crate::test_server::{Recorded, punctual, serve, text};
 use serde_json::{Value, json};
 
 fn with_input(folder: &Path, args: &[&str], input: &str) -> Output {
@@ -22,10 +22,10 @@ fn session(auth: &str) -> Recorded {
 }
 
 #[test]
-fn a_login_makes_a_token_and_a_logout_revokes_it() {
+fn a_login_creates_a_token_and_a_logout_revokes_it() {
     let token = json!({ "id": "7", "secret": "pct_7_x" });
     let queues = json!({ "items": [], "next": null });
-    let served = serve(vec![
+    let server = serve(vec![
         session("password"),
         ("POST /api/v1/session", 200, session("password").2),
         ("DELETE /api/v1/session", 204, Value::Null),
@@ -35,44 +35,45 @@ fn a_login_makes_a_token_and_a_logout_revokes_it() {
     ]);
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let output = with_input(folder, &["login", &served.url, "--user", "ada"], "correct horse\n");
-    let said = text(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    assert!(said.starts_with(&format!("Logged in at {} as ada (operator)", served.url)), "{said}");
-    assert!(!said.contains("horse") && !said.contains("pct_7_x"), "{said}");
-    let asked = served.asked();
-    let made = asked.iter().find(|(asked, ..)| asked == "POST /api/v1/tokens").unwrap();
-    assert_eq!(made.1.as_deref(), Some("punctual_session=s1"));
-    assert_eq!(made.2["scopes"], json!(["operate"]));
-    // The server and the token are known from now on.
+    let output = with_input(folder, &["login", &server.url, "--user", "ada"], "correct horse\n");
+    let printed = text(&output.stderr);
+    assert!(output.status.success(), "{printed}");
+    let greeting = format!("Logged in to {} as ada (operator)", server.url);
+    assert!(printed.starts_with(&greeting), "{printed}");
+    assert!(!printed.contains("horse") && !printed.contains("pct_7_x"), "{printed}");
+    let received = server.received();
+    let created = received.iter().find(|(route, ..)| route == "POST /api/v1/tokens").unwrap();
+    assert_eq!(created.1.as_deref(), Some("punctual_session=s1"));
+    assert_eq!(created.2["scopes"], json!(["operate"]));
+    // The server and the token are now stored.
     assert!(punctual(folder, &["queues", "list"]).output().unwrap().status.success());
-    let (asked, token, _) = served.asked().pop().unwrap();
-    assert_eq!((asked.as_str(), token.as_deref()), ("GET /api/v1/queues", Some("Bearer pct_7_x")));
+    let (route, token, _) = server.received().pop().unwrap();
+    assert_eq!((route.as_str(), token.as_deref()), ("GET /api/v1/queues", Some("Bearer pct_7_x")));
     let output = punctual(folder, &["logout"]).output().unwrap();
     assert!(text(&output.stderr).ends_with("its token is revoked.\n"), "{}", text(&output.stderr));
-    assert_eq!(served.asked().pop().unwrap().0, "DELETE /api/v1/tokens/7");
-    let remembered = std::fs::read_to_string(folder.join("punctual/login.json")).unwrap();
-    assert!(!remembered.contains("pct_7_x"), "{remembered}");
+    assert_eq!(server.received().pop().unwrap().0, "DELETE /api/v1/tokens/7");
+    let stored = std::fs::read_to_string(folder.join("punctual/login.json")).unwrap();
+    assert!(!stored.contains("pct_7_x"), "{stored}");
     assert_eq!(punctual(folder, &["logout"]).output().unwrap().status.code(), Some(3));
 }
 
 #[test]
-fn a_token_that_one_has_can_be_remembered() {
-    let served = serve(vec![session("none")]);
+fn an_existing_token_can_be_stored() {
+    let server = serve(vec![session("none")]);
     let folder = tempfile::tempdir().unwrap();
-    let output = with_input(folder.path(), &["login", &served.url, "--with-token"], "pct_9_y\n");
+    let output = with_input(folder.path(), &["login", &server.url, "--with-token"], "pct_9_y\n");
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert_eq!(served.asked()[0].1.as_deref(), Some("Bearer pct_9_y"));
-    let by_name = with_input(folder.path(), &["login", &served.url, "-u", "ada"], "x\n");
-    assert_eq!(by_name.status.code(), Some(4), "nobody logs in where everybody may do everything");
+    assert_eq!(server.received()[0].1.as_deref(), Some("Bearer pct_9_y"));
+    let by_name = with_input(folder.path(), &["login", &server.url, "-u", "ada"], "x\n");
+    assert_eq!(by_name.status.code(), Some(4), "a server without authentication has no login");
 }
 
 #[test]
-fn a_wrong_password_is_told_and_nothing_is_remembered() {
+fn a_wrong_password_is_reported_and_nothing_is_stored() {
     let wrong = json!({ "detail": "the name or the password is wrong" });
-    let served = serve(vec![session("password"), ("POST /api/v1/session", 401, wrong)]);
+    let server = serve(vec![session("password"), ("POST /api/v1/session", 401, wrong)]);
     let folder = tempfile::tempdir().unwrap();
-    let output = with_input(folder.path(), &["login", &served.url, "-u", "ada"], "x\n");
+    let output = with_input(folder.path(), &["login", &server.url, "-u", "ada"], "x\n");
     assert_eq!(output.status.code(), Some(6));
     assert!(text(&output.stderr).starts_with("error: the name or the password is wrong\n"));
     assert!(!folder.path().join("punctual/login.json").exists());

@@ -1,19 +1,19 @@
-//! The program as it is used: started with a command line, its output and exit code compared.
+//! Tests of the program: they start it with arguments and check its output and exit code.
 
 #![expect(clippy::unwrap_used, reason = "these are all tests")]
 
-mod carrying;
 mod cron;
 mod crontab;
-mod double;
 mod login;
 mod on_storage;
 #[cfg(unix)]
 mod over_http;
 #[cfg(unix)]
-mod running;
-#[cfg(unix)]
 mod serve;
+#[cfg(unix)]
+mod server_process;
+mod test_server;
 #[cfg(unix)]
 mod tls;
 mod transcripts;
+mod transport;

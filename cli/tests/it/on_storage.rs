@@ -1,4 +1,4 @@
-//! Commands on a storage without a server: the same endpoints, in this process.
+//! Tests of commands on a storage without a server.
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
@@ -22,7 +22,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8(bytes.to_vec()).unwrap()
 }
 
-/// What a command that must succeed prints.
+/// Runs a command that must succeed and returns its standard output.
 fn printed(folder: &Path, args: &[&str]) -> String {
     let output = punctual(folder, args);
     assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
@@ -33,7 +33,7 @@ fn object(folder: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&printed(folder, &[args, &["--json"]].concat())).unwrap()
 }
 
-/// The exit code and words of a command that must fail.
+/// Runs a command that must fail and returns its exit code and standard error.
 fn refused(folder: &Path, args: &[&str]) -> (i32, String) {
     let output = punctual(folder, args);
     (output.status.code().unwrap(), text(&output.stderr))
@@ -46,7 +46,7 @@ fn prepared() -> tempfile::TempDir {
 }
 
 #[test]
-fn a_job_lives_without_a_server() {
+fn jobs_are_managed_without_a_server() {
     let folder = prepared();
     let folder = folder.path();
     let create = [
@@ -60,9 +60,12 @@ fn a_job_lives_without_a_server() {
         "--topic",
         "close",
     ];
-    let said = printed(folder, &create);
-    assert!(said.starts_with("Created nightly: ") && said.contains("It runs next at "), "{said}");
-    assert_eq!(refused(folder, &create).0, 4, "it is there already");
+    let output = printed(folder, &create);
+    assert!(
+        output.starts_with("Created nightly: ") && output.contains("It runs next at "),
+        "{output}"
+    );
+    assert_eq!(refused(folder, &create).0, 4, "the job exists already");
     assert_eq!(object(folder, &["jobs", "show", "nightly"])["zone"], "Europe/Warsaw");
     assert!(printed(folder, &["jobs", "next", "nightly", "--count", "3"]).lines().count() == 4);
     let paused = printed(
@@ -73,28 +76,29 @@ fn a_job_lives_without_a_server() {
     assert!(printed(folder, &["jobs", "list"]).contains("paused"));
     assert!(printed(folder, &["jobs", "resume", "nightly"]).contains("runs next at"));
     assert!(
-        printed(folder, &["jobs", "skip", "nightly"]).starts_with("nightly skips its run of 2")
+        printed(folder, &["jobs", "skip", "nightly"])
+            .starts_with("nightly skips the occurrence of 2")
     );
     let edited = printed(folder, &["jobs", "edit", "nightly", "--cron", "0 3 * * *"]);
-    assert!(edited.contains("`punctual jobs reset nightly` takes it back"), "{edited}");
-    assert!(printed(folder, &["jobs", "reset", "nightly"]).contains("is as it was defined"));
+    assert!(edited.contains("`punctual jobs reset nightly` removes the override"), "{edited}");
+    assert!(printed(folder, &["jobs", "reset", "nightly"]).contains("has its defined settings"));
     let message =
         object(folder, &["jobs", "trigger", "nightly"])["message"].as_str().unwrap().to_owned();
     assert!(printed(folder, &["messages", "show", &message]).contains("nightly"));
     let planned = printed(folder, &["jobs", "backfill", "nightly", "--from", "-3d", "--dry-run"]);
     assert!(planned.contains("of nightly would run"), "{planned}");
-    assert_eq!(refused(folder, &["jobs", "delete", "nightly"]).0, 4, "nobody said yes");
+    assert_eq!(refused(folder, &["jobs", "delete", "nightly"]).0, 4, "not confirmed");
     assert_eq!(printed(folder, &["jobs", "delete", "nightly", "--yes"]), "Deleted nightly.\n");
     printed(folder, &["jobs", "create", "often", "--every", "10s", "--topic", "close"]);
     let shown = printed(folder, &["jobs", "show", "often"]);
     let schedule = shown.lines().find(|line| line.starts_with("schedule ")).unwrap();
     assert!(schedule.ends_with("  every 10s"), "{schedule}");
-    let (code, said) = refused(folder, &["jobs", "show", "nightly"]);
-    assert!(code == 3 && said.contains("`punctual jobs list` lists what there is"), "{said}");
+    let (code, output) = refused(folder, &["jobs", "show", "nightly"]);
+    assert!(code == 3 && output.contains("`punctual jobs list` lists"), "{output}");
 }
 
 #[test]
-fn a_message_can_be_found_explained_moved_and_stopped() {
+fn messages_are_listed_explained_moved_and_cancelled() {
     let folder = prepared();
     let folder = folder.path();
     let publish =
@@ -110,10 +114,10 @@ fn a_message_can_be_found_explained_moved_and_stopped() {
     let moved = printed(folder, &["messages", "reassign", &id, "--to", "slow", "--priority", "9"]);
     assert_eq!(moved, "1 message reassigned to the queue slow with priority 9.\n");
     assert!(printed(folder, &["messages", "show", &id]).contains("slow"));
-    let (code, said) = refused(folder, &["messages", "reassign", &id]);
-    assert!(code == 2 && said.contains("--to"), "{code} {said}");
-    let (code, said) = refused(folder, &["messages", "reassign", &id, "--priority", "12"]);
-    assert!(code == 2 && said.contains("12"), "{code} {said}");
+    let (code, output) = refused(folder, &["messages", "reassign", &id]);
+    assert!(code == 2 && output.contains("--to"), "{code} {output}");
+    let (code, output) = refused(folder, &["messages", "reassign", &id, "--priority", "12"]);
+    assert!(code == 2 && output.contains("12"), "{code} {output}");
     let all = ["messages", "reassign", "--state", "pending", "--priority", "1"];
     assert_eq!(
         printed(folder, &[&all[..], &["--dry-run"]].concat()),
@@ -123,22 +127,22 @@ fn a_message_can_be_found_explained_moved_and_stopped() {
         printed(folder, &[&all[..], &["--yes"]].concat()),
         "1 message reassigned with priority 1.\n"
     );
-    let (code, said) = refused(folder, &["messages", "reassign", "--state", "dead", "--to", "x"]);
-    assert!(code == 2 && said.contains("pending"), "{code} {said}");
+    let (code, output) = refused(folder, &["messages", "reassign", "--state", "dead", "--to", "x"]);
+    assert!(code == 2 && output.contains("pending"), "{code} {output}");
     assert_eq!(printed(folder, &["messages", "cancel", &id]), "1 message cancelled.\n");
-    let (code, said) = refused(folder, &["messages", "cancel", &id]);
-    assert_eq!(code, 4, "{said}");
-    let (code, said) = refused(folder, &["messages", "cancel", &id, &id, "--yes"]);
-    assert_eq!(code, 4, "when none could be, that is an error: {said}");
+    let (code, output) = refused(folder, &["messages", "cancel", &id]);
+    assert_eq!(code, 4, "{output}");
+    let (code, output) = refused(folder, &["messages", "cancel", &id, &id, "--yes"]);
+    assert_eq!(code, 4, "it is an error when no message could be cancelled: {output}");
     assert_eq!(printed(folder, &["messages", "delete", &id, "--yes"]), "1 message deleted.\n");
     assert_eq!(refused(folder, &["messages", "show", &id]).0, 3);
     assert_eq!(refused(folder, &["messages", "show", "x"]).0, 2);
-    let (code, said) = refused(folder, &["messages", "cancel"]);
-    assert!(code == 2 && said.contains("hint: name ids, or give a filter"), "{code} {said}");
+    let (code, output) = refused(folder, &["messages", "cancel"]);
+    assert!(code == 2 && output.contains("hint: give ids, or a filter"), "{code} {output}");
 }
 
 #[test]
-fn a_queue_is_paused_and_emptied() {
+fn a_queue_is_paused_and_purged() {
     let folder = prepared();
     let folder = folder.path();
     for _ in 0..3 {
@@ -148,8 +152,8 @@ fn a_queue_is_paused_and_emptied() {
     printed(folder, &["queues", "pause", "slow", "--reason", "too many"]);
     assert!(printed(folder, &["queues", "show", "slow"]).contains("too many"));
     printed(folder, &["queues", "resume", "slow"]);
-    let (code, said) = refused(folder, &["queues", "purge", "slow"]);
-    assert!(code == 4 && said.contains("Purge 3 messages"), "{code} {said}");
+    let (code, output) = refused(folder, &["queues", "purge", "slow"]);
+    assert!(code == 4 && output.contains("Purge 3 messages"), "{code} {output}");
     assert_eq!(
         printed(folder, &["queues", "purge", "slow", "--dry-run"]),
         "This would purge 3 messages. Nothing was changed.\n"
@@ -164,16 +168,16 @@ fn a_queue_is_paused_and_emptied() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_not_made() {
+fn a_missing_storage_file_is_not_created() {
     let folder = tempfile::tempdir().unwrap();
-    let (code, said) = refused(folder.path(), &["jobs", "list"]);
-    assert_eq!(code, 3, "{said}");
+    let (code, output) = refused(folder.path(), &["jobs", "list"]);
+    assert_eq!(code, 3, "{output}");
     assert!(!folder.path().join("a.db").exists());
 }
 
 // spec: T-75
 #[test]
-fn planned_one_time_jobs_are_steered_by_name_and_key() {
+fn planned_one_time_jobs_are_controlled_by_name_and_key() {
     let folder = prepared();
     let folder = folder.path();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
@@ -194,8 +198,8 @@ fn planned_one_time_jobs_are_steered_by_name_and_key() {
         storage.close().await.unwrap();
     });
     let pause = ["jobs", "planned", "pause", "remind", "--key", "order-7", "--reason", "outage"];
-    let said = printed(folder, &pause);
-    assert_eq!(said, "1 one-time job of remind paused until resumed.\n");
+    let output = printed(folder, &pause);
+    assert_eq!(output, "1 one-time job of remind paused until resumed.\n");
     let listed = printed(folder, &["jobs", "planned", "list", "remind"]);
     assert!(listed.contains("order-8") && listed.contains(": outage"), "{listed}");
     let all = printed(folder, &["jobs", "planned", "list"]);
@@ -204,13 +208,13 @@ fn planned_one_time_jobs_are_steered_by_name_and_key() {
     assert!(about.contains("order-7") && !about.contains("order-8"), "{about}");
     let (code, words) = refused(folder, &["jobs", "show", "remind"]);
     assert!(code == 3 && words.contains("2 one-time jobs of this name are planned"), "{words}");
-    let said = printed(folder, &["jobs", "planned", "resume", "remind"]);
-    let resumed = "1 one-time job of remind resumed. 1 needed no change or were running.\n";
-    assert_eq!(said, resumed);
-    let said = printed(folder, &["jobs", "planned", "trigger", "remind", "--key", "order-7"]);
-    assert_eq!(said, "1 one-time job of remind triggered.\n");
-    let said = printed(folder, &["jobs", "planned", "cancel", "remind", "--key", "order-8"]);
-    assert_eq!(said, "1 one-time job of remind about order-8 cancelled.\n");
+    let output = printed(folder, &["jobs", "planned", "resume", "remind"]);
+    let resumed = "1 one-time job of remind resumed. 1 unchanged or running.\n";
+    assert_eq!(output, resumed);
+    let output = printed(folder, &["jobs", "planned", "trigger", "remind", "--key", "order-7"]);
+    assert_eq!(output, "1 one-time job of remind triggered.\n");
+    let output = printed(folder, &["jobs", "planned", "cancel", "remind", "--key", "order-8"]);
+    assert_eq!(output, "1 one-time job of remind with key order-8 cancelled.\n");
     let (code, words) = refused(folder, &["jobs", "planned", "trigger", "nothing"]);
     assert_eq!(code, 3, "{words}");
 }

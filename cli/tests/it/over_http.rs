@@ -1,14 +1,13 @@
-//! Every command that asks a server, once, against a real server over a socket: for people, for programs, and
-//! with the exit codes that are documented.
+//! Tests of every command against a real server over HTTP: text output, JSON output and exit codes.
 
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use crate::running::{Server, text};
+use crate::server_process::{Server, text};
 use serde_json::Value;
 
-/// A server, and somebody who asks it.
+/// A server, and the folder of its client.
 struct Site {
     server: Server,
     folder: tempfile::TempDir,
@@ -29,21 +28,21 @@ impl Site {
         format!("http://{}", self.server.address)
     }
 
-    /// What a command that must succeed prints.
+    /// Runs a command that must succeed and returns its standard output.
     fn printed(&self, args: &[&str]) -> String {
         let output = self.run(args, "");
         assert!(output.status.success(), "{args:?}: {}", text(&output.stderr));
         text(&output.stdout)
     }
 
-    /// The same for programs.
+    /// Runs a command with `--json` and returns its output.
     fn json(&self, args: &[&str]) -> Value {
         let printed = self.printed(&[args, &["--json"]].concat());
         serde_json::from_str(&printed)
             .unwrap_or_else(|error| panic!("{args:?}: {error}: {printed}"))
     }
 
-    /// The exit code and words of a command that must fail.
+    /// Runs a command that must fail and returns its exit code and standard error.
     fn refused(&self, args: &[&str]) -> (i32, String) {
         let output = self.run(args, "");
         (output.status.code().unwrap(), text(&output.stderr))
@@ -59,7 +58,7 @@ fn run(folder: &Path, url: &str, args: &[&str], input: &str) -> Output {
     command.env("XDG_CONFIG_HOME", folder).env("APPDATA", folder);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // A command that reads nothing may have ended already.
+    // A command that does not read its input may have ended already.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -69,44 +68,47 @@ fn in_memory() -> Site {
 }
 
 #[test]
-fn jobs_are_asked_for_and_acted_on() {
+fn jobs_are_listed_and_changed() {
     let site = in_memory();
     let create = ["jobs", "create", "nightly", "--cron", "0 2 * * *", "--topic", "close"];
     assert!(site.printed(&create).starts_with("Created nightly: "));
-    assert_eq!(site.refused(&create).0, 4, "it is there already");
+    assert_eq!(site.refused(&create).0, 4, "the job exists already");
     for (args, words) in [
         (&["jobs", "list"][..], "nightly"),
         (&["jobs", "show", "nightly"], "0 2 * * *"),
         (&["jobs", "next", "nightly", "--count", "2"], "02:00"),
         (&["jobs", "pause", "nightly", "--reason", "a move", "--for", "2h"], "is paused until"),
         (&["jobs", "resume", "nightly"], "runs next at"),
-        (&["jobs", "skip", "nightly"], "nightly skips its run of"),
+        (&["jobs", "skip", "nightly"], "nightly skips the occurrence of"),
         (&["jobs", "edit", "nightly", "--cron", "0 3 * * *"], "jobs reset nightly"),
-        (&["jobs", "reset", "nightly"], "is as it was defined"),
+        (&["jobs", "reset", "nightly"], "has its defined settings"),
         (&["jobs", "backfill", "nightly", "--from", "-3d", "--dry-run"], "of nightly would run"),
         (&["jobs", "backfill", "nightly", "--from", "-3d", "--yes"], "nightly"),
         (&["jobs", "history", "nightly", "--occurrences"], "nightly"),
     ] {
         let printed = site.printed(args);
-        let told = printed.contains(words) || args.contains(&"history");
-        assert!(told, "{args:?}: {printed}");
+        let is_printed = printed.contains(words) || args.contains(&"history");
+        assert!(is_printed, "{args:?}: {printed}");
     }
     assert_eq!(site.json(&["jobs", "list"])["items"][0]["name"], "nightly");
     assert_eq!(site.json(&["jobs", "show", "nightly"])["cron"], "0 2 * * *");
     assert_eq!(site.json(&["jobs", "next", "nightly"])["items"].as_array().unwrap().len(), 10);
     assert!(site.json(&["jobs", "history", "nightly"])["items"].is_array());
-    let (code, said) = site.refused(&["jobs", "trigger", "nightly"]);
-    assert_eq!(code, 4, "its runs of the past are alive: {said}");
-    assert!(said.contains("add `--ignore-overlap`") && !said.contains("ignore_overlap"), "{said}");
+    let (code, printed) = site.refused(&["jobs", "trigger", "nightly"]);
+    assert_eq!(code, 4, "its backfilled runs are active: {printed}");
+    assert!(
+        printed.contains("add `--ignore-overlap`") && !printed.contains("ignore_overlap"),
+        "{printed}"
+    );
     assert!(site.json(&["jobs", "trigger", "nightly", "--ignore-overlap"])["message"].is_string());
-    assert_eq!(site.refused(&["jobs", "show", "nobody"]).0, 3);
+    assert_eq!(site.refused(&["jobs", "show", "unknown"]).0, 3);
     assert_eq!(site.refused(&["jobs", "edit", "nightly", "--cron", "0 25 * * *"]).0, 2);
-    assert_eq!(site.refused(&["jobs", "delete", "nightly"]).0, 4, "nobody said yes");
+    assert_eq!(site.refused(&["jobs", "delete", "nightly"]).0, 4, "not confirmed");
     assert_eq!(site.printed(&["jobs", "delete", "nightly", "--yes"]), "Deleted nightly.\n");
 }
 
 #[test]
-fn messages_queues_and_dead_letters_are_asked_for_and_acted_on() {
+fn messages_queues_and_dead_letters_are_listed_and_changed() {
     let site = in_memory();
     let publish = ["messages", "publish", "mail", "{\"to\":\"ada\"}", "--queue", "slow"];
     let id = site.printed(&[&publish[..], &["--delay", "1h"]].concat()).trim().to_owned();
@@ -152,13 +154,13 @@ fn messages_queues_and_dead_letters_are_asked_for_and_acted_on() {
         (&["messages", "show", id.as_str()][..], 3),
         (&["messages", "show", "x"], 2),
         (&["messages", "cancel"], 2),
-        (&["queues", "show", "nobody"], 3),
+        (&["queues", "show", "unknown"], 3),
         (&["dead", "redrive"], 2),
-        (&["workers", "quiet", "nobody"], 3),
+        (&["workers", "quiet", "unknown"], 3),
         (&["colour"], 2),
     ] {
-        let (found, said) = site.refused(args);
-        assert_eq!(found, code, "{args:?}: {said}");
+        let (found, printed) = site.refused(args);
+        assert_eq!(found, code, "{args:?}: {printed}");
     }
     let process = site.json(&["workers"])["items"][0]["process"].as_str().unwrap().to_owned();
     site.printed(&["workers", "quiet", &process, "--reason", "a deploy"]);
@@ -167,11 +169,11 @@ fn messages_queues_and_dead_letters_are_asked_for_and_acted_on() {
     assert_eq!(site.json(&["workers"])["items"][0]["quiet"], false);
 }
 
-/// A letter that dies of its handler: a job that calls what is not allowed.
+/// The dead letters are those of a job that calls an address that is not allowed.
 #[test]
-fn dead_letters_are_sent_again_and_thrown_away() {
+fn dead_letters_are_redriven_and_discarded() {
     let site = in_memory();
-    // A private address is refused for good, so that nothing is called.
+    // A private address is refused without a call and without a retry.
     let create = ["jobs", "create", "call", "--every", "1h", "--url", "http://10.0.0.1/"];
     site.printed(&create);
     for _ in 0..2 {
@@ -183,11 +185,11 @@ fn dead_letters_are_sent_again_and_thrown_away() {
     let groups = site.json(&["dead", "groups"]);
     assert_eq!(groups["items"].as_array().unwrap().len(), 1, "{groups}");
     let group = groups["items"][0]["fingerprint"].as_str().unwrap();
-    let told = site.printed(&["dead", "groups"]);
-    assert!(told.contains("call") && told.contains("10.0.0.1"), "{told}");
+    let printed = site.printed(&["dead", "groups"]);
+    assert!(printed.contains("call") && printed.contains("10.0.0.1"), "{printed}");
     let planned = site.printed(&["dead", "redrive", "--group", group, "--dry-run"]);
     assert!(planned.contains("2 messages"), "{planned}");
-    assert_eq!(site.refused(&["dead", "discard", "--group", group]).0, 4, "nobody said yes");
+    assert_eq!(site.refused(&["dead", "discard", "--group", group]).0, 4, "not confirmed");
     site.printed(&["dead", "redrive", "--group", group, "--yes"]);
     site.until(|| dead() == 2);
     site.printed(&["dead", "discard", "--all", "--yes"]);
@@ -195,19 +197,19 @@ fn dead_letters_are_sent_again_and_thrown_away() {
 }
 
 impl Site {
-    /// Looks again until it is so; a command takes long enough between two looks.
-    fn until(&self, is_so: impl Fn() -> bool) {
+    /// Repeats a check until it holds; running a command takes long enough between two checks.
+    fn until(&self, holds: impl Fn() -> bool) {
         for _ in 0..500 {
-            if is_so() {
+            if holds() {
                 return;
             }
         }
-        panic!("it never was as expected at {}", self.url());
+        panic!("the expected state was not reached at {}", self.url());
     }
 }
 
 #[test]
-fn people_tokens_and_webhooks_are_kept() {
+fn users_and_tokens_are_created_changed_and_deleted() {
     let site = in_memory();
     let add = ["users", "add", "ada", "operator"];
     let added = site.run(&add, "correct horse battery\n");
@@ -230,15 +232,18 @@ fn people_tokens_and_webhooks_are_kept() {
     assert!(site.printed(&["tokens", "list"]).contains("ci"));
     site.printed(&["tokens", "revoke", tokens["items"][0]["id"].as_str().unwrap(), "--yes"]);
     let work = ["tokens", "create", "worker", "--scope", "work"];
-    assert_eq!(site.refused(&work).0, 2, "a worker names its queues");
+    assert_eq!(site.refused(&work).0, 2, "the scope work needs queues");
     site.printed(&[&work[..], &["--queue", "python,reports"]].concat());
     assert!(site.printed(&["tokens", "list"]).contains("python"));
-    let (code, said) = site.refused(&["webhooks", "add", "http://127.0.0.1:9/hook"]);
-    assert!(code == 2 && said.contains("http.allow"), "the guard refuses it at once: {said}");
+    let (code, printed) = site.refused(&["webhooks", "add", "http://127.0.0.1:9/hook"]);
+    assert!(
+        code == 2 && printed.contains("http.allow"),
+        "a loopback address is refused at once: {printed}"
+    );
 }
 
 #[test]
-fn webhooks_are_tried_and_the_reason_of_a_failure_is_shown() {
+fn a_failed_test_of_a_webhook_prints_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("punctual.toml");
     std::fs::write(&file, "[http]\nallow = [\"127.0.0.1\"]\n").unwrap();
@@ -250,17 +255,17 @@ fn webhooks_are_tried_and_the_reason_of_a_failure_is_shown() {
     site.printed(&["webhooks", "disable", &id]);
     assert_eq!(site.json(&["webhooks", "list"])["items"][0]["enabled"], false);
     site.printed(&["webhooks", "enable", &id]);
-    let (code, said) = site.refused(&["webhooks", "test", &id]);
-    assert!(code == 1 && said.contains("it did not arrive: "), "{said}");
+    let (code, printed) = site.refused(&["webhooks", "test", &id]);
+    assert!(code == 1 && printed.contains("the delivery failed: "), "{printed}");
     let hook = &site.json(&["webhooks", "list"])["items"][0];
     assert!(hook["last_error"].is_string(), "{hook}");
     assert!(site.json(&["webhooks", "deliveries", &id])["items"].is_array());
     site.printed(&["webhooks", "delete", &id, "--yes"]);
 }
 
-// Finding P4 of the newcomer's review: "Nothing is wrong" beside dead letters and failing jobs.
+// Finding P4 of the newcomer's review: no problem was reported in spite of dead letters and failing jobs.
 #[test]
-fn the_doctor_lists_what_a_person_should_look_at() {
+fn the_doctor_lists_the_alerts_of_the_server() {
     let site = in_memory();
     let doctor = site.run(&["doctor", "--server", &site.url()], "");
     assert!(doctor.status.success(), "{}{}", text(&doctor.stdout), text(&doctor.stderr));
@@ -269,41 +274,45 @@ fn the_doctor_lists_what_a_person_should_look_at() {
     site.printed(&["jobs", "trigger", "call"]);
     let found = (0..1_000).find_map(|_| {
         let doctor = site.run(&["doctor", "--server", &site.url()], "");
-        let said = text(&doctor.stdout);
-        (doctor.status.code() == Some(1) && said.contains("failing job: call")).then_some(said)
+        let printed = text(&doctor.stdout);
+        (doctor.status.code() == Some(1) && printed.contains("failing job: call"))
+            .then_some(printed)
     });
-    let said = found.expect("the doctor never named the job that fails");
-    assert!(said.contains("dead letters: 1 message was given up in the last hour"), "{said}");
-    assert!(said.contains("degraded"), "{said}");
+    let printed = found.expect("the doctor did not report the failing job");
+    assert!(printed.contains("dead letters: 1 message was given up in the last hour"), "{printed}");
+    assert!(printed.contains("degraded"), "{printed}");
 }
 
 #[test]
-fn a_server_that_is_not_there_is_told_with_the_way_out() {
+fn an_unreachable_server_is_reported_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let output = run(folder.path(), &format!("http://{port}"), &["jobs", "list"], "");
     assert_eq!(output.status.code(), Some(5));
-    let said = text(&output.stderr);
-    assert!(said.contains(&port.to_string()) && said.contains("hint: "), "{said}");
+    let printed = text(&output.stderr);
+    assert!(printed.contains(&port.to_string()) && printed.contains("hint: "), "{printed}");
 }
 
-/// The first commands of docs/guide/security.md, on an empty folder. `users add` needed a storage that a server or
-/// `migrate` had created.
+/// The first commands of docs/guide/security.md in an empty folder. `users add` once failed before the first start of a
+/// server or `migrate`.
 #[test]
-fn the_first_user_and_token_need_no_server_that_ran_before() {
+fn the_first_user_and_token_are_created_before_the_first_start() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     let storage = ["--storage", "sqlite:punctual.db"];
-    let asked = |args: &[&str], input| run(folder, "", &[args, &storage].concat(), input);
-    let listed = asked(&["users", "list"], "");
-    assert_eq!(listed.status.code(), Some(3), "a list takes a missing file for a wrong address");
+    let run_on = |args: &[&str], input| run(folder, "", &[args, &storage].concat(), input);
+    let listed = run_on(&["users", "list"], "");
+    assert_eq!(listed.status.code(), Some(3), "a list rejects a missing file as a wrong address");
     assert!(!folder.join("punctual.db").exists());
-    let added = asked(&["users", "add", "ada", "admin"], "correct horse battery\n");
-    let said = text(&added.stderr);
-    assert!(added.status.success() && said.contains("Created the storage punctual.db."), "{said}");
-    let again = asked(&["users", "add", "bob", "viewer"], "correct horse battery\n");
+    let added = run_on(&["users", "add", "ada", "admin"], "correct horse battery\n");
+    let printed = text(&added.stderr);
+    assert!(
+        added.status.success() && printed.contains("Created the storage punctual.db."),
+        "{printed}"
+    );
+    let again = run_on(&["users", "add", "bob", "viewer"], "correct horse battery\n");
     assert!(again.status.success() && !text(&again.stderr).contains("Created"));
-    let mut command = crate::running::punctual(
+    let mut command = crate::server_process::punctual(
         folder,
         &["serve", "--listen", "127.0.0.1:0", storage[0], storage[1]],
     );
@@ -311,40 +320,43 @@ fn the_first_user_and_token_need_no_server_that_ran_before() {
     let server = Server::spawned(command);
     let url = format!("http://{}", server.address);
     let login = run(folder, &url, &["login", &url, "--user", "ada"], "correct horse battery\n");
-    let said = text(&login.stderr);
-    assert!(login.status.success() && said.contains("as ada (admin)"), "{said}");
+    let printed = text(&login.stderr);
+    assert!(login.status.success() && printed.contains("as ada (admin)"), "{printed}");
     let other = ["tokens", "create", "worker", "--scope", "read", "--storage", "sqlite:other.db"];
     let token = run(folder, "", &other, "");
-    let said = text(&token.stderr);
-    assert!(token.status.success() && said.contains("Created the storage other.db."), "{said}");
+    let printed = text(&token.stderr);
+    assert!(
+        token.status.success() && printed.contains("Created the storage other.db."),
+        "{printed}"
+    );
     assert!(text(&token.stdout).starts_with("pct_"));
 }
 
-/// Somebody who may only look logs in, looks, and logs out.
+/// A viewer may read and not publish.
 // spec: C-6
 #[test]
-fn a_viewer_logs_in_looks_and_logs_out() {
+fn a_viewer_logs_in_reads_and_logs_out() {
     let folder = tempfile::tempdir().unwrap();
     let storage = format!("sqlite:{}", folder.path().join("a.db").display());
     let add = ["users", "add", "bob", "viewer", "--storage", &storage];
     let added = run(folder.path(), "", &add, "correct horse battery\n");
     assert!(added.status.success(), "{}", text(&added.stderr));
     let args = ["serve", "--listen", "127.0.0.1:0", "--storage", &storage];
-    let mut command = crate::running::punctual(folder.path(), &args);
+    let mut command = crate::server_process::punctual(folder.path(), &args);
     command.env("PUNCTUAL__AUTH__MODE", "password");
     let site = Site { server: Server::spawned(command), folder };
-    assert_eq!(site.refused(&["jobs", "list"]).0, 6, "nobody is logged in");
+    assert_eq!(site.refused(&["jobs", "list"]).0, 6, "not logged in");
     let login = ["login", &site.url(), "--user", "bob"];
     let wrong = site.run(&login, "wrong horse battery\n");
     assert_eq!(wrong.status.code(), Some(6));
     let output = site.run(&login, "correct horse battery\n");
-    let said = text(&output.stderr);
-    assert!(output.status.success() && said.contains("as bob (viewer)"), "{said}");
+    let printed = text(&output.stderr);
+    assert!(output.status.success() && printed.contains("as bob (viewer)"), "{printed}");
     assert!(site.json(&["jobs", "list"])["items"].is_array());
     assert_eq!(site.refused(&["messages", "publish", "mail", "1"]).0, 6);
     let output = site.run(&["logout"], "");
-    let said = text(&output.stderr);
-    assert!(output.status.success() && said.contains("its token is revoked"), "{said}");
+    let printed = text(&output.stderr);
+    assert!(output.status.success() && printed.contains("its token is revoked"), "{printed}");
     assert_eq!(site.refused(&["jobs", "list"]).0, 6);
     assert_eq!(site.server.stop(), Some(0));
 }

@@ -1,25 +1,25 @@
-//! `punctual serve` and `punctual config` as a person or a service manager sees them: the binary is run.
+//! Tests of `punctual serve` and `punctual config`.
 
 use std::net::TcpListener;
 use std::os::unix::net::UnixDatagram;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
 
-use crate::running::{Server, TIMEOUT, lines_of, output, punctual, text};
+use crate::server_process::{Server, TIMEOUT, lines_of, output, punctual, text};
 use serde_json::Value;
 
 #[test]
-fn serves_the_jobs_of_its_configuration_and_stops_in_order() {
+fn serves_the_jobs_of_its_configuration_and_shuts_down_gracefully() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("punctual.toml");
     std::fs::write(&file, "[jobs.one]\nevery = \"1h\"\npublish = { topic = \"t\" }\n").unwrap();
     let mut server = Server::start(folder.path(), &[]);
     assert_eq!(server.jobs(), ["one"]);
     assert!(folder.path().join("punctual.db").exists());
-    // Wrong: the old definitions stay. Right again, by a signal: taken over.
+    // An invalid file keeps the old definitions; a valid one replaces them on a signal.
     std::fs::write(&file, "[jobs.two]\nevery = \"x\"\n").unwrap();
     server.signal("-HUP");
-    server.line_with("the old jobs stay");
+    server.line_with("the jobs stay unchanged");
     assert_eq!(server.jobs(), ["one"]);
     std::fs::write(
         &file,
@@ -34,7 +34,7 @@ fn serves_the_jobs_of_its_configuration_and_stops_in_order() {
 
 // spec: H-53, H-54
 #[test]
-fn a_cron_text_of_the_environment_wins_over_the_file() {
+fn a_cron_expression_of_the_environment_overrides_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("punctual.toml");
     std::fs::write(&file, "[jobs.nightly]\ncron = \"0 2 * * *\"\ntopic = \"t\"\n").unwrap();
@@ -53,7 +53,7 @@ fn a_cron_text_of_the_environment_wins_over_the_file() {
 // trap 16
 // spec: H-55
 #[test]
-fn a_wrong_cron_text_of_the_environment_is_shown_by_the_job_and_by_health() {
+fn an_invalid_cron_expression_of_the_environment_is_shown_by_the_job_and_by_health() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("punctual.toml");
     std::fs::write(&file, "[jobs.nightly]\ncron = \"0 2 * * *\"\ntopic = \"t\"\n").unwrap();
@@ -69,18 +69,18 @@ fn a_wrong_cron_text_of_the_environment_is_shown_by_the_job_and_by_health() {
 }
 
 #[test]
-fn the_example_works_in_memory() {
+fn the_demo_runs_in_memory() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path(), &["--demo"]);
     assert!(server.jobs().contains(&"demo-heartbeat".to_owned()));
-    assert!(!folder.path().join("punctual.db").exists(), "it works in memory");
+    assert!(!folder.path().join("punctual.db").exists(), "no file is created");
     assert_eq!(server.stop(), Some(0));
 }
 
 #[test]
-fn a_second_signal_ends_it_at_once_whatever_still_runs() {
+fn a_second_signal_ends_the_server_while_messages_run() {
     let folder = tempfile::tempdir().unwrap();
-    // Takes a call and never answers it.
+    // Accepts a call and never responds.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let (called, calls) = channel();
     let address = silent.local_addr().unwrap();
@@ -90,7 +90,7 @@ fn a_second_signal_ends_it_at_once_whatever_still_runs() {
     );
     std::fs::write(folder.path().join("punctual.toml"), config).unwrap();
     let mut server = Server::start(folder.path(), &["--storage", "memory:"]);
-    let _held = calls.recv_timeout(TIMEOUT).unwrap();
+    let _open_call = calls.recv_timeout(TIMEOUT).unwrap();
     server.signal("-TERM");
     server.line_with("stopping");
     server.signal("-TERM");
@@ -99,18 +99,18 @@ fn a_second_signal_ends_it_at_once_whatever_still_runs() {
 }
 
 #[test]
-fn what_cannot_work_is_one_sentence_with_the_way_out() {
+fn a_failed_start_is_one_line_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().to_string();
     for (args, code, words) in [
-        (&["--listen", &port][..], 1, "another program listens there; choose another port"),
+        (&["--listen", &port][..], 1, "another program uses the port; choose another one"),
         (&["--listen", "0.0.0.0:0"], 2, "the flag --listen: server.listen: "),
-        (&["--listen", "here"], 2, "write an address with a port, such as"),
+        (&["--listen", "here"], 2, "use an address with a port, such as"),
         (&["--storage", "data.db"], 2, "write \"sqlite:data.db\""),
-        (&["--config", "none.toml"], 2, "there is no such file"),
+        (&["--config", "none.toml"], 2, "does not exist"),
         (&["--roles", "cook"], 2, "the flag --roles: server.roles"),
-        // Nobody can make a file there, not even root: a read-only folder for everybody.
+        // No user can create a file there, not even root.
         (&["--storage", "sqlite:/proc/none/a.db", "--listen", "127.0.0.1:0"], 1, "/proc/none"),
         (&["--config", "folder.toml"], 2, "folder.toml"),
         (&["--config", "bytes.toml"], 2, "bytes.toml"),
@@ -118,22 +118,21 @@ fn what_cannot_work_is_one_sentence_with_the_way_out() {
         std::fs::create_dir_all(folder.path().join("folder.toml")).unwrap();
         std::fs::write(folder.path().join("bytes.toml"), b"\xff\xfe").unwrap();
         let output = output(folder.path(), &[&["serve"], args].concat());
-        let said = text(&output.stderr);
-        assert_eq!(output.status.code(), Some(code), "{args:?}: {said}");
-        assert!(said.contains(words), "{args:?}: {said}");
-        let told = said.lines().filter(|line| !line.starts_with("hint: ")).count();
-        assert_eq!(told, 1, "{args:?} is told in one sentence: {said}");
+        let printed = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {printed}");
+        assert!(printed.contains(words), "{args:?}: {printed}");
+        let lines = printed.lines().filter(|line| !line.starts_with("hint: ")).count();
+        assert_eq!(lines, 1, "{args:?}: the error has one line: {printed}");
     }
 }
 
-/// A service manager hears when it is ready and when it stops.
 #[test]
-fn a_service_manager_is_told() {
+fn a_service_manager_is_notified_of_start_and_stop() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("notify");
     let socket = UnixDatagram::bind(&path).unwrap();
     socket.set_read_timeout(Some(TIMEOUT)).unwrap();
-    let heard = || {
+    let receive = || {
         let mut bytes = [0; 1_024];
         let length = socket.recv(&mut bytes).unwrap();
         text(&bytes[..length])
@@ -142,10 +141,10 @@ fn a_service_manager_is_told() {
     let mut command = punctual(folder.path(), &args);
     command.env("NOTIFY_SOCKET", &path);
     let server = Server::spawned(command);
-    assert!(heard().lines().any(|line| line == "READY=1"));
-    assert_eq!(server.get("/health/ready").0, 200, "it says so when it is ready, not before");
+    assert!(receive().lines().any(|line| line == "READY=1"));
+    assert_eq!(server.get("/health/ready").0, 200, "it notifies when it is ready, not before");
     assert_eq!(server.stop(), Some(0));
-    assert!(heard().lines().any(|line| line == "STOPPING=1"));
+    assert!(receive().lines().any(|line| line == "STOPPING=1"));
 }
 
 #[test]
@@ -164,9 +163,9 @@ fn config_checks_shows_and_prints_an_example() {
     std::fs::write(folder.path().join("b.toml"), "[server]\nlisten = 1\nx = 2\n").unwrap();
     let wrong = output(folder.path(), &["config", "check", "--config", "b.toml"]);
     assert_eq!(wrong.status.code(), Some(2));
-    let said = text(&wrong.stderr);
-    assert!(said.contains("error: b.toml:2: server.listen: "), "{said}");
-    assert!(said.contains("error: b.toml:3: server.x: "), "{said}");
+    let printed = text(&wrong.stderr);
+    assert!(printed.contains("error: b.toml:2: server.listen: "), "{printed}");
+    assert!(printed.contains("error: b.toml:3: server.x: "), "{printed}");
 }
 
 // "listens on ..." and "stopping" were lines of plain text among the others.
@@ -176,36 +175,40 @@ fn every_line_of_a_log_in_json_is_json() {
     let args = ["serve", "--listen", "127.0.0.1:0", "--storage", "memory:", "--log-format", "json"];
     let mut child = punctual(folder.path(), &args).stderr(Stdio::piped()).spawn().unwrap();
     let lines = lines_of(child.stderr.take().unwrap());
-    let mut said: Vec<String> = Vec::new();
-    while !said.last().is_some_and(|line| line.contains("listens on http")) {
-        said.push(lines.recv_timeout(TIMEOUT).unwrap());
+    let mut logged: Vec<String> = Vec::new();
+    while !logged.last().is_some_and(|line| line.contains("listens on http")) {
+        logged.push(lines.recv_timeout(TIMEOUT).unwrap());
     }
     let signal = Command::new("kill").args(["-TERM", &child.id().to_string()]).status();
     assert!(signal.unwrap().success());
     assert_eq!(child.wait().unwrap().code(), Some(0));
-    said.extend(lines.iter());
-    assert!(said.iter().any(|line| line.contains("stopping: what runs may finish")), "{said:?}");
-    for line in said {
+    logged.extend(lines.iter());
+    let stopping = "stopping: waiting for running messages";
+    assert!(logged.iter().any(|line| line.contains(stopping)), "{logged:?}");
+    for line in logged {
         let line: Value = serde_json::from_str(&line)
             .unwrap_or_else(|error| panic!("{error}: {line:?} is not JSON"));
         assert!(line["fields"].is_object() && line["level"].is_string(), "{line}");
     }
 }
 
-// Finding P16 of the newcomer's review: all of this was silent.
+// Finding P16 of the newcomer's review: there was no warning.
 #[test]
-fn what_is_probably_not_meant_is_a_warning_of_the_check_and_of_the_start() {
+fn probable_mistakes_are_warnings_of_the_check_and_of_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let config = "[jobs.never]\ncron = \"0 0 31 2 *\"\ntopic = \"t\"\n\
         [jobs.past]\nat = \"2020-01-01T00:00:00Z\"\ntopic = \"t\"\n";
     std::fs::write(folder.path().join("punctual.toml"), config).unwrap();
     let checked = output(folder.path(), &["config", "check"]);
     assert_eq!(checked.status.code(), Some(0));
-    let said = text(&checked.stderr);
-    let lines: Vec<&str> = said.lines().collect();
-    let [never, past] = lines[..] else { panic!("{said}") };
-    assert!(never.starts_with("warning: punctual.toml:2: jobs.never.cron: no calendar"), "{said}");
-    assert!(past.starts_with("warning: punctual.toml:5: jobs.past.at: 2020-01-01"), "{said}");
+    let printed = text(&checked.stderr);
+    let lines: Vec<&str> = printed.lines().collect();
+    let [never, past] = lines[..] else { panic!("{printed}") };
+    assert!(
+        never.starts_with("warning: punctual.toml:2: jobs.never.cron: no calendar"),
+        "{printed}"
+    );
+    assert!(past.starts_with("warning: punctual.toml:5: jobs.past.at: 2020-01-01"), "{printed}");
     let args = ["serve", "--listen", "127.0.0.1:0", "--storage", "memory:"];
     let mut child = punctual(folder.path(), &args).stderr(Stdio::piped()).spawn().unwrap();
     let lines = lines_of(child.stderr.take().unwrap());

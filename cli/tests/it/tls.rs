@@ -1,12 +1,12 @@
-//! The program against a server that speaks TLS with a certificate of an authority of its own.
+//! Tests of TLS with a private certificate authority, and of the warnings about readable files.
 
 use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 
-use crate::running::{Server, output, punctual, text};
+use crate::server_process::{Server, output, punctual, text};
 
 // Finding F16 of the security review.
 #[test]
-fn the_authority_of_a_server_is_named_by_a_flag_or_a_variable() {
+fn the_certificate_authority_comes_from_a_flag_or_a_variable() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str| folder.path().join(name);
     let mut params = CertificateParams::new(Vec::new()).unwrap();
@@ -38,37 +38,38 @@ fn the_authority_of_a_server_is_named_by_a_flag_or_a_variable() {
 
 // Findings F12, F16 and F29 of the security review.
 #[test]
-fn the_doctor_warns_about_what_others_can_read() {
+fn the_doctor_warns_about_files_that_other_users_can_read() {
     use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a.db");
-    let made = output(folder.path(), &["migrate", "--storage", "sqlite:a.db"]);
-    assert!(made.status.success(), "{}", text(&made.stderr));
-    let examined = output(folder.path(), &["doctor", "--storage", "sqlite:a.db"]);
-    assert!(examined.status.success(), "{}", text(&examined.stdout));
+    let migrated = output(folder.path(), &["migrate", "--storage", "sqlite:a.db"]);
+    assert!(migrated.status.success(), "{}", text(&migrated.stderr));
+    let checked = output(folder.path(), &["doctor", "--storage", "sqlite:a.db"]);
+    assert!(checked.status.success(), "{}", text(&checked.stdout));
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
-    let examined = output(folder.path(), &["doctor", "--storage", "sqlite:a.db"]);
-    let said = text(&examined.stdout);
-    assert!(!examined.status.success() && said.contains("chmod o-rwx"), "{said}");
+    let checked = output(folder.path(), &["doctor", "--storage", "sqlite:a.db"]);
+    let printed = text(&checked.stdout);
+    assert!(!checked.status.success() && printed.contains("chmod o-rwx"), "{printed}");
     let config = "[server]\nlisten = \"0.0.0.0:8080\"\n[auth]\nmode = \"password\"\n\
                   [storage]\naddress = \"postgres://ada:s3cret@name.invalid/shop\"\n";
     std::fs::write(folder.path().join("open.toml"), config).unwrap();
-    let examined = output(folder.path(), &["doctor", "--config", "open.toml"]);
-    let said = text(&examined.stdout);
-    for words in ["passwords and tokens travel unencrypted to 0.0.0.0:8080", "sslmode=verify-full"]
+    let checked = output(folder.path(), &["doctor", "--config", "open.toml"]);
+    let printed = text(&checked.stdout);
+    for words in
+        ["passwords and tokens are sent unencrypted to 0.0.0.0:8080", "sslmode=verify-full"]
     {
-        assert!(said.contains(words), "{said}");
+        assert!(printed.contains(words), "{printed}");
     }
-    assert!(!said.contains("s3cret"), "{said}");
+    assert!(!printed.contains("s3cret"), "{printed}");
     let key = folder.path().join("key.pem");
     std::fs::write(&key, "a key").unwrap();
     let config = "[server.tls]\ncertificate = \"cert.pem\"\nkey = \"key.pem\"\n[storage]\naddress = \"sqlite:a.db\"\n";
     std::fs::write(folder.path().join("tls.toml"), config).unwrap();
     for (mode, is_named) in [(0o644, true), (0o600, false)] {
         std::fs::set_permissions(&key, std::fs::Permissions::from_mode(mode)).unwrap();
-        let examined = output(folder.path(), &["doctor", "--config", "tls.toml"]);
-        let said = text(&examined.stdout);
-        assert_eq!(said.contains("key.pem (mode 644)"), is_named, "{said}");
-        assert_eq!(said.contains("chmod o-rwx key.pem"), is_named, "{said}");
+        let checked = output(folder.path(), &["doctor", "--config", "tls.toml"]);
+        let printed = text(&checked.stdout);
+        assert_eq!(printed.contains("key.pem (mode 644)"), is_named, "{printed}");
+        assert_eq!(printed.contains("chmod o-rwx key.pem"), is_named, "{printed}");
     }
 }

@@ -1,19 +1,18 @@
-//! What commands ask a server and print, compared with recorded text. The server stands in the test and
-//! answers by the contract of the API; its clock always shows the same time.
+//! Transcripts: the requests and the output of commands against the test server, compared with recorded text.
 
 use std::process::Stdio;
 
-use crate::double::{punctual, run, text};
+use crate::test_server::{punctual, run, text};
 use serde_json::{Value, json};
 
-/// Compares what a command prints, with its exit code.
-fn check(args: &[&str], answers: Vec<(&'static str, u16, Value)>, code: i32, printed: &str) {
-    let (output, asked) = run(args, answers);
+/// Runs a command against recorded responses and checks its exit code and output.
+fn check(args: &[&str], responses: Vec<(&'static str, u16, Value)>, code: i32, printed: &str) {
+    let (output, received) = run(args, responses);
     let (out, err) = (text(&output.stdout), text(&output.stderr));
     assert_eq!(output.status.code(), Some(code), "{args:?}: {out}{err}");
     assert_eq!(format!("{out}{err}"), printed, "{args:?}");
-    for (asked, token, _) in asked {
-        assert_eq!(token.as_deref(), Some("Bearer pct_1_secret"), "{asked}");
+    for (route, token, _) in received {
+        assert_eq!(token.as_deref(), Some("Bearer pct_1_secret"), "{route}");
     }
 }
 
@@ -30,7 +29,7 @@ fn nightly() -> Value {
 }
 
 #[test]
-fn jobs_are_told_at_a_glance() {
+fn jobs_are_listed_in_a_table() {
     let mail = json!({ "name": "mail", "word": "active", "in_words": "every 5 minutes", "last": null,
         "next_at": "2026-03-02T07:04:30Z", "runs": 0 });
     let list = json!({ "items": [mail, nightly()], "next": "nightly" });
@@ -42,49 +41,49 @@ fn jobs_are_told_at_a_glance() {
 name     state   schedule         next       last               runs
 mail     active  every 5 minutes  in 4m 30s  never              0
 nightly  paused  at 02:00         -          failed 4h 59m ago  12
-There are more: add --after nightly, or a larger --limit.
+More results: add --after nightly, or a larger --limit.
 ",
     );
 }
 
 #[test]
-fn one_job_is_told_whole() {
+fn a_job_is_shown_with_all_details() {
     check(
         &["jobs", "show", "nightly"],
         vec![("GET /api/v1/jobs/nightly", 200, nightly())],
         0,
         "\
-name             nightly
-state            paused
-paused           by ada 1h ago, until somebody resumes it: the disk is full
-schedule         0 2 * * * (at 02:00)
-last             failed 2026-03-02 02:00:04Z (4h 59m ago), took 4.2s
-running          0
-runs             12
-does             calls POST https://shop.example/close
-topic            punctual.http
-queue            default
-tags             money
-misfire          fire_now, missed when later than 1m (by default)
-overlap          skip
-attempts         5
-interrupted      not run again
-changed by hand  schedule
-defined by       the configuration file
+name         nightly
+state        paused
+paused       by ada 1h ago, until it is resumed: the disk is full
+schedule     0 2 * * * (at 02:00)
+last         failed 2026-03-02 02:00:04Z (4h 59m ago), took 4.2s
+running      0
+runs         12
+target       calls POST https://shop.example/close
+topic        punctual.http
+queue        default
+tags         money
+misfire      fire_now, missed when later than 1m (default)
+overlap      skip
+attempts     5
+interrupted  not retried
+overridden   schedule
+defined by   the configuration file
 ",
     );
 }
 
 #[test]
-fn json_is_the_answer_itself() {
-    let answer = vec![("GET /api/v1/jobs/nightly", 200, nightly())];
-    let (output, _) = run(&["jobs", "show", "nightly", "--json"], answer);
+fn json_output_is_the_response() {
+    let responses = vec![("GET /api/v1/jobs/nightly", 200, nightly())];
+    let (output, _) = run(&["jobs", "show", "nightly", "--json"], responses);
     assert_eq!(serde_json::from_slice::<Value>(&output.stdout).unwrap(), nightly());
     assert!(output.stderr.is_empty());
 }
 
 #[test]
-fn an_empty_list_is_a_word_for_people_and_nothing_for_pipes() {
+fn an_empty_list_prints_only_to_standard_error() {
     let none = json!({ "items": [], "next": null });
     let (output, _) =
         run(&["dead", "list"], vec![("GET /api/v1/dead-letters?limit=50", 200, none)]);
@@ -95,7 +94,7 @@ fn an_empty_list_is_a_word_for_people_and_nothing_for_pipes() {
 }
 
 #[test]
-fn groups_of_dead_letters_are_told_with_their_failure() {
+fn groups_of_dead_letters_are_listed_with_their_error() {
     let group = json!({ "fingerprint": "9f2c", "topic": "mail.send", "job": null, "count": 41,
         "error": "connection\nrefused", "first_at": "2026-03-01T07:00:00Z", "last_at": "2026-03-02T06:59:00Z" });
     let groups = json!({ "items": [group], "looked_at": 41, "more": false });
@@ -111,44 +110,45 @@ group  count  of         first   latest  error
 }
 
 #[test]
-fn many_are_not_touched_before_somebody_said_yes() {
+fn bulk_changes_need_confirmation() {
     let planned = json!({ "count": 41, "applied": 0, "requested": 0, "refused": 0, "more": false });
-    let answers = vec![("POST /api/v1/dead-letters/discard", 200, planned)];
-    let (output, asked) = run(&["dead", "discard", "--group", "9f2c"], answers.clone());
+    let responses = vec![("POST /api/v1/dead-letters/discard", 200, planned)];
+    let (output, received) = run(&["dead", "discard", "--group", "9f2c"], responses.clone());
     assert_eq!(output.status.code(), Some(4));
     assert_eq!(
         text(&output.stderr),
-        "error: Discard 41 messages: nobody is there to say yes\n\
-         hint: add --yes when you mean it; nothing was changed\n"
+        "error: Discard 41 messages: not confirmed, because standard input is not a terminal\n\
+         hint: add --yes to confirm; nothing was changed\n"
     );
     let body = json!({ "limit": 10_000, "fingerprint": "9f2c", "dry_run": true });
-    assert_eq!(asked.iter().map(|(_, _, body)| body.clone()).collect::<Vec<_>>(), [body]);
-    let (output, asked) = run(&["dead", "discard", "--group", "9f2c", "--yes"], answers);
+    assert_eq!(received.iter().map(|(_, _, body)| body.clone()).collect::<Vec<_>>(), [body]);
+    let (output, received) = run(&["dead", "discard", "--group", "9f2c", "--yes"], responses);
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(asked.last().unwrap().2["dry_run"], false);
+    assert_eq!(received.last().unwrap().2["dry_run"], false);
 }
 
 #[test]
-fn what_a_command_came_to_is_told() {
-    let swept = json!({ "count": 3, "applied": 1, "requested": 1, "refused": 1, "more": true });
+fn the_result_of_a_bulk_change_is_printed() {
+    let result = json!({ "count": 3, "applied": 1, "requested": 1, "refused": 1, "more": true });
     check(
         &["messages", "cancel", "--topic", "mail", "-y"],
-        vec![("POST /api/v1/messages/bulk", 200, swept)],
+        vec![("POST /api/v1/messages/bulk", 200, result)],
         0,
         "\
-1 message cancelled. 1 handler asked to stop; that may take a moment. 1 message changed in the meantime and stayed.
-There are more; run it again for the rest.
+1 message cancelled. 1 handler asked to stop, which may take a moment. \
+1 message not changed, because the state has changed in the meantime.
+More messages match; run it again for the rest.
 ",
     );
 }
 
 #[test]
-fn refusals_have_an_exit_code_and_a_way_out() {
+fn api_errors_have_an_exit_code_and_a_hint() {
     let problem = |detail: &str| json!({ "type": "about:blank", "detail": detail });
     let table = [
         (400, 2, ""),
-        (401, 6, "hint: log in with `punctual login`, or give a token in PUNCTUAL_TOKEN\n"),
-        (403, 6, "hint: ask an admin for a larger role, or for a token\n"),
+        (401, 6, "hint: log in with `punctual login`, or pass a token in PUNCTUAL_TOKEN\n"),
+        (403, 6, "hint: request a larger role or a token from an admin\n"),
         (404, 3, ""),
         (409, 4, ""),
         (422, 2, ""),
@@ -157,8 +157,8 @@ fn refusals_have_an_exit_code_and_a_way_out() {
         (503, 5, "hint: try again in a few s\n"),
     ];
     for (status, code, hint) in table {
-        let answers = vec![("GET /api/v1/jobs/a%2Fb", status, problem("it is so"))];
-        check(&["jobs", "show", "a/b"], answers, code, &format!("error: it is so\n{hint}"));
+        let responses = vec![("GET /api/v1/jobs/a%2Fb", status, problem("it is so"))];
+        check(&["jobs", "show", "a/b"], responses, code, &format!("error: it is so\n{hint}"));
     }
     let wrong = json!({ "detail": "2 fields are wrong", "errors": [
         { "field": "cron", "problem": "61 is no minute" }, { "field": "zone", "problem": "is unknown" }] });
@@ -171,68 +171,73 @@ fn refusals_have_an_exit_code_and_a_way_out() {
 }
 
 #[test]
-fn something_else_that_answers_is_not_taken_for_a_server() {
+fn a_response_of_another_program_is_an_error() {
     let (output, _) = run(&["queues", "list"], vec![]);
     assert_eq!(output.status.code(), Some(1));
-    let said = text(&output.stderr);
+    let printed = text(&output.stderr);
     assert!(
-        said.contains("answers 404 Not Found and says no more\nhint: check the address"),
-        "{said}"
+        printed.contains("returned 404 Not Found without a reason\nhint: check the address"),
+        "{printed}"
     );
 }
 
 #[test]
-fn a_server_that_is_away_is_named_with_the_way_out() {
+fn an_unreachable_server_is_reported_with_a_hint() {
     let folder = tempfile::tempdir().unwrap();
-    // A port that was free a moment ago, and that nobody listens on.
+    // A free port, on which no server listens.
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let server = format!("http://{free}");
     let output =
         punctual(folder.path(), &["queues", "list", "--server", &server]).output().unwrap();
     assert_eq!(output.status.code(), Some(5));
-    let said = text(&output.stderr);
+    let printed = text(&output.stderr);
     assert!(
-        said.starts_with(&format!("error: cannot reach {server}: nothing answers there\nhint: ")),
-        "{said}"
+        printed
+            .starts_with(&format!("error: cannot reach {server}: no server listens there\nhint: ")),
+        "{printed}"
     );
 }
 
 #[test]
-fn a_token_is_printed_alone_so_that_it_can_be_piped() {
-    let made = json!({ "id": "7", "name": "ci", "scopes": ["read"], "expires_at": null, "secret": "pct_7_x" });
+fn only_the_secret_of_a_token_goes_to_standard_output() {
+    let created = json!({ "id": "7", "name": "ci", "scopes": ["read"], "expires_at": null, "secret": "pct_7_x" });
     let args = ["tokens", "create", "ci", "--scope", "read,publish"];
-    let (output, asked) = run(&args, vec![("POST /api/v1/tokens", 201, made)]);
+    let (output, received) = run(&args, vec![("POST /api/v1/tokens", 201, created)]);
     assert_eq!(text(&output.stdout), "pct_7_x\n");
-    assert!(text(&output.stderr).contains("the token 7; it lasts for ever and is not shown again"));
-    assert_eq!(asked[0].2, json!({ "name": "ci", "scopes": ["read", "publish"] }));
+    let note = text(&output.stderr);
+    assert!(note.contains("of the token 7; it never expires and is not shown again"), "{note}");
+    assert_eq!(received[0].2, json!({ "name": "ci", "scopes": ["read", "publish"] }));
 }
 
 #[test]
-fn a_message_is_published_as_what_it_is() {
+fn a_body_is_published_as_json_or_text() {
     let table = [
         (r#"{"a":1}"#, json!({ "topic": "t", "json": { "a": 1 }, "key": "k" })),
         ("hello", json!({ "topic": "t", "text": "hello", "key": "k" })),
     ];
-    for (body, wanted) in table {
-        let made = json!({ "id": "m1", "duplicate_of": null });
+    for (body, expected) in table {
+        let created = json!({ "id": "m1", "duplicate_of": null });
         let args = ["messages", "publish", "t", body, "--key", "k"];
-        let (output, asked) = run(&args, vec![("POST /api/v1/messages", 201, made)]);
+        let (output, received) = run(&args, vec![("POST /api/v1/messages", 201, created)]);
         assert_eq!(text(&output.stdout), "m1\n");
-        assert_eq!(asked[0].2, wanted);
+        assert_eq!(received[0].2, expected);
     }
 }
 
 #[test]
-fn a_duplicate_says_so_and_names_the_message_that_lives() {
+fn a_duplicate_prints_the_id_of_the_unfinished_message() {
     let known = json!({ "id": "m1", "duplicate_of": "m1" });
     let args = ["messages", "publish", "t", "--dedupe", "d"];
     let (output, _) = run(&args, vec![("POST /api/v1/messages", 200, known)]);
     assert!(text(&output.stdout).starts_with("m1\nNot stored"), "{}", text(&output.stdout));
-    let made = json!({ "id": "m2", "duplicate_of": null });
+    let created = json!({ "id": "m2", "duplicate_of": null });
     let args = ["messages", "publish", "t", "--dedupe", "d", "--replace"];
-    let (output, asked) = run(&args, vec![("POST /api/v1/messages", 201, made)]);
+    let (output, received) = run(&args, vec![("POST /api/v1/messages", 201, created)]);
     assert_eq!(text(&output.stdout), "m2\n");
-    assert_eq!(asked[0].2, json!({ "topic": "t", "json": null, "dedupe": "d", "replace": true }));
+    assert_eq!(
+        received[0].2,
+        json!({ "topic": "t", "json": null, "dedupe": "d", "replace": true })
+    );
 }
 
 #[test]
@@ -247,7 +252,11 @@ fn a_password_comes_from_standard_input_and_is_never_printed() {
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"correct horse\n").unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!(output.status.code(), Some(5), "it was read, and the server is away");
+    assert_eq!(
+        output.status.code(),
+        Some(5),
+        "the password was read, and the server is unreachable"
+    );
     assert!(!text(&output.stderr).contains("horse"));
     let nothing = punctual(
         folder.path(),

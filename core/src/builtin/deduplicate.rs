@@ -11,17 +11,17 @@ use crate::handler::{Context, HandlerResult, Outcome};
 use crate::inbox::{Inbox, InboxResult};
 use crate::middleware::{Middleware, NextHandle};
 
-/// How long a delivery is remembered unless said otherwise.
+/// Default retention of a delivery record.
 const RETENTION_DEFAULT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// How often records older than the retention are deleted, and how many at once.
+/// Interval between deletions of old records, and the number deleted at once.
 const FORGET_INTERVAL: Duration = Duration::from_secs(60);
 const FORGET_MAX: usize = 1_000;
 
-/// Skips the handler for a message that the group has dealt with before.
+/// Skips the handler for a message that the group has handled before.
 ///
-/// A message is recorded when its handler is done, so a failed attempt is tried again; a crash between
-/// the handler's end and the record repeats it. A handler that must not repeat records the message inside its
-/// own transaction instead. Records older than [`Deduplicate::retention`] are deleted on the way.
+/// A message is recorded when its handler is done, so a failed attempt is retried; after a crash between the
+/// handler's end and the record the handler runs again. A handler that must not repeat records the message
+/// inside its own transaction instead. Records older than [`Deduplicate::retention`] are deleted on the way.
 pub struct Deduplicate {
     inbox: Arc<dyn Inbox>,
     group: String,
@@ -30,7 +30,7 @@ pub struct Deduplicate {
 }
 
 impl Deduplicate {
-    /// For a group, which is usually the name of the application.
+    /// Returns the middleware for a group, which is usually the name of the application.
     pub fn new(inbox: Arc<dyn Inbox>, group: impl Into<String>) -> Self {
         Self {
             inbox,
@@ -40,7 +40,8 @@ impl Deduplicate {
         }
     }
 
-    /// How long a delivery is remembered. Default seven days; longer than anything may be redelivered.
+    /// Sets how long a delivery is remembered, default seven days. It must exceed the longest time until a
+    /// redelivery.
     pub fn retention(mut self, retention: Duration) -> Self {
         self.retention = retention;
         self
@@ -66,7 +67,7 @@ impl Middleware for Deduplicate {
         }
         let outcome = next.run(context).await?;
         if outcome == Outcome::Done {
-            // Another process may have recorded it meanwhile; what was done cannot be undone here.
+            // Another process may have recorded it meanwhile; the handler's work cannot be undone here.
             let (InboxResult::First | InboxResult::Again) =
                 self.inbox.admit(&self.group, message, now).await?;
         }

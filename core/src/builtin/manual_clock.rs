@@ -1,5 +1,5 @@
-//! Manual clock: a clock that a test moves, for our tests and our users'. Sleepers are woken in the order
-//! of their instants, then in the order they began to sleep, so a test always runs in the same order.
+//! Manual clock: a clock that a test moves. Sleepers are woken in the order of their instants, then in the
+//! order they began to sleep, so a test always runs in the same order.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -16,41 +16,41 @@ use crate::clock::{self, Clock};
 /// A clock moved by hand. Clones show and move the same time.
 #[derive(Clone, Debug)]
 pub struct ManualClock {
-    dial: Arc<Mutex<Dial>>,
+    state: Arc<Mutex<ClockState>>,
 }
 
 #[derive(Debug)]
-struct Dial {
+struct ClockState {
     now: Timestamp,
-    sleepers: BTreeMap<Place, Waker>,
+    sleepers: BTreeMap<SleeperKey, Waker>,
     registered: u64,
 }
 
-/// The instant waited for, and the position among those that wait for it.
-type Place = (Timestamp, u64);
+/// Instant at which a sleeper is woken, and its position among the sleepers of that instant.
+type SleeperKey = (Timestamp, u64);
 
 impl ManualClock {
-    /// A clock that stands at an instant.
+    /// Returns a clock that shows an instant until it is moved.
     pub fn new(start: Timestamp) -> Self {
-        let dial = Dial { now: start, sleepers: BTreeMap::new(), registered: 0 };
-        Self { dial: Arc::new(Mutex::new(dial)) }
+        let state = ClockState { now: start, sleepers: BTreeMap::new(), registered: 0 };
+        Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// The present instant; the same as [`Clock::now`] without the trait in scope.
+    /// Returns the present instant; the same as [`Clock::now`] without the trait in scope.
     pub fn now(&self) -> Timestamp {
-        lock(&self.dial).now
+        lock(&self.state).now
     }
 
     /// Moves to an instant, also backwards, and wakes the sleepers of that instant and of earlier ones.
     ///
-    /// It jumps: the woken see the new time, none in between. To go step by step, move to
+    /// The clock jumps: woken sleepers read the new time and no time in between. To go step by step, move to
     /// [`ManualClock::next_wake`] first.
     pub fn set(&self, instant: Timestamp) {
         let woken = {
-            let mut dial = lock(&self.dial);
-            dial.now = instant;
-            let later = dial.sleepers.split_off(&(instant, u64::MAX));
-            std::mem::replace(&mut dial.sleepers, later)
+            let mut state = lock(&self.state);
+            state.now = instant;
+            let later = state.sleepers.split_off(&(instant, u64::MAX));
+            std::mem::replace(&mut state.sleepers, later)
         };
         for waker in woken.into_values() {
             waker.wake();
@@ -65,12 +65,12 @@ impl ManualClock {
 
     /// Returns the number of sleepers that have not been woken.
     pub fn sleepers(&self) -> usize {
-        lock(&self.dial).sleepers.len()
+        lock(&self.state).sleepers.len()
     }
 
     /// Returns the earliest instant that a sleeper waits for.
     pub fn next_wake(&self) -> Option<Timestamp> {
-        lock(&self.dial).sleepers.keys().next().map(|(instant, _)| *instant)
+        lock(&self.state).sleepers.keys().next().map(|(instant, _)| *instant)
     }
 }
 
@@ -81,37 +81,38 @@ impl Clock for ManualClock {
     }
 
     async fn sleep_until(&self, instant: Timestamp) {
-        Sleep { dial: &self.dial, instant, place: None }.await;
+        Sleep { state: &self.state, instant, place: None }.await;
     }
 }
 
 /// Waits for an instant. Dropping it removes it from the list of sleepers.
 struct Sleep<'a> {
-    dial: &'a Mutex<Dial>,
+    state: &'a Mutex<ClockState>,
     instant: Timestamp,
-    place: Option<Place>,
+    place: Option<SleeperKey>,
 }
 
 impl Future for Sleep<'_> {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let mut dial = lock(self.dial);
+        let mut state = lock(self.state);
         let instant = self.instant;
-        // A sleeper that is no longer on the list was woken: the instant came, even if time went back since.
-        let was_woken = self.place.is_some_and(|place| !dial.sleepers.contains_key(&place));
-        if was_woken || dial.now >= instant {
+        // A sleeper that is no longer on the list was woken: its instant came, even if the clock went back
+        // since.
+        let was_woken = self.place.is_some_and(|place| !state.sleepers.contains_key(&place));
+        if was_woken || state.now >= instant {
             if let Some(place) = self.place.take() {
-                dial.sleepers.remove(&place);
+                state.sleepers.remove(&place);
             }
             return Poll::Ready(());
         }
         let place = self.place.unwrap_or_else(|| {
-            dial.registered += 1;
-            (instant, dial.registered)
+            state.registered += 1;
+            (instant, state.registered)
         });
-        dial.sleepers.insert(place, context.waker().clone());
-        drop(dial);
+        state.sleepers.insert(place, context.waker().clone());
+        drop(state);
         self.place = Some(place);
         Poll::Pending
     }
@@ -120,13 +121,13 @@ impl Future for Sleep<'_> {
 impl Drop for Sleep<'_> {
     fn drop(&mut self) {
         if let Some(place) = self.place {
-            lock(self.dial).sleepers.remove(&place);
+            lock(self.state).sleepers.remove(&place);
         }
     }
 }
 
-fn lock(dial: &Mutex<Dial>) -> MutexGuard<'_, Dial> {
-    dial.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(state: &Mutex<ClockState>) -> MutexGuard<'_, ClockState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,29 +1,29 @@
-//! The storage in memory: the reference for every other storage, and the default.
+//! Memory storage: the reference for every other storage, and the default.
 //!
-//! One mutex around plain state, never held across an await, so every call is one step that nobody
-//! sees half done. Bells are notified after the mutex is free. What is here is gone when the process
-//! ends; that is the only promise it does not make.
+//! One mutex around plain state, never held across an await, so every call is one step that no other call can
+//! observe half done. Notifiers are notified after the mutex is free. The content is lost when the process
+//! ends; that is the only promise of a storage that is not kept.
 
-mod by_end;
+mod blocked;
 mod commands;
 mod documents;
+mod ended_rows;
 mod groups;
 mod history;
 mod inbox;
 mod index;
 mod jobs;
-mod lane;
 mod leases;
+mod lookup;
+mod maintenance;
 mod memory;
-mod names;
+mod message_flow;
+mod queries;
+mod queue_index;
 mod rates;
-mod reading;
 mod records;
 #[cfg(test)]
 mod tests;
-mod turns;
-mod upkeep;
-mod work;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -52,22 +52,22 @@ use crate::storage::{
     Wakeup,
 };
 
-/// How many executions, and how many finished messages, are kept unless said otherwise.
+/// Default limit of executions, and of finished messages.
 pub const HISTORY_MAX_DEFAULT: usize = 100_000;
-/// How many documents may be kept unless said otherwise.
+/// Default limit of documents.
 pub const DOCUMENTS_MAX_DEFAULT: usize = 100_000;
-/// How many messages may wait, run or be dead unless said otherwise.
+/// Default limit of pending, running and dead messages.
 pub const MESSAGES_MAX_DEFAULT: usize = 10_000_000;
 
-/// Remembers messages and jobs for as long as the process lives.
+/// Storage of messages and jobs for as long as the process lives.
 ///
-/// Its memory is bounded: history beyond [`MemoryStorage::history_max`] falls out, oldest first, and
-/// messages beyond [`MemoryStorage::messages_max`] are refused. Where [`Storage`] leaves room:
+/// Its memory is bounded: history beyond [`MemoryStorage::history_max`] is removed, oldest first, and messages
+/// beyond [`MemoryStorage::messages_max`] are refused. Where [`Storage`] leaves a choice:
 ///
-/// - A message that is done or cancelled can be seen and redriven until it is pruned or falls out.
-/// - Enqueueing the id of such a message again is a duplicate, except for a message which left,
-///   travelled and came back to be held, or which an operator sent again.
-/// - A message that was replaced is gone; a deleted one takes its executions with it.
+/// - A message that is done or cancelled can be listed and redriven until it is pruned or removed by the limit.
+/// - Enqueueing the id of such a message again is a duplicate, except for a message that was relayed and came
+///   back to be delayed, or that an operator sent again.
+/// - A message that was replaced is deleted; deleting a message deletes its executions as well.
 /// - A redrive is refused while another message with its deduplication key is alive.
 pub struct MemoryStorage {
     clock: Arc<dyn Clock>,
@@ -75,47 +75,48 @@ pub struct MemoryStorage {
 }
 
 impl MemoryStorage {
-    /// An empty storage. The clock is only asked by [`Storage::time`].
+    /// Returns an empty storage. The clock is used by [`Storage::time`] only.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
         let memory = Memory::new(HISTORY_MAX_DEFAULT, MESSAGES_MAX_DEFAULT);
         Self { clock, memory: Mutex::new(memory) }
     }
 
-    /// Keeps this many executions, and as many finished messages; 0 keeps none.
+    /// Sets the limit of executions, and of finished messages; 0 keeps none.
     #[must_use]
     pub fn history_max(self, count: usize) -> Self {
         self.act(|memory| memory.set_history_max(count));
         self
     }
 
-    /// Refuses messages, as unavailable, once this many wait, run or are dead.
+    /// Sets the limit of pending, running and dead messages; more are refused as unavailable.
     ///
-    /// Dead letters count, because they too are kept until somebody acts.
+    /// Dead letters count, because they are kept until an operator redrives or deletes them.
     #[must_use]
     pub fn messages_max(self, count: usize) -> Self {
         self.act(|memory| memory.set_messages_max(count));
         self
     }
 
-    /// Refuses new documents, as unavailable, once this many are kept.
+    /// Sets the limit of documents; more are refused as unavailable.
     #[must_use]
     pub fn documents_max(self, count: usize) -> Self {
-        self.act(|memory| memory.shelf.set_count_max(count));
+        self.act(|memory| memory.documents.set_count_max(count));
         self
     }
 
-    /// One step: locked as a whole; bells are notified and memory is freed when the lock is free again.
+    /// Runs one step under the lock. Notifications are sent and removed rows are freed after the lock is
+    /// released.
     fn act<T>(&self, step: impl FnOnce(&mut Memory) -> T) -> T {
-        let (answer, bells, _removed) = {
+        let (result, notifiers, _removed) = {
             let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
-            let answer = step(&mut memory);
-            memory.offer_turns();
-            (answer, memory.take_bells(), memory.take_removed())
+            let result = step(&mut memory);
+            memory.return_unblocked();
+            (result, memory.take_notifiers(), memory.take_removed())
         };
-        for bell in bells {
-            bell.notify();
+        for notifier in notifiers {
+            notifier.notify();
         }
-        answer
+        result
     }
 }
 
@@ -160,14 +161,14 @@ impl Storage for MemoryStorage {
 
     async fn save_progress(
         &self,
-        keeps: Vec<ProgressUpdate>,
+        updates: Vec<ProgressUpdate>,
         _now: Timestamp,
     ) -> Result<Vec<ExtendResult>> {
-        Ok(self.act(|memory| memory.keep(keeps)))
+        Ok(self.act(|memory| memory.save_progress(updates)))
     }
 
-    async fn acquire_rate(&self, permit: RateRequest, now: Timestamp) -> Result<RateGrant> {
-        Ok(self.act(|memory| memory.rates.permit(permit, now)))
+    async fn acquire_rate(&self, request: RateRequest, now: Timestamp) -> Result<RateGrant> {
+        Ok(self.act(|memory| memory.rates.acquire(request, now)))
     }
 
     async fn record(&self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()> {
@@ -198,11 +199,11 @@ impl Storage for MemoryStorage {
     async fn command_job(
         &self,
         job: &JobName,
-        steer: JobCommand,
+        command: JobCommand,
         seen: u64,
         now: Timestamp,
     ) -> Result<JobCommandResult> {
-        self.act(|memory| memory.jobs.steer(job, &steer, seen, now))
+        self.act(|memory| memory.jobs.command(job, &command, seen, now))
     }
 
     async fn remove_job(
@@ -228,7 +229,7 @@ impl Storage for MemoryStorage {
     }
 
     async fn register_group(&self, topic: &Topic, group: &str, _now: Timestamp) -> Result<()> {
-        self.act(|memory| memory.groups.join(topic, group))
+        self.act(|memory| memory.groups.register(topic, group))
     }
 
     async fn groups(&self) -> Result<Vec<(Topic, String)>> {
@@ -239,8 +240,8 @@ impl Storage for MemoryStorage {
         Ok(self.act(|memory| memory.prune(prune)))
     }
 
-    async fn next_due(&self, line: &WakeSource) -> Result<Option<Timestamp>> {
-        Ok(self.act(|memory| memory.next_due(line)))
+    async fn next_due(&self, source: &WakeSource) -> Result<Option<Timestamp>> {
+        Ok(self.act(|memory| memory.next_due(source)))
     }
 
     async fn import_messages(
@@ -248,14 +249,14 @@ impl Storage for MemoryStorage {
         records: Vec<MessageRecord>,
         now: Timestamp,
     ) -> Result<Vec<EnqueueResult>> {
-        self.act(|memory| memory.restore(records, now))
+        self.act(|memory| memory.import(records, now))
     }
 
-    fn wakeup(&self, line: &WakeSource) -> Wakeup {
-        self.act(|memory| memory.wakeup(line))
+    fn wakeup(&self, source: &WakeSource) -> Wakeup {
+        self.act(|memory| memory.wakeup(source))
     }
 
-    /// There are no others.
+    /// No other process can reach this storage.
     fn notifies_across_processes(&self) -> bool {
         true
     }
@@ -272,7 +273,7 @@ impl Storage for MemoryStorage {
 #[async_trait]
 impl Inbox for MemoryStorage {
     async fn has_seen(&self, group: &str, message: MessageId) -> Result<bool> {
-        Ok(self.act(|memory| memory.notes.has(group, message)))
+        Ok(self.act(|memory| memory.inbox.contains(group, message)))
     }
 
     async fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<InboxResult> {
@@ -280,7 +281,7 @@ impl Inbox for MemoryStorage {
     }
 
     async fn forget(&self, before: Timestamp, limit: usize) -> Result<u64> {
-        Ok(self.act(|memory| memory.notes.forget(before, limit)))
+        Ok(self.act(|memory| memory.inbox.forget(before, limit)))
     }
 }
 

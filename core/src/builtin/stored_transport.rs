@@ -1,10 +1,9 @@
 //! Stored transport: any storage as a transport. A message published here is a stored message in the queue of
 //! its topic and group, due when its delay is over; receiving is claiming, and the engine settles the lease in
-//! the storage itself. The storage remembers the groups as well; what is kept here of them is a copy that is
-//! read again within a second.
+//! the storage itself. The storage also stores the groups; the transport caches them for a second.
 
 mod consumer;
-mod groups;
+mod group_cache;
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use jiff::Timestamp;
 use uuid::Uuid;
 
 use self::consumer::StoredConsumer;
-use self::groups::Groups;
+use self::group_cache::GroupCache;
 use super::MemoryStorage;
 use crate::clock::{self, Clock};
 use crate::error::{Error, Result};
@@ -26,25 +25,25 @@ use crate::transport::{
     Transport,
 };
 
-/// The group that receives what is published before any group has subscribed.
+/// Group that receives messages published before any group has subscribed.
 pub const GROUP_DEFAULT: &str = "default";
-/// How long a delivery may go without its lease being extended, unless said otherwise.
+/// Default duration of the lease of a delivery.
 pub const LEASE_DURATION_DEFAULT: Duration = Duration::from_mins(5);
 
-/// Carries messages through a storage.
+/// Transport through a storage.
 ///
-/// - Each group gets its own copy. The first group's copy keeps the message's id; the others' ids
-///   and deduplication keys are derived from it and the group, so that publishing again what was
-///   published already changes nothing while the storage remembers it.
-/// - A group is known from its first [`Transport::subscribe`] on: at once to this process and to those that
-///   know no group of the topic, to the others within a second. The storage remembers it.
-/// - What is published to a topic without subscribers goes to the group [`GROUP_DEFAULT`].
-/// - A delivery that is dropped is free again when its lease has run out and the rescuer of that
-///   storage has found it. The transport itself rescues nothing.
+/// - Each group gets its own copy. The first group's copy keeps the message's id; the ids and deduplication
+///   keys of the others are derived from it and the group, so that publishing a message again changes nothing
+///   while the storage remembers it.
+/// - A group exists from its first [`Transport::subscribe`] on: immediately for this process and for processes
+///   that know no group of the topic, within a second for the others. The storage stores it.
+/// - Messages of a topic without subscribers go to the group [`GROUP_DEFAULT`].
+/// - A dropped delivery can be claimed again when its lease has run out and the rescuer of that storage has
+///   found it. The transport itself rescues nothing.
 pub struct StoredTransport {
     shared: Shared,
     durable: bool,
-    groups: Groups,
+    groups: GroupCache,
 }
 
 /// The state that the transport and its consumers share.
@@ -56,18 +55,18 @@ struct Shared {
     lease_duration: Duration,
 }
 
-/// A transport over a memory storage of its own.
+/// Returns a transport over a memory storage of its own.
 pub fn memory_transport(clock: Arc<dyn Clock>, owner: ProcessId) -> StoredTransport {
     let storage = Arc::new(MemoryStorage::new(Arc::clone(&clock)));
     StoredTransport::new(storage, clock, owner, LEASE_DURATION_DEFAULT)
 }
 
 impl StoredTransport {
-    /// A transport over a storage.
+    /// Returns a transport over a storage.
     ///
     /// Deliveries are leased to the owner, which should be the process that sends heartbeats to this storage,
-    /// for `lease_duration`; a handler that takes longer has to extend its lease. The transport declares
-    /// itself not durable unless [`StoredTransport::durable`] is set.
+    /// for `lease_duration`; a handler that takes longer has to extend its lease. The transport declares itself
+    /// not durable unless [`StoredTransport::durable`] is set.
     pub fn new(
         storage: Arc<dyn Storage>,
         clock: Arc<dyn Clock>,
@@ -75,7 +74,7 @@ impl StoredTransport {
         lease_duration: Duration,
     ) -> Self {
         let shared = Shared { storage, clock, owner, lease_duration };
-        Self { shared, durable: false, groups: Groups::default() }
+        Self { shared, durable: false, groups: GroupCache::default() }
     }
 
     /// Sets whether the storage survives a restart.
@@ -85,13 +84,13 @@ impl StoredTransport {
         self
     }
 
-    /// The storage underneath.
+    /// Returns the storage underneath.
     pub fn storage(&self) -> Arc<dyn Storage> {
         Arc::clone(&self.shared.storage)
     }
 
-    /// One copy for each group; the first keeps the id.
-    async fn copies(&self, outgoing: &Outgoing, now: Timestamp) -> Result<Vec<Copy>> {
+    /// Returns one copy for each group; the first keeps the id.
+    async fn copies(&self, outgoing: &Outgoing, now: Timestamp) -> Result<Vec<GroupCopy>> {
         let sent = &outgoing.message;
         let due_at = clock::add(now, outgoing.delay);
         let mut copies = Vec::new();
@@ -103,7 +102,7 @@ impl StoredTransport {
             let queue = Queue::of_group(&sent.topic, &group);
             let message = Arc::new(Message { queue, due_at, ..(**sent).clone() });
             let relayed = sent.queue.is_relay();
-            let copy = Copy { message, group, relayed };
+            let copy = GroupCopy { message, group, relayed };
             copies.push(if copies.is_empty() { copy } else { copy.derived() });
         }
         Ok(copies)
@@ -145,15 +144,15 @@ impl Transport for StoredTransport {
         for outgoing in &batch {
             copies.extend(self.copies(outgoing, now).await?);
         }
-        let entries = copies.iter().map(Copy::entry).collect();
-        let answers = self.shared.storage.enqueue(entries, now).await?;
-        // What a relay sends may still be under its own lease in this very storage; then it is not
-        // a copy of ours that makes this one a duplicate. Twice is better than never.
+        let entries = copies.iter().map(GroupCopy::entry).collect();
+        let results = self.shared.storage.enqueue(entries, now).await?;
+        // A message from a relay may still be under its own lease in this very storage; then the duplicate is
+        // the relayed message itself and not a copy of ours. Twice is better than never.
         let again: Vec<Entry> = copies
             .iter()
-            .zip(answers)
-            .filter(|(copy, answer)| {
-                copy.relayed && *answer == EnqueueResult::Duplicate(copy.message.id)
+            .zip(results)
+            .filter(|(copy, result)| {
+                copy.relayed && *result == EnqueueResult::Duplicate(copy.message.id)
             })
             .map(|(copy, _)| copy.derived().entry())
             .collect();
@@ -166,7 +165,9 @@ impl Transport for StoredTransport {
     async fn subscribe(&self, subscription: Subscription) -> Result<Box<dyn Consumer>> {
         let Subscription { topic, group, prefetch } = subscription;
         check_group(&group)?;
-        self.groups.join(&*self.shared.storage, &topic, &group, self.shared.clock.now()).await?;
+        self.groups
+            .register(&*self.shared.storage, &topic, &group, self.shared.clock.now())
+            .await?;
         let queue = Queue::of_group(&topic, &group);
         Ok(Box::new(StoredConsumer::new(self.shared.clone(), queue, prefetch)))
     }
@@ -180,14 +181,14 @@ impl Transport for StoredTransport {
 }
 
 /// One group's copy of a message.
-struct Copy {
+struct GroupCopy {
     message: Arc<Message>,
     group: Arc<str>,
-    /// Whether it came from a relay and has the id it had there.
+    /// Whether it came from a relay and still has its original id.
     relayed: bool,
 }
 
-impl Copy {
+impl GroupCopy {
     fn entry(&self) -> Entry {
         Entry { message: Arc::clone(&self.message), replace: false }
     }
@@ -207,8 +208,8 @@ impl Copy {
     }
 }
 
-/// An id that is the same for the same message and group. Its time stays, so that copies sort where
-/// the message does.
+/// Returns an id that is the same for the same message and group. Its time stays, so that copies sort like the
+/// message.
 fn derived_id(id: MessageId, group: &str) -> MessageId {
     const VARIANT: u64 = 0b10 << 62;
     let (high, low) = id.as_uuid().as_u64_pair();
@@ -218,7 +219,8 @@ fn derived_id(id: MessageId, group: &str) -> MessageId {
     MessageId::from_uuid(Uuid::from_u64_pair(high, (hash >> 2) | VARIANT))
 }
 
-/// A group's name ends the name of its queue, so it must not contain the separator.
+/// Checks the name of a group. It is the last part of the name of its queue, so it must not contain the
+/// separator.
 fn check_group(group: &str) -> Result<()> {
     let fits = !group.is_empty() && group.chars().count() <= NAME_LEN_MAX;
     if !fits || group.chars().any(|c| c.is_control() || c == '/') {

@@ -1,4 +1,4 @@
-//! Tests of conversions there and back, at the ends of time, and at the calls that take them.
+//! Tests of conversions in both directions, at the ends of time, and at the methods that take them.
 
 use ::chrono::{FixedOffset, NaiveDate};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use crate::testing::{START, TestHarness};
 
 proptest! {
     #[test]
-    fn an_instant_goes_there_and_back(
+    fn an_instant_round_trips(
         nanoseconds in Timestamp::MIN.as_nanosecond()..=Timestamp::MAX.as_nanosecond()
     ) {
         let given = Timestamp::from_nanosecond(nanoseconds).unwrap();
@@ -16,14 +16,14 @@ proptest! {
     }
 
     #[test]
-    fn a_length_goes_there_and_back(milliseconds in -1_000_000_000_000i64..1_000_000_000_000, nanoseconds in 0i32..1_000_000) {
+    fn durations_round_trip(milliseconds in -1_000_000_000_000i64..1_000_000_000_000, nanoseconds in 0i32..1_000_000) {
         let given = SignedDuration::from_millis(milliseconds) + SignedDuration::new(0, nanoseconds);
-        prop_assert_eq!(signed_length(time_delta(given)), given);
+        prop_assert_eq!(signed_duration(time_delta(given)), given);
     }
 }
 
 #[test]
-fn both_say_the_same_date() {
+fn both_crates_format_the_same_date() {
     for given in [START, Timestamp::UNIX_EPOCH, Timestamp::MIN, Timestamp::MAX] {
         let theirs = date_time(given).format("%s %f").to_string();
         let nanoseconds = given.as_nanosecond().rem_euclid(NANOSECONDS);
@@ -46,24 +46,25 @@ fn a_zone_does_not_move_the_instant_and_a_leap_second_is_the_next() {
 fn a_value_that_does_not_fit_is_refused_or_cut() {
     let error = instant(DateTime::<Utc>::MAX_UTC).unwrap_err().to_string();
     assert!(error.contains("262142"), "{error}");
-    assert!(length(TimeDelta::seconds(-1)).unwrap_err().to_string().contains("-PT1S"));
+    assert!(duration(TimeDelta::seconds(-1)).unwrap_err().to_string().contains("-PT1S"));
     assert_eq!(time_delta(SignedDuration::MAX), TimeDelta::MAX);
     assert_eq!(time_delta(SignedDuration::MIN), TimeDelta::MIN);
 }
 
 #[tokio::test]
-async fn messages_and_one_time_jobs_are_due_when_they_say() {
-    let rehearsal =
-        TestHarness::start(|builder| builder.handler("tell", async |_: String| {})).await.unwrap();
-    let publisher = rehearsal.publisher();
+async fn messages_and_one_time_jobs_are_due_at_the_converted_instants() {
+    let harness = TestHarness::start(|builder| builder.handler("remind", async |_: String| {}))
+        .await
+        .unwrap();
+    let publisher = harness.publisher();
     let in_an_hour = date_time(START) + TimeDelta::hours(1);
-    publisher.publish("tell", "at").at_chrono(in_an_hour).await.unwrap();
-    publisher.publish("tell", "after").after_chrono(TimeDelta::minutes(30)).await.unwrap();
-    let jobs = rehearsal.jobs();
-    jobs.once("tell").payload("once at").at_chrono(in_an_hour).await.unwrap();
-    jobs.once("tell").payload("once after").after_chrono(TimeDelta::hours(2)).await.unwrap();
+    publisher.publish("remind", "at").at_chrono(in_an_hour).await.unwrap();
+    publisher.publish("remind", "after").after_chrono(TimeDelta::minutes(30)).await.unwrap();
+    let jobs = harness.jobs();
+    jobs.once("remind").payload("once at").at_chrono(in_an_hour).await.unwrap();
+    jobs.once("remind").payload("once after").after_chrono(TimeDelta::hours(2)).await.unwrap();
     let due = |payload: &str| {
-        let messages = rehearsal.messages("tell");
+        let messages = harness.messages("remind");
         let of = |record: &&crate::model::MessageRecord| {
             record.message.body.read::<String>().is_ok_and(|body| body == payload)
         };
@@ -73,8 +74,8 @@ async fn messages_and_one_time_jobs_are_due_when_they_say() {
     assert_eq!(due("after"), "2026-03-02T07:30:00Z");
     assert_eq!(due("once at"), "2026-03-02T08:00:00Z");
     assert_eq!(due("once after"), "2026-03-02T09:00:00Z");
-    let refused = publisher.publish("tell", "never").after_chrono(TimeDelta::seconds(-1)).await;
+    let refused = publisher.publish("remind", "never").after_chrono(TimeDelta::seconds(-1)).await;
     assert!(refused.unwrap_err().to_string().contains("negative"));
-    let refused = publisher.publish("tell", "never").at_chrono(DateTime::<Utc>::MAX_UTC).await;
+    let refused = publisher.publish("remind", "never").at_chrono(DateTime::<Utc>::MAX_UTC).await;
     assert!(refused.unwrap_err().to_string().contains("9999"));
 }

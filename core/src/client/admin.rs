@@ -1,14 +1,14 @@
-//! The operator's view: look at jobs, messages and history; trigger, pause, resume, cancel, redrive.
-//! Every change is a compare-and-set or a command that the storage answers; nothing is forced. Declarations,
-//! edits, moves of the cursor, backfills, commands by filter, status and health are in files of their own.
+//! Admin API for operators: reads jobs, messages and history; triggers, pauses, resumes, cancels and redrives.
+//! Every change is a compare-and-set or a command of the storage. Submodules contain declarations, edits, the
+//! schedule cursor, backfills, bulk commands, status and health.
 
 mod backfill;
-mod declaring;
-mod editing;
+mod bulk;
+mod cursor;
+mod declare;
+mod edit;
 mod health;
-mod moving;
 mod status;
-mod sweeping;
 mod unhandled;
 
 use std::collections::BTreeMap;
@@ -18,11 +18,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 pub use backfill::{Backfill, BackfillOrder, BackfillResult, BackfillSelection, OCCURRENCES_MAX};
-pub use declaring::DeclaredJobs;
-pub use sweeping::{BulkResult, MatchCount, SWEEP_MAX};
+pub use bulk::{BULK_MAX, BulkResult, MatchCount};
+pub use declare::DeclaredJobs;
 
 use crate::clock::{subtract, whole_microseconds};
-use crate::compression::opened;
+use crate::compression::decompressed;
 use crate::engine::{Process, occurrence_message, resume};
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -36,52 +36,52 @@ use crate::storage::{
     Command, CommandResult, FireResult, Firing, JobCommandResult, Prune, PruneResult,
 };
 
-/// How long a storage may take to say how all jobs are.
+/// Timeout of the storage for the status of all jobs.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// How often a change is tried again when others write at the same time.
+/// Number of attempts of a change while others write at the same time.
 const TRIES_MAX: usize = 10;
 
-/// Looks and steers. Cheap to clone.
+/// Reads and changes jobs and messages for operators. Cheap to clone.
 #[derive(Clone)]
 pub struct Admin {
     process: Arc<Process>,
 }
 
-/// Who pauses a job, why, and until when.
+/// A request to pause a job.
 #[derive(Clone, Debug)]
 pub struct PauseRequest {
-    /// Who asks.
+    /// Name of the operator.
     pub by: String,
-    /// Why.
+    /// Reason for the pause.
     pub reason: String,
-    /// When it ends by itself; none means never.
+    /// When it ends by itself; `None` means never.
     pub until: Option<Timestamp>,
 }
 
-/// How a job is run by hand.
+/// Options of a manual run.
 #[derive(Clone, Debug, Default)]
 pub struct Trigger {
-    /// Runs it beside what is alive, whatever its overlap policy says. Default no.
+    /// Whether the job runs beside its current runs, whatever its overlap policy. Default false.
     pub ignore_overlap: bool,
-    /// What its handler receives this once. Default what the job says.
+    /// Body of this run. Default: the body of the job.
     pub body: Option<Body>,
-    /// The identity of its message, so that triggering twice with the same one runs it once. Default a new one.
+    /// Id of the message, so that triggering twice with the same id runs the job once. Default: a new id.
     pub id: Option<MessageId>,
 }
 
-/// What triggering a job came to.
+/// The result of triggering a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TriggerResult {
-    /// It runs as this message.
+    /// The job runs as this message.
     Started(MessageId),
-    /// It runs as this message, although the job is paused: its schedule still fires nothing.
+    /// The job runs as this message. It is paused: its schedule still fires nothing.
     StartedWhilePaused(MessageId),
-    /// It does not run: so many of its messages are alive and its overlap policy says no.
+    /// The job does not run: this number of its messages is alive and its overlap policy forbids another.
     Overlapping(u32),
 }
 
 impl TriggerResult {
-    /// The message it runs as; none when it does not run.
+    /// Returns the message of the run; `None` when the job does not run.
     pub fn message(self) -> Option<MessageId> {
         match self {
             Self::Started(id) | Self::StartedWhilePaused(id) => Some(id),
@@ -95,12 +95,12 @@ impl Admin {
         Self { process }
     }
 
-    /// Every job, by name.
+    /// Returns every job, by name.
     pub async fn jobs(&self) -> Result<Vec<JobRecord>> {
         self.process.inspect.jobs(JobFilter::default()).await
     }
 
-    /// One job.
+    /// Returns a job; fails when there is none of this name.
     pub async fn job(&self, name: impl AsRef<str>) -> Result<JobRecord> {
         let name = JobName::new(name)?;
         self.process.inspect.job(&name).await?.ok_or_else(|| {
@@ -108,7 +108,7 @@ impl Admin {
         })
     }
 
-    /// What happened to a job, newest first.
+    /// Returns the executions of a job, newest first.
     pub async fn history(
         &self,
         job: impl AsRef<str>,
@@ -119,7 +119,7 @@ impl Admin {
         self.process.inspect.executions(filter, page).await
     }
 
-    /// Executions that match, newest first.
+    /// Returns executions that match, newest first.
     pub async fn executions(
         &self,
         filter: ExecutionFilter,
@@ -128,7 +128,7 @@ impl Admin {
         self.process.inspect.executions(filter, page).await
     }
 
-    /// Messages that match, newest first.
+    /// Returns messages that match, newest first.
     pub async fn messages(
         &self,
         filter: MessageFilter,
@@ -136,17 +136,17 @@ impl Admin {
     ) -> Result<PageResult<MessageRecord, MessageId>> {
         let mut paged = self.process.inspect.messages(filter, page).await?;
         let payload_max = self.process.options.payload_max;
-        paged.rows = paged.rows.into_iter().map(|row| opened(row, payload_max)).collect();
+        paged.rows = paged.rows.into_iter().map(|row| decompressed(row, payload_max)).collect();
         Ok(paged)
     }
 
-    /// One message.
+    /// Returns a message; `None` when it does not exist.
     pub async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>> {
         let record = self.process.inspect.message(id).await?;
-        Ok(record.map(|record| opened(record, self.process.options.payload_max)))
+        Ok(record.map(|record| decompressed(record, self.process.options.payload_max)))
     }
 
-    /// Messages that were given up, newest first.
+    /// Returns the dead letters, newest first.
     pub async fn dead_letters(
         &self,
         page: PageRequest<MessageId>,
@@ -158,18 +158,18 @@ impl Admin {
         .await
     }
 
-    /// How many messages wait, run and failed. Reading changes nothing.
+    /// Returns the number of messages by queue and state.
     pub async fn counts(&self) -> Result<Counts> {
         self.process.inspect.counts(self.process.now()).await
     }
 
-    /// The same for those who look often: large numbers may be estimates.
+    /// Returns approximate counts for frequently polled views; large numbers may be estimates.
     pub async fn estimate(&self) -> Result<Counts> {
         self.process.inspect.estimate(self.process.now()).await
     }
 
-    /// Runs a job now, also a paused one, and says when it is paused. Its schedule is left alone; its
-    /// overlap policy is respected unless told otherwise.
+    /// Runs a job now, also a paused one. Its schedule is not affected; its overlap policy applies unless
+    /// `ignore_overlap` is set.
     pub async fn trigger(
         &self,
         job: impl AsRef<str>,
@@ -178,7 +178,7 @@ impl Admin {
         self.trigger_with(job, Trigger { ignore_overlap, ..Trigger::default() }).await
     }
 
-    /// The same, with a body of its own.
+    /// Runs a job now, with options; see [`Admin::trigger`].
     pub async fn trigger_with(
         &self,
         job: impl AsRef<str>,
@@ -201,13 +201,13 @@ impl Admin {
                 return Ok(TriggerResult::Overlapping(alive));
             }
             let nominal = whole_microseconds(now);
-            let made = occurrence_message(&self.process, &record.job, nominal, None, now);
+            let planned = occurrence_message(&self.process, &record.job, nominal, None, now);
             let message = Message {
-                id: trigger.id.unwrap_or(made.id),
+                id: trigger.id.unwrap_or(planned.id),
                 source: Source::Manual,
                 exclusive: !ignore_overlap && !matches!(record.job.overlap, Overlap::Allow { .. }),
-                body: trigger.body.clone().unwrap_or(made.body),
-                ..made
+                body: trigger.body.clone().unwrap_or(planned.body),
+                ..planned
             };
             let (id, is_paused) = (message.id, record.paused.is_some());
             let firing = Firing {
@@ -231,13 +231,13 @@ impl Admin {
         Err(busy(name))
     }
 
-    /// Stops a job from firing; what runs goes on.
+    /// Pauses a job: it fires no occurrences; current runs continue.
     pub async fn pause(&self, job: impl AsRef<str>, request: PauseRequest) -> Result<JobRecord> {
         let PauseRequest { by, reason, until } = request;
-        self.steer(job.as_ref(), JobCommand::Pause { by, reason, until }, "paused").await
+        self.command_job(job.as_ref(), JobCommand::Pause { by, reason, until }, "paused").await
     }
 
-    /// Lets a job fire again, from the next occurrence on; what was due meanwhile is not made up for.
+    /// Resumes a job from its next occurrence on; occurrences during the pause are skipped.
     pub async fn resume(&self, job: impl AsRef<str>) -> Result<JobRecord> {
         let name = job.as_ref();
         for _ in 0..TRIES_MAX {
@@ -246,11 +246,11 @@ impl Admin {
                 return Ok(record);
             }
             let now = self.process.now();
-            // A firing and not only a change, because it also records what the pause has skipped.
+            // A firing and not only a change, because it also records the skipped occurrences.
             let decision = resume(&self.process, &record, now);
-            let answers = self.process.storage.fire(vec![decision.firing.clone()], now).await?;
-            if answers.first() == Some(&FireResult::Fired) {
-                decision.tell(&self.process);
+            let results = self.process.storage.fire(vec![decision.firing.clone()], now).await?;
+            if results.first() == Some(&FireResult::Fired) {
+                decision.report(&self.process);
                 self.process
                     .events
                     .emit(Event::JobSteered { job: record.job.name, change: "resumed" });
@@ -260,16 +260,16 @@ impl Admin {
         Err(busy(name))
     }
 
-    async fn steer(
+    async fn command_job(
         &self,
         name: &str,
-        steer: JobCommand,
+        command: JobCommand,
         change: &'static str,
     ) -> Result<JobRecord> {
-        self.change(name, change, |_, _| Ok(steer.clone())).await
+        self.change(name, change, |_, _| Ok(command.clone())).await
     }
 
-    /// Changes a job by what its record says, again when somebody else was first.
+    /// Changes a job by a command that is derived from its record; repeats it after a lost race.
     async fn change(
         &self,
         name: &str,
@@ -280,26 +280,26 @@ impl Admin {
         changed.ok_or_else(|| busy(name))
     }
 
-    /// The same as long as the record is as it should be; nothing otherwise. It is asked about the very
-    /// record that is replaced, since the storage compares its version with the write.
+    /// Changes a job if a condition holds for its record; returns `None` otherwise. The condition holds for
+    /// exactly the record that is replaced, because the storage compares the version.
     async fn change_if(
         &self,
         name: &str,
         change: &'static str,
-        is_right: impl Fn(&JobRecord) -> bool,
+        condition: impl Fn(&JobRecord) -> bool,
         decide: impl Fn(&JobRecord, Timestamp) -> Result<JobCommand>,
     ) -> Result<Option<JobRecord>> {
         for _ in 0..TRIES_MAX {
             let record = self.job(name).await?;
-            if !is_right(&record) {
+            if !condition(&record) {
                 return Ok(None);
             }
             let now = self.process.now();
-            let steer = decide(&record, now)?;
+            let command = decide(&record, now)?;
             match self
                 .process
                 .storage
-                .command_job(&record.job.name, steer, record.version, now)
+                .command_job(&record.job.name, command, record.version, now)
                 .await?
             {
                 JobCommandResult::Applied(record) => {
@@ -317,24 +317,24 @@ impl Admin {
         Err(busy(name))
     }
 
-    /// Removes a job with its history and all its messages that are not running. One that is declared in
-    /// code comes back, as new, when it is declared again.
+    /// Removes a job with its history and all its messages that are not running. A job that is declared in
+    /// code is created anew by its next declaration.
     pub async fn delete_job(&self, job: impl AsRef<str>) -> Result<JobRecord> {
         let name = job.as_ref();
         self.delete_job_if(name, |_| true).await?.ok_or_else(|| busy(name))
     }
 
-    /// The same if the job is as it was seen, which is asked about the very record that goes; answers
-    /// nothing, and removes nothing, when it is not.
+    /// Removes a job like [`Admin::delete_job`] if a condition holds for exactly the record that is removed;
+    /// returns `None` and removes nothing otherwise.
     pub async fn delete_job_if(
         &self,
         job: impl AsRef<str>,
-        is_as_seen: impl Fn(&JobRecord) -> bool,
+        condition: impl Fn(&JobRecord) -> bool,
     ) -> Result<Option<JobRecord>> {
         let name = job.as_ref();
         for _ in 0..TRIES_MAX {
             let record = self.job(name).await?;
-            if !is_as_seen(&record) {
+            if !condition(&record) {
                 return Ok(None);
             }
             let (job, now) = (&record.job.name, self.process.now());
@@ -350,17 +350,17 @@ impl Admin {
         Err(busy(name))
     }
 
-    /// What became of a batch: how many of its messages are in each state.
+    /// Returns the number of messages of a batch in each state.
     pub async fn batch(&self, batch: BatchId) -> Result<BTreeMap<MessageState, u64>> {
         self.process.inspect.batch(batch).await
     }
 
-    /// Stops a message: a pending one at once, a running one by asking its handler.
+    /// Cancels a message: a pending one at once, a running one by a request to its handler.
     pub async fn cancel(&self, id: MessageId) -> Result<CommandResult> {
         self.command(Command::Cancel(id), id, "cancel").await
     }
 
-    /// Sends a finished message again, at once; its attempts start anew.
+    /// Makes a finished message due now; its attempts start again at 1.
     pub async fn redrive(&self, id: MessageId) -> Result<CommandResult> {
         let due_at = self.process.now();
         self.command(Command::Redrive { id, due_at }, id, "redrive").await
@@ -371,28 +371,28 @@ impl Admin {
         self.command(Command::Reschedule { id, due_at }, id, "reschedule").await
     }
 
-    /// Puts a pending message into another queue, or makes it more or less urgent.
+    /// Changes the queue or the priority of a pending message.
     ///
-    /// What waits in a line of the engine's own, for a transport or for a group, belongs there: of that only
-    /// the priority can be changed.
+    /// A message in an internal queue, which serves a transport or a group, stays there: only its priority can
+    /// be changed.
     pub async fn reassign(&self, id: MessageId, to: Assignment) -> Result<CommandResult> {
         if to.is_empty() {
-            return Err(Error::invalid("nothing says what to change; give a queue or a priority"));
+            return Err(Error::invalid("the change is empty; give a queue or a priority"));
         }
         if let Some(queue) = &to.queue {
             let record = self.process.inspect.message(id).await?;
-            let lines = [Some(queue), record.as_ref().map(|record| &record.message.queue)];
-            if let Some(line) = lines.into_iter().flatten().find(|line| line.is_reserved()) {
+            let queues = [Some(queue), record.as_ref().map(|record| &record.message.queue)];
+            if let Some(queue) = queues.into_iter().flatten().find(|queue| queue.is_reserved()) {
                 return Err(Error::invalid(format!(
-                    "the queue {line:?} is a line of the engine's own: nothing is put into it or taken from \
-                     it by hand; change the priority alone"
+                    "the queue {queue:?} is internal to Punctual: messages cannot be moved into it or out of \
+                     it; change only the priority"
                 )));
             }
         }
         self.command(Command::Reassign { id, to }, id, "reassign").await
     }
 
-    /// Removes a message that is not running, without a trace.
+    /// Deletes a message that is not running, with its history.
     pub async fn delete(&self, id: MessageId) -> Result<CommandResult> {
         self.command(Command::Delete(id), id, "delete").await
     }
@@ -403,15 +403,15 @@ impl Admin {
         id: MessageId,
         name: &'static str,
     ) -> Result<CommandResult> {
-        let answer = self.process.storage.command(command, self.process.now()).await?;
-        if matches!(answer, CommandResult::Applied(_) | CommandResult::Requested) {
+        let result = self.process.storage.command(command, self.process.now()).await?;
+        if matches!(result, CommandResult::Applied(_) | CommandResult::Requested) {
             self.process.events.emit(Event::MessageCommanded { message: id, command: name });
         }
-        Ok(answer)
+        Ok(result)
     }
 
-    /// Deletes finished messages and executions that ended longer ago than this, at most `limit` of
-    /// each. Dead letters stay unless asked for.
+    /// Deletes up to `limit` finished messages and up to `limit` executions that ended longer ago than
+    /// `older_than`. Dead letters are deleted only with `dead`.
     pub async fn purge(
         &self,
         older_than: Duration,

@@ -1,10 +1,10 @@
-//! Batches: messages that are stored together, and what is sent when the last of them has ended.
+//! Batch: messages that are stored together, and messages that follow when the last of them has ended.
 
 use std::future::IntoFuture;
 
 use futures_util::future::BoxFuture;
 
-use super::via::Via;
+use super::routing::Via;
 use super::{Publish, PublishResult, Publisher};
 use crate::error::{Error, Result};
 use crate::model::BatchId;
@@ -32,24 +32,24 @@ pub struct Batch {
 /// A batch that was stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchResult {
-    /// Its identity.
+    /// Id of the batch.
     pub id: BatchId,
-    /// Its messages, in the order they were given.
+    /// Messages of the batch, in the given order.
     pub members: Vec<PublishResult>,
-    /// What is sent when the last of them has ended.
+    /// Messages that follow when the last of them has ended.
     pub then: Vec<PublishResult>,
 }
 
 impl Publisher {
-    /// Messages that belong together, stored in one step, all or nothing.
+    /// Creates a batch of messages that are stored in one step, all or none.
     pub fn batch(&self, members: impl IntoIterator<Item = Publish>) -> Batch {
         Batch { publisher: self.clone(), members: members.into_iter().collect(), then: Vec::new() }
     }
 }
 
 impl Batch {
-    /// What is sent when every message of the batch is done, given up or cancelled. Its handler asks
-    /// [`Context::batch_counts`](crate::Context::batch_counts) what became of them.
+    /// Adds a message that is sent when every message of the batch is done, dead or cancelled. Its handler
+    /// reads their states with [`Context::batch_counts`](crate::Context::batch_counts).
     pub fn then(mut self, next: Publish) -> Self {
         self.then.push(next);
         self
@@ -82,7 +82,7 @@ impl Batch {
     }
 }
 
-/// A message of a batch waits in the storage, because nobody counts what a broker carries.
+/// Routes a message of a batch to the storage, because a broker does not count the messages of a batch.
 fn stored(publish: Publish) -> Publish {
     publish.set(|draft| match &draft.via {
         Via::Routed | Via::Storage => {
@@ -90,7 +90,7 @@ fn stored(publish: Publish) -> Publish {
             Ok(())
         }
         Via::Transport(via) => Err(Error::invalid(format!(
-            "a message of a batch cannot go by the transport {via:?}, which counts none; leave via() out"
+            "a message of a batch cannot be sent by the transport {via:?}, because only the storage counts its messages; leave via() out"
         ))),
     })
 }

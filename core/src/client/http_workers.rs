@@ -1,6 +1,6 @@
-//! Work for processes elsewhere, in any language: they claim, extend, keep, settle and release by way of
-//! this process, each under its own identity. What they report leads to exactly what an attempt here would
-//! lead to. Middleware and external locks are of the process that handles, so they are not asked.
+//! HTTP workers: processes in any language that claim, extend, report progress, settle and release messages through
+//! this process, each with its own id. Their reports are settled exactly as attempts in this process. Middleware and
+//! external locks do not apply, because they belong to the process that runs the handler.
 
 use std::fmt;
 use std::str::FromStr;
@@ -21,31 +21,31 @@ use crate::storage::{
 
 /// The most messages in one claim, and leases in one extension.
 pub const HTTP_WORKER_BATCH_MAX: usize = 1_000;
-/// The most topics a worker elsewhere may name.
+/// The most topics that an HTTP worker may name.
 pub const HTTP_WORKER_TOPICS_MAX: usize = 100;
-/// The longest lease a worker elsewhere may ask for.
+/// The longest lease of an HTTP worker.
 pub const HTTP_WORKER_LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest wait for something to do.
+/// The longest wait for messages.
 pub const HTTP_WORKER_WAIT_MAX: Duration = Duration::from_secs(5 * 60);
 
-/// What a worker elsewhere asks for.
+/// A claim of an HTTP worker.
 #[derive(Clone, Debug)]
 pub struct HttpWorkerClaim {
     /// The queue.
     pub queue: Queue,
-    /// The topics the worker handles, at most [`HTTP_WORKER_TOPICS_MAX`]; none for every topic of the queue.
-    /// Messages of Punctual's own topics are never handed out.
+    /// The topics the worker handles, at most [`HTTP_WORKER_TOPICS_MAX`]; `None` for every topic of the queue.
+    /// Messages of Punctual's own topics are never assigned.
     pub topics: Option<Vec<Topic>>,
-    /// Who asks; an identity that is new at every start of the worker.
+    /// Id of the worker, which must be new at every start of the worker.
     pub worker: ProcessId,
     /// The most messages it can start now, at most [`HTTP_WORKER_BATCH_MAX`].
     pub limit: usize,
-    /// How long it has without extending, at most [`HTTP_WORKER_LEASE_MAX`].
+    /// Duration of the lease, at most [`HTTP_WORKER_LEASE_MAX`].
     pub lease: Duration,
 }
 
 impl HttpWorkerClaim {
-    /// Returns which messages of the queue may be handed out.
+    /// Returns the filter of the topics that may be assigned.
     pub(crate) fn filter(&self) -> TopicFilter {
         match &self.topics {
             Some(topics) => {
@@ -56,27 +56,27 @@ impl HttpWorkerClaim {
     }
 }
 
-/// A message in the hands of a worker elsewhere.
+/// A message that an HTTP worker has claimed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AssignedMessage {
-    /// What its end must show.
+    /// The ticket of the attempt, needed to settle it.
     pub ticket: AttemptTicket,
-    /// The message, with its body as it was sent, and what is known of it.
+    /// The claimed message, with its decompressed body.
     pub claimed: ClaimedMessage,
-    /// When the attempt began, to the millisecond.
+    /// Start of the attempt, in milliseconds.
     pub started_at: Timestamp,
-    /// How many attempts there may be; none without a limit.
+    /// Largest number of attempts; `None` without a limit.
     pub attempts_max: Option<u32>,
-    /// After this the attempt has timed out, whatever is reported.
+    /// Instant at which the attempt times out, whatever is reported after it.
     pub deadline: Option<Timestamp>,
 }
 
-/// The right to end one attempt: give back what came with the message. As text it is opaque.
+/// Ticket of one attempt, which comes with the message and is needed to settle it. As text it is opaque.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AttemptTicket {
     /// The lease.
     pub lease: LeaseRef,
-    /// The attempt, as history and events name it.
+    /// The id of the attempt in history and events.
     pub execution: ExecutionId,
 }
 
@@ -105,86 +105,85 @@ impl FromStr for AttemptTicket {
     }
 }
 
-/// How an attempt elsewhere ended.
+/// The end of an attempt of an HTTP worker.
 #[derive(Clone, Debug, PartialEq)]
 pub struct HttpWorkerReport {
-    /// What the worker says, or the failure in words.
+    /// The outcome, or the text of a failure.
     pub outcome: std::result::Result<Outcome, String>,
     /// A sentence for the history.
     pub note: Option<String>,
-    /// Lines for people; the newest 100 are kept, 1,000 characters of each.
+    /// Log lines; the newest 100 are stored, 1,000 characters of each.
     pub log: Vec<String>,
-    /// What the messages that follow this one get to see of it.
+    /// Result of the message, for the messages that follow it.
     pub result: Option<Body>,
 }
 
 impl HttpWorkerReport {
-    /// A report that says nothing else.
+    /// Creates a report of an outcome.
     pub fn new(outcome: Outcome) -> Self {
         Self { outcome: Ok(outcome), note: None, log: Vec::new(), result: None }
     }
 
-    /// A failure in words.
+    /// Creates a report of a failure.
     pub fn failed(error: impl Into<String>) -> Self {
         Self { outcome: Err(error.into()), note: None, log: Vec::new(), result: None }
     }
 }
 
-/// Work for processes elsewhere. Cheap to clone.
+/// API for HTTP workers. Cheap to clone.
 ///
-/// A worker that vanishes loses its leases when they run out, and the rescuer treats its attempts as
-/// those of any process that was lost.
+/// When a worker is lost its leases expire, and the rescuer treats its attempts as those of any lost process.
 #[derive(Clone)]
 pub struct HttpWorkers {
     process: Arc<Process>,
-    crew: Arc<ProcessTasks>,
+    tasks: Arc<ProcessTasks>,
 }
 
 impl HttpWorkers {
-    pub(crate) fn new(process: Arc<Process>, crew: Arc<ProcessTasks>) -> Self {
-        Self { process, crew }
+    pub(crate) fn new(process: Arc<Process>, tasks: Arc<ProcessTasks>) -> Self {
+        Self { process, tasks }
     }
 
-    /// Hands out at most `limit` due messages of a queue, each under a lease of the worker's own. Nothing
-    /// while the queue is paused, or this process stops, or its scheduler has not decided yet about everything that was
-    /// due at its start, which takes 10 seconds at most.
+    /// Claims up to `limit` due messages of a queue for a worker, each under a lease. Returns none while the
+    /// queue is paused, while this process stops, and before its scheduler has processed the jobs that were due
+    /// at its start, which takes 10 seconds at most.
     ///
-    /// Whoever drops this future may leave messages claimed that nobody got; their leases run out.
-    pub async fn claim(&self, ask: HttpWorkerClaim) -> Result<Vec<AssignedMessage>> {
-        self.check(&ask)?;
-        http_worker::claim(&self.process, &self.crew.settling()?, &ask).await
+    /// Dropping this future may leave messages claimed without a worker; their leases expire.
+    pub async fn claim(&self, request: HttpWorkerClaim) -> Result<Vec<AssignedMessage>> {
+        self.check(&request)?;
+        http_worker::claim(&self.process, &self.tasks.settling()?, &request).await
     }
 
-    /// The same, but waits for something to do until an instant, at most [`HTTP_WORKER_WAIT_MAX`] from now:
-    /// long polling in one call.
+    /// Claims like [`HttpWorkers::claim`], but waits for due messages until an instant, at most
+    /// [`HTTP_WORKER_WAIT_MAX`] from now: long polling in one call.
     pub async fn claim_within(
         &self,
-        ask: HttpWorkerClaim,
+        request: HttpWorkerClaim,
         until: Timestamp,
     ) -> Result<Vec<AssignedMessage>> {
-        self.check(&ask)?;
-        let settler = self.crew.settling()?;
+        self.check(&request)?;
+        let settler = self.tasks.settling()?;
         let until = self.bounded(until);
-        let line = WakeSource::Topics(ask.queue.clone(), ask.filter());
-        // Before the first look, so that nothing is missed between the two.
-        let mut bells = Bells::of(&self.process, &ask.queue);
+        let source = WakeSource::Topics(request.queue.clone(), request.filter());
+        // Before the first claim, so that no notification is missed between the two.
+        let mut wakeups = Wakeups::of(&self.process, &request.queue);
         loop {
-            let assigned = http_worker::claim(&self.process, &settler, &ask).await?;
+            let assigned = http_worker::claim(&self.process, &settler, &request).await?;
             let now = self.process.now();
             if !assigned.is_empty() || now >= until || self.process.stop.is_requested() {
                 return Ok(assigned);
             }
-            let next = self.process.storage.next_due(&line).await?;
-            // What is due and was not handed out waits for its turn: a bell says when to ask again.
+            let next = self.process.storage.next_due(&source).await?;
+            // A due message that was not claimed is held back; a notification follows when it can run.
             let at = next.filter(|next| *next > now).map_or(until, |next| next.min(until));
             let at = self.process.queues.held_until(now).map_or(at, |held| at.min(held));
-            bells.notified(&self.process, at).await;
+            wakeups.notified(&self.process, at).await;
         }
     }
 
-    /// Waits until a queue may have something due, at most until an instant or for [`HTTP_WORKER_WAIT_MAX`];
-    /// answers whether it may. A claim can still come back empty, as when everything has to wait for its
-    /// turn; [`HttpWorkers::claim_within`] knows that, and is what a loop should call.
+    /// Waits until a queue may have due messages, at most until an instant or for [`HTTP_WORKER_WAIT_MAX`];
+    /// returns whether it may. A claim can still return none, as when limits hold all messages back; a loop
+    /// should call [`HttpWorkers::claim_within`].
     pub async fn wait_for(
         &self,
         queue: impl TryInto<Queue, Error = Error>,
@@ -192,9 +191,9 @@ impl HttpWorkers {
     ) -> Result<bool> {
         let queue = queue.try_into()?;
         let until = self.bounded(until);
-        let mut bells = Bells::of(&self.process, &queue);
+        let mut wakeups = Wakeups::of(&self.process, &queue);
         loop {
-            let next = self.process.storage.next_due(&bells.line).await?;
+            let next = self.process.storage.next_due(&wakeups.source).await?;
             let next = next.filter(|_| !self.process.queues.is_paused(&queue));
             let now = self.process.now();
             let next = self.process.queues.held_until(now).or(next);
@@ -204,12 +203,12 @@ impl HttpWorkers {
             if now >= until || self.process.stop.is_requested() {
                 return Ok(false);
             }
-            bells.notified(&self.process, next.map_or(until, |next| next.min(until))).await;
+            wakeups.notified(&self.process, next.map_or(until, |next| next.min(until))).await;
         }
     }
 
-    /// Renews leases, for so long from now; answers for each whether it is held, lost, or to be
-    /// cancelled, which the worker has to see to.
+    /// Renews leases for a duration from now; returns for each whether it is held, lost, or whether the worker
+    /// has to cancel its attempt.
     pub async fn extend(
         &self,
         worker: ProcessId,
@@ -224,8 +223,9 @@ impl HttpWorkers {
         self.process.storage.extend(leases, until, now).await
     }
 
-    /// Keeps how far a worker is, and where the next attempt should go on. What is none stays as it was.
-    pub async fn keep(
+    /// Saves the progress of an attempt, and the checkpoint from which the next attempt resumes. A value that is
+    /// `None` stays unchanged.
+    pub async fn save_progress(
         &self,
         ticket: AttemptTicket,
         progress: Option<ProgressReport>,
@@ -236,11 +236,11 @@ impl HttpWorkers {
         }
         let (lease, now) = (ticket.lease, self.process.now());
         let stored = progress.clone().map(|progress| progress.at(now));
-        let keep = ProgressUpdate { lease, progress: stored, checkpoint };
-        let answers = self.process.storage.save_progress(vec![keep], now).await?;
-        let answer = answers.first().copied().unwrap_or(ExtendResult::Lost);
+        let update = ProgressUpdate { lease, progress: stored, checkpoint };
+        let results = self.process.storage.save_progress(vec![update], now).await?;
+        let result = results.first().copied().unwrap_or(ExtendResult::Lost);
         if let Some(ProgressReport { percent, note }) =
-            progress.filter(|_| answer != ExtendResult::Lost)
+            progress.filter(|_| result != ExtendResult::Lost)
         {
             let (message, execution) = (lease.message, ticket.execution);
             self.process.events.emit(Event::AttemptProgressed {
@@ -250,48 +250,47 @@ impl HttpWorkers {
                 note,
             });
         }
-        Ok(answer)
+        Ok(result)
     }
 
-    /// Ends an attempt: what its report leads to is decided as for an attempt here, and written down
-    /// before this answers. An old ticket changes nothing and is answered [`SettleResult::Lost`]; so is one
-    /// that was used already.
+    /// Settles an attempt by its report, as an attempt in this process; returns when the settlement is stored. An
+    /// old or already used ticket changes nothing and returns [`SettleResult::Lost`].
     pub async fn settle(
         &self,
         worker: ProcessId,
         ticket: AttemptTicket,
         report: HttpWorkerReport,
     ) -> Result<SettleResult> {
-        http_worker::settle(&self.process, &self.crew.settling()?, (worker, ticket), Some(report))
+        http_worker::settle(&self.process, &self.tasks.settling()?, (worker, ticket), Some(report))
             .await
     }
 
-    /// Gives a message back as if it had not been claimed: it is due at once, and no attempt is spent.
-    /// For a worker that stops, and for one that was never reached.
+    /// Releases a message: it is due at once and its attempt does not count. For a worker that stops, or that
+    /// the response did not reach.
     pub async fn release(&self, worker: ProcessId, ticket: AttemptTicket) -> Result<SettleResult> {
-        http_worker::settle(&self.process, &self.crew.settling()?, (worker, ticket), None).await
+        http_worker::settle(&self.process, &self.tasks.settling()?, (worker, ticket), None).await
     }
 
     fn bounded(&self, until: Timestamp) -> Timestamp {
         until.min(add(self.process.now(), HTTP_WORKER_WAIT_MAX))
     }
 
-    fn check(&self, ask: &HttpWorkerClaim) -> Result<()> {
-        check_count("messages", ask.limit)?;
-        check_lease(ask.lease)?;
-        if let Some(topics) = &ask.topics {
+    fn check(&self, request: &HttpWorkerClaim) -> Result<()> {
+        check_count("messages", request.limit)?;
+        check_lease(request.lease)?;
+        if let Some(topics) = &request.topics {
             check_topics(topics)?;
         }
-        if ask.queue.is_reserved() {
+        if request.queue.is_reserved() {
             return Err(Error::invalid(format!(
-                "the line {:?} belongs to a transport and cannot be worked on",
-                ask.queue
+                "the queue {:?} belongs to a transport and cannot be worked on",
+                request.queue
             )));
         }
-        if ask.worker == self.process.id {
+        if request.worker == self.process.id {
             return Err(Error::invalid(format!(
-                "the worker {} is this process itself; a worker elsewhere has an identity of its own",
-                ask.worker
+                "the worker id {} is the id of this process; create an id at the start of the worker",
+                request.worker
             )));
         }
         Ok(())
@@ -302,13 +301,15 @@ fn check_count(what: &str, count: usize) -> Result<()> {
     if (1..=HTTP_WORKER_BATCH_MAX).contains(&count) {
         return Ok(());
     }
-    Err(Error::invalid(format!("{count} {what} at once; ask for 1 to {HTTP_WORKER_BATCH_MAX}")))
+    Err(Error::invalid(format!(
+        "{count} {what} at once is out of range, use 1 to {HTTP_WORKER_BATCH_MAX}"
+    )))
 }
 
 fn check_topics(topics: &[Topic]) -> Result<()> {
     if let Some(topic) = topics.iter().find(|topic| topic.is_system()) {
         return Err(Error::invalid(format!(
-            "the topic {topic:?} belongs to Punctual and is never handed out; leave it out"
+            "the topic {topic:?} belongs to Punctual and is never assigned to HTTP workers; leave it out"
         )));
     }
     if (1..=HTTP_WORKER_TOPICS_MAX).contains(&topics.len()) {
@@ -325,23 +326,24 @@ fn check_lease(lease: Duration) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "a lease of {lease:?}; ask for more than nothing and at most {HTTP_WORKER_LEASE_MAX:?}"
+        "a lease of {lease:?} is out of range, use more than zero and at most {HTTP_WORKER_LEASE_MAX:?}"
     )))
 }
 
-/// Everything that may mean that a queue has something to do.
-struct Bells {
-    line: WakeSource,
-    stored: Wakeup,
-    seen: Wakeup,
-    switched: Wakeup,
+/// The wakeups after which a queue may have due messages: of the storage, the poller and the queue controls.
+struct Wakeups {
+    source: WakeSource,
+    storage: Wakeup,
+    poller: Wakeup,
+    controls: Wakeup,
 }
 
-impl Bells {
+impl Wakeups {
     fn of(process: &Process, queue: &Queue) -> Self {
-        let line = WakeSource::Topics(queue.clone(), TopicFilter::NotSystem);
-        let (stored, seen) = (process.storage.wakeup(&line), process.watched.listen(&line));
-        Self { line, stored, seen, switched: process.queues.wakeup() }
+        let source = WakeSource::Topics(queue.clone(), TopicFilter::NotSystem);
+        let (storage, poller) =
+            (process.storage.wakeup(&source), process.watch_list.listen(&source));
+        Self { source, storage, poller, controls: process.queues.wakeup() }
     }
 
     /// Waits for the first of them, or for an instant.
@@ -349,9 +351,9 @@ impl Bells {
         tokio::select! {
             biased;
             () = process.stop.requested() => {}
-            () = self.stored.notified() => {}
-            () = self.seen.notified() => {}
-            () = self.switched.notified() => {}
+            () = self.storage.notified() => {}
+            () = self.poller.notified() => {}
+            () = self.controls.notified() => {}
             () = process.clock.sleep_until(at) => {}
         }
     }

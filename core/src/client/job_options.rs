@@ -1,5 +1,4 @@
-//! More of what a job may be told: the bounds of its schedule, what it leaves out, and what its
-//! handler owes.
+//! Job options: bounds of the schedule, excluded calendars, and the requirement to report.
 
 use jiff::Timestamp;
 
@@ -7,7 +6,7 @@ use super::JobBuilder;
 use crate::error::{Error, Result};
 use crate::schedule::{Calendar, Schedule, near_words};
 
-/// What bounds a schedule, until it is known.
+/// Bounds of a schedule that is not known yet.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
     start: Option<Timestamp>,
@@ -16,12 +15,12 @@ pub(super) struct Limits {
     exclude: Vec<Exclusion>,
 }
 
-/// A calendar, or the name of one that the builder was given.
+/// A calendar, or the name of a calendar of the builder.
 #[derive(Clone, Debug)]
 pub enum Exclusion {
     /// The calendar itself.
     Calendar(Calendar),
-    /// The name of a calendar given to [`Builder::calendar`](crate::Builder::calendar).
+    /// The name of a calendar that was added with [`Builder::calendar`](crate::Builder::calendar).
     Named(String),
 }
 
@@ -44,41 +43,41 @@ impl From<String> for Exclusion {
 }
 
 impl JobBuilder {
-    /// Nothing before an instant; the instant itself may be an occurrence.
+    /// Sets the start of the schedule: no occurrence before an instant; the instant itself may be one.
     pub fn start(mut self, at: Timestamp) -> Self {
         self.limits.start = Some(at);
         self
     }
 
-    /// Nothing from an instant on.
+    /// Sets the end of the schedule: no occurrence at or after an instant.
     pub fn end(mut self, at: Timestamp) -> Self {
         self.limits.end = Some(at);
         self
     }
 
-    /// No more than this many runs, then the job is finished.
+    /// Limits the number of runs, after which the job is finished.
     pub fn max_runs(mut self, runs: u64) -> Self {
         self.limits.runs_max = Some(runs);
         self
     }
 
-    /// Leaves out the occurrences that lie in a calendar: the calendar itself, or the name of one
-    /// that was given to [`Builder::calendar`](crate::Builder::calendar).
+    /// Excludes the occurrences in a calendar: the calendar itself, or the name of one that was added with
+    /// [`Builder::calendar`](crate::Builder::calendar).
     pub fn exclude(mut self, calendar: impl Into<Exclusion>) -> Self {
         self.limits.exclude.push(calendar.into());
         self
     }
 
-    /// Its handler must report: returning without
+    /// Requires its handler to report: returning without
     /// [`Context::report_success`](crate::Context::report_success) or
-    /// [`report_failure`](crate::Context::report_failure) is a failure. It belongs to the handler
-    /// that is registered with the job here, not to the definition that is stored.
+    /// [`report_failure`](crate::Context::report_failure) is a failure. The requirement belongs to the handler
+    /// that is registered with the job in this process, not to the stored definition.
     pub fn must_report(mut self) -> Self {
         self.must_report = true;
         self
     }
 
-    /// Where it was declared, for messages about it. `#[job]` calls this.
+    /// Sets the source location of its declaration, for error messages. `#[job]` calls this.
     #[doc(hidden)]
     pub fn declared_at(mut self, place: &'static str) -> Self {
         self.place = Some(place);
@@ -99,7 +98,7 @@ impl JobBuilder {
 }
 
 impl Limits {
-    /// The schedule within these bounds; what is wrong with them names the field.
+    /// Returns the schedule with these bounds; fails with the field that is wrong.
     pub(super) fn apply(self, schedule: Schedule, known: &[Calendar]) -> Result<Schedule> {
         let mut schedule = schedule;
         if let Some(start) = self.start {
@@ -110,7 +109,7 @@ impl Limits {
         }
         match self.runs_max {
             Some(0) => {
-                return Err(Error::invalid("max_runs: 0 runs are none; give 1 or more"));
+                return Err(Error::invalid("max_runs: 0 is out of range, use 1 or more"));
             }
             Some(runs) => schedule = schedule.at_most(runs),
             None => {}

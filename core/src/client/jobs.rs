@@ -1,4 +1,4 @@
-//! Jobs: how an application declares what runs on a schedule, and plans what runs once.
+//! Jobs: builders of recurring jobs, and the API of one-time jobs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,7 @@ use crate::policy::{Misfire, Overlap, Retry};
 use crate::schedule::{Calendar, Cron, Schedule, Spread, Zone};
 use crate::storage::{Command, CommandResult};
 
-/// A job on its way into the builder. Mistakes are kept and reported by
-/// [`Builder::build`](crate::Builder::build), with the name of the job.
+/// Builder of a job. [`Builder::build`](crate::Builder::build) reports its errors with the name of the job.
 #[derive(Debug)]
 #[must_use = "a job does nothing until it is given to the builder"]
 pub struct JobBuilder {
@@ -45,23 +44,23 @@ enum When {
 }
 
 impl Job {
-    /// A job that runs by a cron expression, in UTC unless [`JobBuilder::zone`] says otherwise.
+    /// Creates a job that runs by a cron expression, in UTC unless [`JobBuilder::zone`] is set.
     pub fn cron(name: impl Into<String>, expression: impl Into<String>) -> JobBuilder {
         JobBuilder::new(name.into(), When::Cron(expression.into()))
     }
 
-    /// A job that runs every so often, counted from the epoch unless [`JobBuilder::anchor`] says
-    /// otherwise: every 5 minutes means :00, :05, :10 and stays so across restarts.
+    /// Creates a job that runs at an interval, counted from the epoch unless [`JobBuilder::anchor`] is set:
+    /// every 5 minutes means :00, :05, :10, also after a restart.
     pub fn every(name: impl Into<String>, every: Duration) -> JobBuilder {
         JobBuilder::new(name.into(), When::Every(every))
     }
 
-    /// A job that runs once at an instant, declared like any other.
+    /// Creates a job that runs once at an instant and is declared like any other.
     pub fn once(name: impl Into<String>, at: Timestamp) -> JobBuilder {
         JobBuilder::new(name.into(), When::Once(at))
     }
 
-    /// A job with a schedule made before.
+    /// Creates a job with a schedule.
     pub fn scheduled(name: impl Into<String>, schedule: Schedule) -> JobBuilder {
         JobBuilder::new(name.into(), When::Schedule(Box::new(schedule)))
     }
@@ -69,7 +68,7 @@ impl Job {
 
 impl JobBuilder {
     fn new(name: String, when: When) -> Self {
-        // The schedule is put in by `finish`, when the zone is known.
+        // `finish` sets the schedule, when the zone is known.
         let job = Job::new(&name, Schedule::once(Timestamp::UNIX_EPOCH));
         Self {
             name,
@@ -94,26 +93,26 @@ impl JobBuilder {
         self
     }
 
-    /// The IANA zone its cron expression is read in.
+    /// Sets the IANA time zone of its cron expression.
     pub fn zone(mut self, zone: impl Into<String>) -> Self {
         self.zone = Some(zone.into());
         self
     }
 
-    /// Where the counting of an interval begins.
+    /// Sets the instant from which an interval is counted.
     pub fn anchor(mut self, anchor: Timestamp) -> Self {
         self.anchor = Some(anchor);
         self
     }
 
-    /// Counts an interval anew from each late run by which [`Misfire::fire_now`] makes up for what was
-    /// missed. Without it the occurrences stay where they are, whatever was missed.
+    /// Counts an interval from each late run of [`Misfire::fire_now`]. Without it missed occurrences do not
+    /// move the later ones.
     pub fn anchor_at_last_run(mut self) -> Self {
         self.follows_last_run = true;
         self
     }
 
-    /// What happens with occurrences that were missed.
+    /// Sets the policy for missed occurrences.
     pub fn misfire(self, misfire: Misfire) -> Self {
         self.set(|job| {
             misfire.check()?;
@@ -122,7 +121,7 @@ impl JobBuilder {
         })
     }
 
-    /// What happens while the run before is still alive.
+    /// Sets the policy for an occurrence while an earlier run is alive.
     pub fn overlap(self, overlap: Overlap) -> Self {
         self.set(|job| {
             overlap.check()?;
@@ -131,7 +130,7 @@ impl JobBuilder {
         })
     }
 
-    /// How runs are spread.
+    /// Sets how runs are spread in time.
     pub fn spread(self, spread: Spread) -> Self {
         self.set(|job| {
             job.spread = spread;
@@ -139,33 +138,33 @@ impl JobBuilder {
         })
     }
 
-    /// How often a failed run is tried again, and when. Without it as its handler says, else not at all.
+    /// Sets the retries of a failed run. Defaults to those of its handler, else none.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.handler_options.retry = Some(retry);
         self
     }
 
-    /// How long a run may take; without it as its handler says. Zero takes the handler's limit away, so that
+    /// Sets the timeout of a run. Defaults to that of its handler. Zero removes the handler's timeout, so that
     /// the default of the process applies.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.handler_options.timeout = Some(timeout);
         self
     }
 
-    /// What a run that took too long leads to.
+    /// Sets the result of a run that timed out.
     pub fn on_timeout(mut self, on_timeout: OnTimeout) -> Self {
         self.handler_options.on_timeout = Some(on_timeout);
         self
     }
 
-    /// Whether a run that a crash or a shutdown has cut off is run again; without it as its handler says, else
-    /// it is.
+    /// Sets whether a run that a crash or a shutdown interrupted runs again. Defaults to the handler's choice,
+    /// else it does.
     pub fn when_interrupted(mut self, when_interrupted: WhenInterrupted) -> Self {
         self.handler_options.when_interrupted = Some(when_interrupted);
         self
     }
 
-    /// The line its messages wait in.
+    /// Sets the queue of its messages.
     pub fn queue(self, queue: impl AsRef<str>) -> Self {
         self.set(|job| {
             job.queue = Queue::new(queue)?;
@@ -173,7 +172,7 @@ impl JobBuilder {
         })
     }
 
-    /// How urgent its messages are, 0 (last) to 9 (first).
+    /// Sets the priority of its messages, 0 (last) to 9 (first).
     pub fn priority(self, level: u8) -> Self {
         self.set(|job| {
             job.priority = Priority::new(level)?;
@@ -181,13 +180,12 @@ impl JobBuilder {
         })
     }
 
-    /// No more than so many of its runs at once, on all processes together. Matters where its overlap
-    /// policy lets several runs live side by side.
+    /// Limits its concurrent runs, on all processes together. Relevant when its overlap policy allows several.
     pub fn concurrency(self, running_max: u32) -> Self {
         self.limited(|limit| limit.running_max = Some(running_max))
     }
 
-    /// No more than so many of its runs start in any window as long as the span, on all processes together.
+    /// Limits how many of its runs start in any time window of length `per`, on all processes together.
     pub fn rate(self, count: u32, per: Duration) -> Self {
         self.limited(|limit| limit.rate = Some(Rate { count, per }))
     }
@@ -201,20 +199,20 @@ impl JobBuilder {
         })
     }
 
-    /// How long an external lock is asked for, where the builder has one. The usual length is 5 minutes,
-    /// and it is extended while the job runs.
-    pub fn lock_duration(mut self, length: Duration) -> Self {
-        self.handler_options.lock_duration = Some(length);
+    /// Sets the duration of the external lock, when the builder has a lock service. The default is 5 minutes;
+    /// the lock is extended while the job runs.
+    pub fn lock_duration(mut self, duration: Duration) -> Self {
+        self.handler_options.lock_duration = Some(duration);
         self
     }
 
-    /// Not begun any more when it is later than this after its time: then it is skipped.
+    /// Skips a run that would begin later than this after its due time.
     pub fn expires_after(mut self, late: Duration) -> Self {
         self.handler_options.expires_after = Some(late);
         self
     }
 
-    /// What its handler receives instead of the occurrence.
+    /// Sets the payload that its handler receives instead of the occurrence.
     pub fn payload<T: Serialize + ?Sized>(self, payload: &T) -> Self {
         self.set(|job| {
             job.body = Body::json(payload)?;
@@ -222,7 +220,7 @@ impl JobBuilder {
         })
     }
 
-    /// The topic whose handler runs it, when that is not its name.
+    /// Sets the topic of its handler. Default: its name.
     pub fn topic(self, topic: impl IntoTopic) -> Self {
         self.set(|job| {
             job.topic = topic.into_topic()?;
@@ -230,7 +228,7 @@ impl JobBuilder {
         })
     }
 
-    /// A word to find it by.
+    /// Adds a tag by which it can be found.
     pub fn tag(self, tag: impl Into<String>) -> Self {
         self.set(|job| {
             job.tags.push(tag.into());
@@ -252,7 +250,7 @@ impl JobBuilder {
         self.job.as_ref().map_or_else(|_| Topic::new(&self.name), |job| Ok(job.topic.clone()))
     }
 
-    /// The job, or what is wrong with it, by its name, its place and the field.
+    /// Returns the job; fails with its name, its place in the code and the field that is wrong.
     pub(crate) fn finish(self, calendars: &[Calendar]) -> Result<Job> {
         let (name, place) = (self.name.clone(), self.place);
         self.finished(calendars).map_err(|error| {
@@ -268,11 +266,11 @@ impl JobBuilder {
         let mut job = self.job?;
         self.handler_options.check().map_err(|error| refuse("retry", &error))?;
         if self.zone.is_some() && !matches!(self.when, When::Cron(_)) {
-            return Err(refuse("zone", &"only a cron expression is read in a zone; leave it out"));
+            return Err(refuse("zone", &"only a cron expression has a time zone; leave it out"));
         }
         let is_anchored = self.anchor.is_some() || self.follows_last_run;
         if is_anchored && !matches!(self.when, When::Every(_)) {
-            return Err(refuse("anchor", &"only an interval is counted from one; leave it out"));
+            return Err(refuse("anchor", &"only an interval has an anchor; leave it out"));
         }
         let schedule = match self.when {
             When::Cron(expression) => {
@@ -297,7 +295,7 @@ impl JobBuilder {
     }
 }
 
-/// One-time jobs: planned at run time, about something, cancellable.
+/// Plans, lists and cancels one-time jobs at run time. Cheap to clone.
 #[derive(Clone)]
 pub struct Jobs {
     process: Arc<Process>,
@@ -308,9 +306,9 @@ impl Jobs {
         Self { process }
     }
 
-    /// A one-time job, stored when it is awaited. Its handler is found by its name. Retries, timeout, queue
-    /// and priority are as said here, else as in its definition
-    /// ([`Builder::one_time_job`](crate::Builder::one_time_job)), else as its handler says.
+    /// Creates a one-time job, which is stored when it is awaited. Its handler is found by its name. Retries,
+    /// timeout, queue and priority default to its definition
+    /// ([`Builder::one_time_job`](crate::Builder::one_time_job)), else to its handler.
     pub fn once(&self, name: impl AsRef<str>) -> Once {
         let name = name.as_ref();
         let publish =
@@ -336,23 +334,23 @@ impl Jobs {
         Once::new(publish)
     }
 
-    /// The one-time jobs of a name that wait or run, to list, pause, resume or trigger them; all of the name
-    /// unless [`PlannedJobs::key`] narrows it. A recurring job of the same name is left alone.
+    /// Selects the pending and running one-time jobs of a name, to list, pause, resume or trigger them;
+    /// [`PlannedJobs::key`] narrows the selection. A recurring job of the same name is not affected.
     pub fn planned(&self, name: impl AsRef<str>) -> PlannedJobs {
         PlannedJobs::new(self.process.clone(), name.as_ref().to_owned())
     }
 
-    /// Returns the one-time jobs of every name that wait or run, newest first. [`Jobs::planned`] lists those of one
-    /// name.
+    /// Returns the pending and running one-time jobs of all names, newest first. [`Jobs::planned`] lists those of
+    /// one name.
     pub async fn list_planned(
         &self,
         page: PageRequest<MessageId>,
     ) -> Result<PageResult<MessageRecord, MessageId>> {
-        planned::list(&self.process, planned::of_every_name(), page).await
+        planned::list(&self.process, planned::all_names(), page).await
     }
 
-    /// Cancels every pending one-time job of a name that is about a key and returns how many. Running ones,
-    /// and published messages of the same topic and key, are left alone; none at all is no mistake.
+    /// Cancels every pending one-time job of a name and a key; returns their number, which may be 0. Running
+    /// jobs, and published messages of the same topic and key, are not affected.
     pub async fn cancel(&self, name: impl AsRef<str>, key: impl AsRef<str>) -> Result<u64> {
         let command = Command::CancelKey { topic: Topic::new(name)?, key: Key::new(key)? };
         match self.process.storage.command(command, self.process.now()).await? {

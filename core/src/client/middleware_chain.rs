@@ -1,4 +1,4 @@
-//! The two ends of the publish chain: a message leaves, or somebody else stores it.
+//! Middleware chain of a publish: its two ends, which dispatch the message or return it to the caller.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,52 +6,52 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::PublishResult;
-use super::dispatch::{Way, send_one};
+use super::dispatch::{Route, send_one};
 use crate::engine::Process;
 use crate::error::Result;
 use crate::middleware::PublishEnd;
 use crate::model::Message;
 
-/// The end of the chain of a message that leaves now.
-pub(super) struct End<'a> {
+/// The end of the chain of a message that is dispatched.
+pub(super) struct DispatchEnd<'a> {
     process: &'a Process,
-    way: Way,
+    route: Route,
     now: Timestamp,
     published: Mutex<Option<PublishResult>>,
 }
 
-impl<'a> End<'a> {
-    pub(super) fn new(process: &'a Process, way: Way, now: Timestamp) -> Self {
-        Self { process, way, now, published: Mutex::new(None) }
+impl<'a> DispatchEnd<'a> {
+    pub(super) fn new(process: &'a Process, route: Route, now: Timestamp) -> Self {
+        Self { process, route, now, published: Mutex::new(None) }
     }
 
-    /// What became of it; nothing when a middleware kept it.
+    /// Returns the result; `None` when a middleware did not pass the message on.
     pub(super) fn published(self) -> Option<PublishResult> {
         self.published.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
-impl PublishEnd for End<'_> {
+impl PublishEnd for DispatchEnd<'_> {
     async fn publish(&self, message: Message) -> Result<()> {
-        let published = send_one(self.process, message, &self.way, self.now).await?;
+        let published = send_one(self.process, message, &self.route, self.now).await?;
         *self.published.lock().unwrap_or_else(PoisonError::into_inner) = Some(published);
         Ok(())
     }
 }
 
-/// The end of the chain of a message that somebody else stores.
+/// The end of the chain of a message that the caller stores.
 #[derive(Default)]
-pub(super) struct Kept(Mutex<Option<Message>>);
+pub(super) struct CaptureEnd(Mutex<Option<Message>>);
 
-impl Kept {
+impl CaptureEnd {
     pub(super) fn message(self) -> Option<Message> {
         self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 #[async_trait]
-impl PublishEnd for Kept {
+impl PublishEnd for CaptureEnd {
     async fn publish(&self, message: Message) -> Result<()> {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(message);
         Ok(())

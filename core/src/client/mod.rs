@@ -1,4 +1,4 @@
-//! What applications call: publish messages, declare and trigger jobs, look and steer.
+//! Client API: publishes messages, declares and triggers jobs, and controls a process.
 
 mod admin;
 mod batch;
@@ -17,12 +17,12 @@ mod queues;
 mod relations;
 mod request;
 mod requests;
+mod routing;
 mod subscriptions;
-mod via;
 
 pub use admin::{
-    Admin, Backfill, BackfillOrder, BackfillResult, BackfillSelection, BulkResult, DeclaredJobs,
-    MatchCount, OCCURRENCES_MAX, PauseRequest, SWEEP_MAX, Trigger, TriggerResult,
+    Admin, BULK_MAX, Backfill, BackfillOrder, BackfillResult, BackfillSelection, BulkResult,
+    DeclaredJobs, MatchCount, OCCURRENCES_MAX, PauseRequest, Trigger, TriggerResult,
 };
 pub use batch::{BATCH_MEMBERS_MAX, Batch, BatchResult};
 pub use http_workers::{
@@ -34,7 +34,7 @@ pub use jobs::{JobBuilder, Jobs};
 pub use once::Once;
 pub use one_time_job::OneTimeJob;
 pub use outbound::Sending;
-pub(crate) use outbound::{Outbound, Sends};
+pub(crate) use outbound::{Outbound, OutboundSettings};
 pub use planned::{PlannedChange, PlannedJobs};
 pub use publish::{Publish, PublishResult};
 pub use publisher::Publisher;

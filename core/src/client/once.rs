@@ -1,5 +1,5 @@
-//! Once: a one-time job on its way into the storage. It takes the options of a published message; what is its
-//! own is that it always waits in the storage and that a second one about the same key is a conflict.
+//! Once: builder of a one-time job. It has the options of a published message, but is always stored, and a second
+//! one with the same key is a conflict.
 
 use std::future::IntoFuture;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::publish::Draft;
-use super::relations::about;
+use super::relations::topic_key;
 use super::{Publish, PublishResult};
 use crate::error::{Error, Result};
 use crate::model::{Body, HandlerOptions, MessageId, WhenInterrupted};
@@ -29,44 +29,44 @@ impl Once {
     }
 
     fn edit(self, change: impl FnOnce(&mut Draft)) -> Self {
-        self.publishing(|publish| publish.edit(change))
+        self.map(|publish| publish.edit(change))
     }
 
-    pub(crate) fn publishing(self, change: impl FnOnce(Publish) -> Publish) -> Self {
+    pub(crate) fn map(self, change: impl FnOnce(Publish) -> Publish) -> Self {
         Self { publish: change(self.publish) }
     }
 
-    /// When it runs. An instant in the past is refused, unless [`Once::allow_past`] is given.
+    /// Sets when it runs. An instant in the past is refused, unless [`Once::allow_past`] is set.
     pub fn at(self, instant: Timestamp) -> Self {
-        self.publishing(|publish| publish.at(instant))
+        self.map(|publish| publish.at(instant))
     }
 
-    /// How long from now it runs.
+    /// Sets how long from now it runs.
     pub fn after(self, wait: Duration) -> Self {
-        self.publishing(|publish| publish.after(wait))
+        self.map(|publish| publish.after(wait))
     }
 
-    /// An instant in the past means at once.
+    /// Runs at once when the instant is in the past.
     pub fn allow_past(self) -> Self {
-        self.publishing(Publish::allow_past)
+        self.map(Publish::allow_past)
     }
 
-    /// What it is about. While one about the same is alive, a second one is a conflict.
+    /// Sets its key. While a one-time job of the same name and key is alive, a second one is a conflict.
     pub fn key(self, key: impl AsRef<str>) -> Self {
-        self.publishing(|publish| publish.key(key)).edit(|draft| {
-            draft.dedupe = draft.key.as_ref().map(|key| about(&draft.topic, key));
+        self.map(|publish| publish.key(key)).edit(|draft| {
+            draft.dedupe = draft.key.as_ref().map(|key| topic_key(&draft.topic, key));
         })
     }
 
-    /// Takes the place of a pending one about the same key, instead of being a conflict.
+    /// Replaces a pending one with the same key, instead of being a conflict.
     pub fn replace(self) -> Self {
-        self.publishing(Publish::replace)
+        self.map(Publish::replace)
     }
 
-    /// What its handler receives.
+    /// Sets the payload for its handler.
     pub fn payload<T: Serialize + ?Sized>(self, payload: &T) -> Self {
         let body = Body::json(payload);
-        self.publishing(|publish| {
+        self.map(|publish| {
             publish.set(|draft| {
                 draft.body = body?;
                 Ok(())
@@ -74,95 +74,95 @@ impl Once {
         })
     }
 
-    /// How often it is tried again, and when; see [`Publish::retry`].
+    /// Sets its retries; see [`Publish::retry`].
     pub fn retry(self, retry: Retry) -> Self {
-        self.publishing(|publish| publish.retry(retry))
+        self.map(|publish| publish.retry(retry))
     }
 
-    /// How long an attempt may take; see [`Publish::timeout`].
+    /// Sets the timeout of an attempt; see [`Publish::timeout`].
     pub fn timeout(self, timeout: Duration) -> Self {
-        self.publishing(|publish| publish.timeout(timeout))
+        self.map(|publish| publish.timeout(timeout))
     }
 
-    /// Whether it is run again when a crash or a shutdown has cut it off; see [`Publish::when_interrupted`].
+    /// Sets whether it runs again after a crash or a shutdown; see [`Publish::when_interrupted`].
     pub fn when_interrupted(self, when_interrupted: WhenInterrupted) -> Self {
-        self.publishing(|publish| publish.when_interrupted(when_interrupted))
+        self.map(|publish| publish.when_interrupted(when_interrupted))
     }
 
-    /// More terms; see [`Publish::handler_options`].
+    /// Sets more options; see [`Publish::handler_options`].
     pub fn handler_options(self, handler_options: HandlerOptions) -> Self {
-        self.publishing(|publish| publish.handler_options(handler_options))
+        self.map(|publish| publish.handler_options(handler_options))
     }
 
-    /// Not begun any more when it is later than this after its time; see [`Publish::expires_after`].
+    /// Skips it when it would begin later than this after its due time; see [`Publish::expires_after`].
     pub fn expires_after(self, late: Duration) -> Self {
-        self.publishing(|publish| publish.expires_after(late))
+        self.map(|publish| publish.expires_after(late))
     }
 
-    /// The queue it waits in.
+    /// Sets its queue.
     pub fn queue(self, queue: impl AsRef<str>) -> Self {
-        self.publishing(|publish| publish.queue(queue))
+        self.map(|publish| publish.queue(queue))
     }
 
-    /// How urgent it is, 0 (last) to 9 (first).
+    /// Sets its priority, 0 (last) to 9 (first).
     pub fn priority(self, level: u8) -> Self {
-        self.publishing(|publish| publish.priority(level))
+        self.map(|publish| publish.priority(level))
     }
 
-    /// A header that travels along.
+    /// Adds a header.
     pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.publishing(|publish| publish.header(name, value))
+        self.map(|publish| publish.header(name, value))
     }
 
-    /// The story it belongs to; see [`Publish::correlation`].
+    /// Sets its correlation id; see [`Publish::correlation`].
     pub fn correlation(self, correlation: impl AsRef<str>) -> Self {
-        self.publishing(|publish| publish.correlation(correlation))
+        self.map(|publish| publish.correlation(correlation))
     }
 
-    /// Its identity, so that planning it twice stores it once.
+    /// Sets its id, so that planning it twice stores it once.
     pub fn id(self, id: MessageId) -> Self {
-        self.publishing(|publish| publish.id(id))
+        self.map(|publish| publish.id(id))
     }
 
-    /// How many with the same limit run at once; see [`Publish::limit`].
+    /// Limits how many with the same limit name run at once; see [`Publish::limit`].
     pub fn limit(self, name: impl AsRef<str>, running_max: u32) -> Self {
-        self.publishing(|publish| publish.limit(name, running_max))
+        self.map(|publish| publish.limit(name, running_max))
     }
 
-    /// How many with the same limit start in a span of time; see [`Publish::rate`].
+    /// Limits how many with the same limit name start in a time window; see [`Publish::rate`].
     pub fn rate(self, name: impl AsRef<str>, count: u32, per: Duration) -> Self {
-        self.publishing(|publish| publish.rate(name, count, per))
+        self.map(|publish| publish.rate(name, count, per))
     }
 
-    /// What follows when it is done; see [`Publish::then`].
+    /// Adds a message that follows when it is done; see [`Publish::then`].
     pub fn then(self, next: Publish) -> Self {
-        self.publishing(|publish| publish.then(next))
+        self.map(|publish| publish.then(next))
     }
 
-    /// What follows when it is given up; see [`Publish::on_failure`].
+    /// Adds a message that follows when it becomes a dead letter; see [`Publish::on_failure`].
     pub fn on_failure(self, next: Publish) -> Self {
-        self.publishing(|publish| publish.on_failure(next))
+        self.map(|publish| publish.on_failure(next))
     }
 }
 
 impl Once {
-    /// Stores it inside the caller's own transaction; see [`Publish::in_tx`].
+    /// Stores it in the caller's own transaction; see [`Publish::in_tx`].
     pub async fn in_tx<O: Outbox>(self, outbox: &mut O) -> Result<PublishResult> {
-        alone(self.publish.in_tx(outbox).await?)
+        refuse_duplicate(self.publish.in_tx(outbox).await?)
     }
 
-    /// The message as it would be stored; see [`Publish::prepare`].
+    /// Returns the message as it would be stored; see [`Publish::prepare`].
     pub async fn prepare(self) -> Result<Entry> {
         self.publish.prepare().await
     }
 }
 
-/// A second one about the same is a conflict.
-fn alone(published: PublishResult) -> Result<PublishResult> {
+/// Fails with a conflict when the job was not stored because one with the same key is alive.
+fn refuse_duplicate(published: PublishResult) -> Result<PublishResult> {
     match published.duplicate_of {
         None => Ok(published),
         Some(alive) => Err(Error::conflict(
-            "a one-time job of this name about this key is alive; cancel it first, or use replace()",
+            "a one-time job of this name and key is alive; cancel it first, or use replace()",
         )
         .with("alive", alive)),
     }
@@ -173,6 +173,6 @@ impl IntoFuture for Once {
     type IntoFuture = BoxFuture<'static, Self::Output>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(async move { alone(self.publish.await?) })
+        Box::pin(async move { refuse_duplicate(self.publish.await?) })
     }
 }

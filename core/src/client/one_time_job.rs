@@ -1,5 +1,5 @@
-//! One-time job: the definition of the one-time jobs of a name. It gives what a single call does not say:
-//! retries, timeout, queue and priority.
+//! One-time job: the definition of the one-time jobs of a name, with default retries, timeout, queue and
+//! priority.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::policy::Retry;
 
 /// The definition of the one-time jobs of a name, given to
 /// [`Builder::one_time_job`](crate::Builder::one_time_job). A process that plans such a job takes queue and
-/// priority from it; a process that runs it takes the rest where the message brings nothing.
+/// priority from it; a process that runs it takes the options that the message does not set.
 #[derive(Clone, Debug)]
 #[must_use = "a definition does nothing until it is given to the builder"]
 pub struct OneTimeJob {
@@ -30,26 +30,26 @@ impl OneTimeJob {
         }
     }
 
-    /// Sets how often a failed run is tried again; the waits are in proportion to how far ahead it was
-    /// planned.
+    /// Sets how often a failed run is retried; the delays are proportional to the time between planning and
+    /// due time.
     pub fn max_retries(self, retries: u32) -> Self {
         self.retry(Retry::proportional().max_retries(retries))
     }
 
-    /// Sets how often a failed run is tried again, and when.
+    /// Sets the retries of a failed run.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.handler_options.retry = Some(retry);
         self
     }
 
-    /// Sets how long a run may take.
+    /// Sets the timeout of a run.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.handler_options.timeout = Some(timeout);
         self
     }
 
-    /// Sets more terms; those given before stay unless they are set again.
-    pub fn with_terms(mut self, handler_options: &HandlerOptions) -> Self {
+    /// Sets more options; those set before stay unless `handler_options` sets them.
+    pub fn with_handler_options(mut self, handler_options: &HandlerOptions) -> Self {
         self.handler_options = self.handler_options.overlaid(handler_options);
         self
     }
@@ -60,7 +60,7 @@ impl OneTimeJob {
         self
     }
 
-    /// Sets how urgent they are, 0 (last) to 9 (first).
+    /// Sets their priority, 0 (last) to 9 (first).
     pub fn priority(mut self, level: u8) -> Self {
         self.priority = Some(Priority::new(level).map_err(|error| error.to_string()));
         self
@@ -76,7 +76,7 @@ impl OneTimeJob {
         (queue.cloned(), priority.copied())
     }
 
-    /// Returns the definition with its name, or what is wrong with it.
+    /// Returns the name and the definition; fails with the name and the field that is wrong.
     pub(crate) fn checked(self) -> Result<(JobName, Self)> {
         let refuse = |field: &str, error: &dyn std::fmt::Display| {
             let name = &self.name;

@@ -1,5 +1,5 @@
-//! What is the same for everything a process sends: which transport carries which topic, how messages
-//! get to their transport, and for which transports the storage keeps delays.
+//! Outbound settings of a process: the routes of topics to transports, the default delivery mode, and the
+//! transports whose delays the storage keeps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,24 +12,22 @@ use crate::handler::States;
 use crate::model::{Topic, TransportName};
 use crate::transport::Transport;
 
-/// How a message gets to its transport.
+/// Delivery mode of a message to its transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Sending {
-    /// Handed to the transport now; awaiting it answers what the transport answered. The default.
+    /// Publishes to the transport; awaiting the message returns the transport's result. The default.
     #[default]
     Direct,
-    /// Stored first, in the one step that awaiting it waits for; the relay hands it to the transport.
-    /// This is the outbox without a transaction: a transport that is away delays the message and loses
-    /// nothing.
+    /// Stores the message, and the relay publishes it to the transport. An outbox without a transaction: an
+    /// unreachable transport delays the message but does not lose it.
     Durable,
-    /// Handed to the transport now; stored for the relay when that fails for a passing reason. At least
-    /// once: what failed may have arrived nevertheless, and then comes twice. Without a storage it is the
-    /// same as direct.
+    /// Publishes to the transport, and stores the message for the relay after a temporary error. The message
+    /// may arrive twice, because the failed publish may have succeeded. Without a storage the same as direct.
     Automatic,
 }
 
-/// What the sending side of a process was told.
+/// Checked outbound settings of a process.
 pub(crate) struct Outbound {
     pub(crate) sending: Sending,
     pub(crate) codecs: Arc<Codecs>,
@@ -38,28 +36,28 @@ pub(crate) struct Outbound {
     prefer_storage: BTreeSet<TransportName>,
 }
 
-/// The same while it is told.
+/// Outbound settings of a builder, not yet checked.
 #[derive(Default)]
-pub(crate) struct Sends {
+pub(crate) struct OutboundSettings {
     pub(crate) sending: Sending,
     pub(crate) routes: Vec<(String, String)>,
     pub(crate) via_default: Option<String>,
     pub(crate) prefer_storage: Vec<String>,
 }
 
-/// Which transport carries which topic.
+/// Transports by topic.
 #[derive(Default)]
 struct Routes {
     exact: BTreeMap<String, TransportName>,
-    /// What topics begin with, the longest first.
-    beginnings: Vec<(String, TransportName)>,
-    otherwise: Option<TransportName>,
+    /// Transports by prefix of the topic, the longest prefix first.
+    prefixes: Vec<(String, TransportName)>,
+    default: Option<TransportName>,
 }
 
 type Transports = BTreeMap<TransportName, Arc<dyn Transport>>;
 
-impl Sends {
-    /// Checks what was told against the transports there are.
+impl OutboundSettings {
+    /// Checks the settings against the transports of the builder.
     pub(crate) fn build(
         self,
         transports: &Transports,
@@ -71,10 +69,10 @@ impl Sends {
             let what = format!("the route of {pattern:?}");
             let transport = known(transport, &what, transports)?;
             let pattern = pattern.trim().to_owned();
-            let is_new = if let Some(beginning) = pattern.strip_suffix('*') {
-                check_beginning(beginning, &pattern)?;
-                let is_new = routes.beginnings.iter().all(|(known, _)| known != beginning);
-                routes.beginnings.push((beginning.to_owned(), transport));
+            let is_new = if let Some(prefix) = pattern.strip_suffix('*') {
+                check_prefix(prefix, &pattern)?;
+                let is_new = routes.prefixes.iter().all(|(known, _)| known != prefix);
+                routes.prefixes.push((prefix.to_owned(), transport));
                 is_new
             } else {
                 let topic = Topic::new(&pattern)?.to_string();
@@ -84,9 +82,9 @@ impl Sends {
                 return Err(Error::conflict(format!("{what} is given twice; keep one of them")));
             }
         }
-        routes.beginnings.sort_by_key(|(beginning, _)| std::cmp::Reverse(beginning.len()));
+        routes.prefixes.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.len()));
         if let Some(transport) = self.via_default {
-            routes.otherwise = Some(known(transport, "via_default()", transports)?);
+            routes.default = Some(known(transport, "via_default()", transports)?);
         }
         let mut prefer_storage = BTreeSet::new();
         for transport in self.prefer_storage {
@@ -99,18 +97,18 @@ impl Sends {
 }
 
 impl Outbound {
-    /// The transport that carries a topic when its sender names none; none is the storage.
+    /// Returns the transport of a topic when its sender names none; `None` is the storage.
     pub(crate) fn route(&self, topic: &Topic) -> Option<&TransportName> {
-        let Routes { exact, beginnings, otherwise } = &self.routes;
-        if exact.is_empty() && beginnings.is_empty() {
-            return otherwise.as_ref();
+        let Routes { exact, prefixes, default } = &self.routes;
+        if exact.is_empty() && prefixes.is_empty() {
+            return default.as_ref();
         }
         let topic = topic.as_str();
-        let begun = || beginnings.iter().find(|(beginning, _)| topic.starts_with(beginning));
-        exact.get(topic).or_else(|| begun().map(|(_, to)| to)).or(otherwise.as_ref())
+        let by_prefix = || prefixes.iter().find(|(prefix, _)| topic.starts_with(prefix));
+        exact.get(topic).or_else(|| by_prefix().map(|(_, to)| to)).or(default.as_ref())
     }
 
-    /// Whether the storage keeps a transport's delays even where it could do so itself.
+    /// Returns whether the storage keeps the delays of a transport that supports delays itself.
     pub(crate) fn prefers_storage(&self, transport: &TransportName) -> bool {
         self.prefer_storage.contains(transport)
     }
@@ -126,16 +124,16 @@ fn known(name: String, what: &str, transports: &Transports) -> Result<TransportN
     Ok(name)
 }
 
-fn check_beginning(beginning: &str, pattern: &str) -> Result<()> {
-    if beginning.is_empty() {
+fn check_prefix(prefix: &str, pattern: &str) -> Result<()> {
+    if prefix.is_empty() {
         return Err(Error::invalid(
             "the route of \"*\" is every topic; say via_default() for that",
         ));
     }
-    if beginning.contains('*') {
+    if prefix.contains('*') {
         return Err(Error::invalid(format!(
             "the route of {pattern:?} has a \"*\" before its end; it can only stand last"
         )));
     }
-    Topic::new(beginning).map(|_| ())
+    Topic::new(prefix).map(|_| ())
 }

@@ -1,12 +1,11 @@
-//! Planned one-time jobs: those of every name listed, and those of a name, or of a name and a key, listed and steered
-//! while they wait. Each is a message, so every change is a command that the storage answers; running ones are left
-//! alone.
+//! Planned one-time jobs: lists those of all names, and lists, pauses, resumes and triggers those of a name or of a
+//! name and a key. Each is a message, so every change is a command of the storage; running jobs are not affected.
 
 use std::sync::Arc;
 
 use super::PauseRequest;
-use super::admin::SWEEP_MAX;
-use crate::compression::opened;
+use super::admin::BULK_MAX;
+use crate::compression::decompressed;
 use crate::engine::Process;
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -14,25 +13,25 @@ use crate::inspect::{MessageFilter, PAGE_LIMIT_MAX, PageRequest, PageResult};
 use crate::model::{JobName, Key, MessageId, MessageRecord, MessageState, Pause};
 use crate::storage::{Command, CommandResult};
 
-/// The one-time jobs of a name that wait or run; see [`Jobs::planned`](super::Jobs::planned).
+/// The pending and running one-time jobs of a name; see [`Jobs::planned`](super::Jobs::planned).
 #[derive(Clone)]
-#[must_use = "it only says which one-time jobs; list or steer them"]
+#[must_use = "a selection of one-time jobs does nothing until they are listed or changed"]
 pub struct PlannedJobs {
     process: Arc<Process>,
     name: String,
     key: Option<String>,
 }
 
-/// What a change of planned one-time jobs came to.
+/// The result of a change of planned one-time jobs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PlannedChange {
-    /// Those that were changed.
+    /// The jobs that were changed.
     pub changed: Vec<MessageId>,
-    /// How many of them were paused before. A trigger runs these too, and this is how it says so.
+    /// Number of changed jobs that were paused before; a trigger runs paused jobs, too.
     pub were_paused: u64,
-    /// How many needed no change, or were running by then.
+    /// Number of jobs that needed no change, or were already running.
     pub unchanged: u64,
-    /// Whether more match than one call changes; repeat it for the rest.
+    /// Whether more jobs match than one call changes; repeat the call for the rest.
     pub more: bool,
 }
 
@@ -41,13 +40,13 @@ impl PlannedJobs {
         Self { process, name, key: None }
     }
 
-    /// Narrows it to those about a key.
+    /// Narrows the selection to a key.
     pub fn key(mut self, key: impl AsRef<str>) -> Self {
         self.key = Some(key.as_ref().to_owned());
         self
     }
 
-    /// Returns those that wait or run, newest first.
+    /// Returns the pending and running jobs, newest first.
     pub async fn list(
         &self,
         page: PageRequest<MessageId>,
@@ -55,13 +54,13 @@ impl PlannedJobs {
         list(&self.process, self.filter()?, page).await
     }
 
-    /// Holds those that wait back until they are resumed, also over restarts. A replacement of one that is
-    /// paused is a new one and not paused.
+    /// Pauses the pending jobs until they are resumed, also across restarts. The replacement of a paused job is
+    /// not paused.
     pub async fn pause(&self, request: PauseRequest) -> Result<PlannedChange> {
         let PauseRequest { by, reason, until } = request;
         if until.is_some() {
             return Err(Error::invalid(
-                "the pause of a one-time job has no end; leave it out, or reschedule the message",
+                "the pause of a one-time job cannot end by itself; leave the end out, or reschedule the message",
             ));
         }
         let at = self.process.now();
@@ -69,12 +68,12 @@ impl PlannedJobs {
         self.change("pause", "paused", |id| Command::Pause { id, pause: pause.clone() }).await
     }
 
-    /// Lets those that are paused run at their own time, or now if it has passed.
+    /// Resumes the paused jobs at their own time, or now if it has passed.
     pub async fn resume(&self) -> Result<PlannedChange> {
         self.change("resume", "resumed", |id| Command::Resume { id, due_at: None }).await
     }
 
-    /// Makes those that wait due now, also paused ones. Each runs once, as planned, only earlier.
+    /// Makes the pending jobs due now, also paused ones. Each runs once, only earlier.
     pub async fn trigger(&self) -> Result<PlannedChange> {
         let due_at = Some(self.process.now());
         self.change("trigger", "triggered", |id| Command::Resume { id, due_at }).await
@@ -84,7 +83,7 @@ impl PlannedJobs {
         Ok(MessageFilter {
             job: Some(JobName::new(&self.name)?),
             key: self.key.as_ref().map(Key::new).transpose()?,
-            ..of_every_name()
+            ..all_names()
         })
     }
 
@@ -98,30 +97,30 @@ impl PlannedJobs {
         if found.is_empty() {
             return Err(self.unknown());
         }
-        let mut done = PlannedChange { more, ..PlannedChange::default() };
+        let mut total = PlannedChange { more, ..PlannedChange::default() };
         for (id, was_paused) in found {
-            let answer = self.process.storage.command(to(id), self.process.now()).await?;
-            if answer != CommandResult::Applied(1) {
-                done.unchanged += 1;
+            let result = self.process.storage.command(to(id), self.process.now()).await?;
+            if result != CommandResult::Applied(1) {
+                total.unchanged += 1;
                 continue;
             }
             if was_paused {
-                done.were_paused += 1;
+                total.were_paused += 1;
             }
-            done.changed.push(id);
+            total.changed.push(id);
             self.process.events.emit(Event::MessageCommanded { message: id, command });
         }
-        if !done.changed.is_empty() {
+        if !total.changed.is_empty() {
             let job = JobName::new(&self.name)?;
             self.process.events.emit(Event::JobSteered { job, change });
         }
-        Ok(done)
+        Ok(total)
     }
 
-    /// Those that match, each with whether it is paused; and whether there are more.
+    /// Returns the matching jobs, each with whether it is paused, and whether there are more.
     async fn matching(&self) -> Result<(Vec<(MessageId, bool)>, bool)> {
         let (filter, mut found, mut after) = (self.filter()?, Vec::new(), None);
-        for _ in 0..SWEEP_MAX.div_ceil(PAGE_LIMIT_MAX) {
+        for _ in 0..BULK_MAX.div_ceil(PAGE_LIMIT_MAX) {
             let page = PageRequest { after, ..PageRequest::first(PAGE_LIMIT_MAX) };
             let paged = self.process.inspect.messages(filter.clone(), page).await?;
             let rows = paged.rows.iter();
@@ -135,13 +134,14 @@ impl PlannedJobs {
     }
 
     fn unknown(&self) -> Error {
-        let about = self.key.as_ref().map(|key| format!(" about {key:?}")).unwrap_or_default();
-        Error::not_found(format!("no one-time job {:?}{about} is planned", self.name))
+        let key = self.key.as_ref().map(|key| format!(" with the key {key:?}"));
+        let key = key.unwrap_or_default();
+        Error::not_found(format!("no one-time job {:?}{key} is planned", self.name))
     }
 }
 
-/// Those of every name that wait or run.
-pub(super) fn of_every_name() -> MessageFilter {
+/// Returns the filter of the pending and running one-time jobs of all names.
+pub(super) fn all_names() -> MessageFilter {
     MessageFilter {
         states: vec![MessageState::Pending, MessageState::Running],
         planned: true,
@@ -149,7 +149,7 @@ pub(super) fn of_every_name() -> MessageFilter {
     }
 }
 
-/// A page of them, with bodies that can be read.
+/// Returns a page of one-time jobs, with decompressed bodies.
 pub(super) async fn list(
     process: &Process,
     filter: MessageFilter,
@@ -157,6 +157,6 @@ pub(super) async fn list(
 ) -> Result<PageResult<MessageRecord, MessageId>> {
     let paged = process.inspect.messages(filter, page).await?;
     let payload_max = process.options.payload_max;
-    let rows = paged.rows.into_iter().map(|row| opened(row, payload_max)).collect();
+    let rows = paged.rows.into_iter().map(|row| decompressed(row, payload_max)).collect();
     Ok(PageResult { rows, ..paged })
 }

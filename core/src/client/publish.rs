@@ -1,5 +1,4 @@
-//! A message on its way: what it is, when it is due, and the ways to send it. Nothing happens until it
-//! is awaited, or stored inside a transaction.
+//! Publish: builder of a message to send. Nothing happens until it is awaited, or stored in a transaction.
 
 use std::future::IntoFuture;
 use std::sync::Arc;
@@ -8,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
-use super::via::Via;
+use super::routing::Via;
 use super::{Publisher, Sending};
 use crate::clock::{add, subtract};
 use crate::error::{Error, Result};
@@ -27,18 +26,18 @@ pub struct Publish {
     pub(super) draft: Result<Draft>,
 }
 
-/// What became of a message.
+/// The result of sending a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PublishResult {
-    /// Its identity.
+    /// Id of the message.
     pub id: MessageId,
     /// The message that is alive under the same deduplication key, when this one was not stored.
     pub duplicate_of: Option<MessageId>,
 }
 
 impl PublishResult {
-    pub(super) fn new(id: MessageId, answer: EnqueueResult) -> Self {
-        let duplicate_of = match answer {
+    pub(super) fn new(id: MessageId, result: EnqueueResult) -> Self {
+        let duplicate_of = match result {
             EnqueueResult::Duplicate(alive) if alive != id => Some(alive),
             _ => None,
         };
@@ -96,7 +95,7 @@ impl Draft {
         }
     }
 
-    /// Whether it is meant for later, so that the time at which it is sent matters.
+    /// Returns whether it is due later than now, so that the time at which it is sent matters.
     pub(super) fn is_delayed(&self) -> bool {
         !matches!(self.due, Due::Now | Due::After(Duration::ZERO))
     }
@@ -111,8 +110,8 @@ pub(super) enum Due {
 }
 
 impl Due {
-    /// Returns the instant; refuses one that lies in the past by more than a tolerance. A delay counts from
-    /// the latest instant that it may be, so that it is never shorter than was asked for.
+    /// Returns the due instant; fails when it is in the past by more than a tolerance. A delay counts from the
+    /// latest instant that the current time can be, so that it is never too short.
     pub(super) fn at(
         self,
         (now, latest): (Timestamp, Timestamp),
@@ -145,7 +144,7 @@ impl Publish {
         self
     }
 
-    /// The same, but wrong: awaiting it answers the error.
+    /// Makes awaiting it fail with an error.
     #[cfg(feature = "chrono")]
     pub(crate) fn refused(self, error: Error) -> Self {
         self.set(|_| Err(error))
@@ -158,22 +157,23 @@ impl Publish {
         })
     }
 
-    /// Not before this much later. Zero is at once.
+    /// Delays it by at least this duration. Zero means now.
     pub fn after(self, wait: Duration) -> Self {
         self.edit(|draft| draft.due = Due::After(wait))
     }
 
-    /// Not before an instant. One in the past is refused, unless [`Publish::allow_past`] is given.
+    /// Delays it until at least an instant. An instant in the past is refused, unless
+    /// [`Publish::allow_past`] is set.
     pub fn at(self, instant: Timestamp) -> Self {
         self.edit(|draft| draft.due = Due::At(instant))
     }
 
-    /// An instant in the past means at once.
+    /// Sends at once when the instant is in the past.
     pub fn allow_past(self) -> Self {
         self.edit(|draft| draft.allow_past = true)
     }
 
-    /// What the message is about.
+    /// Sets the key of the message: what it is about, such as an order number.
     pub fn key(self, key: impl AsRef<str>) -> Self {
         self.set(|draft| {
             draft.key = Some(Key::new(key)?);
@@ -181,7 +181,7 @@ impl Publish {
         })
     }
 
-    /// While a message with the same value is alive, this one is a duplicate and not stored.
+    /// Sets a deduplication key: while a message with the same key is alive, this one is not stored.
     pub fn unique(self, value: impl AsRef<str>) -> Self {
         self.set(|draft| {
             draft.dedupe = Some(Key::new(value)?);
@@ -189,12 +189,12 @@ impl Publish {
         })
     }
 
-    /// Takes the place of a pending message with the same [`Publish::unique`] value.
+    /// Replaces a pending message with the same [`Publish::unique`] value.
     pub fn replace(self) -> Self {
         self.edit(|draft| draft.replace = true)
     }
 
-    /// The line it waits in.
+    /// Sets its queue.
     pub fn queue(self, queue: impl AsRef<str>) -> Self {
         self.set(|draft| {
             draft.queue = Queue::new(queue)?;
@@ -202,7 +202,7 @@ impl Publish {
         })
     }
 
-    /// How urgent it is, 0 (last) to 9 (first).
+    /// Sets its priority, 0 (last) to 9 (first).
     pub fn priority(self, level: u8) -> Self {
         self.set(|draft| {
             draft.priority = Priority::new(level)?;
@@ -210,46 +210,46 @@ impl Publish {
         })
     }
 
-    /// A header that travels along.
+    /// Adds a header.
     pub fn header(self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.set(|draft| draft.headers.insert(name, value))
     }
 
-    /// The story it belongs to; wins over the one inherited from a handler.
+    /// Sets its correlation id; overrides the one inherited from a handler.
     pub fn correlation(self, correlation: impl AsRef<str>) -> Self {
         self.edit(|draft| draft.correlation = Some(Arc::from(correlation.as_ref())))
     }
 
-    /// Its identity, so that sending it twice stores it once.
+    /// Sets its id, so that sending it twice stores it once.
     pub fn id(self, id: MessageId) -> Self {
         self.edit(|draft| draft.id = Some(id))
     }
 
-    /// Counts as made at an instant that has passed: delays count from it, and whether [`Publish::at`] lies in
-    /// the past is judged by it. With [`Publish::id`] the repeat of a call makes an equal message.
+    /// Sets the instant at which it counts as created: delays count from it, and [`Publish::at`] is compared
+    /// with it. Together with [`Publish::id`], a repeated call creates an equal message.
     pub fn created_at(self, instant: Timestamp) -> Self {
         self.edit(|draft| draft.created_at = Some(instant))
     }
 
-    /// What it says itself about its attempts. Each field that is set wins over the handler's; the others,
-    /// and those set on it before, stay.
+    /// Sets options of its attempts. Each field that is set overrides the handler's; fields set before stay
+    /// unless they are set again.
     pub fn handler_options(self, handler_options: HandlerOptions) -> Self {
         self.edit(|draft| draft.handler_options = draft.handler_options.overlaid(&handler_options))
     }
 
-    /// How often it is tried again, and when; wins over its handler's retries.
+    /// Sets its retries; overrides those of its handler.
     pub fn retry(self, retry: Retry) -> Self {
         self.edit(|draft| draft.handler_options.retry = Some(retry))
     }
 
-    /// How long an attempt may take; wins over its handler's timeout. Zero takes that one away, so that the
-    /// default of the process applies.
+    /// Sets the timeout of an attempt; overrides that of its handler. Zero removes the handler's timeout, so
+    /// that the default of the process applies.
     pub fn timeout(self, timeout: Duration) -> Self {
         self.edit(|draft| draft.handler_options.timeout = Some(timeout))
     }
 
-    /// Whether it is handled again when a crash or a shutdown has cut off an attempt; wins over what its
-    /// handler says. What a broker delivers is delivered again after a crash, whatever is said here; see
+    /// Sets whether it is handled again when a crash or a shutdown interrupted an attempt; overrides its
+    /// handler's choice. A broker delivers its messages again after a crash regardless of this; see
     /// [`Subscribe::at_most_once`](crate::Subscribe::at_most_once).
     pub fn when_interrupted(self, when_interrupted: WhenInterrupted) -> Self {
         self.edit(|draft| draft.handler_options.when_interrupted = Some(when_interrupted))
@@ -257,22 +257,22 @@ impl Publish {
 }
 
 impl Publish {
-    /// Stores it inside the caller's own transaction, together with the caller's writes: invisible
-    /// until the commit, gone after a rollback. One bound for a transport waits in the storage for the
-    /// relay, so that it is sent if and only if the transaction commits.
+    /// Stores it in the caller's own transaction: invisible until the commit, discarded by a rollback. A
+    /// message for a transport is stored for the relay, so that it is sent if and only if the transaction
+    /// commits.
     ///
-    /// The outbox is made by the storage from the open transaction. Middleware has seen the message;
-    /// no event tells of it, because nobody knows yet whether it will be.
+    /// The storage creates the outbox from the open transaction. Middleware runs; no event is emitted, because
+    /// the transaction may still roll back.
     pub async fn in_tx<O: Outbox>(self, outbox: &mut O) -> Result<PublishResult> {
         let publisher = self.publisher.clone();
         let entry = self.prepare().await?;
         let (id, now) = (entry.message.id, publisher.now());
-        let answers = outbox.enqueue(vec![entry], now).await?;
-        Ok(PublishResult::new(id, answers.first().copied().unwrap_or(EnqueueResult::Stored)))
+        let results = outbox.enqueue(vec![entry], now).await?;
+        Ok(PublishResult::new(id, results.first().copied().unwrap_or(EnqueueResult::Stored)))
     }
 
-    /// The message as it would be stored: checked, with identity and due time, and past the
-    /// middleware. For an outbox that is not asynchronous.
+    /// Returns the message as it would be stored: checked, with id and due time, after the middleware. For
+    /// an outbox that is not asynchronous.
     pub async fn prepare(self) -> Result<Entry> {
         self.publisher.prepare(self.draft?).await
     }

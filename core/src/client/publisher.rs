@@ -1,15 +1,15 @@
-//! The publisher: messages now and later. A message gets its identity, its due time and its trail
-//! here; whether it goes straight to a transport or waits in the storage is the hold policy's word.
+//! Publisher: creates messages with their id, due time and correlation, and dispatches them to a transport or to the
+//! storage.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::dispatch::{Leaving, Way, entry, tell};
-use super::middleware_chain::{End, Kept};
+use super::dispatch::{Dispatch, Route, emit_enqueued, entry};
+use super::middleware_chain::{CaptureEnd, DispatchEnd};
 use super::publish::{Draft, Publish, PublishResult};
-use super::via::Via;
+use super::routing::Via;
 use crate::builtin::GROUP_DEFAULT;
 use crate::clock::{between, whole_microseconds};
 use crate::compression::compress;
@@ -21,7 +21,7 @@ use crate::model::{
     Body, Correlation, IntoTopic, Message, MessageId, Occurrence, Queue, Relations,
 };
 use crate::outbox::Outbox;
-use crate::policy::{DelayOptions, HoldDecision, cannot_wait, hold};
+use crate::policy::{DelayOptions, DelayPlace, delay_place, delay_unsupported};
 use crate::storage::Entry;
 use crate::transport::Delay;
 
@@ -29,21 +29,22 @@ use crate::transport::Delay;
 #[derive(Clone)]
 pub struct Publisher {
     process: Arc<Process>,
-    within: Option<Context>,
-    /// What payloads are written as, when that was said.
-    writing: Option<Arc<str>>,
+    /// The attempt whose messages it publishes.
+    attempt: Option<Context>,
+    /// Content type of payloads, when it is not the default.
+    content_type: Option<Arc<str>>,
 }
 
 impl Publisher {
     pub(crate) fn new(process: Arc<Process>) -> Self {
-        Self { process, within: None, writing: None }
+        Self { process, attempt: None, content_type: None }
     }
 
     pub(crate) fn process(&self) -> &Arc<Process> {
         &self.process
     }
 
-    /// The most bytes a body may have.
+    /// Returns the largest size of a body in bytes.
     pub(crate) fn payload_max(&self) -> usize {
         self.process.options.payload_max
     }
@@ -52,29 +53,29 @@ impl Publisher {
         self.process.now()
     }
 
-    /// Returns the instant that drafts count from. Before the first one that is delayed, the storage is asked
-    /// for its time: by a wrong clock of the machine a delay would end early, and a broker would be given a
-    /// wrong instant. A process that was started knows the time already.
+    /// Returns the instant from which drafts count. Before the first delayed draft the time of the storage is
+    /// read, because a wrong clock of the machine would end a delay early and give a broker a wrong instant. A
+    /// started process has read it already.
     async fn sent_at<'a>(&self, drafts: impl IntoIterator<Item = &'a Draft>) -> Timestamp {
         let process = &self.process;
-        if process.holds && drafts.into_iter().any(Draft::is_delayed) {
+        if process.has_storage && drafts.into_iter().any(Draft::is_delayed) {
             process.clock.follow_first(&*process.storage).await;
         }
         process.now()
     }
 
-    /// What the handlers of this process share.
+    /// Returns the states of the handlers.
     pub(crate) fn states(&self) -> &States {
         &self.process.states
     }
 
-    /// The same publisher inside an attempt: its messages carry the story on.
+    /// Returns the publisher of an attempt: its messages inherit the correlation.
     pub(crate) fn within(mut self, context: Context) -> Self {
-        self.within = Some(context);
+        self.attempt = Some(context);
         self
     }
 
-    /// A message for a topic, sent when it is awaited: every group that has subscribed gets a copy.
+    /// Creates a message for a topic, sent when it is awaited: every subscribed group receives a copy.
     ///
     /// ```
     /// # async fn example(publisher: punctual::Publisher) -> punctual::Result<()> {
@@ -89,25 +90,23 @@ impl Publisher {
         self.start(topic, self.written(payload))
     }
 
-    /// A message for one owner, sent when it is awaited: whoever works for the group
-    /// [`GROUP_DEFAULT`] gets it, and nobody else gets a copy. Through the storage, where a topic has one
-    /// handler, it is the same as [`Publisher::publish`].
+    /// Creates a message for the group [`GROUP_DEFAULT`] only, sent when it is awaited: one process receives it.
+    /// By the storage, where a topic has one handler, it is the same as [`Publisher::publish`].
     pub fn send<T: Serialize + ?Sized>(&self, topic: impl IntoTopic, payload: &T) -> Publish {
         self.publish(topic, payload).group(GROUP_DEFAULT)
     }
 
-    /// The same as [`Publisher::publish`] with a body that is already bytes.
+    /// Creates a message like [`Publisher::publish`] from a serialized body.
     pub fn publish_body(&self, topic: impl IntoTopic, body: Body) -> Publish {
         self.start(topic, Ok(body))
     }
 
-    /// The same as [`Publisher::send`] with a body that is already bytes.
+    /// Creates a message like [`Publisher::send`] from a serialized body.
     pub fn send_body(&self, topic: impl IntoTopic, body: Body) -> Publish {
         self.publish_body(topic, body).group(GROUP_DEFAULT)
     }
 
-    /// The same publisher, which writes payloads as this content type; the builder has to know a codec
-    /// for it.
+    /// Returns a publisher that serializes payloads as this content type; the builder must have a codec for it.
     ///
     /// ```
     /// # async fn example(publisher: punctual::Publisher) -> punctual::Result<()> {
@@ -116,7 +115,7 @@ impl Publisher {
     /// # }
     /// ```
     pub fn writing(&self, content_type: impl Into<String>) -> Self {
-        Self { writing: Some(Arc::from(content_type.into())), ..self.clone() }
+        Self { content_type: Some(Arc::from(content_type.into())), ..self.clone() }
     }
 
     pub(super) fn start(&self, topic: impl IntoTopic, body: Result<Body>) -> Publish {
@@ -125,36 +124,36 @@ impl Publisher {
     }
 
     pub(crate) fn written<T: Serialize + ?Sized>(&self, payload: &T) -> Result<Body> {
-        self.process.outbound.codecs.write(payload, self.writing.as_deref())
+        self.process.outbound.codecs.write(payload, self.content_type.as_deref())
     }
 
-    /// Sends many messages: those for the storage in one step, all or nothing, then one batch to each
-    /// transport. Through middleware each goes by itself. After an error any part of what was bound for
-    /// transports may have been sent.
+    /// Sends many messages: those for the storage in one step, all or none, then one batch to each transport.
+    /// With middleware each message is sent by itself. After an error any of the messages for transports may
+    /// have been sent.
     pub async fn publish_all(&self, messages: Vec<Publish>) -> Result<Vec<PublishResult>> {
         let drafts = messages.iter().filter_map(|publish| publish.draft.as_ref().ok());
         let now = self.sent_at(drafts).await;
         if !self.process.middleware.is_empty() {
-            // All are checked before the first one leaves.
+            // All are checked before the first one is sent.
             let mut ready = Vec::with_capacity(messages.len());
             for publish in messages {
                 ready.push(self.message(publish.draft?, now)?);
             }
             let mut published = Vec::with_capacity(ready.len());
-            for (message, way) in ready {
-                published.push(self.pass(message, way, now).await?);
+            for (message, route) in ready {
+                published.push(self.send_message(message, route, now).await?);
             }
             return Ok(published);
         }
-        let mut leaving = Leaving::new(&self.process, now);
+        let mut dispatch = Dispatch::new(&self.process, now);
         for publish in messages {
-            let (message, way) = self.message(publish.draft?, now)?;
-            leaving.add(message, way)?;
+            let (message, route) = self.message(publish.draft?, now)?;
+            dispatch.add(message, route)?;
         }
-        leaving.leave().await
+        dispatch.send().await
     }
 
-    /// Stores many messages inside the caller's own transaction; see [`Publish::in_tx`].
+    /// Stores many messages in the caller's own transaction; see [`Publish::in_tx`].
     pub async fn publish_all_in_tx<O: Outbox>(
         &self,
         messages: Vec<Publish>,
@@ -166,27 +165,29 @@ impl Publisher {
         }
         let now = self.process.now();
         let ids: Vec<MessageId> = entries.iter().map(|entry| entry.message.id).collect();
-        let answers = outbox.enqueue(entries, now).await?;
+        let results = outbox.enqueue(entries, now).await?;
         Ok(ids
             .into_iter()
-            .zip(answers)
-            .map(|(id, answer)| PublishResult::new(id, answer))
+            .zip(results)
+            .map(|(id, result)| PublishResult::new(id, result))
             .collect())
     }
 
-    /// Stores what was prepared, in one step, all or nothing.
+    /// Stores prepared entries in one step, all or none.
     pub(super) async fn enqueue(&self, entries: Vec<Entry>) -> Result<Vec<PublishResult>> {
         let now = self.process.now();
         for entry in &entries {
             check_wait(&self.process, &entry.message, now)?;
         }
-        let answers = self.process.storage.enqueue(entries.clone(), now).await?;
-        let told = entries.iter().zip(answers);
-        Ok(told.map(|(entry, answer)| tell(&self.process, &entry.message, answer)).collect())
+        let results = self.process.storage.enqueue(entries.clone(), now).await?;
+        let stored = entries.iter().zip(results);
+        Ok(stored
+            .map(|(entry, result)| emit_enqueued(&self.process, &entry.message, result))
+            .collect())
     }
 
-    /// Who carries a draft.
-    fn way(&self, draft: &mut Draft) -> Result<Way> {
+    /// Returns the route of a draft.
+    fn route(&self, draft: &mut Draft) -> Result<Route> {
         let via = match std::mem::replace(&mut draft.via, Via::Storage) {
             Via::Storage => None,
             Via::Routed => self.process.outbound.route(&draft.topic).cloned(),
@@ -198,22 +199,22 @@ impl Publisher {
             }
         };
         let sending = draft.sending.unwrap_or(self.process.outbound.sending);
-        Ok(Way { via, group: draft.group.take(), sending, replace: draft.replace })
+        Ok(Route { via, group: draft.group.take(), sending, replace: draft.replace })
     }
 
-    /// Checks a draft and gives it identity and time.
-    fn message(&self, mut draft: Draft, now: Timestamp) -> Result<(Message, Way)> {
+    /// Checks a draft and creates its message, with id and due time.
+    fn message(&self, mut draft: Draft, now: Timestamp) -> Result<(Message, Route)> {
         draft.body.check(self.process.options.payload_max)?;
         draft.handler_options.check()?;
         draft.relations.check()?;
         let tolerance = self.process.options.past_tolerance;
-        // What counts as made at a given instant is the same whenever it is made again.
+        // A given creation time makes a repeated call create an equal message.
         let latest = draft.created_at.unwrap_or_else(|| now.max(self.process.clock.latest()));
         let now = draft.created_at.unwrap_or(now);
         let due_at = draft.due.at((now, latest), tolerance, draft.allow_past)?;
-        let way = self.way(&mut draft)?;
+        let route = self.route(&mut draft)?;
         let mut correlation =
-            self.within.as_ref().map_or_else(Correlation::default, Context::next_correlation);
+            self.attempt.as_ref().map_or_else(Correlation::default, Context::next_correlation);
         if let Some(id) = draft.correlation {
             correlation.id = Some(id);
         }
@@ -221,7 +222,7 @@ impl Publisher {
         let occurrence = draft.occurrence.map(|occurrence| Occurrence { nominal, ..occurrence });
         let message = Message {
             id: draft.id.unwrap_or_else(|| self.process.message_id(now)),
-            queue: way.via.as_ref().map_or(draft.queue, Queue::of_relay),
+            queue: route.via.as_ref().map_or(draft.queue, Queue::of_relay),
             topic: draft.topic,
             priority: draft.priority,
             due_at,
@@ -238,43 +239,49 @@ impl Publisher {
                 .then(|| Arc::new(draft.handler_options)),
             relations: (draft.relations != Relations::default()).then(|| Arc::new(draft.relations)),
         };
-        Ok((message, way))
+        Ok((message, route))
     }
 
-    /// Sends what a draft says.
+    /// Sends the message of a draft.
     pub(super) async fn publish_draft(&self, draft: Draft) -> Result<PublishResult> {
         let now = self.sent_at([&draft]).await;
-        let (message, way) = self.message(draft, now)?;
-        self.pass(message, way, now).await
+        let (message, route) = self.message(draft, now)?;
+        self.send_message(message, route, now).await
     }
 
-    /// Makes what a draft says ready to be stored by somebody else.
+    /// Returns the entry of a draft, which the caller stores.
     pub(super) async fn prepare(&self, draft: Draft) -> Result<Entry> {
         let now = self.sent_at([&draft]).await;
-        let (message, way) = self.message(draft, now)?;
+        let (message, route) = self.message(draft, now)?;
         let id = message.id;
-        let end = Kept::default();
+        let end = CaptureEnd::default();
         NextPublish::new(&self.process.middleware, &end).run(message).await?;
         let mut message = end.message().ok_or_else(|| not_passed_on(id))?;
         compress(&mut message, self.process.options.compress_above)?;
-        Ok(entry(message, &way))
+        Ok(entry(message, &route))
     }
 
     /// Sends a message through the middleware.
-    async fn pass(&self, message: Message, way: Way, now: Timestamp) -> Result<PublishResult> {
-        let end = End::new(&self.process, way, now);
+    async fn send_message(
+        &self,
+        message: Message,
+        route: Route,
+        now: Timestamp,
+    ) -> Result<PublishResult> {
+        let end = DispatchEnd::new(&self.process, route, now);
         let id = message.id;
         NextPublish::new(&self.process.middleware, &end).run(message).await?;
         end.published().ok_or_else(|| not_passed_on(id))
     }
 }
 
-/// Without a storage there is nowhere to wait.
+/// Fails for a delayed message without a storage, because it cannot wait.
 fn check_wait(process: &Process, message: &Message, now: Timestamp) -> Result<()> {
-    let wanted = between(now, message.due_at);
-    let means = DelayOptions { native: Delay::None, storage: process.holds, prefer_storage: true };
-    match hold(wanted, means) {
-        HoldDecision::Refuse => Err(cannot_wait(message.id, wanted, Delay::None)),
+    let wait = between(now, message.due_at);
+    let means =
+        DelayOptions { native: Delay::None, storage: process.has_storage, prefer_storage: true };
+    match delay_place(wait, means) {
+        DelayPlace::Unsupported => Err(delay_unsupported(message.id, wait, Delay::None)),
         _ => Ok(()),
     }
 }

@@ -1,47 +1,47 @@
-//! The queues of a process while it runs: look, pause, resume, work on more or on fewer at once. What is
-//! said here holds for this process and ends with it; other processes are asked by themselves.
+//! Queues of a running process: lists, pauses and resumes them, and changes their concurrency. Changes apply to
+//! this process only and end with it.
 
 use std::sync::Arc;
 
 pub use crate::engine::QueueStatus;
-use crate::engine::{Process, ProcessTasks, Worked};
+use crate::engine::{Process, ProcessTasks, ServedQueue};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::model::Queue;
 
-/// Looks at queues and steers them. Cheap to clone.
+/// Lists and changes the queues of a process. Cheap to clone.
 ///
-/// A queue is named by its text, or by a [`Queue`]: the line in which messages wait for the relay to a
-/// transport, [`Queue::of_relay`], can be paused too.
+/// A queue is given by name or as a [`Queue`]: the queue of the relay to a transport, [`Queue::of_relay`], can
+/// be paused, too.
 #[derive(Clone)]
 pub struct Queues {
     process: Arc<Process>,
-    crew: Arc<ProcessTasks>,
+    tasks: Arc<ProcessTasks>,
 }
 
 impl Queues {
-    pub(crate) fn new(process: Arc<Process>, crew: Arc<ProcessTasks>) -> Self {
-        Self { process, crew }
+    pub(crate) fn new(process: Arc<Process>, tasks: Arc<ProcessTasks>) -> Self {
+        Self { process, tasks }
     }
 
-    /// How each stands, by name: those this process works on, and those that are paused.
+    /// Returns the status of the queues that this process works on and of paused queues, by name.
     pub fn list(&self) -> Vec<QueueStatus> {
         self.process.queues.all()
     }
 
-    /// From now on nothing of the queue is claimed by way of this process; what runs goes on, and
-    /// messages wait. Also before the process is started, and for queues that only others work on.
+    /// Pauses a queue: this process claims no messages of it, while running messages continue. Also possible
+    /// before the start of the process, and for queues on which only HTTP workers work.
     pub fn pause(&self, queue: impl TryInto<Queue, Error = Error>) -> Result<()> {
-        self.switch(&queue.try_into()?, true)
+        self.set_paused(&queue.try_into()?, true)
     }
 
-    /// Claims again.
+    /// Resumes a queue.
     pub fn resume(&self, queue: impl TryInto<Queue, Error = Error>) -> Result<()> {
-        self.switch(&queue.try_into()?, false)
+        self.set_paused(&queue.try_into()?, false)
     }
 
-    /// Changes how many of its messages this process handles at once. Fewer take effect as those that
-    /// run end. A queue that is handled in order stays so on all processes together.
+    /// Changes how many messages of a queue this process handles at once. A smaller number takes effect as
+    /// running messages end. A serial queue stays serial on all processes together.
     pub fn set_concurrency(
         &self,
         queue: impl TryInto<Queue, Error = Error>,
@@ -49,12 +49,12 @@ impl Queues {
     ) -> Result<()> {
         let queue = queue.try_into()?;
         self.process.queues.set_concurrency(&queue, concurrency)?;
-        self.tell(queue, "resized");
+        self.emit_change(queue, "resized");
         Ok(())
     }
 
-    /// Works on one more queue, until the process ends; one that it works on already gets the
-    /// concurrency. The process must have been started.
+    /// Starts to work on a queue until the process ends; for a queue it already works on, sets the concurrency.
+    /// Fails when the process has not been started.
     pub fn serve(
         &self,
         queue: impl TryInto<Queue, Error = Error>,
@@ -76,23 +76,23 @@ impl Queues {
         }
         if queue.is_reserved() {
             return Err(Error::invalid(format!(
-                "the line {queue:?} belongs to a transport; subscribe to its topic instead"
+                "the queue {queue:?} belongs to a transport; subscribe to its topic instead"
             )));
         }
-        let worked = Worked { queue: queue.clone(), concurrency, running_max: None };
-        self.crew.serve(&self.process, worked)?;
-        self.tell(queue, "served");
+        let served = ServedQueue { queue: queue.clone(), concurrency, running_max: None };
+        self.tasks.serve(&self.process, served)?;
+        self.emit_change(queue, "served");
         Ok(())
     }
 
-    fn switch(&self, queue: &Queue, paused: bool) -> Result<()> {
+    fn set_paused(&self, queue: &Queue, paused: bool) -> Result<()> {
         if self.process.queues.set_paused(queue, paused)? {
-            self.tell(queue.clone(), if paused { "paused" } else { "resumed" });
+            self.emit_change(queue.clone(), if paused { "paused" } else { "resumed" });
         }
         Ok(())
     }
 
-    fn tell(&self, queue: Queue, change: &'static str) {
+    fn emit_change(&self, queue: Queue, change: &'static str) {
         self.process.events.emit(Event::QueueSteered { queue, change });
     }
 }

@@ -1,21 +1,21 @@
-//! What ties a message to others, said while it is made: limits, uniqueness, what follows it.
+//! Relations of a message to others: limits, uniqueness, and messages that follow it.
 
 use std::time::Duration;
 
 use super::Publish;
 use super::publish::{Draft, Due};
-use super::via::Via;
+use super::routing::Via;
 use crate::error::{Error, Result};
 use crate::model::{Key, Limit, Link, LinkOn, Rate, Topic, Unique};
 
 impl Publish {
-    /// No more than so many messages with the same limit run at once, on all processes together.
+    /// Limits how many messages with the same limit name run at once, on all processes together.
     pub fn limit(self, name: impl AsRef<str>, running_max: u32) -> Self {
         self.limited(name, |limit| limit.running_max = Some(running_max))
     }
 
-    /// No more than so many messages with the same limit start in any window as long as the span, on all
-    /// processes together, also after a silence. Those over it wait; that spends no attempt.
+    /// Limits how many messages with the same limit name start in any time window of length `per`, on all
+    /// processes together. Messages over the limit wait without spending an attempt.
     pub fn rate(self, name: impl AsRef<str>, count: u32, per: Duration) -> Self {
         self.limited(name, |limit| limit.rate = Some(Rate { count, per }))
     }
@@ -36,16 +36,14 @@ impl Publish {
         })
     }
 
-    /// Messages of this topic about the same key are handled one at a time, on all processes together.
-    /// Give the key first.
+    /// Handles messages of this topic with the same key one at a time, on all processes together. Set the key
+    /// before.
     pub fn one_at_a_time(self) -> Self {
         self.set(|draft| {
             let Some(key) = &draft.key else {
-                return Err(Error::invalid(
-                    "one_at_a_time() is about a key; say which with key() before it",
-                ));
+                return Err(Error::invalid("one_at_a_time() needs a key; call key() before it"));
             };
-            let name = about(&draft.topic, key);
+            let name = topic_key(&draft.topic, key);
             if let Some(limit) = draft.relations.limit.as_ref().filter(|limit| limit.name != name) {
                 return Err(two_limits(&limit.name, "one_at_a_time()"));
             }
@@ -64,25 +62,25 @@ impl Publish {
         self.edit(|draft| draft.relations.unique = Unique::For(period))
     }
 
-    /// Not begun any more when it is later than this after its time: then it ends as skipped.
+    /// Skips the message when it would begin later than this after its due time.
     pub fn expires_after(self, late: Duration) -> Self {
         self.edit(|draft| draft.handler_options.expires_after = Some(late))
     }
 
-    /// What follows when this message is done.
+    /// Adds a message that follows when this message is done.
     ///
-    /// It is stored in the step that ends this one, and its handler finds what this one returned in
-    /// [`Context::parent_result`](crate::Context::parent_result). A message that is cancelled ends its chain.
+    /// It is stored in the step that ends this message. Its handler reads the result of this message with
+    /// [`Context::parent_result`](crate::Context::parent_result). A cancelled message ends its chain.
     pub fn then(self, next: Publish) -> Self {
         self.follow(LinkOn::Success, next)
     }
 
-    /// What follows when this message is given up.
+    /// Adds a message that follows when this message becomes a dead letter.
     pub fn on_failure(self, next: Publish) -> Self {
         self.follow(LinkOn::Failure, next)
     }
 
-    /// What follows when this message is done or given up.
+    /// Adds a message that follows when this message is done or becomes a dead letter.
     pub fn always(self, next: Publish) -> Self {
         self.follow(LinkOn::Always, next)
     }
@@ -97,18 +95,18 @@ impl Publish {
 
 fn two_limits(first: &Key, second: &str) -> Error {
     Error::invalid(format!(
-        "a message has one limit, and this one has {first:?} already, so {second} cannot be added; give \
+        "a message has one limit, and this one already has {first:?}, so {second} cannot be added; give \
          limit() and rate() the same name, and use limit(name, 1) in place of one_at_a_time()"
     ))
 }
 
-/// The name that messages of a topic about a key share; with its length, because a name may hold
-/// whatever separates it from the key.
-pub(super) fn about(topic: &Topic, key: &Key) -> Key {
+/// Returns the name that messages of a topic and a key share. It contains the length of the topic, because a
+/// topic may contain the separator.
+pub(super) fn topic_key(topic: &Topic, key: &Key) -> Key {
     Key::composed(format!("{}:{topic}/{key}", topic.as_str().len()))
 }
 
-/// A draft as a step of a chain.
+/// Converts a draft into a step of a chain.
 fn link(on: LinkOn, draft: Draft) -> Result<Link> {
     let refused = |what: &str| {
         Err(Error::invalid(format!(

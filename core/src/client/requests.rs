@@ -1,6 +1,6 @@
-//! Requests that wait for their reply. Each process has a topic of its own for replies, and begins to
-//! receive it by a transport, or from the storage, when the first request leaves that way. What comes
-//! when nobody waits any more is dropped, and an event tells.
+//! Pending requests of a process. Each process has its own topic for replies, which it receives by a transport or
+//! from the storage from the first request on that uses it. A reply without a pending request is dropped with an
+//! event.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,106 +15,103 @@ use crate::clock::{Clock, add};
 use crate::engine::{Process, Stop, backoff};
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
-use crate::model::{Message, MessageId, ProcessId, Queue, Topic, TransportName, noted};
+use crate::model::{Message, MessageId, ProcessId, Queue, Topic, TransportName, reserved_headers};
 use crate::policy::Verdict;
 use crate::storage::{Claim, Settlement, Storage, WakeSource, Wakeup};
 use crate::transport::{Consumer, Delivery, Receipt, Subscription};
 
-/// The most replies taken at once.
+/// The most replies received at once.
 const REPLIES_MAX: usize = 100;
 
-/// The requests of a process.
+/// The pending requests of a process and the tasks that receive their replies.
 pub(crate) struct Requests {
-    waiting: Arc<Waiting>,
-    waiting_max: usize,
-    /// By which ways replies are received already.
-    ways: Mutex<BTreeMap<Option<TransportName>, Arc<OnceCell<()>>>>,
+    pending: Arc<PendingRequests>,
+    pending_max: usize,
+    /// The sources from which replies are received: a transport, or `None` for the storage.
+    sources: Mutex<BTreeMap<Option<TransportName>, Arc<OnceCell<()>>>>,
     tasks: Mutex<JoinSet<()>>,
 }
 
-/// Who waits for which reply.
+/// The pending requests, each with the channel of its reply.
 #[derive(Default)]
-struct Waiting(Mutex<HashMap<MessageId, oneshot::Sender<Arc<Message>>>>);
+struct PendingRequests(Mutex<HashMap<MessageId, oneshot::Sender<Arc<Message>>>>);
 
-impl Waiting {
+impl PendingRequests {
     fn lock(&self) -> MutexGuard<'_, HashMap<MessageId, oneshot::Sender<Arc<Message>>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Gives a reply to whoever waits for it.
-    fn answer(&self, reply: &Arc<Message>, events: &Events) {
-        let request = reply.headers.get(noted::REPLY_OF).and_then(|text| text.parse().ok());
-        let asker = request.and_then(|request| self.lock().remove(&request));
-        if asker.is_none_or(|asker| asker.send(Arc::clone(reply)).is_err()) {
+    /// Delivers a reply to its request.
+    fn deliver(&self, reply: &Arc<Message>, events: &Events) {
+        let request =
+            reply.headers.get(reserved_headers::REPLY_OF).and_then(|text| text.parse().ok());
+        let sender = request.and_then(|request| self.lock().remove(&request));
+        if sender.is_none_or(|sender| sender.send(Arc::clone(reply)).is_err()) {
             events.emit(Event::ReplyLate { message: reply.id, request });
         }
     }
 }
 
-/// One request that waits; it stops waiting when this is dropped.
-pub(super) struct Asked<'a> {
-    waiting: &'a Waiting,
+/// A pending request; dropping it ends the wait for its reply.
+pub(super) struct PendingRequest<'a> {
+    pending: &'a PendingRequests,
     request: MessageId,
     reply: oneshot::Receiver<Arc<Message>>,
 }
 
-impl Asked<'_> {
+impl PendingRequest<'_> {
     pub(super) async fn reply(&mut self) -> Result<Arc<Message>> {
-        (&mut self.reply).await.map_err(|_| Error::internal("the request was forgotten"))
+        (&mut self.reply).await.map_err(|_| Error::internal("the pending request was removed"))
     }
 }
 
-impl Drop for Asked<'_> {
+impl Drop for PendingRequest<'_> {
     fn drop(&mut self) {
-        self.waiting.lock().remove(&self.request);
+        self.pending.lock().remove(&self.request);
     }
 }
 
-/// The topic that a request names for its reply. Any sender of a broker can write it, so it must be one
-/// that a process waits on.
-pub(super) fn asked_for(text: &str) -> Result<Topic> {
-    Topic::waits_for_replies(text).map(Topic::of_replies).ok_or_else(|| {
-        Error::invalid(format!(
-            "the request asks for its reply on the topic {text:?}, on which no process waits for replies"
-        ))
+/// Checks the topic that a request names for its reply. Any sender of a broker can write it, so it must be the
+/// reply topic of a process.
+pub(super) fn reply_topic(text: &str) -> Result<Topic> {
+    Topic::replies_process(text).map(Topic::of_replies).ok_or_else(|| {
+        Error::invalid(format!("the reply topic {text:?} of the request belongs to no process"))
     })
 }
 
 impl Requests {
-    pub(super) fn new(waiting_max: usize) -> Self {
-        let (waiting, ways, tasks) = (Arc::default(), Mutex::default(), Mutex::default());
-        Self { waiting, waiting_max, ways, tasks }
+    pub(super) fn new(pending_max: usize) -> Self {
+        let (pending, sources, tasks) = (Arc::default(), Mutex::default(), Mutex::default());
+        Self { pending, pending_max, sources, tasks }
     }
 
-    /// Begins to wait for the reply to a request.
-    pub(super) fn wait(&self, request: MessageId) -> Result<Asked<'_>> {
+    /// Registers a request that waits for its reply; fails when too many are pending.
+    pub(super) fn wait(&self, request: MessageId) -> Result<PendingRequest<'_>> {
         let (sender, reply) = oneshot::channel();
-        let mut waiting = self.waiting.lock();
-        if waiting.len() >= self.waiting_max {
+        let mut pending = self.pending.lock();
+        if pending.len() >= self.pending_max {
             return Err(Error::unavailable(format!(
-                "{} requests wait for their reply, which is the most; ask again later, or raise requests_max",
-                waiting.len()
+                "{} requests are pending, which is the limit; try again later, or raise requests_max",
+                pending.len()
             )));
         }
-        if waiting.contains_key(&request) {
-            return Err(Error::conflict(format!(
-                "the request {request} waits for its reply already"
-            )));
+        if pending.contains_key(&request) {
+            return Err(Error::conflict(format!("the request {request} is already pending")));
         }
-        waiting.insert(request, sender);
-        drop(waiting);
-        Ok(Asked { waiting: &self.waiting, request, reply })
+        pending.insert(request, sender);
+        drop(pending);
+        Ok(PendingRequest { pending: &self.pending, request, reply })
     }
 
-    /// Receives replies by a transport, or from the storage; once for each.
+    /// Starts to receive replies by a transport, or from the storage, unless it has been started.
     pub(super) async fn listen(
         &self,
         process: &Process,
         via: Option<&TransportName>,
     ) -> Result<()> {
         let cell = {
-            let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
-            ways.entry(via.cloned()).or_default().clone()
+            let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
+            sources.entry(via.cloned()).or_default().clone()
         };
         cell.get_or_try_init(async || {
             let topic = Topic::of_replies(process.id);
@@ -122,7 +119,7 @@ impl Requests {
             let listener = Listener {
                 source,
                 name: "replies".to_owned(),
-                waiting: self.waiting.clone(),
+                pending: self.pending.clone(),
                 events: process.events.clone(),
                 clock: process.clock.clone(),
                 stop: process.stop.clone(),
@@ -136,7 +133,7 @@ impl Requests {
         .copied()
     }
 
-    /// Waits until nothing is received any more; the process was told to stop before.
+    /// Waits until no replies are received; the process must have been asked to stop before.
     pub(crate) async fn ended(&self) {
         let mut tasks =
             std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
@@ -148,7 +145,7 @@ async fn source(process: &Process, via: Option<&TransportName>, topic: Topic) ->
     let Some(name) = via else {
         let queue = Queue::of_group(&topic, GROUP_DEFAULT);
         let wakeup = process.storage.wakeup(&WakeSource::Queue(queue.clone()));
-        return Ok(Source::Storage(Box::new(Stored {
+        return Ok(Source::Storage(Box::new(ReplyQueue {
             storage: process.storage.clone(),
             clock: process.clock.clone(),
             owner: process.id,
@@ -166,17 +163,18 @@ async fn source(process: &Process, via: Option<&TransportName>, topic: Topic) ->
     Ok(Source::Transport(transport.subscribe(subscription).await?))
 }
 
-/// Where replies come from.
+/// Source of replies.
 enum Source {
     Transport(Box<dyn Consumer>),
-    Storage(Box<Stored>),
+    Storage(Box<ReplyQueue>),
 }
 
 impl Source {
-    /// The next replies. They are settled by then: who waits for them waits in this process's memory.
+    /// Receives and settles the next replies. The pending requests exist only in the memory of this process, so
+    /// nothing is gained by settling later.
     async fn receive(&mut self, clock: &dyn Clock) -> Result<Vec<Arc<Message>>> {
         match self {
-            Self::Storage(stored) => stored.receive().await,
+            Self::Storage(queue) => queue.receive().await,
             Self::Transport(consumer) => {
                 let mut replies = Vec::new();
                 for Delivery { message, poison, receipt, .. } in
@@ -185,7 +183,7 @@ impl Source {
                     if poison.is_none() {
                         replies.push(message);
                     }
-                    // One that cannot be settled comes again, as a late one.
+                    // A reply that cannot be settled is delivered again and dropped as late.
                     let _ = match receipt {
                         Receipt::Broker(receipt) => receipt.ack().await,
                         Receipt::Lease(receipt) => {
@@ -208,8 +206,8 @@ impl Source {
     }
 }
 
-/// The line of a storage in which replies lie.
-struct Stored {
+/// The queue of a storage that contains replies.
+struct ReplyQueue {
     storage: Arc<dyn Storage>,
     clock: Arc<dyn Clock>,
     owner: ProcessId,
@@ -219,7 +217,7 @@ struct Stored {
     wakeup: Wakeup,
 }
 
-impl Stored {
+impl ReplyQueue {
     async fn receive(&mut self) -> Result<Vec<Arc<Message>>> {
         loop {
             let now = self.clock.now();
@@ -242,11 +240,11 @@ impl Stored {
     }
 }
 
-/// Takes replies in until the process stops.
+/// Receives replies until the process stops.
 struct Listener {
     source: Source,
     name: String,
-    waiting: Arc<Waiting>,
+    pending: Arc<PendingRequests>,
     events: Arc<Events>,
     clock: Arc<dyn Clock>,
     stop: Stop,
@@ -266,21 +264,21 @@ impl Listener {
                 Ok(replies) => {
                     failures = 0;
                     for reply in replies {
-                        self.waiting.answer(&reply, &self.events);
+                        self.pending.deliver(&reply, &self.events);
                     }
                 }
                 Err(error) => {
                     failures += 1;
-                    self.rest(failures, &error).await;
+                    self.back_off(failures, &error).await;
                 }
             }
         }
         let until = add(self.clock.now(), self.grace);
-        // Best effort: nobody waits for what is left.
+        // Best effort: no request waits for the remaining replies.
         let _ = self.source.close(until).await;
     }
 
-    async fn rest(&mut self, failures: u32, error: &Error) {
+    async fn back_off(&mut self, failures: u32, error: &Error) {
         let again_at = add(self.clock.now(), backoff(failures));
         let (service, error) = (self.name.clone(), error.to_string());
         self.events.emit(Event::ServiceFailed { service, error, again_at });
@@ -298,12 +296,12 @@ mod tests {
 
     // Finding F1 of the security review: a message from a broker names the topic of its reply.
     #[test]
-    fn a_reply_goes_only_to_where_a_process_waits_for_replies() {
+    fn a_reply_is_sent_only_to_the_reply_topic_of_a_process() {
         let process = ProcessId::from_uuid(uuid::Uuid::from_u128(7));
         let topic = Topic::of_replies(process);
-        assert_eq!(asked_for(topic.as_str()).unwrap(), topic);
+        assert_eq!(reply_topic(topic.as_str()).unwrap(), topic);
         for text in ["punctual.command", "punctual.replies.", "punctual.replies.x", "mail", ""] {
-            assert!(asked_for(text).is_err(), "{text}");
+            assert!(reply_topic(text).is_err(), "{text}");
         }
     }
 }

@@ -1,43 +1,43 @@
-//! Subscriptions of a process while it runs: look, pause, resume, add, remove. What is said here holds for
-//! this process; another one that receives the same topic as the same group is asked by itself.
+//! Subscriptions of a running process: lists, pauses, resumes, adds and removes them. Changes apply to this
+//! process only, not to others that receive the same topic as the same group.
 
 use std::sync::Arc;
 
-use crate::engine::{Process, ProcessTasks, Surroundings};
+use crate::engine::{Process, ProcessTasks, SubscriptionContext};
 use crate::error::{Error, Result};
 use crate::subscription::{Subscribe, SubscriptionName, SubscriptionStatus};
 
-/// Looks at subscriptions and steers them. Cheap to clone.
+/// Lists and changes the subscriptions of a process. Cheap to clone.
 #[derive(Clone)]
 pub struct Subscriptions {
     process: Arc<Process>,
-    crew: Arc<ProcessTasks>,
+    tasks: Arc<ProcessTasks>,
 }
 
 impl Subscriptions {
-    pub(crate) fn new(process: Arc<Process>, crew: Arc<ProcessTasks>) -> Self {
-        Self { process, crew }
+    pub(crate) fn new(process: Arc<Process>, tasks: Arc<ProcessTasks>) -> Self {
+        Self { process, tasks }
     }
 
-    /// How each of them stands, by name.
+    /// Returns the status of each subscription, by name.
     pub fn list(&self) -> Vec<SubscriptionStatus> {
-        self.process.switchboard.all()
+        self.process.controls.all()
     }
 
-    /// Stops receiving; what is in hand is finished, and nothing is lost. Also before the process is
-    /// started.
+    /// Pauses a subscription: messages in flight are finished and none is lost. Also possible before the start
+    /// of the process.
     pub fn pause(&self, name: &SubscriptionName) -> Result<()> {
-        self.process.switchboard.steer(&self.process, name, true)
+        self.process.controls.set_paused(&self.process, name, true)
     }
 
-    /// Receives again.
+    /// Resumes a subscription.
     pub fn resume(&self, name: &SubscriptionName) -> Result<()> {
-        self.process.switchboard.steer(&self.process, name, false)
+        self.process.controls.set_paused(&self.process, name, false)
     }
 
-    /// Receives one more topic, with a handler of its own or with that of the topic. Its name follows from
-    /// transport, topic and group alone, and a second subscription of that name is refused. A transport
-    /// that is out of reach is tried until it answers.
+    /// Adds a subscription, with its own handler or with that of the topic. Its name consists of transport,
+    /// topic and group; a second subscription of that name is refused. While the transport is unreachable the
+    /// process retries.
     pub async fn add(&self, subscribe: Subscribe) -> Result<SubscriptionName> {
         let process = &self.process;
         if !process.options.handling {
@@ -45,21 +45,21 @@ impl Subscriptions {
                 "this process handles nothing, so it cannot subscribe; see the option `handling`",
             ));
         }
-        let unchecked = subscribe.into_unchecked();
-        let paused = unchecked.paused;
-        let subscribed = Arc::new(unchecked.check(&Surroundings {
+        let request = subscribe.into_request();
+        let paused = request.paused;
+        let spec = Arc::new(request.check(&SubscriptionContext {
             transports: &process.transports,
             registry: &process.registry,
             states: &process.states,
             options: &process.options,
-            holds: process.holds,
+            has_storage: process.has_storage,
         })?);
-        self.crew.subscribe(process, subscribed, paused).await
+        self.tasks.subscribe(process, spec, paused).await
     }
 
-    /// Receives a topic no more. What is in hand is finished; what the transport still has for the group
-    /// stays there.
+    /// Removes a subscription. Messages in flight are finished; messages that the transport still has for the
+    /// group stay there.
     pub fn remove(&self, name: &SubscriptionName) -> Result<()> {
-        self.process.switchboard.remove(&self.process, name)
+        self.process.controls.remove(&self.process, name)
     }
 }

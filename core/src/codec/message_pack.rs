@@ -1,9 +1,9 @@
-//! MessagePack codec: bodies smaller than JSON, with the names of fields, so that either side may add some.
+//! MessagePack codec: bodies smaller than JSON, with field names, so that either side may add fields.
 
 use super::{Codec, Read};
 use crate::error::{Error, Result};
 
-/// The codec of `application/msgpack`.
+/// Codec for `application/msgpack`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MessagePack;
 

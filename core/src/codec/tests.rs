@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Numbers as decimal text behind a mark, so that it reads nothing that JSON wrote.
+/// Codec of JSON behind a mark, so that it reads nothing that the JSON codec wrote.
 struct Marked;
 
 impl Codec for Marked {
@@ -55,11 +55,11 @@ fn a_body_is_read_by_the_codec_of_its_content_type() {
 
 #[test]
 fn a_body_without_a_known_type_is_read_by_the_default_codec() {
-    let silent = |text: &'static str| message(Body::raw(text, CONTENT_TYPE_UNKNOWN));
+    let untyped = |text: &'static str| message(Body::raw(text, CONTENT_TYPE_UNKNOWN));
     assert_eq!(both(false).write(&7, None).unwrap().bytes, "7");
-    assert_eq!(both(false).read::<u8>(&silent("7")).unwrap(), 7);
+    assert_eq!(both(false).read::<u8>(&untyped("7")).unwrap(), 7);
     assert_eq!(both(true).write(&7, None).unwrap().bytes, "#7");
-    assert_eq!(both(true).read::<u8>(&silent("#7")).unwrap(), 7);
+    assert_eq!(both(true).read::<u8>(&untyped("#7")).unwrap(), 7);
 }
 
 #[test]
@@ -71,7 +71,7 @@ fn a_content_type_without_a_codec_is_named() {
     assert!(error.contains("\"image/png\"") && error.contains("application/x-marked"), "{error}");
     let torn = message(Body::raw("7", "application/x-marked"));
     let error = codecs.read::<u8>(&torn).unwrap_err().to_string();
-    assert!(error.contains("does not read as u8: the mark is missing"), "{error}");
+    assert!(error.contains("cannot be read as u8: the mark is missing"), "{error}");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn two_codecs_for_one_content_type_are_refused() {
 
 #[cfg(feature = "messagepack")]
 #[test]
-fn message_pack_goes_there_and_back() {
+fn message_pack_round_trips() {
     #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
     struct Order {
         number: u64,
@@ -101,5 +101,5 @@ fn message_pack_goes_there_and_back() {
     assert_eq!(codecs.read::<Order>(&message(body.clone())).unwrap(), order);
     let cut = Body::raw(body.bytes.slice(..body.bytes.len() - 3), "application/msgpack");
     let error = codecs.read::<Order>(&message(cut)).unwrap_err().to_string();
-    assert!(error.contains("does not read as"), "{error}");
+    assert!(error.contains("cannot be read as"), "{error}");
 }

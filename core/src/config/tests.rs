@@ -10,8 +10,8 @@ fn jobs(names: &[&str]) -> Vec<Job> {
 
 fn texts(sources: &[Configuration], jobs: &[Job]) -> Vec<(String, String)> {
     let resolved = resolve(sources, jobs);
-    let name = |place: usize| jobs[place].name.as_str().to_owned();
-    resolved.texts.into_iter().map(|(place, _, text)| (name(place), text)).collect()
+    let name = |index: usize| jobs[index].name.as_str().to_owned();
+    resolved.texts.into_iter().map(|(index, _, text)| (name(index), text)).collect()
 }
 
 fn found(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -67,7 +67,7 @@ fn a_file_is_nested_or_flat_and_may_hold_anything_else() {
 
 // spec: H-53
 #[test]
-fn the_source_given_first_wins() {
+fn the_first_source_wins() {
     let file = r#"{"Punctual": {"Jobs": {"nightly-report": {"Cron": "0 3 * * *"}}}}"#;
     let sources = [
         Configuration::from_pairs([("PUNCTUAL_JOBS__NIGHTLY_REPORT__CRON", "0 5 * * *")]),

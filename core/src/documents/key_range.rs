@@ -1,5 +1,5 @@
-//! Key range: which documents of a kind are listed, also as a half-open span of keys, so that every storage
-//! compares in one way and none needs patterns.
+//! Key range: selects the documents of a kind that are listed, also as a half-open span of keys, so that all
+//! storages compare keys in the same way and none needs patterns.
 
 use std::ops::Range;
 
@@ -13,14 +13,14 @@ pub struct KeyRange {
     pub prefix: Option<String>,
     /// Only keys after this one in the order of the list; it need not exist.
     pub after: Option<String>,
-    /// Whether the last key comes first.
+    /// Whether keys are listed in descending order.
     pub descending: bool,
     /// The most documents; capped at [`DOCUMENTS_MAX`].
     pub limit: usize,
 }
 
 impl Default for KeyRange {
-    /// Creates the range of all keys, as many as one call returns.
+    /// Creates the range of all keys, with the largest limit.
     fn default() -> Self {
         Self { prefix: None, after: None, descending: false, limit: DOCUMENTS_MAX }
     }
@@ -42,7 +42,7 @@ impl KeyRange {
     pub fn span(&self) -> Result<Range<String>> {
         let prefix = self.prefix.as_deref().unwrap_or_default();
         check_text("prefix", prefix)?;
-        let (mut start, mut end) = (prefix.to_owned(), behind(prefix));
+        let (mut start, mut end) = (prefix.to_owned(), first_after(prefix));
         if let Some(after) = &self.after {
             check_text("after", after)?;
             if self.descending {
@@ -57,7 +57,7 @@ impl KeyRange {
 }
 
 /// Returns the first key after all keys that begin with a prefix.
-fn behind(prefix: &str) -> String {
+fn first_after(prefix: &str) -> String {
     let mut text = prefix.to_owned();
     while let Some(last) = text.pop() {
         // A range of characters steps over the surrogates.

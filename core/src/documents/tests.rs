@@ -27,7 +27,7 @@ fn names_and_bodies_are_bounded_by_characters_and_bytes() {
 }
 
 #[test]
-fn of_drafts_of_one_key_the_last_is_left_and_all_are_in_order() {
+fn drafts_are_ordered_by_key_and_the_last_of_a_key_counts() {
     let drafts = vec![
         draft("b", "1"),
         draft("a", "2"),
@@ -35,15 +35,15 @@ fn of_drafts_of_one_key_the_last_is_left_and_all_are_in_order() {
         NewDocument::new("a", "1", json!(2)),
     ];
     let checked = NewDocument::check_all(drafts).unwrap();
-    let left: Vec<_> =
+    let rows: Vec<_> =
         checked.iter().map(|(draft, body)| (&*draft.kind, &*draft.key, &**body)).collect();
-    assert_eq!(left, [("a", "1", "2"), ("a", "2", r#"{"a":1}"#), ("b", "1", r#"{"a":1}"#)]);
+    assert_eq!(rows, [("a", "1", "2"), ("a", "2", r#"{"a":1}"#), ("b", "1", r#"{"a":1}"#)]);
     let many = (0..=DOCUMENTS_MAX).map(|_| draft("a", "1")).collect();
     assert_eq!(NewDocument::check_all(many).unwrap_err().kind(), ErrorKind::Invalid);
 }
 
 #[test]
-fn a_span_holds_the_keys_of_a_prefix_and_no_others() {
+fn a_span_contains_exactly_the_keys_of_a_prefix() {
     let holds = |prefix: &str, key: &str| {
         KeyRange::prefix(prefix).span().unwrap().contains(&key.to_owned())
     };
@@ -57,7 +57,7 @@ fn a_span_holds_the_keys_of_a_prefix_and_no_others() {
 }
 
 #[test]
-fn after_leaves_out_the_key_itself_in_both_directions() {
+fn after_excludes_the_key_itself_in_both_directions() {
     let range = |descending| KeyRange {
         prefix: Some("a".to_owned()),
         after: Some("ab".to_owned()),
@@ -76,7 +76,7 @@ fn after_leaves_out_the_key_itself_in_both_directions() {
 }
 
 #[test]
-fn the_expected_version_decides() {
+fn a_write_needs_the_expected_version() {
     assert_eq!(ExpectedVersion::Any.put(Some(4)), PutResult::Stored(5));
     assert_eq!(ExpectedVersion::New.put(None), PutResult::Stored(1));
     assert_eq!(ExpectedVersion::New.put(Some(4)), PutResult::Raced(Some(4)));

@@ -1,5 +1,5 @@
-//! One attempt: find the handler, read the body, run the chain under a timeout and a panic guard,
-//! and say what came of it. A handler that is asked to stop gets its grace and is then dropped.
+//! Attempt: finds the handler, reads the body, runs the middleware chain under a timeout and a panic guard,
+//! and returns how it ended. A handler that is asked to stop gets the grace period and is then dropped.
 
 use std::any::Any;
 use std::panic::AssertUnwindSafe;
@@ -12,15 +12,16 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 use tracing::Instrument;
 
-use super::locked::locked;
-use super::settle::Started;
+use super::job_lock::with_job_lock;
+use super::settle::StartedAttempt;
 use super::unhandled::waited;
 use super::{Process, Registration, Slots};
 use crate::client::Publisher;
 use crate::clock::{Clock, add, between, within};
 use crate::event::Event;
 use crate::handler::{
-    Cause, Context, ContextParts, HandlerError, HandlerResult, Outcome, Said, Signal, conclude,
+    AttemptReports, Cause, Context, ContextParts, HandlerError, HandlerResult, Outcome, Signal,
+    conclude,
 };
 use crate::middleware::NextHandle;
 use crate::model::{ExecutionId, Message, ProcessId};
@@ -28,16 +29,16 @@ use crate::policy::{AttemptEnd, EffectiveHandlerOptions, is_expired, timeout};
 use crate::storage::ClaimedMessage;
 use crate::transport::{Delivery, Receipt};
 
-/// Who attempts a delivery, and since when.
-pub(crate) struct By {
+/// Process and execution of an attempt, and when it started.
+pub(crate) struct AttemptIdentity {
     pub(crate) process: ProcessId,
     pub(crate) execution: ExecutionId,
     pub(crate) started_at: Timestamp,
-    /// Where its slot comes from, when this process runs it.
+    /// The pool of its slot, when this process runs the handler.
     pub(crate) slots: Option<Arc<Slots>>,
 }
 
-/// Builds what a handler may know about a delivery.
+/// Builds the handler context of a delivery that this process attempts.
 pub(crate) fn context(
     process: &Arc<Process>,
     delivery: &Delivery,
@@ -46,16 +47,16 @@ pub(crate) fn context(
     now: Timestamp,
 ) -> Context {
     let (execution, slots) = (process.execution_id(now), Some(slots.clone()));
-    let by = By { process: process.id, execution, started_at: now, slots };
-    context_by(process, delivery, handler_options, by)
+    let identity = AttemptIdentity { process: process.id, execution, started_at: now, slots };
+    context_for(process, delivery, handler_options, identity)
 }
 
-/// The same for whoever attempts it.
-pub(crate) fn context_by(
+/// Builds the handler context of a delivery for any attempting process, such as an HTTP worker.
+pub(crate) fn context_for(
     process: &Arc<Process>,
     delivery: &Delivery,
     handler_options: &EffectiveHandlerOptions,
-    by: By,
+    identity: AttemptIdentity,
 ) -> Context {
     let claimed = match &delivery.receipt {
         Receipt::Lease(receipt) => Some(&receipt.claimed),
@@ -63,13 +64,13 @@ pub(crate) fn context_by(
     };
     Context::new(ContextParts {
         message: delivery.message.clone(),
-        execution: by.execution,
+        execution: identity.execution,
         attempt: delivery.attempt,
         attempts_max: handler_options.retry.attempts_max,
         crashes: claimed.map_or(0, |claimed| claimed.crashes),
-        started_at: by.started_at,
+        started_at: identity.started_at,
         due_at: due_at(delivery),
-        process: by.process,
+        process: identity.process,
         lease: claimed.map(ClaimedMessage::lease_ref),
         lease_until: Mutex::new(claimed.map(|claimed| claimed.lease.until)),
         recording: handler_options.recording,
@@ -80,14 +81,13 @@ pub(crate) fn context_by(
         published: AtomicU32::new(0),
         checkpoint: claimed.and_then(|claimed| claimed.checkpoint.clone()),
         result: Mutex::new(None),
-        said: Said::default(),
-        slots: by.slots,
+        reports: AttemptReports::default(),
+        slots: identity.slots,
     })
 }
 
-/// Runs the handler once, inside a span of its own; nothing when the message belongs to somebody else
-/// meanwhile.
-pub(crate) async fn attempt(process: &Process, started: &Started) -> Option<AttemptEnd> {
+/// Runs the handler once, inside its own span. Returns `None` when the lease was lost meanwhile.
+pub(crate) async fn attempt(process: &Process, started: &StartedAttempt) -> Option<AttemptEnd> {
     let span = span(started);
     let report = run(process, started).instrument(span.clone()).await;
     if let Some(report) = &report {
@@ -96,9 +96,9 @@ pub(crate) async fn attempt(process: &Process, started: &Started) -> Option<Atte
     report
 }
 
-/// The span of an attempt. Its field names are stable; without a subscriber nothing is put together.
-fn span(started: &Started) -> tracing::Span {
-    let Started { delivery, context, .. } = started;
+/// Creates the span of an attempt. Its field names are stable; without a subscriber no field is evaluated.
+fn span(started: &StartedAttempt) -> tracing::Span {
+    let StartedAttempt { delivery, context, .. } = started;
     let job = context.job();
     tracing::info_span!(
         target: "punctual",
@@ -116,25 +116,26 @@ fn span(started: &Started) -> tracing::Span {
     )
 }
 
-async fn run(process: &Process, started: &Started) -> Option<AttemptEnd> {
-    let Started { delivery, handler_options, context, .. } = started;
+async fn run(process: &Process, started: &StartedAttempt) -> Option<AttemptEnd> {
+    let StartedAttempt { delivery, handler_options, context, .. } = started;
     let message = &delivery.message;
-    if let Some(report) = begun(process, started) {
+    if let Some(report) = start_attempt(process, started) {
         return Some(report);
     }
     let own = started.extras.registration.as_deref();
     match own.or_else(|| process.registry.get(&message.topic)) {
         Some(registration) => {
-            handle_by(process, registration, message, handler_options, context).await
+            handle_with(process, registration, message, handler_options, context).await
         }
         // Boxed, so that attempts with a handler do not carry the space for it.
         None => Some(AttemptEnd::NoHandler { waited: Box::pin(waited(process, delivery)).await }),
     }
 }
 
-/// Says that an attempt begins; answers what becomes of one that needs no handler.
-pub(super) fn begun(process: &Process, started: &Started) -> Option<AttemptEnd> {
-    let Started { delivery, handler_options, context, .. } = started;
+/// Emits that an attempt started. Returns its end when no handler may run: expired, unreadable, or too many
+/// deliveries.
+pub(super) fn start_attempt(process: &Process, started: &StartedAttempt) -> Option<AttemptEnd> {
+    let StartedAttempt { delivery, handler_options, context, .. } = started;
     let message = &delivery.message;
     process.events.emit(Event::AttemptStarted {
         message: message.id,
@@ -154,15 +155,15 @@ pub(super) fn begun(process: &Process, started: &Started) -> Option<AttemptEnd> 
     is_spent(delivery, handler_options).then_some(AttemptEnd::Spent)
 }
 
-/// Whether a broker delivers a message once more than it may be handled, because the process that had it
-/// last was lost. Of a claim the rescuer has judged.
+/// Returns whether a broker delivers a message once more than it may be handled, because the process that had
+/// it last was lost. For claimed messages the rescuer decides that.
 fn is_spent(delivery: &Delivery, handler_options: &EffectiveHandlerOptions) -> bool {
     let before = delivery.attempt.saturating_sub(1);
     let is_broker = matches!(delivery.receipt, Receipt::Broker(_));
     is_broker && before > 0 && handler_options.retry.is_exhausted(before)
 }
 
-/// Finds the handler of a message that nobody put off before, and lets it run under its guards.
+/// Finds the handler of a message that was not put off before, and runs it under its guards.
 pub(crate) async fn handle(
     process: &Process,
     message: &Message,
@@ -172,11 +173,11 @@ pub(crate) async fn handle(
     let Some(registration) = process.registry.get(&message.topic) else {
         return Some(AttemptEnd::NoHandler { waited: Duration::ZERO });
     };
-    handle_by(process, registration, message, handler_options, context).await
+    handle_with(process, registration, message, handler_options, context).await
 }
 
-/// Lets a handler run under its guards.
-async fn handle_by(
+/// Runs a handler under its guards: panic, timeout, cancellation and job lock.
+async fn handle_with(
     process: &Process,
     registration: &Registration,
     message: &Message,
@@ -193,7 +194,7 @@ async fn handle_by(
     };
     let chain = NextHandle::new(&process.middleware, prepared).run(context.clone());
     let guarded = AssertUnwindSafe(chain).catch_unwind().map(|caught| match caught {
-        Ok(result) => concluded(process, result, context, registration.must_report),
+        Ok(result) => end_of_attempt(process, result, context, registration.must_report),
         Err(panic) => AttemptEnd::Panicked { error: panic_text(&*panic) },
     });
     // Pinned here and lent, so that the task carries its space once.
@@ -203,25 +204,25 @@ async fn handle_by(
         return supervised.await;
     }
     // Boxed, so that attempts without a lock do not carry the space for one.
-    Box::pin(locked(process, context, handler_options, supervised)).await
+    Box::pin(with_job_lock(process, context, handler_options, supervised)).await
 }
 
-/// What was returned and said, in the words of the policy.
-pub(super) fn concluded(
+/// Returns the end of an attempt from what the handler returned and reported.
+pub(super) fn end_of_attempt(
     process: &Process,
     result: HandlerResult,
     context: &Context,
     must_report: bool,
 ) -> AttemptEnd {
-    let advised = result.as_ref().err().and_then(|error| {
+    let by_outcome = result.as_ref().err().and_then(|error| {
         let outcome = process.rules.outcome(error)?;
-        Some(advised(outcome, error))
+        Some(end_of_outcome(outcome, error))
     });
-    advised.unwrap_or_else(|| conclude(result, context.reported(), must_report))
+    by_outcome.unwrap_or_else(|| conclude(result, context.reported(), must_report))
 }
 
-/// What an error leads to that says itself, or by a rule, what should happen.
-fn advised(outcome: Outcome, error: &HandlerError) -> AttemptEnd {
+/// Returns the end of an attempt whose error carries an outcome, by itself or by a rule.
+fn end_of_outcome(outcome: Outcome, error: &HandlerError) -> AttemptEnd {
     let text = error.text();
     match outcome {
         Outcome::Done => AttemptEnd::Done,
@@ -235,7 +236,7 @@ fn advised(outcome: Outcome, error: &HandlerError) -> AttemptEnd {
     }
 }
 
-/// Lets the handler run until it is done or asked to stop.
+/// Runs the handler until it is done, or until the grace period after a request to stop is over.
 async fn supervise(
     process: &Process,
     handler_options: &EffectiveHandlerOptions,
@@ -248,20 +249,20 @@ async fn supervise(
         biased;
         report = &mut work => return match context.cancel_cause() {
             None => Some(report),
-            // It heard the signal before we did.
-            Some(cause) => wound_down(cause, limit, Some(report)),
+            // The handler saw the cancellation before this task did.
+            Some(cause) => end_after_cancel(cause, limit, Some(report)),
         },
         cause = context.cancelled() => cause,
-        () = expired(clock, deadline) => {
+        () = deadline_passed(clock, deadline) => {
             context.parts().cancellation.cancel(Cause::Timeout);
             Cause::Timeout
         }
     };
     let finished = within(clock, add(clock.now(), process.options.grace), work).await;
-    wound_down(cause, limit, finished)
+    end_after_cancel(cause, limit, finished)
 }
 
-/// How long an attempt may take, and until when, if there is a limit.
+/// Returns the timeout and the deadline of an attempt, if it has any.
 pub(super) fn deadline(
     process: &Process,
     handler_options: &EffectiveHandlerOptions,
@@ -271,19 +272,20 @@ pub(super) fn deadline(
     Some((limit, add(started_at, limit)))
 }
 
-/// What counts for an attempt elsewhere that ends now: after its time, only that.
-pub(super) fn overdue(
+/// Returns a timeout as the end of an HTTP worker's attempt whose deadline has passed.
+pub(super) fn timeout_if_overdue(
     process: &Process,
     handler_options: &EffectiveHandlerOptions,
     started_at: Timestamp,
 ) -> Option<AttemptEnd> {
     let (limit, deadline) = deadline(process, handler_options, started_at)?;
     let is_late = process.now() > deadline;
-    is_late.then(|| wound_down(Cause::Timeout, Some(limit), None)).flatten()
+    is_late.then(|| end_after_cancel(Cause::Timeout, Some(limit), None)).flatten()
 }
 
-/// What counts when a handler was asked to stop: why, and what it said while winding down.
-fn wound_down(
+/// Returns the end of an attempt that was asked to stop, from the cause and from what the handler returned
+/// within the grace period.
+fn end_after_cancel(
     cause: Cause,
     limit: Option<Duration>,
     finished: Option<AttemptEnd>,
@@ -291,17 +293,17 @@ fn wound_down(
     match (cause, finished) {
         (Cause::LeaseLost, _) => None,
         (Cause::Timeout, _) => Some(AttemptEnd::TimedOut { timeout: limit.unwrap_or_default() }),
-        // What a handler really finished counts; what it only broke off does not.
+        // Work that was finished counts; work that was broken off does not.
         (_, Some(AttemptEnd::Done)) => Some(AttemptEnd::Done),
         (Cause::Shutdown, None | Some(AttemptEnd::Failed { .. } | AttemptEnd::Panicked { .. })) => {
             Some(AttemptEnd::Interrupted)
         }
-        (Cause::Shutdown, said) => said,
+        (Cause::Shutdown, end) => end,
         (Cause::Cancelled, _) => Some(AttemptEnd::CancelledByOperator),
     }
 }
 
-async fn expired(clock: &dyn Clock, deadline: Option<Timestamp>) {
+async fn deadline_passed(clock: &dyn Clock, deadline: Option<Timestamp>) {
     match deadline {
         Some(instant) => clock.sleep_until(instant).await,
         None => std::future::pending().await,
@@ -309,15 +311,15 @@ async fn expired(clock: &dyn Clock, deadline: Option<Timestamp>) {
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> Arc<str> {
-    let said = panic
+    let text = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("a value that is not text");
-    Arc::from(format!("the handler panicked: {said}"))
+    Arc::from(format!("the handler panicked: {text}"))
 }
 
-/// When a delivery was due.
+/// Returns when a delivery was due.
 fn due_at(delivery: &Delivery) -> Timestamp {
     match &delivery.receipt {
         Receipt::Lease(receipt) => receipt.claimed.due_at,
@@ -336,18 +338,21 @@ mod tests {
         let limit = Some(Duration::from_secs(9));
         let timed_out = Some(AttemptEnd::TimedOut { timeout: Duration::from_secs(9) });
         let failed = || Some(AttemptEnd::Failed { error: Arc::from("stopped") });
-        assert_eq!(wound_down(Cause::Timeout, limit, Some(AttemptEnd::Done)), timed_out);
-        assert_eq!(wound_down(Cause::Timeout, limit, None), timed_out);
-        assert_eq!(wound_down(Cause::Shutdown, limit, failed()), Some(AttemptEnd::Interrupted));
-        assert_eq!(wound_down(Cause::Shutdown, limit, None), Some(AttemptEnd::Interrupted));
+        assert_eq!(end_after_cancel(Cause::Timeout, limit, Some(AttemptEnd::Done)), timed_out);
+        assert_eq!(end_after_cancel(Cause::Timeout, limit, None), timed_out);
         assert_eq!(
-            wound_down(Cause::Shutdown, limit, Some(AttemptEnd::Done)),
+            end_after_cancel(Cause::Shutdown, limit, failed()),
+            Some(AttemptEnd::Interrupted)
+        );
+        assert_eq!(end_after_cancel(Cause::Shutdown, limit, None), Some(AttemptEnd::Interrupted));
+        assert_eq!(
+            end_after_cancel(Cause::Shutdown, limit, Some(AttemptEnd::Done)),
             Some(AttemptEnd::Done)
         );
         assert_eq!(
-            wound_down(Cause::Cancelled, limit, failed()),
+            end_after_cancel(Cause::Cancelled, limit, failed()),
             Some(AttemptEnd::CancelledByOperator)
         );
-        assert_eq!(wound_down(Cause::LeaseLost, limit, Some(AttemptEnd::Done)), None);
+        assert_eq!(end_after_cancel(Cause::LeaseLost, limit, Some(AttemptEnd::Done)), None);
     }
 }

@@ -1,5 +1,5 @@
-//! The pulse of a process: follow the storage's clock, say that we are alive, renew every lease at a
-//! third of its length, and learn from the answers which handlers have to stop.
+//! Heartbeat: the service that follows the storage's clock, records that this process is alive, renews every
+//! lease at a third of its duration, and learns from the results which handlers have to stop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::watch;
 
-use super::in_flight::InHandLease;
+use super::in_flight::InFlightLease;
 use super::{Process, Service, Turn};
 use crate::clock::{add, subtract};
 use crate::error::Result;
@@ -17,13 +17,13 @@ use crate::handler::Cause;
 use crate::model::LeaseRef;
 use crate::storage::{ExtendResult, Storage, WakeSource, Wakeup};
 
-/// After so many missed beats a process is believed gone.
+/// Number of missed heartbeats after which a process counts as gone.
 pub const HEARTBEATS_MISSED: u32 = 3;
-/// A correction beyond this is worth a warning.
+/// Smallest clock correction that is reported as an event.
 const DRIFT_NOTED: Duration = Duration::from_secs(1);
-/// The longest rest after failures: a handler whose lease runs out meanwhile has to be stopped.
-pub(crate) const PULSE_REST_MAX: Duration = Duration::from_secs(1);
-/// The most leases in one renewal.
+/// Longest pause after failures; a handler whose lease runs out meanwhile has to be stopped.
+pub(crate) const HEARTBEAT_PAUSE_MAX: Duration = Duration::from_secs(1);
+/// Largest number of leases in one renewal.
 const RENEW_MAX: usize = 1_000;
 
 /// Follows the heartbeats of a process.
@@ -51,9 +51,10 @@ impl Heartbeats {
     }
 }
 
-/// Keeps a process alive in the eyes of the others.
+/// Service that sends the heartbeats of a process and renews its leases.
 pub(crate) struct HeartbeatService {
     process: Arc<Process>,
+    /// When the next turn is due; an earlier turn was woken by a request to cancel.
     planned: Option<Timestamp>,
 }
 
@@ -62,51 +63,53 @@ impl HeartbeatService {
         Self { process, planned: None }
     }
 
-    /// How often the pulse beats.
+    /// Returns the interval of heartbeats: never longer than a third of a lease.
     fn interval(&self) -> Duration {
         self.process.options.heartbeat_interval.min(self.process.options.lease_duration / 3)
     }
 
-    /// What it listens to: requests to cancel what is running.
+    /// Returns the wakeups for requests to cancel a running message.
     pub(crate) fn wakeups(&self) -> Vec<Wakeup> {
         self.process.storages.iter().map(|storage| storage.wakeup(&WakeSource::Leases)).collect()
     }
 
-    /// Renews what is a third through its length, or everything to learn what has to stop; one storage
-    /// that fails does not keep the leases of another from it.
+    /// Renews leases that are a third through their duration, or all of them to learn which handlers have to
+    /// stop. A storage that fails does not affect the leases of another.
     async fn renew(&self, everything: bool, now: Timestamp) -> Result<()> {
         let renew_before = add(now, self.process.options.lease_duration * 2 / 3);
         let mut leases = self.process.in_flight.leases();
-        leases.retain(|in_hand| {
-            everything || in_hand.until.is_none_or(|until| until <= renew_before)
+        leases.retain(|in_flight| {
+            everything || in_flight.until.is_none_or(|until| until <= renew_before)
         });
         let mut outcome = Ok(());
         for storage in &self.process.storages {
-            let (own, others): (Vec<_>, Vec<_>) =
-                leases.into_iter().partition(|in_hand| Arc::ptr_eq(&in_hand.held.storage, storage));
+            let (own, others): (Vec<_>, Vec<_>) = leases
+                .into_iter()
+                .partition(|in_flight| Arc::ptr_eq(&in_flight.lease.storage, storage));
             leases = others;
             outcome = outcome.and(self.renew_on(&**storage, &own, now).await);
         }
         outcome
     }
 
-    /// Renews what belongs to one storage and listens to its answers.
+    /// Renews the leases of one storage and cancels the handlers whose lease is lost or cancelled.
     async fn renew_on(
         &self,
         storage: &dyn Storage,
-        leases: &[InHandLease],
+        leases: &[InFlightLease],
         now: Timestamp,
     ) -> Result<()> {
         let until = add(now, self.process.options.lease_duration);
         for some in leases.chunks(RENEW_MAX) {
-            let refs: Vec<LeaseRef> = some.iter().map(|in_hand| in_hand.held.lease).collect();
+            let refs: Vec<LeaseRef> =
+                some.iter().map(|in_flight| in_flight.lease.lease_ref).collect();
             let answers = storage.extend(&refs, until, now).await?;
-            for (in_hand, answer) in some.iter().zip(answers) {
-                let cancellation = &in_hand.context.parts().cancellation;
+            for (in_flight, answer) in some.iter().zip(answers) {
+                let cancellation = &in_flight.context.parts().cancellation;
                 match answer {
-                    ExtendResult::Held => in_hand.context.renewed(until),
+                    ExtendResult::Held => in_flight.context.set_lease_until(until),
                     ExtendResult::CancelRequested => {
-                        in_hand.context.renewed(until);
+                        in_flight.context.set_lease_until(until);
                         cancellation.cancel(Cause::Cancelled);
                     }
                     ExtendResult::Lost => {
@@ -118,11 +121,11 @@ impl HeartbeatService {
         Ok(())
     }
 
-    /// Without an answer for a whole lease somebody else may have the message: stop the handlers.
+    /// Cancels handlers whose lease ran out without a renewal: another process may have the message.
     fn drop_expired(&self, now: Timestamp) {
-        for in_hand in self.process.in_flight.leases() {
-            if in_hand.until.is_some_and(|until| now > until) {
-                in_hand.context.parts().cancellation.cancel(Cause::LeaseLost);
+        for in_flight in self.process.in_flight.leases() {
+            if in_flight.until.is_some_and(|until| now > until) {
+                in_flight.context.parts().cancellation.cancel(Cause::LeaseLost);
             }
         }
     }
@@ -131,11 +134,11 @@ impl HeartbeatService {
 #[async_trait]
 impl Service for HeartbeatService {
     fn name(&self) -> &'static str {
-        "pulse"
+        "heartbeat"
     }
 
     async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
-        // Before its time only when somebody rang.
+        // A turn before its time was requested by a notification.
         let woken = self.planned.take().is_some_and(|planned| now < planned);
         let before = self.process.clock.ahead();
         let followed = self.process.clock.follow(&*self.process.storage).await;
@@ -157,13 +160,13 @@ impl Service for HeartbeatService {
     }
 }
 
-/// Sees to it that this process counts as alive before it claims: whatever a process holds whose beats
-/// have run out, as after an outage of the storage, is taken away from it at once.
+/// Makes sure that this process counts as alive before it claims: messages of a process whose heartbeat has
+/// expired, as after an outage of the storage, are freed at once.
 ///
-/// Answers the instant to act at. Beats that have run out by our clock, or none so far, may also mean
-/// that the clock is wrong: after a start, or when it was set forward. So the storage is asked for the
-/// time before anything is claimed or fired by it.
-pub(crate) async fn alive(process: &Process, now: Timestamp) -> Result<Timestamp> {
+/// Returns the instant to act at. A heartbeat that has expired by the local clock, or none so far, may also
+/// mean that this clock is wrong: after a start, or when it was set forward. So the storage's time is read
+/// before anything is claimed or fired.
+pub(crate) async fn ensure_alive(process: &Process, now: Timestamp) -> Result<Timestamp> {
     let until = *process.alive_until.borrow();
     if now <= until {
         return Ok(now);
@@ -182,8 +185,8 @@ async fn heartbeat(process: &Process, now: Timestamp) -> Result<()> {
     Ok(())
 }
 
-/// Says goodbye: what this process still holds is free at once.
-pub(crate) async fn goodbye(process: &Process) -> Result<()> {
+/// Deregisters this process: messages it still holds are freed at once.
+pub(crate) async fn deregister(process: &Process) -> Result<()> {
     let now = process.now();
     let past = subtract(now, Duration::from_nanos(1));
     for storage in &process.storages {

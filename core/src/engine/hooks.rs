@@ -1,6 +1,6 @@
-//! What an application wants to hear at once: every failed attempt, and every message that was given
-//! up. A hook runs where it is told, so it must be quick; one that panics harms nobody. Work that must
-//! not be lost belongs into a link that follows a failure.
+//! Hooks: application callbacks for every failed attempt and every message that was given up. A hook runs in
+//! the task that reports the event, so it must be quick; a panic in it is caught. Work that must not be lost
+//! belongs into a link that follows a failure.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::model::{DeadReason, Execution, Message};
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FailedAttempt<'a> {
-    /// What was attempted.
+    /// The message that was attempted.
     pub message: &'a Message,
     /// The attempt, with its error in the note.
     pub execution: &'a Execution,
@@ -27,16 +27,16 @@ pub struct FailedAttempt<'a> {
 pub struct GivenUpMessage<'a> {
     /// The message.
     pub message: &'a Message,
-    /// Why.
+    /// Why it was given up.
     pub reason: DeadReason,
-    /// The last failure.
+    /// Error of the last attempt.
     pub error: Option<&'a str>,
 }
 
 pub(crate) type OnFailure = Arc<dyn Fn(&FailedAttempt<'_>) + Send + Sync>;
 pub(crate) type OnExhausted = Arc<dyn Fn(&GivenUpMessage<'_>) + Send + Sync>;
 
-/// What was asked for.
+/// The hooks of an application.
 #[derive(Clone, Default)]
 pub(crate) struct Hooks {
     pub(crate) failure: Vec<OnFailure>,

@@ -1,21 +1,23 @@
-//! Attempts that run elsewhere: a process in any language claims, works and reports by way of this one.
-//! Nothing of them is kept here between the calls, so that the next call may come to another process: what
-//! a settlement needs is in the record, and the ticket says when the attempt began. What a report leads to
-//! is decided where every other attempt's is.
+//! HTTP worker: attempts of processes in any language, which claim, work and report through this process.
+//! No attempt is kept here between the calls, so that the next call may reach another process: a settlement
+//! needs only the stored record and the ticket, which says when the attempt started. The same policy as for
+//! local attempts decides what a report leads to.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
-use super::attempt::{By, begun, concluded, context_by, deadline, overdue};
-use super::rates::{Rates, Ruled, has_rate};
-use super::settle::{Extras, Started};
-use super::worker::favoured;
-use super::{Process, Settler, alive};
+use super::attempt::{
+    AttemptIdentity, context_for, deadline, end_of_attempt, start_attempt, timeout_if_overdue,
+};
+use super::rates::{RatedClaim, Rates, has_rate};
+use super::settle::{Extras, StartedAttempt};
+use super::worker::first_priority;
+use super::{Process, Settler, ensure_alive};
 use crate::client::{AssignedMessage, AttemptTicket, HttpWorkerClaim, HttpWorkerReport};
 use crate::clock::add;
-use crate::compression::opened_message;
+use crate::compression::decompressed_message;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::handler::{Context, HandlerError, Outcome};
@@ -24,71 +26,76 @@ use crate::policy;
 use crate::storage::{Claim, ClaimedMessage, SettleResult, WakeSource};
 use crate::transport::{Delivery, LeaseReceipt, Receipt};
 
-/// What claims for others remember from one to the next.
+/// State that claims for HTTP workers keep from one to the next.
 #[derive(Default)]
-pub(crate) struct Remotes {
+pub(crate) struct HttpWorkerState {
     rates: Mutex<Rates>,
-    /// How many claims in a row brought all that was asked for.
+    /// Number of claims in a row that returned as many messages as requested.
     full_claims: AtomicU32,
 }
 
-/// Claims for a worker elsewhere; nothing of a paused queue, and nothing before the scheduler's first round.
+/// Claims messages for an HTTP worker; none of a paused queue, and none before the scheduler's first round.
 pub(crate) async fn claim(
     process: &Arc<Process>,
     settler: &Settler,
-    ask: &HttpWorkerClaim,
+    request: &HttpWorkerClaim,
 ) -> Result<Vec<AssignedMessage>> {
-    let is_shut = || process.queues.is_paused(&ask.queue) || process.stop.is_requested();
-    if is_shut() || process.queues.held_until(process.now()).is_some() {
+    let takes_no_claims =
+        || process.queues.is_paused(&request.queue) || process.stop.is_requested();
+    if takes_no_claims() || process.queues.held_until(process.now()).is_some() {
         return Ok(Vec::new());
     }
-    let now = alive(process, process.now()).await?;
-    let topics = ask.filter();
-    let line = WakeSource::Topics(ask.queue.clone(), topics.clone());
-    let next = process.storage.next_due(&line).await?;
+    let now = ensure_alive(process, process.now()).await?;
+    let topics = request.filter();
+    let source = WakeSource::Topics(request.queue.clone(), topics.clone());
+    let next = process.storage.next_due(&source).await?;
     if next.is_none_or(|next| next > now) {
         return Ok(Vec::new());
     }
-    let until = add(now, ask.lease);
-    // Before the claim: what a worker holds whose last word has run out is taken away at once.
-    process.storage.heartbeat(ask.worker, until, now).await?;
-    if is_shut() {
+    let until = add(now, request.lease);
+    // Before the claim: messages of a worker whose heartbeat has expired are freed at once.
+    process.storage.heartbeat(request.worker, until, now).await?;
+    if takes_no_claims() {
         return Ok(Vec::new());
     }
-    let full_claims = &process.remotes.full_claims;
+    let full_claims = &process.http_workers.full_claims;
     let claim = Claim {
-        running_max: process.queues.running_max(&ask.queue),
-        first: favoured(full_claims.load(Ordering::Relaxed)),
+        running_max: process.queues.running_max(&request.queue),
+        first: first_priority(full_claims.load(Ordering::Relaxed)),
         topics,
-        ..Claim::new(ask.queue.clone(), ask.worker, ask.limit, until)
+        ..Claim::new(request.queue.clone(), request.worker, request.limit, until)
     };
     let claimed = process.storage.claim(claim, now).await?;
-    if claimed.len() == ask.limit {
+    if claimed.len() == request.limit {
         full_claims.fetch_add(1, Ordering::Relaxed);
     } else {
         full_claims.store(0, Ordering::Relaxed);
     }
     let mut assigned = Vec::with_capacity(claimed.len());
-    for (one, later) in ruled(process, claimed, now).await {
+    for (one, later) in apply_rates(process, claimed, now).await {
         assigned.extend(assign(process, settler, one, later).await);
     }
     Ok(assigned)
 }
 
-/// Which of the claimed may start now, and when the others may.
-async fn ruled(process: &Process, claimed: Vec<ClaimedMessage>, now: Timestamp) -> Vec<Ruled> {
+/// Returns the claimed messages, each with the instant at which it may start when that is not now.
+async fn apply_rates(
+    process: &Process,
+    claimed: Vec<ClaimedMessage>,
+    now: Timestamp,
+) -> Vec<RatedClaim> {
     if !claimed.iter().any(has_rate) {
         return claimed.into_iter().map(|one| (one, None)).collect();
     }
-    let kept = || process.remotes.rates.lock().unwrap_or_else(PoisonError::into_inner);
-    // Taken out while the storage is asked, because nobody waits under a lock.
-    let mut rates = std::mem::take(&mut *kept());
-    let ruled = rates.rule(process, claimed, now).await;
-    kept().merge(rates);
-    ruled
+    let shared = || process.http_workers.rates.lock().unwrap_or_else(PoisonError::into_inner);
+    // Taken out during the call of the storage, because no lock is held across an await.
+    let mut rates = std::mem::take(&mut *shared());
+    let rated = rates.apply(process, claimed, now).await;
+    shared().merge(rates);
+    rated
 }
 
-/// Hands a message out, unless it may start later only, or there is nothing left to start.
+/// Returns a message as assigned, unless it may start only later or has ended already.
 async fn assign(
     process: &Arc<Process>,
     settler: &Settler,
@@ -99,14 +106,14 @@ async fn assign(
     let execution = ExecutionId::of_lease(lease, now);
     let started = started(process, claimed.clone(), worker, execution);
     if let Some(due_at) = later {
-        settler.give_back(Box::new(started), due_at).await;
+        settler.release(Box::new(started), due_at).await;
         return None;
     }
-    if let Some(report) = begun(process, &started) {
+    if let Some(report) = start_attempt(process, &started) {
         settler.settle(Box::new(started), report).await;
         return None;
     }
-    let message = match opened_message(&claimed.message, process.options.payload_max) {
+    let message = match decompressed_message(&claimed.message, process.options.payload_max) {
         Ok(message) => message,
         Err(error) => {
             let report = policy::AttemptEnd::Poison { error: Arc::from(error.to_string()) };
@@ -124,21 +131,21 @@ async fn assign(
     })
 }
 
-/// Ends an attempt as its worker reports, or gives it back without a report.
+/// Ends an attempt by its worker's report, or releases the message without one.
 pub(crate) async fn settle(
     process: &Arc<Process>,
     settler: &Settler,
     (worker, ticket): (ProcessId, AttemptTicket),
     report: Option<HttpWorkerReport>,
 ) -> Result<SettleResult> {
-    check(ticket)?;
+    check_ticket(ticket)?;
     if let Some(result) = report.as_ref().and_then(|report| report.result.as_ref()) {
         result.check(process.options.payload_max)?;
     }
     let Some(record) = process.inspect.message(ticket.lease.message).await? else {
         return Ok(SettleResult::Lost);
     };
-    let Some(claimed) = held(&record, worker, ticket) else {
+    let Some(claimed) = current_claim(&record, worker, ticket) else {
         let (message, topic) = (record.message.id, record.message.topic.clone());
         process.events.emit(Event::LeaseLost { message, topic });
         return Ok(SettleResult::Lost);
@@ -146,33 +153,41 @@ pub(crate) async fn settle(
     let started = started(process, claimed, worker, ticket.execution);
     let report = match report {
         None => policy::AttemptEnd::Released,
-        Some(report) => judged_by(process, &started, report),
+        Some(report) => end_of_report(process, &started, report),
     };
-    settler.settled(Box::new(started), report).await
+    settler.settle_and_wait(Box::new(started), report).await
 }
 
-/// What a worker's report means to the policy: the same as what a handler here returns and says.
-fn judged_by(process: &Process, started: &Started, report: HttpWorkerReport) -> policy::AttemptEnd {
-    let Started { context, handler_options, .. } = started;
+/// Returns the end of an attempt from a worker's report, as for a local handler's result and report.
+fn end_of_report(
+    process: &Process,
+    started: &StartedAttempt,
+    report: HttpWorkerReport,
+) -> policy::AttemptEnd {
+    let StartedAttempt { context, handler_options, .. } = started;
     let HttpWorkerReport { outcome, note, log, result } = report;
     for line in log {
         context.log(line);
     }
     if let Some(result) = result {
-        let mut place = context.parts().result.lock().unwrap_or_else(PoisonError::into_inner);
-        *place = Some(result);
+        let mut slot = context.parts().result.lock().unwrap_or_else(PoisonError::into_inner);
+        *slot = Some(result);
     }
-    say(context, &outcome, note);
-    if let Some(late) = overdue(process, handler_options, context.started_at()) {
+    record_note(context, &outcome, note);
+    if let Some(late) = timeout_if_overdue(process, handler_options, context.started_at()) {
         return late;
     }
     let must_report =
         process.registry.get(context.topic()).is_some_and(|registration| registration.must_report);
-    concluded(process, outcome.map_err(HandlerError::new), context, must_report)
+    end_of_attempt(process, outcome.map_err(HandlerError::new), context, must_report)
 }
 
-/// Puts a note where people look for it.
-fn say(context: &Context, outcome: &std::result::Result<Outcome, String>, note: Option<String>) {
+/// Stores the note of a report: in the success or failure report, else in the log.
+fn record_note(
+    context: &Context,
+    outcome: &std::result::Result<Outcome, String>,
+    note: Option<String>,
+) {
     match (outcome, note) {
         (Ok(Outcome::Done), Some(note)) => context.report_success(note),
         (Ok(Outcome::RetryAfter(_)), Some(note)) => context.report_failure(note),
@@ -181,8 +196,8 @@ fn say(context: &Context, outcome: &std::result::Result<Outcome, String>, note: 
     }
 }
 
-/// Refuses a ticket that nobody was given, so that no execution is written down under a made-up name.
-fn check(ticket: AttemptTicket) -> Result<()> {
+/// Refuses a ticket that was never handed out, so that no execution is stored under an invented identity.
+fn check_ticket(ticket: AttemptTicket) -> Result<()> {
     let expected = ExecutionId::of_lease(ticket.lease, ticket.execution.instant());
     if expected == ticket.execution {
         return Ok(());
@@ -192,8 +207,8 @@ fn check(ticket: AttemptTicket) -> Result<()> {
     )))
 }
 
-/// The claim behind a ticket, while it is the current one.
-fn held(
+/// Returns the claim of a ticket while its lease is the current one.
+fn current_claim(
     record: &MessageRecord,
     worker: ProcessId,
     ticket: AttemptTicket,
@@ -215,13 +230,13 @@ fn held(
     })
 }
 
-/// The attempt of a worker elsewhere, counted in for as long as it is in our hands.
+/// Builds the attempt of an HTTP worker; it counts as in flight while this process handles the call.
 fn started(
     process: &Arc<Process>,
     claimed: ClaimedMessage,
     worker: ProcessId,
     execution: ExecutionId,
-) -> Started {
+) -> StartedAttempt {
     let receipt = LeaseReceipt { storage: process.storage.clone(), claimed };
     let delivery = Delivery {
         message: receipt.claimed.message.clone(),
@@ -230,8 +245,19 @@ fn started(
         receipt: Receipt::Lease(Box::new(receipt)),
     };
     let handler_options = process.handler_options(&delivery.message);
-    let by = By { process: worker, execution, started_at: execution.instant(), slots: None };
-    let context = context_by(process, &delivery, &handler_options, by);
-    let entered = process.in_flight.enter(&delivery.receipt, &context);
-    Started { delivery, handler_options, context, entered, extras: Extras::default() }
+    let identity = AttemptIdentity {
+        process: worker,
+        execution,
+        started_at: execution.instant(),
+        slots: None,
+    };
+    let context = context_for(process, &delivery, &handler_options, identity);
+    let in_flight_guard = process.in_flight.enter(&delivery.receipt, &context);
+    StartedAttempt {
+        delivery,
+        handler_options,
+        context,
+        in_flight_guard,
+        extras: Extras::default(),
+    }
 }

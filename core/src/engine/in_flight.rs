@@ -1,5 +1,5 @@
-//! What this process is working on: every lease it holds, with the context of its attempt. The pulse
-//! renews from here, shutdown waits here, and slots bound how much may be here.
+//! In-flight attempts of this process, each with its lease. The heartbeat renews these leases, shutdown waits
+//! until they are gone, and slots limit their number.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,32 +12,32 @@ use crate::model::{JobName, LeaseRef};
 use crate::storage::{Notifier, Storage, Wakeup};
 use crate::transport::Receipt;
 
-/// How often a claim lets others go first.
+/// How often a claim yields to other tasks.
 const YIELDS_MAX: usize = 4;
 
 /// Every attempt of this process that has not been settled yet.
 pub(crate) struct InFlight {
-    attempts: Mutex<BTreeMap<u64, InHand>>,
+    attempts: Mutex<BTreeMap<u64, InFlightAttempt>>,
     next: AtomicU64,
     emptied: Notifier,
 }
 
 /// An attempt, and the lease it holds when its message came from a storage.
-struct InHand {
+struct InFlightAttempt {
     context: Context,
-    lease: Option<Held>,
+    lease: Option<StorageLease>,
 }
 
-/// A lease and the storage it was given by.
+/// A lease and the storage that granted it.
 #[derive(Clone)]
-pub(crate) struct Held {
-    pub(crate) lease: LeaseRef,
+pub(crate) struct StorageLease {
+    pub(crate) lease_ref: LeaseRef,
     pub(crate) storage: Arc<dyn Storage>,
 }
 
-/// A lease in hand, as the pulse sees it.
-pub(crate) struct InHandLease {
-    pub(crate) held: Held,
+/// A lease of an attempt in flight, for its renewal.
+pub(crate) struct InFlightLease {
+    pub(crate) lease: StorageLease,
     pub(crate) until: Option<Timestamp>,
     pub(crate) context: Context,
 }
@@ -48,53 +48,54 @@ impl InFlight {
         Self { attempts: Mutex::new(BTreeMap::new()), next: AtomicU64::new(0), emptied }
     }
 
-    /// Counts an attempt in, until the guard is dropped.
-    pub(crate) fn enter(self: &Arc<Self>, receipt: &Receipt, context: &Context) -> Entered {
+    /// Adds an attempt until the returned guard is dropped.
+    pub(crate) fn enter(self: &Arc<Self>, receipt: &Receipt, context: &Context) -> InFlightGuard {
         let lease = match receipt {
-            Receipt::Lease(receipt) => {
-                Some(Held { lease: receipt.claimed.lease_ref(), storage: receipt.storage.clone() })
-            }
+            Receipt::Lease(receipt) => Some(StorageLease {
+                lease_ref: receipt.claimed.lease_ref(),
+                storage: receipt.storage.clone(),
+            }),
             Receipt::Broker(_) => None,
         };
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.lock().insert(number, InHand { context: context.clone(), lease });
-        Entered { in_flight: self.clone(), number }
+        self.lock().insert(number, InFlightAttempt { context: context.clone(), lease });
+        InFlightGuard { in_flight: self.clone(), number }
     }
 
-    /// How many attempts there are.
+    /// Returns the number of attempts.
     pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }
 
-    /// How many attempts of each job there are.
+    /// Returns the number of attempts of each job.
     pub(crate) fn jobs(&self) -> BTreeMap<JobName, u64> {
         let mut jobs = BTreeMap::new();
-        for in_hand in self.lock().values() {
-            if let Some(job) = in_hand.context.job() {
+        for attempt in self.lock().values() {
+            if let Some(job) = attempt.context.job() {
                 *jobs.entry(job.clone()).or_default() += 1;
             }
         }
         jobs
     }
 
-    /// The leases in hand, oldest attempt first.
-    pub(crate) fn leases(&self) -> Vec<InHandLease> {
+    /// Returns the leases of all attempts, the oldest attempt first.
+    pub(crate) fn leases(&self) -> Vec<InFlightLease> {
         let attempts = self.lock();
-        let leases = attempts.values().filter_map(|InHand { context, lease }| {
-            let (held, context) = (lease.clone()?, context.clone());
-            Some(InHandLease { held, until: context.lease_until(), context })
+        let leases = attempts.values().filter_map(|InFlightAttempt { context, lease }| {
+            let (lease, context) = (lease.clone()?, context.clone());
+            Some(InFlightLease { lease, until: context.lease_until(), context })
         });
         leases.collect()
     }
 
-    /// Asks every handler to stop.
+    /// Requests every handler to stop.
     pub(crate) fn cancel_all(&self, cause: Cause) {
-        for in_hand in self.lock().values() {
-            in_hand.context.parts().cancellation.cancel(cause);
+        for attempt in self.lock().values() {
+            attempt.context.parts().cancellation.cancel(cause);
         }
     }
 
-    /// Waits until there is nothing left. Cancel-safe.
+    /// Waits until no attempt is in flight. Cancel-safe.
     pub(crate) async fn emptied(&self) {
         let mut wakeup = self.emptied.wakeup();
         while self.len() > 0 {
@@ -102,37 +103,38 @@ impl InFlight {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, InHand>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, InFlightAttempt>> {
         self.attempts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Keeps an attempt counted.
-pub(crate) struct Entered {
+/// Guard that keeps an attempt in flight until it is dropped.
+pub(crate) struct InFlightGuard {
     in_flight: Arc<InFlight>,
     number: u64,
 }
 
-impl Drop for Entered {
+impl Drop for InFlightGuard {
     fn drop(&mut self) {
-        let (left, empty) = {
+        let (removed, is_empty) = {
             let mut attempts = self.in_flight.lock();
             (attempts.remove(&self.number), attempts.is_empty())
         };
         // Outside the lock: it may be the last owner of the message.
-        drop(left);
-        if empty {
+        drop(removed);
+        if is_empty {
             self.in_flight.emptied.notify();
         }
     }
 }
 
-/// How many attempts of a queue may run at once.
+/// Slots of a queue: the limit of attempts that run at once.
 #[derive(Debug)]
 pub(crate) struct Slots {
     capacity: AtomicUsize,
     used: AtomicUsize,
-    hungry: AtomicBool,
+    /// Whether the next slot that is released notifies the worker.
+    notify_requested: AtomicBool,
     freed: Notifier,
 }
 
@@ -142,19 +144,19 @@ impl Slots {
         Arc::new(Self {
             capacity: AtomicUsize::new(capacity),
             used: AtomicUsize::new(0),
-            hungry: AtomicBool::new(false),
+            notify_requested: AtomicBool::new(false),
             freed,
         })
     }
 
-    /// How many more may start now.
+    /// Returns how many more attempts may start now.
     pub(crate) fn free(&self) -> usize {
         self.capacity().saturating_sub(self.used.load(Ordering::Acquire))
     }
 
-    /// Lets the attempts that are ready run first, for one who took so many the last time. Under load slots
-    /// become free one by one; this makes one claim of many instead of many claims of one.
-    pub(crate) async fn gather(&self, last: usize) {
+    /// Lets attempts that are ready run first, until about half as many slots are free as the last claim took.
+    /// Under load slots become free one by one; this makes one claim of many instead of many claims of one.
+    pub(crate) async fn yield_for_slots(&self, last: usize) {
         for _ in 0..YIELDS_MAX {
             if self.free() * 2 >= last {
                 return;
@@ -163,48 +165,48 @@ impl Slots {
         }
     }
 
-    /// How many there are.
+    /// Returns the number of slots.
     pub(crate) fn capacity(&self) -> usize {
         self.capacity.load(Ordering::Acquire)
     }
 
-    /// Makes them more or fewer. Those that are taken stay taken.
+    /// Changes the number of slots. Slots in use stay in use.
     pub(crate) fn resize(&self, capacity: usize) {
         self.capacity.store(capacity, Ordering::Release);
         self.freed.notify();
     }
 
-    /// How many are taken.
+    /// Returns the number of slots in use.
     pub(crate) fn used(&self) -> usize {
         self.used.load(Ordering::Acquire)
     }
 
-    /// Takes one. Only the queue's own worker takes, so `free` cannot shrink behind its back; but for
-    /// a blocking call that outlives its attempt, which takes one more before that attempt's is freed.
+    /// Takes a slot. Only the queue's own worker takes slots, so `free` cannot shrink concurrently; except for
+    /// a blocking call that outlives its attempt, which takes one more before the attempt's slot is released.
     pub(crate) fn take(self: &Arc<Self>) -> Slot {
         self.used.fetch_add(1, Ordering::AcqRel);
         Slot { slots: self.clone() }
     }
 
-    /// Says that the worker would start more if it could: the next free slot rings.
-    pub(crate) fn starve(&self) {
-        self.hungry.store(true, Ordering::Release);
-        // A slot may have become free between the look and the flag.
+    /// Requests a notification when a slot is free; notifies at once if one is free already.
+    pub(crate) fn notify_when_free(&self) {
+        self.notify_requested.store(true, Ordering::Release);
+        // A slot may have been released before the flag was set.
         if self.free() > 0 {
             self.freed.notify();
         }
     }
 
-    /// Says that the next slot that becomes free should ring, whatever there is now.
-    pub(crate) fn hunger(&self) {
-        self.hungry.store(true, Ordering::Release);
+    /// Requests a notification for the next slot that is released, also when slots are free now.
+    pub(crate) fn notify_on_release(&self) {
+        self.notify_requested.store(true, Ordering::Release);
     }
 
-    /// Waits until none is taken. Cancel-safe.
+    /// Waits until no slot is in use. Cancel-safe.
     pub(crate) async fn idle(&self) {
         let mut freed = self.wakeup();
         loop {
-            self.hunger();
+            self.notify_on_release();
             if self.used() == 0 {
                 return;
             }
@@ -212,20 +214,20 @@ impl Slots {
         }
     }
 
-    /// Rings when a slot is free for a worker that starves.
+    /// Returns the wakeup for requested notifications of released slots.
     pub(crate) fn wakeup(&self) -> Wakeup {
         self.freed.wakeup()
     }
 }
 
-/// The right to run one attempt.
+/// The right to run one attempt; released when it is dropped.
 #[derive(Debug)]
 pub(crate) struct Slot {
     slots: Arc<Slots>,
 }
 
 impl Slot {
-    /// Where it comes from.
+    /// Returns the slots it belongs to.
     pub(crate) fn slots(&self) -> &Arc<Slots> {
         &self.slots
     }
@@ -234,7 +236,7 @@ impl Slot {
 impl Drop for Slot {
     fn drop(&mut self) {
         self.slots.used.fetch_sub(1, Ordering::AcqRel);
-        if self.slots.hungry.swap(false, Ordering::AcqRel) {
+        if self.slots.notify_requested.swap(false, Ordering::AcqRel) {
             self.slots.freed.notify();
         }
     }
@@ -245,23 +247,23 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn whoever_took_many_lets_those_end_that_can_before_it_takes_again() {
+    async fn a_worker_that_took_many_slots_lets_ready_attempts_end_before_it_takes_again() {
         let slots = Slots::new(100);
         for _ in 0..100 {
             let slot = slots.take();
             tokio::spawn(async move { drop(slot) });
         }
-        slots.gather(0).await;
-        assert_eq!(slots.free(), 0, "whoever took none waits for nobody");
-        slots.gather(100).await;
+        slots.yield_for_slots(0).await;
+        assert_eq!(slots.free(), 0, "a worker that took none does not wait");
+        slots.yield_for_slots(100).await;
         assert!(slots.free() >= 50, "only {} ended", slots.free());
     }
 
     #[tokio::test]
-    async fn nobody_waits_for_slots_that_stay_taken() {
+    async fn slots_that_stay_taken_are_not_waited_for() {
         let slots = Slots::new(2);
         let _taken = [slots.take(), slots.take()];
-        slots.gather(2).await;
+        slots.yield_for_slots(2).await;
         assert_eq!(slots.free(), 0);
     }
 }

@@ -1,15 +1,15 @@
-//! The services of a node and what they share. Each service does a bounded turn of work and says when it
-//! wants the next; none of them is a leader, and the storage decides every race.
+//! Engine: the services of a process and the state they share. Each service does a bounded turn of work and
+//! returns when it wants the next; none of them is a leader, and the storage decides every race.
 
 mod attempt;
-mod follow;
-mod given_up;
+mod cursor_move;
+mod dead_message;
+mod follow_ups;
 mod heartbeat;
 mod hooks;
 pub(crate) mod http_worker;
 mod in_flight;
-mod jump;
-mod locked;
+mod job_lock;
 mod option_layers;
 mod options;
 mod poller;
@@ -18,7 +18,7 @@ mod progress_writer;
 mod pruner;
 mod queues;
 mod rates;
-mod recent;
+mod recent_runs;
 mod reconciler;
 mod registry;
 mod relay;
@@ -34,38 +34,39 @@ mod unhandled;
 mod worker;
 
 pub(crate) use attempt::handle;
-pub(crate) use follow::follow;
+pub(crate) use cursor_move::move_cursor;
+pub(crate) use follow_ups::follow_ups;
+pub(crate) use heartbeat::{HEARTBEAT_PAUSE_MAX, HeartbeatService, deregister, ensure_alive};
 pub use heartbeat::{HEARTBEATS_MISSED, Heartbeats};
-pub(crate) use heartbeat::{HeartbeatService, PULSE_REST_MAX, alive, goodbye};
 pub(crate) use hooks::Hooks;
 pub use hooks::{FailedAttempt, GivenUpMessage};
-pub(crate) use http_worker::Remotes;
+pub(crate) use http_worker::HttpWorkerState;
 pub(crate) use in_flight::{InFlight, Slot, Slots};
-pub(crate) use jump::jump;
-pub(crate) use option_layers::TermLayers;
+pub(crate) use option_layers::OptionLayers;
 pub use options::Options;
-pub(crate) use poller::{Poller, Watched};
+pub(crate) use poller::{Poller, WatchList};
 pub(crate) use process::Process;
 pub(crate) use progress_writer::ProgressWriter;
 pub use pruner::Pruner;
-pub(crate) use queues::QueueBoard;
+pub(crate) use queues::QueueControls;
 pub use queues::QueueStatus;
-pub use recent::RECENT_RUNS_MAX;
-pub(crate) use recent::Recent;
-pub(crate) use reconciler::{Came, Reconciler, declare, declare_one, retire, stored};
+pub use recent_runs::RECENT_RUNS_MAX;
+pub(crate) use recent_runs::RecentRuns;
+pub(crate) use reconciler::{DeclareOutcome, Reconciler, declare, declare_one, retire, stored};
 pub(crate) use registry::{Registration, Registry};
 pub(crate) use relay::Relay;
 pub(crate) use rescuer::Rescuer;
 pub use roles::Roles;
 pub(crate) use scheduler::{Decision, Scheduler, occurrence_message, resume};
-pub(crate) use service::{Pace, Stop, backoff, run};
+pub(crate) use service::{LoopContext, Stop, backoff, run};
 pub use service::{Service, Turn};
 pub(crate) use settle::Settler;
 pub(crate) use subscription::{
-    Control, Subscribed, SubscriptionWorker, Surroundings, Switchboard, Unchecked, subscribe,
+    Control, Controls, SubscriptionContext, SubscriptionRequest, SubscriptionSpec,
+    SubscriptionWorker, subscribe,
 };
 pub(crate) use tasks::ProcessTasks;
 pub use turns::LastTurn;
 pub(crate) use turns::Turns;
 pub(crate) use unhandled::Unhandled;
-pub(crate) use worker::{QueueWorker, Worked};
+pub(crate) use worker::{QueueWorker, ServedQueue};

@@ -1,4 +1,4 @@
-//! Term layers: which layers of options apply to a message of this process, the outermost first: the
+//! Option layers: which layers of options apply to a message of this process, the outermost first: the
 //! process, the queue, the handler, the definition of a one-time job, and what the message itself carries.
 //! Resolving them is done by [`effective_options`].
 
@@ -10,19 +10,19 @@ use crate::client::OneTimeJob;
 use crate::model::{HandlerOptions, Job, JobName, Message, Queue};
 use crate::policy::{EffectiveHandlerOptions, MessageKind, effective_options};
 
-/// What is said about attempts outside of handlers and messages.
+/// Handler options that are set outside of handlers and messages.
 #[derive(Default)]
-pub(crate) struct TermLayers {
-    /// For every message of this process.
+pub(crate) struct OptionLayers {
+    /// Options for every message of this process.
     pub(crate) process: HandlerOptions,
-    /// For every message of a queue.
+    /// Options for every message of a queue.
     pub(crate) queues: HashMap<Queue, HandlerOptions>,
-    /// For every one-time job of a name.
+    /// Definitions of one-time jobs, by name.
     pub(crate) deferred: HashMap<JobName, OneTimeJob>,
 }
 
-impl TermLayers {
-    /// Returns the terms in force for a message, given its handler.
+impl OptionLayers {
+    /// Returns the options in force for a message, given its handler.
     pub(crate) fn effective(
         &self,
         message: &Message,
@@ -34,9 +34,9 @@ impl TermLayers {
             && message.handler_options.is_none()
             && !self.queues.contains_key(&message.queue)
         {
-            // Nearly every message: the same for all of them.
-            let usual = || Arc::new(self.resolve(own_kind, message, Some(handler)));
-            return handler.usual.get_or_init(usual).clone();
+            // Nearly every message; the result is the same for all of them.
+            let resolve = || Arc::new(self.resolve(own_kind, message, Some(handler)));
+            return handler.cached_options.get_or_init(resolve).clone();
         }
         Arc::new(self.resolve(own_kind, message, handler))
     }
@@ -48,7 +48,7 @@ impl TermLayers {
         handler: Option<&Registration>,
     ) -> EffectiveHandlerOptions {
         let kind = match kind {
-            // What is published to the handler of a job is a run of it, as far as retries go.
+            // A message published to the handler of a job has the retries of a run of that job.
             MessageKind::Published if handler.is_some_and(|handler| handler.of_job) => {
                 MessageKind::RecurringRun
             }
@@ -69,7 +69,7 @@ impl TermLayers {
         effective_options(kind, layers.into_iter().flatten())
     }
 
-    /// Returns the terms in force for the runs of a job.
+    /// Returns the options in force for the runs of a job.
     pub(crate) fn of_job(
         &self,
         job: &Job,

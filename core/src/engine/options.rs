@@ -1,4 +1,4 @@
-//! The options of a process, each with its meaning, default and reason.
+//! Options of a process, each with its meaning, default and reason.
 
 use std::time::Duration;
 
@@ -6,70 +6,71 @@ use crate::error::{Error, Result};
 use crate::model::PAYLOAD_MAX_DEFAULT;
 use crate::policy::THRESHOLD_DEFAULT;
 
-/// How a process works. Every field has a default that is meant for production.
+/// Options of a process. Every field has a default that is meant for production.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools)] // each is a switch of its own
 #[non_exhaustive]
 pub struct Options {
-    /// How often the storage is looked at for what nobody rang for, on the grid of the clock. Default
-    /// 1 s; half as often while the storage itself hears what other processes do. Services wake by
-    /// themselves when something becomes due; this is the safety net.
+    /// Interval at which the storage is polled for changes without a notification, on the grid of the clock.
+    /// Default 1 s; half as often while the storage notifies across processes. Services wake by themselves
+    /// when something becomes due; polling is the safety net.
     pub poll_interval: Duration,
-    /// How long a claim is good for without being renewed: the threshold of staleness. Default 5 min. It
-    /// is renewed at a third. Exactly at its end a lease still holds; strictly after it the message is
+    /// Duration of a lease without renewal, after which a message is stale. Default 5 min. It is renewed after
+    /// a third of it. Exactly at its end a lease still holds; strictly after it the message is
     /// stale and may be rescued.
     pub lease_duration: Duration,
-    /// How often this process says that it lives. Default 10 s; after three missed beats the others free
-    /// what it holds.
+    /// Interval of this process's heartbeats. Default 10 s; after three missed heartbeats other processes free
+    /// its messages.
     pub heartbeat_interval: Duration,
-    /// How often stale messages are looked for at least. Default 30 s, and never longer than three beats. The
-    /// rescuer also looks as soon as a lease or the heartbeat of a process that holds one has expired, so
-    /// that the work of a process that is gone is freed at once, whatever the length of its leases.
+    /// Longest interval between two searches for stale messages. Default 30 s, and never longer than three
+    /// heartbeats. The rescuer also searches as soon as a lease, or the heartbeat of a process that holds one,
+    /// has expired, so that the work of a process that is gone is freed at once, however long its leases are.
     pub rescue_interval: Duration,
-    /// Later than this (strictly) is a misfire, for jobs that say nothing else. Default 1 min.
+    /// Lateness above which (strictly) an occurrence is a misfire, for jobs without a threshold of their own.
+    /// Default 1 min.
     pub misfire_threshold: Duration,
-    /// How long an attempt may take when neither message nor job says. Default none.
+    /// Timeout of attempts where no layer of handler options has one. Default none.
     pub timeout: Option<Duration>,
-    /// How many attempts of a queue run at once, for queues that say nothing else. Default 100: handlers
+    /// Number of attempts of a queue that run at once, for queues without their own limit. Default 100: handlers
     /// mostly wait for something, and a claim takes at most as many messages as there are free slots.
     /// Give a queue whose handlers keep a processor busy about as many as there are processors.
     pub concurrency: usize,
-    /// How many jobs are fired, or leases rescued, in one turn. Default 100.
+    /// Largest number of jobs fired, messages relayed or leases rescued in one turn. Default 100.
     pub batch: usize,
-    /// How long shutdown lets handlers finish by themselves. Default 30 s.
+    /// Time that a shutdown leaves handlers to finish by themselves. Default 30 s.
     pub drain: Duration,
-    /// How long a handler that was asked to stop may take to wind down. Default 5 s.
+    /// Time that a handler has to end after it was asked to stop. Default 5 s.
     pub grace: Duration,
-    /// How long a settlement may take. Past it the settlement is given up and its slot is free: a lease is
-    /// left to the rescuer, a broker delivers the message again. Default 1 min.
+    /// Timeout of a settlement. Past it the settlement is given up and its slot is free: the rescuer handles an
+    /// expired lease, a broker delivers the message again. Default 1 min.
     pub settle_timeout: Duration,
-    /// How long a transport may take to confirm what the relay hands it before that counts as a failure
-    /// and is tried again. Default 30 s; never more than half of `lease_duration`.
+    /// Timeout for a transport to confirm messages of the relay; past it they are sent again. Default 30 s;
+    /// never more than half of `lease_duration`.
     pub publish_timeout: Duration,
-    /// The largest payload in bytes. Default 1 MiB.
+    /// Largest payload in bytes. Default 1 MiB.
     pub payload_max: usize,
-    /// Bodies larger than this many bytes are compressed while they are stored and carried. Default none:
-    /// nothing is. What is read was compressed or not, whatever is set here.
+    /// Size in bytes above which bodies are compressed in storages and transports. Default none: no body is
+    /// compressed. Compressed bodies are read whatever is set here.
     pub compress_above: Option<usize>,
-    /// How many requests may wait for their reply at once. Default 1,000; one more is refused.
+    /// Largest number of requests that wait for a reply at once. Default 1,000; one more is refused.
     pub requests_max: usize,
-    /// How far in the past an instant may lie and still count as now. Default 1 s.
+    /// Age up to which an instant in the past counts as now. Default 1 s.
     pub past_tolerance: Duration,
-    /// Finished messages and history older than this are deleted. Default none: nothing is.
+    /// Age above which finished messages and history are deleted. Default none: they are kept.
     pub retention: Option<Duration>,
-    /// Whether this process fires jobs. Default yes. Without it the process still declares its own jobs when it
-    /// starts, and retires none.
+    /// Whether this process fires jobs. Default yes. If not, it still declares its own jobs when it starts, and
+    /// retires none.
     pub scheduling: bool,
     /// Whether this process runs handlers. Default yes.
     pub handling: bool,
-    /// Whether this process hands due messages to transports. Default yes.
+    /// Whether this process sends due messages to transports. Default yes.
     pub relaying: bool,
-    /// Whether this process frees what processes that are gone have left behind, and prunes. Default yes.
+    /// Whether this process frees messages of processes that are gone, and prunes. Default yes.
     pub upkeep: bool,
-    /// Whether a process that declares no job at all retires what it declared before. Default no.
+    /// Whether a process that declares no job at all retires the jobs it declared before. Default no.
     pub allow_empty_reconcile: bool,
-    /// Where people open the dashboard, such as `https://punctual.example.com`: events of messages that were
-    /// given up link to it. Default none: they have no link.
+    /// Address of the dashboard, such as `https://punctual.example.com`, for links in events of messages that
+    /// were given up. Default none: they have no link.
     pub dashboard_url: Option<String>,
 }
 
@@ -104,7 +105,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Refuses values that cannot work, each by name.
+    /// Checks the values; the error names the first option that cannot work.
     pub fn check(&self) -> Result<()> {
         let positive = [
             ("poll_interval", self.poll_interval),
@@ -116,7 +117,7 @@ impl Options {
         ];
         for (name, value) in positive {
             if value.is_zero() {
-                return Err(Error::invalid(format!("{name} is zero; give it a length such as 1s")));
+                return Err(Error::invalid(format!("{name} is zero; use a duration such as 1s")));
             }
         }
         for (name, value) in [

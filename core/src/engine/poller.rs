@@ -1,6 +1,6 @@
-//! The lookout: the safety net under the bells. Every so often it looks at the storage once for all
-//! lines of this process, and rings for those that have something to do; nobody else polls, so an idle
-//! process asks one question per look, whatever the number of its queues.
+//! Poller: the safety net under notifications. At an interval it reads from the storage when each wake source
+//! of this process is due next, in one call, and notifies those with something to do. No other service polls,
+//! so an idle process makes one call per poll, whatever the number of its queues.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,54 +12,54 @@ use crate::clock::next_tick;
 use crate::error::Result;
 use crate::storage::{Notifier, WakeSource, Wakeup};
 
-/// The most lines that are looked at for those who only wait.
+/// Largest number of sources that are polled, including those of waiting claims.
 const LISTENED_MAX: usize = 10_000;
 
-/// The lines a process looks at. They only ever become more, so a place in the list is a line's for good.
+/// Wake sources that a process polls. The list only grows, so the index of a source never changes.
 #[derive(Default)]
-pub(crate) struct Watched {
-    lines: Mutex<Vec<Watch>>,
+pub(crate) struct WatchList {
+    sources: Mutex<Vec<Watch>>,
 }
 
-/// A line, who is told, and what they know already.
+/// A source, its notifier, and the due time found by the last poll.
 struct Watch {
-    line: WakeSource,
-    bell: Notifier,
-    known: Option<Timestamp>,
+    source: WakeSource,
+    notifier: Notifier,
+    last_due: Option<Timestamp>,
 }
 
-impl Watched {
-    /// A handle that rings when a look finds something to do on a line.
-    pub(crate) fn watch(&self, line: WakeSource) -> Wakeup {
-        let (bell, wakeup) = Wakeup::new();
-        self.lock().push(Watch { line, bell, known: None });
+impl WatchList {
+    /// Adds a source; the wakeup is notified when a poll finds something due on it.
+    pub(crate) fn watch(&self, source: WakeSource) -> Wakeup {
+        let (notifier, wakeup) = Wakeup::new();
+        self.lock().push(Watch { source, notifier, last_due: None });
         wakeup
     }
 
-    /// The same for those who come and go: everybody who waits for a line hears the same bell. Beyond a
-    /// bound nobody rings, and the storage's own bell is all there is.
-    pub(crate) fn listen(&self, line: &WakeSource) -> Wakeup {
-        let mut lines = self.lock();
-        if let Some(watch) = lines.iter().find(|watch| watch.line == *line) {
-            return watch.bell.wakeup();
+    /// Adds a source for a waiting claim; claims that wait for the same source share its notifier. Beyond
+    /// [`LISTENED_MAX`] the source is not polled, and only the storage's own notification remains.
+    pub(crate) fn listen(&self, source: &WakeSource) -> Wakeup {
+        let mut sources = self.lock();
+        if let Some(watch) = sources.iter().find(|watch| watch.source == *source) {
+            return watch.notifier.wakeup();
         }
-        let (bell, wakeup) = Wakeup::new();
-        if lines.len() < LISTENED_MAX {
-            lines.push(Watch { line: line.clone(), bell, known: None });
+        let (notifier, wakeup) = Wakeup::new();
+        if sources.len() < LISTENED_MAX {
+            sources.push(Watch { source: source.clone(), notifier, last_due: None });
         }
         wakeup
     }
 
-    fn lines(&self) -> Vec<WakeSource> {
-        self.lock().iter().map(|watch| watch.line.clone()).collect()
+    fn sources(&self) -> Vec<WakeSource> {
+        self.lock().iter().map(|watch| watch.source.clone()).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Watch>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Looks at this process's lines for the services that sleep.
+/// Service that polls the sources of this process for the services that sleep.
 pub(crate) struct Poller {
     process: Arc<Process>,
 }
@@ -69,8 +69,8 @@ impl Poller {
         Self { process }
     }
 
-    /// When to look again: at the next tick, or at the one after it while the storage's own bells ring
-    /// for what other processes do.
+    /// Returns when to poll again: at the next tick, or at the one after it while the storage notifies across
+    /// processes.
     fn again_at(&self, now: Timestamp) -> Timestamp {
         let interval = self.process.options.poll_interval;
         let tick = next_tick(now, interval);
@@ -85,19 +85,19 @@ impl Poller {
 #[async_trait]
 impl Service for Poller {
     fn name(&self) -> &'static str {
-        "lookout"
+        "poller"
     }
 
     async fn turn(&mut self, _now: Timestamp) -> Result<Turn> {
-        let lines = self.process.watched.lines();
-        let found = self.process.storage.next_due_all(&lines).await?;
+        let sources = self.process.watch_list.sources();
+        let due_times = self.process.storage.next_due_all(&sources).await?;
         let now = self.process.now();
-        for (watch, due) in self.process.watched.lock().iter_mut().zip(found) {
-            // Whoever sleeps knows what was known; only something else, or something late, is news.
-            if due.is_some_and(|due| due <= now || watch.known != Some(due)) {
-                watch.bell.notify();
+        for (watch, due) in self.process.watch_list.lock().iter_mut().zip(due_times) {
+            // A sleeping service knows the last due time; only a change, or something late, wakes it.
+            if due.is_some_and(|due| due <= now || watch.last_due != Some(due)) {
+                watch.notifier.notify();
             }
-            watch.known = due;
+            watch.last_due = due;
         }
         Ok(Turn::At(self.again_at(now)))
     }

@@ -1,5 +1,5 @@
-//! What the services of one process share. Its identity is new at every start, so that two processes
-//! with the same configuration are two owners.
+//! Process: the state that the services of one process share. Its identity is new at every start, so that two
+//! processes with the same configuration are two owners.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,15 +8,16 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::in_flight::InFlight;
-use super::recent::Recent;
+use super::recent_runs::RecentRuns;
 use super::{
-    Hooks, Options, QueueBoard, Registry, Remotes, Stop, Switchboard, TermLayers, Turns, Watched,
+    Controls, Hooks, HttpWorkerState, OptionLayers, Options, QueueControls, Registry, Stop, Turns,
+    WatchList,
 };
 use crate::client::Outbound;
 use crate::clock::{Clock, StorageClock};
 use crate::config::{Configuration, MisconfiguredList};
 use crate::event::Events;
-use crate::handler::{Rules, States};
+use crate::handler::{ErrorRules, States};
 use crate::health::Lifecycle;
 use crate::inspect::Inspect;
 use crate::lock::Locks;
@@ -27,7 +28,7 @@ use crate::schedule::Calendar;
 use crate::storage::{Notifier, Storage};
 use crate::transport::Transport;
 
-/// Everything that is the same for all services of a process.
+/// State that all services of a process share.
 pub(crate) struct Process {
     pub(crate) id: ProcessId,
     pub(crate) app: String,
@@ -36,46 +37,47 @@ pub(crate) struct Process {
     pub(crate) ids: Arc<dyn IdSource>,
     pub(crate) events: Arc<Events>,
     pub(crate) storage: Arc<dyn Storage>,
-    /// Every storage messages are claimed from: our own, and those behind transports.
+    /// Every storage that messages are claimed from: the process's own, and those behind transports.
     pub(crate) storages: Vec<Arc<dyn Storage>>,
     pub(crate) inspect: Arc<dyn Inspect>,
-    pub(crate) holds: bool,
+    /// Whether the process was built with a storage of its own.
+    pub(crate) has_storage: bool,
     pub(crate) transports: BTreeMap<TransportName, Arc<dyn Transport>>,
-    /// What is the same for everything it sends.
+    /// Settings for every message it sends.
     pub(crate) outbound: Outbound,
     pub(crate) registry: Registry,
-    pub(crate) switchboard: Switchboard,
-    pub(crate) queues: QueueBoard,
-    pub(crate) remotes: Remotes,
-    /// What the lookout looks at.
-    pub(crate) watched: Watched,
+    pub(crate) controls: Controls,
+    pub(crate) queues: QueueControls,
+    pub(crate) http_workers: HttpWorkerState,
+    /// Wake sources that the poller polls.
+    pub(crate) watch_list: WatchList,
     pub(crate) states: States,
-    pub(crate) rules: Rules,
+    pub(crate) rules: ErrorRules,
     pub(crate) hooks: Hooks,
     pub(crate) locks: Option<Arc<dyn Locks>>,
-    /// Rings when a handler says how far it is.
-    pub(crate) progressed: Notifier,
+    /// Notifies the progress writer when a handler reports progress.
+    pub(crate) progress_notifier: Notifier,
     pub(crate) middleware: Vec<Arc<dyn Middleware>>,
-    /// What the layers of options say beside handlers and messages.
-    pub(crate) option_layers: TermLayers,
+    /// Layers of handler options beside those of handlers and messages.
+    pub(crate) option_layers: OptionLayers,
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) stop: Stop,
     pub(crate) turns: Arc<Turns>,
-    pub(crate) recent: Recent,
-    /// What this process declares, and the stamp it does so under.
+    pub(crate) recent_runs: RecentRuns,
+    /// Jobs that this process declares, and the release they belong to.
     pub(crate) declarations: Vec<Declaration>,
     pub(crate) release: u64,
-    /// What jobs may name, and what the configuration says about them, also about those to come.
+    /// Calendars that jobs may name, and the configuration of jobs, including jobs that are declared later.
     pub(crate) calendars: Vec<Calendar>,
     pub(crate) configurations: Vec<Configuration>,
-    /// What of the configuration could not be used.
+    /// Entries of the configuration that could not be used.
     pub(crate) misconfigured: MisconfiguredList,
-    /// Until when the others believe us alive; see [`alive`](super::heartbeat::alive).
+    /// Until when other processes consider this one alive; see [`ensure_alive`](super::heartbeat::ensure_alive).
     pub(crate) alive_until: watch::Sender<Timestamp>,
 }
 
 impl Process {
-    /// The present instant, corrected by the storage.
+    /// Returns the present instant, corrected by the storage's clock.
     pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
@@ -99,13 +101,13 @@ impl Process {
         }
     }
 
-    /// Returns the terms in force for a message, from what the layers say.
+    /// Returns the options in force for a message.
     pub(crate) fn handler_options(&self, message: &Message) -> Arc<EffectiveHandlerOptions> {
         self.option_layers.effective(message, self.registry.get(&message.topic))
     }
 
-    /// Returns the terms in force for the runs of a job, as far as this process knows its handler.
-    pub(crate) fn terms_of_job(&self, job: &Job) -> EffectiveHandlerOptions {
+    /// Returns the options in force for the runs of a job, as far as this process knows its handler.
+    pub(crate) fn options_of_job(&self, job: &Job) -> EffectiveHandlerOptions {
         self.option_layers.of_job(job, self.registry.get(&job.topic))
     }
 }

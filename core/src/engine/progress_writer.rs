@@ -1,6 +1,6 @@
-//! The scribe: writes down how far handlers say they are, for people who look at another process. At
-//! most once a second for all of them together; the last word of an attempt may be missing, because
-//! its end says more.
+//! Progress writer: stores the progress that handlers report, so that it is visible from other processes. At
+//! most once a second for all handlers together; the last report of an attempt may be missing, because its
+//! end says more.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +13,10 @@ use crate::clock::add;
 use crate::error::Result;
 use crate::storage::{ProgressUpdate, Storage, Wakeup};
 
-/// How often progress is written down at most.
+/// Shortest interval between two writes.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Writes progress down.
+/// Service that stores the progress of handlers.
 pub(crate) struct ProgressWriter {
     process: Arc<Process>,
     next_at: Timestamp,
@@ -27,16 +27,16 @@ impl ProgressWriter {
         Self { process, next_at: Timestamp::MIN }
     }
 
-    /// Rings when a handler said something.
+    /// Returns the wakeup for reported progress.
     pub(crate) fn wakeup(&self) -> Wakeup {
-        self.process.progressed.wakeup()
+        self.process.progress_notifier.wakeup()
     }
 }
 
 #[async_trait]
 impl Service for ProgressWriter {
     fn name(&self) -> &'static str {
-        "scribe"
+        "progress writer"
     }
 
     async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
@@ -44,25 +44,25 @@ impl Service for ProgressWriter {
             return Ok(Turn::At(self.next_at));
         }
         let mut by_storage: Vec<(Arc<dyn Storage>, Vec<ProgressUpdate>)> = Vec::new();
-        for in_hand in self.process.in_flight.leases() {
-            let Some(progress) = in_hand.context.unwritten_progress(now) else { continue };
-            let keep = ProgressUpdate {
-                lease: in_hand.held.lease,
+        for in_flight in self.process.in_flight.leases() {
+            let Some(progress) = in_flight.context.unwritten_progress(now) else { continue };
+            let update = ProgressUpdate {
+                lease: in_flight.lease.lease_ref,
                 progress: Some(progress),
                 checkpoint: None,
             };
-            let storage = &in_hand.held.storage;
+            let storage = &in_flight.lease.storage;
             match by_storage.iter_mut().find(|(known, _)| Arc::ptr_eq(known, storage)) {
-                Some((_, keeps)) => keeps.push(keep),
-                None => by_storage.push((storage.clone(), vec![keep])),
+                Some((_, updates)) => updates.push(update),
+                None => by_storage.push((storage.clone(), vec![update])),
             }
         }
         if by_storage.is_empty() {
             return Ok(Turn::WhenWoken);
         }
         self.next_at = add(now, INTERVAL);
-        for (storage, keeps) in by_storage {
-            storage.save_progress(keeps, now).await?;
+        for (storage, updates) in by_storage {
+            storage.save_progress(updates, now).await?;
         }
         Ok(Turn::WhenWoken)
     }

@@ -1,4 +1,4 @@
-//! The pruner: retention. Off unless an application asks for it, by option or by hand.
+//! Pruner: deletes history past its retention. Off unless an application turns it on, by option or by hand.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,12 +12,12 @@ use crate::error::Result;
 use crate::event::{Event, Events};
 use crate::storage::{Prune, Storage};
 
-/// How often the pruner looks when there is nothing left to delete.
+/// Interval of the pruner when there is nothing left to delete.
 const INTERVAL: Duration = Duration::from_secs(60 * 60);
-/// The most rows of each kind in one turn.
+/// Largest number of rows of each kind in one turn.
 const BATCH: usize = 1_000;
 
-/// Deletes finished messages and history that are older than a length of time. Dead letters stay.
+/// Service that deletes finished messages and history older than the retention. Dead letters stay.
 pub struct Pruner {
     storage: Arc<dyn Storage>,
     events: Arc<Events>,
@@ -25,7 +25,7 @@ pub struct Pruner {
 }
 
 impl Pruner {
-    /// A pruner of a storage.
+    /// Creates a pruner of a storage.
     pub fn new(storage: Arc<dyn Storage>, events: Arc<Events>, retention: Duration) -> Self {
         Self { storage, events, retention }
     }

@@ -1,6 +1,5 @@
-//! The queues of a process: which it works on, how many messages of each at once, and which are paused.
-//! All of it is about this process and forgotten with it; whoever wants a pause on every process, or after
-//! a restart, says so there.
+//! Queues of a process: which ones it serves, with what concurrency, and which are paused. All of it applies
+//! to this process and ends with it; a pause on every process, or after a restart, is set there again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,33 +8,33 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::in_flight::Slots;
-use super::worker::Worked;
+use super::worker::ServedQueue;
 use crate::clock::{add, between};
 use crate::error::{Error, Result};
 use crate::model::Queue;
 use crate::storage::{Notifier, Wakeup};
 
-/// The most queues that are paused at once.
+/// Largest number of paused queues.
 const PAUSED_MAX: usize = 10_000;
 
-/// The longest time for which nothing is claimed because the scheduler has not decided yet about everything due.
+/// Longest time for which claims wait until the scheduler has decided about everything due at the start.
 const HOLD_MAX: Duration = Duration::from_secs(10);
 
-/// How a queue stands in one process.
+/// Status of a queue in one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueueStatus {
-    /// Its name.
+    /// Name of the queue.
     pub queue: Queue,
-    /// How many of its messages this process handles at once; 0 when it does not work on it.
+    /// Number of its messages that this process handles at once; 0 when the process does not serve it.
     pub concurrency: usize,
-    /// How many it handles now.
+    /// Number of its messages that are handled now.
     pub running: usize,
-    /// Whether nothing of it is claimed by way of this process.
+    /// Whether this process claims no messages of it.
     pub paused: bool,
 }
 
-/// The switches of every queue.
-pub(crate) struct QueueBoard {
+/// Controls of every queue: slots, pauses and the hold at the start.
+pub(crate) struct QueueControls {
     queues: Mutex<Queues>,
     changed: Notifier,
 }
@@ -43,48 +42,48 @@ pub(crate) struct QueueBoard {
 #[derive(Default)]
 struct Queues {
     served: BTreeMap<Queue, Arc<Slots>>,
-    /// How many of a queue's messages may be handled at once on all processes together.
+    /// Largest number of a queue's messages that all processes together handle at once.
     running_max: BTreeMap<Queue, usize>,
     paused: BTreeSet<Queue>,
-    /// Since when every queue waits for the first round of the scheduler; none without one, and after it.
+    /// When the hold for the first round of the scheduler began; none without a hold.
     held_since: Option<Timestamp>,
 }
 
-impl QueueBoard {
+impl QueueControls {
     pub(crate) fn new() -> Self {
         Self { queues: Mutex::default(), changed: Wakeup::new().0 }
     }
 
-    /// Notes how many of a queue's messages may be handled at once on all processes together.
-    pub(crate) fn limit(&self, worked: &Worked) {
-        if let Some(running_max) = worked.running_max {
-            self.lock().running_max.insert(worked.queue.clone(), running_max);
+    /// Stores how many of a queue's messages all processes together may handle at once.
+    pub(crate) fn limit(&self, served: &ServedQueue) {
+        if let Some(running_max) = served.running_max {
+            self.lock().running_max.insert(served.queue.clone(), running_max);
         }
     }
 
-    /// The slots of a queue that this process works on, the same ones every time.
-    pub(crate) fn serve(&self, worked: &Worked) -> Arc<Slots> {
+    /// Returns the slots of a queue that this process serves, the same ones every time.
+    pub(crate) fn serve(&self, served: &ServedQueue) -> Arc<Slots> {
         let mut queues = self.lock();
-        let slots = queues.served.entry(worked.queue.clone());
-        slots.or_insert_with(|| Slots::new(worked.concurrency)).clone()
+        let slots = queues.served.entry(served.queue.clone());
+        slots.or_insert_with(|| Slots::new(served.concurrency)).clone()
     }
 
-    /// Whether this process works on a queue.
+    /// Returns whether this process serves a queue.
     pub(crate) fn serves(&self, queue: &Queue) -> bool {
         self.lock().served.contains_key(queue)
     }
 
-    /// How many of a queue's messages may be handled at once, whoever handles them.
+    /// Returns how many of a queue's messages all processes together may handle at once.
     pub(crate) fn running_max(&self, queue: &Queue) -> Option<usize> {
         self.lock().running_max.get(queue).copied()
     }
 
-    /// Whether nothing of a queue may be claimed now.
+    /// Returns whether a queue is paused.
     pub(crate) fn is_paused(&self, queue: &Queue) -> bool {
         self.lock().paused.contains(queue)
     }
 
-    /// Pauses or resumes; answers whether that changed anything.
+    /// Pauses or resumes a queue; returns whether that changed anything.
     pub(crate) fn set_paused(&self, queue: &Queue, paused: bool) -> Result<bool> {
         let mut queues = self.lock();
         if paused && queues.paused.len() >= PAUSED_MAX {
@@ -101,7 +100,7 @@ impl QueueBoard {
         Ok(changed)
     }
 
-    /// Holds every queue until [`QueueBoard::release`], for [`HOLD_MAX`] at most.
+    /// Holds every queue until [`QueueControls::release`], for [`HOLD_MAX`] at most.
     pub(crate) fn hold(&self, now: Timestamp) {
         self.lock().held_since = Some(now);
     }
@@ -113,13 +112,13 @@ impl QueueBoard {
         }
     }
 
-    /// Returns until when every queue is held, when it is. A clock that went back behind the start of the hold ends it.
+    /// Returns the end of the hold, if there is one. A clock that was set back behind its start ends it.
     pub(crate) fn held_until(&self, now: Timestamp) -> Option<Timestamp> {
         let since = self.lock().held_since?;
         (since <= now && between(since, now) < HOLD_MAX).then(|| add(since, HOLD_MAX))
     }
 
-    /// Changes how many messages of a queue are handled at once; what runs goes on.
+    /// Changes the concurrency of a queue; attempts that run continue.
     pub(crate) fn set_concurrency(&self, queue: &Queue, concurrency: usize) -> Result<()> {
         if concurrency == 0 {
             return Err(Error::invalid(format!(
@@ -128,14 +127,14 @@ impl QueueBoard {
         }
         let slots = self.lock().served.get(queue).cloned().ok_or_else(|| {
             Error::not_found(format!(
-                "this process does not work on the queue {queue:?}; list() says on which it does"
+                "this process does not work on the queue {queue:?}; list() returns those it works on"
             ))
         })?;
         slots.resize(concurrency);
         Ok(())
     }
 
-    /// How each stands, by name: those that are worked on, and those that are paused.
+    /// Returns the status of every served or paused queue, by name.
     pub(crate) fn all(&self) -> Vec<QueueStatus> {
         let queues = self.lock();
         let names: BTreeSet<&Queue> = queues.served.keys().chain(&queues.paused).collect();
@@ -151,7 +150,7 @@ impl QueueBoard {
         names.into_iter().map(status).collect()
     }
 
-    /// Rings when something was switched.
+    /// Returns the wakeup for pauses, resumes and the end of the hold.
     pub(crate) fn wakeup(&self) -> Wakeup {
         self.changed.wakeup()
     }

@@ -1,5 +1,5 @@
-//! Rates: which of the claimed messages may start now. Those that may not are given back without having
-//! spent anything, each due when its turn may come.
+//! Rates: decides which claimed messages may start now. The others are released without spending an attempt,
+//! each due when it may start.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,52 +13,52 @@ use crate::model::{Key, Rate};
 use crate::policy::RateGrant;
 use crate::storage::{ClaimedMessage, RateRequest};
 
-/// How long messages wait whose rate nobody could be asked for.
-const UNKNOWN: Duration = Duration::from_secs(1);
+/// Delay of messages whose rate could not be read.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
 
-/// A claimed message, and when it may start if not now.
-pub(super) type Ruled = (ClaimedMessage, Option<Timestamp>);
+/// A claimed message, and when it may start if that is not now.
+pub(super) type RatedClaim = (ClaimedMessage, Option<Timestamp>);
 
-/// Up to when the starts of each name are planned, as far as this worker knows. Messages that come for
-/// the first time are put behind each other, so that each comes back once and not all of them at once.
+/// Instants up to which the starts of each rate are planned by this worker. Messages that are delayed for the
+/// first time are planned one after another, so that each returns once and not all of them at once.
 #[derive(Default)]
 pub(super) struct Rates {
     planned_until: BTreeMap<Key, Timestamp>,
 }
 
 impl Rates {
-    /// Asks once for each name how many may start.
-    pub(super) async fn rule(
+    /// Acquires starts once for each rate, and assigns them to the messages in their order.
+    pub(super) async fn apply(
         &mut self,
         process: &Process,
         claimed: Vec<ClaimedMessage>,
         now: Timestamp,
-    ) -> Vec<Ruled> {
+    ) -> Vec<RatedClaim> {
         let mut wanted: BTreeMap<Key, (Rate, u32)> = BTreeMap::new();
         for (name, rate) in claimed.iter().filter_map(rate_of) {
             wanted.entry(name.clone()).or_insert((rate, 0)).1 += 1;
         }
         self.planned_until.retain(|_, until| *until > now);
-        let mut left: BTreeMap<Key, Left> = BTreeMap::new();
+        let mut budgets: BTreeMap<Key, RateBudget> = BTreeMap::new();
         for (name, (rate, wanted)) in wanted {
-            let permitted =
-                ask(process, RateRequest { name: name.clone(), rate, wanted }, now).await;
-            let soon = permitted.next_at;
-            let planned = self.planned_until.get(&name).copied().unwrap_or(soon).max(soon);
+            let grant =
+                acquire(process, RateRequest { name: name.clone(), rate, wanted }, now).await;
+            let next_at = grant.next_at;
+            let planned = self.planned_until.get(&name).copied().unwrap_or(next_at).max(next_at);
             let step = rate.per / rate.count.max(1);
-            left.insert(name, Left { granted: permitted.granted, soon, planned, step });
+            budgets.insert(name, RateBudget { granted: grant.granted, next_at, planned, step });
         }
-        let ruled = claimed.into_iter().map(|one| {
-            let left = rate_of(&one).and_then(|(name, _)| left.get_mut(name));
-            let next = left.and_then(|left| left.take(one.due_at > one.message.due_at));
+        let rated = claimed.into_iter().map(|one| {
+            let budget = rate_of(&one).and_then(|(name, _)| budgets.get_mut(name));
+            let next = budget.and_then(|budget| budget.take(one.due_at > one.message.due_at));
             (one, next)
         });
-        let ruled = ruled.collect();
-        self.planned_until.extend(left.into_iter().map(|(name, left)| (name, left.planned)));
-        ruled
+        let rated = rated.collect();
+        self.planned_until.extend(budgets.into_iter().map(|(name, budget)| (name, budget.planned)));
+        rated
     }
 
-    /// Adds what somebody else has planned meanwhile.
+    /// Adds the starts that a concurrent claim has planned.
     pub(super) fn merge(&mut self, other: Self) {
         for (name, until) in other.planned_until {
             let planned = self.planned_until.entry(name).or_insert(until);
@@ -67,16 +67,16 @@ impl Rates {
     }
 }
 
-pub(super) async fn ask(process: &Process, permit: RateRequest, now: Timestamp) -> RateGrant {
-    process.storage.acquire_rate(permit, now).await.unwrap_or_else(|error| {
-        let again_at = add(now, UNKNOWN);
+pub(super) async fn acquire(process: &Process, request: RateRequest, now: Timestamp) -> RateGrant {
+    process.storage.acquire_rate(request, now).await.unwrap_or_else(|error| {
+        let again_at = add(now, RETRY_DELAY);
         let (service, error) = ("rates".to_owned(), error.to_string());
         process.events.emit(Event::ServiceFailed { service, error, again_at });
         RateGrant { granted: 0, next_at: again_at }
     })
 }
 
-/// Whether a message may have to wait for its rate.
+/// Returns whether a message has a rate.
 pub(super) fn has_rate(claimed: &ClaimedMessage) -> bool {
     rate_of(claimed).is_some()
 }
@@ -86,25 +86,25 @@ fn rate_of(claimed: &ClaimedMessage) -> Option<(&Key, Rate)> {
     Some((&limit.name, limit.rate?))
 }
 
-/// What is left of what was granted, and when the next ones may start: those that have waited before
-/// soon, the others behind everything that is planned.
-struct Left {
+/// Starts left of those granted, and when the next messages may start: those that have waited before as soon
+/// as the rate allows, the others after everything that is planned.
+struct RateBudget {
     granted: u32,
-    soon: Timestamp,
+    next_at: Timestamp,
     planned: Timestamp,
     step: Duration,
 }
 
-impl Left {
-    /// When the next one may start; nothing means now.
+impl RateBudget {
+    /// Returns when the next message may start; `None` means now.
     fn take(&mut self, has_waited: bool) -> Option<Timestamp> {
         if self.granted > 0 {
             self.granted -= 1;
             return None;
         }
-        let place = if has_waited { &mut self.soon } else { &mut self.planned };
-        let at = *place;
-        *place = add(at, self.step);
+        let next = if has_waited { &mut self.next_at } else { &mut self.planned };
+        let at = *next;
+        *next = add(at, self.step);
         Some(at)
     }
 }

@@ -1,7 +1,7 @@
-//! The reconciler: what the code declares, what the configuration overrides and what the storage
-//! remembers become one. It is tried while the process starts, then inside the scheduler's turns until it
-//! succeeds, so that a storage that is down at start delays scheduling and nothing else. What is
-//! declared while a process runs takes the same two steps, [`declare`] and [`retire`].
+//! Reconciler: brings the stored jobs in line with the declarations of the code and the overrides of the
+//! configuration. It runs while the process starts, then inside the scheduler's turns until it succeeds, so
+//! that a storage that is down at the start delays only scheduling. Declarations while a process runs take
+//! the same two steps, [`declare`] and [`retire`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 
-use super::{Process, Service, Turn, alive};
+use super::{Process, Service, Turn, ensure_alive};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::inspect::JobFilter;
@@ -18,10 +18,10 @@ use crate::model::{JobName, JobRecord};
 use crate::policy::{Declaration, DeclaredSet, Reconciliation, reconcile, retire_vanished};
 use crate::storage::DeclareResult;
 
-/// How often one job is read and decided again when others write at the same time.
+/// Largest number of tries for one job when other processes write it at the same time.
 const TRIES_MAX: usize = 10;
-/// How many jobs are written at once: storages share a commit between those who wait for one.
-const TOGETHER_MAX: usize = 64;
+/// Largest number of jobs written at once; storages share a commit between concurrent writes.
+const CONCURRENT_WRITES_MAX: usize = 64;
 
 /// Brings the storage in line with the declarations, once.
 pub(crate) struct Reconciler {
@@ -29,7 +29,7 @@ pub(crate) struct Reconciler {
     done: bool,
 }
 
-/// Declares the jobs of a process that fires none, until the storage has them.
+/// Used as a service by a process that fires no jobs: declares its jobs until the storage has them.
 #[async_trait]
 impl Service for Reconciler {
     fn name(&self) -> &'static str {
@@ -37,7 +37,7 @@ impl Service for Reconciler {
     }
 
     async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
-        let now = alive(&self.process, now).await?;
+        let now = ensure_alive(&self.process, now).await?;
         self.reconcile(now).await?;
         Ok(Turn::WhenWoken)
     }
@@ -48,7 +48,7 @@ impl Reconciler {
         Self { process, done: false }
     }
 
-    /// Does what is left to do; nothing once it has succeeded.
+    /// Declares and retires jobs; does nothing once that has succeeded.
     pub(crate) async fn reconcile(&mut self, now: Timestamp) -> Result<()> {
         if self.done {
             return Ok(());
@@ -57,11 +57,11 @@ impl Reconciler {
         let declarations = &process.declarations;
         if !declarations.is_empty() {
             let stored = stored(process).await?;
-            for (declaration, came) in
+            for (declaration, outcome) in
                 declarations.iter().zip(declare(process, declarations, &stored, now).await?)
             {
-                if let Came::Foreign(owner) = came {
-                    // One job of another application must not keep ours from being declared.
+                if let DeclareOutcome::Foreign(owner) = outcome {
+                    // A name of another application must not prevent the declaration of the other jobs.
                     let job = declaration.job.name.clone();
                     process.events.emit(Event::JobForeign { job, owner });
                 }
@@ -69,7 +69,7 @@ impl Reconciler {
         }
         self.done = !process.options.scheduling;
         if self.done {
-            // It declares what it brings; what its application no longer has is known to those that fire.
+            // It only declares its own jobs; the processes that fire know which jobs their application dropped.
             return Ok(());
         }
         let names = declarations.iter().map(|declaration| declaration.job.name.clone()).collect();
@@ -85,63 +85,65 @@ impl Reconciler {
     }
 }
 
-/// What a declaration came to.
-pub(crate) enum Came {
-    /// It is stored; this is the record now.
+/// Outcome of a declaration.
+pub(crate) enum DeclareOutcome {
+    /// The declaration is stored; this is the record now.
     Stored(Box<JobRecord>, DeclareResult),
-    /// A newer release has spoken already.
+    /// A newer release has declared the job already.
     Outdated(Box<JobRecord>),
     /// The name belongs to a job that this application declares.
     Foreign(String),
-    /// What is stored is not what the caller has seen.
+    /// The stored job does not meet the caller's condition.
     Different,
 }
 
-/// Every job that the storage remembers, by name.
+/// Returns every stored job, by name.
 pub(crate) async fn stored(process: &Process) -> Result<BTreeMap<JobName, JobRecord>> {
     let records = process.inspect.jobs(JobFilter::default()).await?;
     Ok(records.into_iter().map(|record| (record.job.name.clone(), record)).collect())
 }
 
-/// Stores declarations, as far as they differ from what was seen; answers what each came to.
+/// Stores declarations that differ from the given records; returns the outcome of each.
 pub(crate) async fn declare(
     process: &Process,
     declarations: &[Declaration],
-    seen: &BTreeMap<JobName, JobRecord>,
+    known: &BTreeMap<JobName, JobRecord>,
     now: Timestamp,
-) -> Result<Vec<Came>> {
-    let mut came = Vec::with_capacity(declarations.len());
-    for some in declarations.chunks(TOGETHER_MAX) {
+) -> Result<Vec<DeclareOutcome>> {
+    let mut outcomes = Vec::with_capacity(declarations.len());
+    for some in declarations.chunks(CONCURRENT_WRITES_MAX) {
         let declared = some.iter().map(|declaration| {
-            let seen = seen.get(&declaration.job.name).cloned();
-            declare_one(process, declaration, seen, &|_| true, now)
+            let known = known.get(&declaration.job.name).cloned();
+            declare_one(process, declaration, known, &|_| true, now)
         });
-        came.extend(try_join_all(declared).await?);
+        outcomes.extend(try_join_all(declared).await?);
     }
-    Ok(came)
+    Ok(outcomes)
 }
 
-/// Stores one declaration as long as what it replaces is as it should be.
+/// Stores one declaration if the record that it replaces meets a condition.
 pub(crate) async fn declare_one(
     process: &Process,
     declaration: &Declaration,
-    mut seen: Option<JobRecord>,
-    is_right: &(dyn Fn(Option<&JobRecord>) -> bool + Sync),
+    mut known: Option<JobRecord>,
+    condition: &(dyn Fn(Option<&JobRecord>) -> bool + Sync),
     now: Timestamp,
-) -> Result<Came> {
+) -> Result<DeclareOutcome> {
     let name = &declaration.job.name;
     for _ in 0..TRIES_MAX {
-        if !is_right(seen.as_ref()) {
-            return Ok(Came::Different);
+        if !condition(known.as_ref()) {
+            return Ok(DeclareOutcome::Different);
         }
-        let record = match (reconcile(seen.as_ref(), declaration, now), seen.take()) {
-            (Reconciliation::Foreign(owner), _) => return Ok(Came::Foreign(owner)),
-            (Reconciliation::Unchanged, Some(seen)) => {
-                return Ok(Came::Stored(Box::new(seen), DeclareResult::Unchanged));
+        let record = match (reconcile(known.as_ref(), declaration, now), known.take()) {
+            (Reconciliation::Foreign(owner), _) => return Ok(DeclareOutcome::Foreign(owner)),
+            (Reconciliation::Unchanged, Some(known)) => {
+                return Ok(DeclareOutcome::Stored(Box::new(known), DeclareResult::Unchanged));
             }
-            (Reconciliation::Outdated, Some(seen)) => return Ok(Came::Outdated(Box::new(seen))),
+            (Reconciliation::Outdated, Some(known)) => {
+                return Ok(DeclareOutcome::Outdated(Box::new(known)));
+            }
             (Reconciliation::Create(record), _) => (record, None),
-            (Reconciliation::Change(record), seen) => (record, seen),
+            (Reconciliation::Change(record), known) => (record, known),
             // Nothing is unchanged or outdated that was never stored.
             (Reconciliation::Unchanged | Reconciliation::Outdated, None) => continue,
         };
@@ -153,22 +155,22 @@ pub(crate) async fn declare_one(
             DeclareResult::Changed => "changed",
             DeclareResult::Unchanged => {
                 let record = before.map_or(record, Box::new);
-                return Ok(Came::Stored(record, DeclareResult::Unchanged));
+                return Ok(DeclareOutcome::Stored(record, DeclareResult::Unchanged));
             }
             DeclareResult::Raced => {
-                seen = process.inspect.job(name).await?;
+                known = process.inspect.job(name).await?;
                 continue;
             }
         };
         let (job, cursor) = (name.clone(), record.cursor);
         process.events.emit(Event::JobDeclared { job, change, cursor });
-        return Ok(Came::Stored(record, answer));
+        return Ok(DeclareOutcome::Stored(record, answer));
     }
     Err(Error::unavailable(format!("the job {name:?} kept changing while it was declared"))
         .during("reconcile"))
 }
 
-/// Retires what an application no longer declares; answers the names.
+/// Retires jobs that an application no longer declares; returns their names.
 pub(crate) async fn retire(
     process: &Process,
     set: &DeclaredSet<'_>,
@@ -178,8 +180,8 @@ pub(crate) async fn retire(
     let stored = process.inspect.jobs(filter).await?;
     let mut retired = BTreeSet::new();
     for record in retire_vanished(&stored, set, now) {
-        let (job, seen) = (record.job.name.clone(), record.version - 1);
-        if process.storage.declare(record, Some(seen), now).await? == DeclareResult::Changed {
+        let (job, known) = (record.job.name.clone(), record.version - 1);
+        if process.storage.declare(record, Some(known), now).await? == DeclareResult::Changed {
             process.events.emit(Event::JobRetired { job: job.clone(), reason: "removed" });
             retired.insert(job);
         }

@@ -1,5 +1,5 @@
-//! Topics and their handlers. Filled while the process is built, then only read: one lookup by name
-//! per attempt, no lock. What has no handler here is remembered beside them.
+//! Registry of topics and their handlers. Filled while the process is built, then only read: one lookup by
+//! name per attempt, no lock. Beside it, messages without a handler are remembered.
 
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
@@ -11,15 +11,15 @@ use crate::model::{HandlerOptions, Topic};
 use crate::policy::EffectiveHandlerOptions;
 use crate::storage::TopicFilter;
 
-/// Which handler a topic has.
+/// Handlers by topic.
 #[derive(Default)]
 pub(crate) struct Registry {
     registrations: HashMap<Topic, Registration>,
-    /// What this process gives back for want of a handler.
+    /// Messages that this process released for want of a handler.
     pub(crate) unhandled: Unhandled,
 }
 
-/// A handler and what it says about the attempts of its messages.
+/// A handler and its options for the attempts of its messages.
 #[derive(Clone)]
 pub(crate) struct Registration {
     pub(crate) handler: Arc<dyn AnyHandler>,
@@ -28,8 +28,8 @@ pub(crate) struct Registration {
     pub(crate) must_report: bool,
     /// Whether it was registered together with a job.
     pub(crate) of_job: bool,
-    /// The terms in force for published messages that say nothing, once they are known.
-    pub(crate) usual: OnceLock<Arc<EffectiveHandlerOptions>>,
+    /// Options in force for published messages without options of their own, once resolved.
+    pub(crate) cached_options: OnceLock<Arc<EffectiveHandlerOptions>>,
 }
 
 impl Registration {
@@ -38,12 +38,18 @@ impl Registration {
         handler_options: HandlerOptions,
         must_report: bool,
     ) -> Self {
-        Self { handler, handler_options, must_report, of_job: false, usual: OnceLock::new() }
+        Self {
+            handler,
+            handler_options,
+            must_report,
+            of_job: false,
+            cached_options: OnceLock::new(),
+        }
     }
 }
 
 impl Registry {
-    /// Gives a topic its handler; a second one is a mistake.
+    /// Registers the handler of a topic; fails when the topic has one.
     pub(crate) fn insert(&mut self, topic: Topic, registration: Registration) -> Result<()> {
         if self.registrations.contains_key(&topic) {
             return Err(Error::conflict(format!(
@@ -54,22 +60,22 @@ impl Registry {
         Ok(())
     }
 
-    /// The handler of a topic.
+    /// Returns the handler of a topic.
     pub(crate) fn get(&self, topic: &Topic) -> Option<&Registration> {
         self.registrations.get(topic)
     }
 
-    /// Every topic that has a handler, in no order.
+    /// Returns every topic that has a handler, in no order.
     pub(crate) fn topics(&self) -> impl Iterator<Item = &Topic> {
         self.registrations.keys()
     }
 
-    /// Which topics a claim of this process takes: those that have a handler.
+    /// Returns the filter for claims of this process: the topics that have a handler.
     pub(crate) fn filter(&self) -> TopicFilter {
         TopicFilter::only(self.topics().cloned())
     }
 
-    /// Whether a topic has a handler.
+    /// Returns whether a topic has a handler.
     pub(crate) fn contains(&self, topic: &Topic) -> bool {
         self.registrations.contains_key(topic)
     }

@@ -1,9 +1,9 @@
-//! The relay: due messages from the storage to a transport. Claimed under a lease like any other
-//! work; done means published. A topic that fails or hangs delays its own messages and nobody else's: each
-//! is published by a task of its own, for a bounded time, and a turn does not wait for one that hangs.
-//! What the transport will never take becomes a dead letter.
+//! Relay: publishes due messages of the storage to a transport. Messages are claimed under a lease and done
+//! once they are published. A topic that fails or hangs delays only its own messages: each topic is published
+//! by its own task with a timeout, and a turn does not wait for one that hangs. Messages that the transport
+//! refuses for good become dead letters.
 
-mod sending;
+mod sender;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::task::JoinSet;
 
-use self::sending::Sending;
-use super::{Process, Service, Turn, alive};
+use self::sender::TopicSender;
+use super::{Process, Service, Turn, ensure_alive};
 use crate::clock::{add, within};
 use crate::error::Result;
 use crate::model::{Queue, Topic, TransportName};
@@ -22,19 +22,19 @@ use crate::policy::{AgainReason, Verdict};
 use crate::storage::{Claim, ClaimedMessage, Settlement, WakeSource};
 use crate::transport::Transport;
 
-/// How long a turn waits for a topic before it goes on without it.
+/// Time that a turn waits for a topic before it continues without it.
 const TURN_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Moves due messages to one transport.
+/// Service that publishes due messages to one transport.
 pub(crate) struct Relay {
     process: Arc<Process>,
     transport: Arc<dyn Transport>,
     target: TransportName,
     queue: Queue,
     name: String,
-    /// What is being published; the relay's end is their end, and their leases run out.
+    /// Running publish tasks. They are aborted with the relay; their leases then run out.
     sending: JoinSet<(Topic, Result<()>)>,
-    /// The topics of what is being published. One at a time of each, so that order is kept.
+    /// Topics of the running tasks. One task at a time for each topic, so that order is kept.
     busy: BTreeSet<Topic>,
 }
 
@@ -50,13 +50,13 @@ impl Relay {
         Self { process, transport, target, queue, name, sending, busy }
     }
 
-    /// The line it empties.
-    pub(crate) fn line(&self) -> WakeSource {
+    /// Returns the wake source of its queue.
+    pub(crate) fn wake_source(&self) -> WakeSource {
         WakeSource::Queue(self.queue.clone())
     }
 
-    /// The next turn when nothing is due: somebody has to see how what is being published went.
-    fn once_sent(&self) -> Turn {
+    /// Returns the next turn when nothing is due: soon while tasks run, because their results have to be read.
+    fn turn_when_idle(&self) -> Turn {
         if self.sending.is_empty() {
             Turn::WhenWoken
         } else {
@@ -64,7 +64,7 @@ impl Relay {
         }
     }
 
-    /// Publishes each topic by itself, and gives back what has to wait for its topic.
+    /// Publishes each topic in its own task, and releases messages whose topic is busy.
     async fn publish(&mut self, claimed: Vec<ClaimedMessage>, now: Timestamp) -> Result<()> {
         let mut topics: BTreeMap<Topic, Vec<ClaimedMessage>> = BTreeMap::new();
         for one in claimed {
@@ -73,34 +73,34 @@ impl Relay {
         let mut later = Vec::new();
         for (topic, group) in topics {
             if self.busy.contains(&topic) {
-                later.extend(group.iter().map(|one| given_back(one, now)));
+                later.extend(group.iter().map(|one| release(one, now)));
                 continue;
             }
             self.busy.insert(topic.clone());
-            let sending = Sending {
+            let sender = TopicSender {
                 process: self.process.clone(),
                 transport: self.transport.clone(),
                 target: self.target.clone(),
             };
-            self.sending.spawn(async move { (topic, sending.send(group).await) });
+            self.sending.spawn(async move { (topic, sender.send(group).await) });
         }
         if !later.is_empty() {
             self.process.storage.settle(later, now).await?;
         }
-        self.sent(add(now, TURN_TIMEOUT)).await
+        self.wait_for_sends(add(now, TURN_TIMEOUT)).await
     }
 
-    /// Waits for what is being published, until an instant at the latest.
-    async fn sent(&mut self, until: Timestamp) -> Result<()> {
+    /// Waits for the running tasks, until an instant at the latest.
+    async fn wait_for_sends(&mut self, until: Timestamp) -> Result<()> {
         let clock = self.process.clock.clone();
         let mut failed = Ok(());
         while !self.sending.is_empty() {
             match within(&*clock, until, self.sending.join_next()).await {
-                Some(Some(Ok((topic, sent)))) => {
+                Some(Some(Ok((topic, result)))) => {
                     self.busy.remove(&topic);
-                    failed = failed.and(sent);
+                    failed = failed.and(result);
                 }
-                // One that panicked no longer says which topic it had.
+                // A task that panicked does not return its topic.
                 Some(Some(Err(_))) if self.sending.is_empty() => self.busy.clear(),
                 Some(_) => {}
                 None => break,
@@ -110,8 +110,8 @@ impl Relay {
     }
 }
 
-/// As if it had not been claimed, a moment later.
-fn given_back(claimed: &ClaimedMessage, now: Timestamp) -> Settlement {
+/// Returns the settlement that releases a claimed message without spending an attempt, due a moment later.
+fn release(claimed: &ClaimedMessage, now: Timestamp) -> Settlement {
     let verdict = Verdict::Again {
         due_at: add(now, TURN_TIMEOUT),
         attempt: claimed.attempt.saturating_sub(1),
@@ -130,12 +130,12 @@ impl Service for Relay {
     }
 
     async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
-        self.sent(now).await?;
+        self.wait_for_sends(now).await?;
         let storage = self.process.storage.clone();
         let limit = self.process.options.batch;
-        let now = alive(&self.process, now).await?;
+        let now = ensure_alive(&self.process, now).await?;
         if self.process.queues.is_paused(&self.queue) {
-            return Ok(self.once_sent());
+            return Ok(self.turn_when_idle());
         }
         let until = add(now, self.process.options.lease_duration);
         let claim = Claim::new(self.queue.clone(), self.process.id, limit, until);
@@ -147,10 +147,10 @@ impl Service for Relay {
         if more {
             return Ok(Turn::Again);
         }
-        let next = storage.next_due(&self.line()).await?;
+        let next = storage.next_due(&self.wake_source()).await?;
         Ok(match next {
             Some(at) => Turn::At(at),
-            None => self.once_sent(),
+            None => self.turn_when_idle(),
         })
     }
 }

@@ -1,5 +1,6 @@
-//! The rescuer: messages whose process is gone become pending again, or dead. Leases are judged by
-//! the storage's own time, never by ours, so that a node with a wrong clock frees nothing too early.
+//! Rescuer: messages whose process is gone become pending again, or dead. Leases are compared with the
+//! storage's own time, never with the local clock, so that a machine with a wrong clock frees nothing too
+//! early.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::given_up::GivenUp;
-use super::{HEARTBEATS_MISSED, Options, Process, Service, Turn, alive, follow};
+use super::dead_message::DeadMessage;
+use super::{HEARTBEATS_MISSED, Options, Process, Service, Turn, ensure_alive, follow_ups};
 use crate::clock::{add, next_tick};
 use crate::error::Result;
 use crate::event::Event;
@@ -16,21 +17,21 @@ use crate::model::{Execution, Recording};
 use crate::policy::{AttemptDecision, AttemptFacts, Verdict, rescue};
 use crate::storage::{ClaimedMessage, Reclaim, SettleResult, Settlement, Storage};
 
-/// How long the rescuer keeps what it took over while it decides.
-const DECIDING: Duration = Duration::from_secs(60);
-/// The shortest rest between two looks, also when something has expired that cannot be freed.
-const REST_MIN: Duration = Duration::from_secs(1);
-/// The shortest span that every storage tells apart.
-const INSTANT: Duration = Duration::from_micros(1);
+/// Lease of the rescuer on messages while it decides about them.
+const DECISION_LEASE: Duration = Duration::from_secs(60);
+/// Shortest pause between two turns, also when something has expired that cannot be freed.
+const PAUSE_MIN: Duration = Duration::from_secs(1);
+/// Shortest duration that every storage can represent.
+const TIME_RESOLUTION: Duration = Duration::from_micros(1);
 
-/// Frees messages whose owner is gone.
+/// Service that frees messages whose owner is gone.
 pub(crate) struct Rescuer {
     process: Arc<Process>,
     storage: Arc<dyn Storage>,
 }
 
-/// What was decided about a message, and the attempt that was lost.
-struct Decided {
+/// The verdict on a message, and the execution of its lost attempt.
+struct LostAttempt {
     verdict: Verdict,
     execution: Arc<Execution>,
 }
@@ -40,9 +41,9 @@ impl Rescuer {
         Self { process, storage }
     }
 
-    fn settlement(&self, claimed: &ClaimedMessage, now: Timestamp) -> (Settlement, Decided) {
+    fn settlement(&self, claimed: &ClaimedMessage, now: Timestamp) -> (Settlement, LostAttempt) {
         let handler_options = self.process.handler_options(&claimed.message);
-        let judged = rescue(&AttemptFacts {
+        let decision = rescue(&AttemptFacts {
             message: &claimed.message,
             attempt: claimed.attempt,
             crashes: claimed.crashes,
@@ -53,19 +54,19 @@ impl Rescuer {
         });
         let recorded = handler_options.recording != Recording::None;
         let attempts_max = handler_options.retry.attempts_max;
-        let execution = Arc::new(self.execution(claimed, attempts_max, &judged, now));
-        let then = follow(&self.process, &claimed.message, &judged.verdict, &execution, None);
+        let execution = Arc::new(self.execution(claimed, attempts_max, &decision, now));
+        let then = follow_ups(&self.process, &claimed.message, &decision.verdict, &execution, None);
         let written = recorded.then(|| execution.clone());
         let settlement = Settlement {
             then,
-            ..Settlement::new(claimed.lease_ref(), judged.verdict.clone(), written)
+            ..Settlement::new(claimed.lease_ref(), decision.verdict.clone(), written)
         };
-        (settlement, Decided { verdict: judged.verdict, execution })
+        (settlement, LostAttempt { verdict: decision.verdict, execution })
     }
 
-    /// Tells what became of a message.
-    fn tell(&self, claimed: &ClaimedMessage, decided: Decided) {
-        let Decided { verdict, execution } = decided;
+    /// Emits the loss of the attempt, and reports a message that became dead.
+    fn report(&self, claimed: &ClaimedMessage, lost: LostAttempt) {
+        let LostAttempt { verdict, execution } = lost;
         self.process.events.emit(Event::AttemptLost {
             message: claimed.message.id,
             execution: execution.id,
@@ -77,8 +78,8 @@ impl Rescuer {
         });
         if let Verdict::Dead { reason, error } = verdict {
             let (message, attempts) = (&*claimed.message, claimed.attempt);
-            let given_up = GivenUp { message, attempts, reason, error, log: None };
-            self.process.tell_given_up(given_up);
+            let dead = DeadMessage { message, attempts, reason, error, log: None };
+            self.process.report_dead_message(dead);
         }
     }
 
@@ -86,7 +87,7 @@ impl Rescuer {
         &self,
         claimed: &ClaimedMessage,
         attempts_max: Option<u32>,
-        judged: &AttemptDecision,
+        decision: &AttemptDecision,
         now: Timestamp,
     ) -> Execution {
         let message = &claimed.message;
@@ -105,8 +106,8 @@ impl Rescuer {
             due_at: claimed.due_at,
             started_at: claimed.due_at,
             ended_at: now,
-            ending: judged.ending,
-            note: judged.note.clone(),
+            ending: decision.ending,
+            note: decision.note.clone(),
             log: None,
         }
     }
@@ -118,9 +119,9 @@ impl Rescuer {
 fn next_turn(options: &Options, expiry: Option<Timestamp>, now: Timestamp) -> Timestamp {
     let forgotten_after = options.heartbeat_interval * HEARTBEATS_MISSED;
     let latest = next_tick(now, options.rescue_interval.min(forgotten_after));
-    // Exactly at its end a heartbeat still holds.
-    let expired = expiry.map(|expiry| add(expiry, INSTANT));
-    let earliest = add(now, REST_MIN).min(latest);
+    // Exactly at its end a heartbeat is still valid.
+    let expired = expiry.map(|expiry| add(expiry, TIME_RESOLUTION));
+    let earliest = add(now, PAUSE_MIN).min(latest);
     expired.map_or(latest, |expired| expired.clamp(earliest, latest))
 }
 
@@ -134,30 +135,30 @@ impl Service for Rescuer {
         let storage = &self.storage;
         let now = storage.time().await?;
         let limit = self.process.options.batch;
-        let reclaim = Reclaim { owner: self.process.id, limit, until: add(now, DECIDING) };
-        alive(&self.process, now).await?;
+        let reclaim = Reclaim { owner: self.process.id, limit, until: add(now, DECISION_LEASE) };
+        ensure_alive(&self.process, now).await?;
         let claimed = storage.reclaim(reclaim, now).await?;
         let more = claimed.len() == limit;
         if !claimed.is_empty() {
-            let (settlements, decided): (Vec<_>, Vec<_>) =
+            let (settlements, lost): (Vec<_>, Vec<_>) =
                 claimed.iter().map(|claimed| self.settlement(claimed, now)).unzip();
             let answers = storage.settle(settlements, now).await?;
             let applied = answers.iter().filter(|answer| **answer == SettleResult::Applied).count();
             if applied > 0 {
                 self.process.events.emit(Event::LeasesRescued { count: applied as u64 });
             }
-            let of_messages = claimed.iter().zip(decided).zip(&answers);
-            for ((claimed, decided), _) in
+            let of_messages = claimed.iter().zip(lost).zip(&answers);
+            for ((claimed, lost), _) in
                 of_messages.filter(|(_, answer)| **answer == SettleResult::Applied)
             {
-                self.tell(claimed, decided);
+                self.report(claimed, lost);
             }
         }
         if more {
             return Ok(Turn::Again);
         }
         let expiry = storage.next_expiry().await?;
-        // Paced by our clock, which is the one the loop sleeps by.
+        // By the local clock, which the service loop sleeps by.
         Ok(Turn::At(next_turn(&self.process.options, expiry, self.process.now())))
     }
 }

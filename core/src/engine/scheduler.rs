@@ -1,6 +1,6 @@
-//! The scheduler: due jobs into messages. Every node may try; the storage lets one win. A turn takes
-//! the jobs whose cursor is due, lets the misfire and overlap policies decide about every occurrence
-//! up to now, and writes messages, skipped executions and the new cursor in one step.
+//! Scheduler: turns due jobs into messages. Every process may try; the storage accepts one. A turn reads the
+//! jobs whose cursor is due, applies the misfire and overlap policies to every occurrence up to now, and
+//! writes messages, skipped executions and the new cursor in one step.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,49 +9,49 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::reconciler::Reconciler;
-use super::{Process, Service, Turn, alive};
+use super::{Process, Service, Turn, ensure_alive};
 use crate::clock::add;
 use crate::error::Result;
 use crate::event::Event;
 use crate::model::{
     Correlation, Ending, Execution, Headers, Job, JobRecord, Key, Limit, Message, MisfireFacts,
-    Occurrence, Relations, Retirement, SkipReason, Source, folded,
+    Occurrence, Relations, Retirement, SkipReason, Source, skip_note,
 };
 use crate::policy::{
-    COUNT_MAX, Overlap, Plan, PlannedOccurrence, Skip, admit, at_once_max, is_unwanted, plan,
-    resumed,
+    COUNT_MAX, Overlap, Plan, PlannedOccurrence, Skip, admit, at_once_max, cursor_after_pause,
+    is_skipped_by_operator, plan,
 };
 use crate::storage::{DueJob, FireResult, Firing, WakeSource};
 
-/// How often a firing is decided again in one turn when runs overlap meanwhile.
+/// Largest number of decisions about a firing in one turn when runs overlap meanwhile.
 const ROUNDS_MAX: usize = 3;
 
-/// Turns due jobs into messages.
+/// Service that turns due jobs into messages.
 pub(crate) struct Scheduler {
     process: Arc<Process>,
     reconciler: Reconciler,
-    /// What was missed while the process was away; none once that is decided.
-    missed_at_start: Option<Missed>,
+    /// Occurrences missed before the start; none once they are decided and reported.
+    missed_at_start: Option<MissedCount>,
 }
 
-/// How many occurrences of how many jobs were missed.
+/// Number of missed occurrences, and of the jobs they belong to.
 #[derive(Default)]
-struct Missed {
+struct MissedCount {
     jobs: u64,
     occurrences: u64,
 }
 
 impl Scheduler {
-    /// A scheduler before its first round. Until that is over, this process takes no message.
+    /// Creates a scheduler. Until its first round is over, this process claims no message.
     pub(crate) fn new(process: Arc<Process>, reconciler: Reconciler) -> Self {
         process.queues.hold(process.now());
-        Self { process, reconciler, missed_at_start: Some(Missed::default()) }
+        Self { process, reconciler, missed_at_start: Some(MissedCount::default()) }
     }
 
-    /// Fires a batch; what overlaps is decided again with the number the storage counted. Answers
-    /// whether a job is still due: one whose pause ended before occurrences that were missed.
+    /// Fires a batch; a firing that overlaps is decided again with the number of alive runs that the storage
+    /// counted. Returns whether a job is still due: one whose pause ended before missed occurrences.
     async fn fire(&mut self, mut due: Vec<DueJob>, now: Timestamp) -> Result<bool> {
-        let mut is_left = false;
+        let mut is_still_due = false;
         for _ in 0..ROUNDS_MAX {
             if due.is_empty() {
                 break;
@@ -64,9 +64,9 @@ impl Scheduler {
             for ((job, decision), answer) in due.into_iter().zip(&decisions).zip(answers) {
                 match answer {
                     FireResult::Fired => {
-                        decision.tell(&self.process);
+                        decision.report(&self.process);
                         self.count_missed(&decision.plan);
-                        is_left |= decision.leaves_some(&job.record, now);
+                        is_still_due |= decision.leaves_due_occurrences(&job.record, now);
                     }
                     FireResult::AlreadyMoved => {}
                     FireResult::Overlapping(alive) => overlapping.push(DueJob { alive, ..job }),
@@ -74,7 +74,7 @@ impl Scheduler {
             }
             due = overlapping;
         }
-        Ok(is_left)
+        Ok(is_still_due)
     }
 
     fn count_missed(&mut self, plan: &Plan) {
@@ -86,9 +86,9 @@ impl Scheduler {
         }
     }
 
-    /// Emits the sum of what was missed, once, when everything due at the start is decided.
-    fn sum_up_start(&mut self) {
-        if let Some(Missed { jobs, occurrences }) = self.missed_at_start.take()
+    /// Emits the number of missed occurrences, once, when everything due at the start is decided.
+    fn report_missed_at_start(&mut self) {
+        if let Some(MissedCount { jobs, occurrences }) = self.missed_at_start.take()
             && jobs > 0
         {
             self.process.events.emit(Event::MisfiresFound { jobs, missed: occurrences });
@@ -103,23 +103,23 @@ impl Service for Scheduler {
     }
 
     async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
-        let now = alive(&self.process, now).await?;
+        let now = ensure_alive(&self.process, now).await?;
         self.reconciler.reconcile(now).await?;
         let limit = self.process.options.batch;
         let due = self.process.storage.due_jobs(limit, now).await?;
         let more = due.len() == limit;
-        let is_left = self.fire(due, now).await?;
-        if more || is_left {
+        let is_still_due = self.fire(due, now).await?;
+        if more || is_still_due {
             return Ok(Turn::Again);
         }
-        self.sum_up_start();
+        self.report_missed_at_start();
         self.process.queues.release();
         let next = self.process.storage.next_due(&WakeSource::Jobs).await?;
         Ok(next.map_or(Turn::WhenWoken, Turn::At))
     }
 }
 
-/// What a turn decided about one job.
+/// Decision about one job.
 pub(crate) struct Decision {
     pub(crate) firing: Firing,
     pub(super) plan: Plan,
@@ -131,17 +131,17 @@ fn decide(process: &Process, due: &DueJob, now: Timestamp) -> Decision {
     let record = &due.record;
     let job = &record.job;
     if record.paused.is_some() {
-        // What was due after the end of the pause is decided about in the next round.
+        // Occurrences due after the end of the pause are decided in the next round.
         return resume(process, record, now);
     }
-    // Due without a cursor cannot be; looking from now on decides nothing and moves it.
+    // A due job always has a cursor; without one, planning from now decides nothing and sets it.
     let cursor = record.cursor.unwrap_or(now);
     let mut plan =
         plan(&job.schedule, cursor, &job.misfire, process.options.misfire_threshold, now);
     let (unwanted, wanted): (Vec<PlannedOccurrence>, Vec<PlannedOccurrence>) =
         std::mem::take(&mut plan.fire)
             .into_iter()
-            .partition(|planned| is_unwanted(record, planned));
+            .partition(|planned| is_skipped_by_operator(record, planned));
     let admission = admit(job.overlap, due.alive, wanted);
     let left = job.schedule.runs_max().map_or(u64::MAX, |most| most.saturating_sub(record.runs));
     let mut fire = admission.fire;
@@ -171,16 +171,16 @@ fn decide(process: &Process, due: &DueJob, now: Timestamp) -> Decision {
     Decision { firing, plan, skips }
 }
 
-/// The end of a pause, by its own time or by an operator: what was due meanwhile is skipped, the next
-/// occurrence fires normally. A pause with an end was over at that instant, whenever somebody notices:
-/// what was due after it is left to the misfire policy.
+/// Returns the decision that ends a pause, by its own end or by an operator: occurrences due meanwhile are
+/// skipped, the next one fires normally. A pause with an end is over at that instant, whenever a process
+/// handles it: the misfire policy decides about occurrences due after it.
 pub(crate) fn resume(process: &Process, record: &JobRecord, now: Timestamp) -> Decision {
     let job = &record.job;
     let until = record.paused.as_ref().and_then(|pause| pause.until);
     let end = until.map_or(now, |until| until.min(now));
     let mut after = record.clone();
     after.paused = None;
-    after.cursor = resumed(record, end);
+    after.cursor = cursor_after_pause(record, end);
     let skips: Vec<Skip> = paused_over(record, after.cursor, end).into_iter().collect();
     after.last_nominal = skips.last().map(|skip| skip.nominal).or(record.last_nominal);
     if after.cursor.is_none() && after.retired.is_none() {
@@ -190,7 +190,7 @@ pub(crate) fn resume(process: &Process, record: &JobRecord, now: Timestamp) -> D
     Decision { firing, plan: Plan::default(), skips }
 }
 
-/// What was due while the job was paused, up to its end, folded into one.
+/// Returns the occurrences due during a pause, up to its end, as one entry with a count.
 fn paused_over(record: &JobRecord, cursor: Option<Timestamp>, end: Timestamp) -> Option<Skip> {
     let first = record.cursor.filter(|first| Some(*first) != cursor)?;
     let schedule = &record.job.schedule;
@@ -225,7 +225,7 @@ pub(super) fn firing(
     }
 }
 
-/// Forgets which occurrences were to be skipped once they are behind the cursor.
+/// Removes requested skips that are behind the cursor.
 pub(super) fn forget_skips(record: &mut JobRecord) {
     let skips = &mut record.overrides.skips;
     *skips = record.cursor.map(|cursor| skips.split_off(&cursor)).unwrap_or_default();
@@ -235,8 +235,8 @@ pub(super) fn skip(nominal: Timestamp, reason: SkipReason) -> Skip {
     Skip { nominal, first: nominal, count: 1, more: false, reason }
 }
 
-/// The messages of the occurrences that run, in the order in which they run: none is due before an older
-/// one of the same decision, and several take turns unless the job wants them side by side.
+/// Returns the messages of the occurrences that fire, in the order in which they run: none is due before an
+/// older one of the same decision, and several run one after another unless the job lets them overlap.
 fn fired_messages(
     process: &Process,
     job: &Job,
@@ -244,7 +244,7 @@ fn fired_messages(
     now: Timestamp,
 ) -> Vec<Message> {
     let makes_up = fire.iter().any(|planned| planned.misfire.is_some());
-    let turns = turns(job).filter(|_| fire.len() > 1);
+    let late_limit = late_run_limit(job).filter(|_| fire.len() > 1);
     let message = |planned: &PlannedOccurrence| {
         let mut message =
             occurrence_message(process, job, planned.nominal, planned.misfire.clone(), now);
@@ -255,9 +255,9 @@ fn fired_messages(
             let due_at = add(planned.nominal, spread);
             message.due_at = if makes_up { due_at.max(now) } else { due_at };
         }
-        match &turns {
-            Some(Taking::Turns) => message.exclusive = true,
-            Some(Taking::Limit(limit)) => {
+        match &late_limit {
+            Some(LateRunLimit::Exclusive) => message.exclusive = true,
+            Some(LateRunLimit::Shared(limit)) => {
                 message.relations = Some(Arc::new(Relations {
                     limit: Some(limit.clone()),
                     ..Relations::default()
@@ -270,30 +270,30 @@ fn fired_messages(
     fire.iter().map(message).collect()
 }
 
-/// How late runs of a job that allows overlaps are kept from starting together.
-enum Taking {
-    /// Each waits for whatever runs of the job.
-    Turns,
-    /// They have a limit of their own, beside which other runs of the job may start.
-    Limit(Limit),
+/// Limit that keeps late runs of a job that allows overlaps from starting together.
+enum LateRunLimit {
+    /// Each waits until no run of the job is active.
+    Exclusive,
+    /// They share a limit of their own, beside which other runs of the job may start.
+    Shared(Limit),
 }
 
-/// What keeps several runs of one decision apart; none where the overlap policy does already, or where
-/// the job wants them side by side.
-fn turns(job: &Job) -> Option<Taking> {
+/// Returns the limit for several runs of one decision; `None` where the overlap policy limits them already,
+/// or where the job lets them overlap.
+fn late_run_limit(job: &Job) -> Option<LateRunLimit> {
     if !matches!(job.overlap, Overlap::Allow { .. }) {
         return None;
     }
     let most = at_once_max(job.overlap, job.misfire.policy_in_force())?;
-    // A message has one limit; where the job brings its own, the runs wait for each other instead.
+    // A message has one limit; where the job has its own, the runs wait for each other instead.
     let name = Key::new(format!("late runs of {}", job.name)).ok().filter(|_| job.limit.is_none());
     Some(match name {
-        Some(name) => Taking::Limit(Limit { name, running_max: Some(most), rate: None }),
-        None => Taking::Turns,
+        Some(name) => LateRunLimit::Shared(Limit { name, running_max: Some(most), rate: None }),
+        None => LateRunLimit::Exclusive,
     })
 }
 
-/// The message an occurrence becomes: due at once, with the job's body and terms.
+/// Returns the message of an occurrence: due at once, with the job's body and options.
 pub(crate) fn occurrence_message(
     process: &Process,
     job: &Job,
@@ -330,14 +330,14 @@ pub(crate) fn occurrence_message(
     }
 }
 
-/// The history of what was not run, so that every nominal time has an answer.
+/// Returns the executions of skipped occurrences, so that every nominal time is in the history.
 pub(super) fn skipped(
     process: &Process,
     job: &Job,
     skips: &[Skip],
     now: Timestamp,
 ) -> Vec<Execution> {
-    let attempts_max = process.terms_of_job(job).retry.attempts_max;
+    let attempts_max = process.options_of_job(job).retry.attempts_max;
     let execution = |skip: &Skip| Execution {
         id: process.execution_id(now),
         message: None,
@@ -355,23 +355,23 @@ pub(super) fn skipped(
         ended_at: now,
         ending: Ending::Skipped(skip.reason),
         note: (skip.count > 1)
-            .then(|| Arc::from(folded(skip.count, skip.more, skip.first, skip.nominal))),
+            .then(|| Arc::from(skip_note(skip.count, skip.more, skip.first, skip.nominal))),
         log: None,
     };
     skips.iter().map(execution).collect()
 }
 
 impl Decision {
-    /// Whether it ended a pause before occurrences that are due by now.
-    fn leaves_some(&self, before: &JobRecord, now: Timestamp) -> bool {
+    /// Returns whether it ended a pause before occurrences that are due by now.
+    fn leaves_due_occurrences(&self, before: &JobRecord, now: Timestamp) -> bool {
         let after = &self.firing.after;
         before.paused.is_some()
             && after.retired.is_none()
             && after.cursor.is_some_and(|cursor| cursor <= now)
     }
 
-    /// Emits what was decided, once it is stored.
-    pub(crate) fn tell(&self, process: &Process) {
+    /// Emits the events of the decision, once it is stored.
+    pub(crate) fn report(&self, process: &Process) {
         let record = &self.firing.after;
         let job = &record.job.name;
         if self.plan.missed_count > 0 {

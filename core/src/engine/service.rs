@@ -1,6 +1,6 @@
-//! The loop. A service does a bounded turn and says when it wants the next; one function owns
-//! sleeping, waking, error back-off and stopping for all of them, so that tests call `turn` with the
-//! time they like and nothing else in the engine ever sleeps.
+//! Service loop: a service does a bounded turn of work and returns when it wants the next; one function owns
+//! sleeping, waking, error back-off and stopping for all services, so that tests call `turn` with any time
+//! and nothing else in the engine sleeps.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,54 +24,54 @@ pub enum Turn {
     Again,
     /// At an instant, or when woken before.
     At(Timestamp),
-    /// When woken; the lookout is the safety net.
+    /// When woken; the poller is the safety net.
     WhenWoken,
 }
 
 /// A background service.
 #[async_trait]
 pub trait Service: Send {
-    /// Its name, for logs and health.
+    /// Returns its name, for logs and health.
     fn name(&self) -> &str;
 
     /// Does a bounded amount of work as of `now`.
     async fn turn(&mut self, now: Timestamp) -> Result<Turn>;
 }
 
-/// What the loop needs besides the service.
-pub(crate) struct Pace {
+/// State that the loop needs besides the service.
+pub(crate) struct LoopContext {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) events: Arc<Events>,
     pub(crate) turns: Arc<Turns>,
-    /// The longest rest after failures.
-    pub(crate) rest_max: Duration,
+    /// Longest pause after failures.
+    pub(crate) pause_max: Duration,
     pub(crate) wakeups: Vec<Wakeup>,
     pub(crate) stop: Stop,
 }
 
-impl Pace {
-    /// The usual pace of a process's services, with what wakes this one.
+impl LoopContext {
+    /// Creates the context of a process's service, with its wakeups.
     pub(crate) fn new(process: &Process, wakeups: Vec<Wakeup>) -> Self {
         Self {
             clock: process.clock.clone(),
             events: process.events.clone(),
             turns: process.turns.clone(),
-            rest_max: REST_MAX,
+            pause_max: PAUSE_MAX,
             wakeups,
             stop: process.stop.clone(),
         }
     }
 }
 
-/// Runs a service until it is told to stop. A turn that has begun is finished.
-pub(crate) async fn run(mut service: Box<dyn Service>, mut pace: Pace) {
+/// Runs a service until a stop is requested. A turn that has started is finished.
+pub(crate) async fn run(mut service: Box<dyn Service>, mut context: LoopContext) {
     let mut failures = 0;
-    while !pace.stop.is_requested() {
-        let now = pace.clock.now();
+    while !context.stop.is_requested() {
+        let now = context.clock.now();
         let turn = service.turn(now).await;
         match &turn {
-            Ok(_) => pace.turns.succeeded(service.name(), now),
-            Err(error) => pace.turns.failed(service.name(), error.to_string()),
+            Ok(_) => context.turns.succeeded(service.name(), now),
+            Err(error) => context.turns.failed(service.name(), error.to_string()),
         }
         match turn {
             Ok(Turn::Again) => {
@@ -83,32 +83,32 @@ pub(crate) async fn run(mut service: Box<dyn Service>, mut pace: Pace) {
                 let until = if let Turn::At(instant) = turn { instant } else { Timestamp::MAX };
                 tokio::select! {
                     biased;
-                    () = pace.stop.requested() => {}
-                    () = any_rung(&mut pace.wakeups) => {}
-                    () = pace.clock.sleep_until(until) => {}
+                    () = context.stop.requested() => {}
+                    () = any_notified(&mut context.wakeups) => {}
+                    () = context.clock.sleep_until(until) => {}
                 }
             }
             Err(error) => {
                 failures += 1;
-                let again_at = add(now, backoff(failures).min(pace.rest_max));
-                pace.events.emit(Event::ServiceFailed {
+                let again_at = add(now, backoff(failures).min(context.pause_max));
+                context.events.emit(Event::ServiceFailed {
                     service: service.name().to_owned(),
                     error: error.to_string(),
                     again_at,
                 });
-                // Rings are not listened to: a storage that fails must not be asked at every ring.
+                // Notifications are ignored: a storage that fails must not be called at every one.
                 tokio::select! {
                     biased;
-                    () = pace.stop.requested() => {}
-                    () = pace.clock.sleep_until(again_at) => {}
+                    () = context.stop.requested() => {}
+                    () = context.clock.sleep_until(again_at) => {}
                 }
             }
         }
     }
 }
 
-/// Waits for the first of several rings; for ever when there are none.
-async fn any_rung(wakeups: &mut [Wakeup]) {
+/// Waits for the first notification of several wakeups; for ever when there are none.
+async fn any_notified(wakeups: &mut [Wakeup]) {
     match wakeups {
         [] => std::future::pending().await,
         [only] => only.notified().await,
@@ -118,56 +118,56 @@ async fn any_rung(wakeups: &mut [Wakeup]) {
     }
 }
 
-/// How long to wait after so many failures in a row: 100 ms, doubled each time, at most 30 s.
+/// Returns the delay after a number of failures in a row: 100 ms, doubled each time, at most 30 s.
 pub(crate) fn backoff(failures: u32) -> Duration {
     const FIRST: Duration = Duration::from_millis(100);
-    FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(REST_MAX)
+    FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(PAUSE_MAX)
 }
 
-/// The longest rest after failures, for a service that says nothing else.
-pub(crate) const REST_MAX: Duration = Duration::from_secs(30);
+/// Longest pause after failures, unless a service sets its own.
+pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(30);
 
-/// The signal that ends every loop of a process.
+/// Stop signal for every loop of a process.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
-    signal: Arc<Signal>,
+    state: Arc<StopState>,
 }
 
 #[derive(Debug, Default)]
-struct Signal {
-    given: AtomicBool,
+struct StopState {
+    requested: AtomicBool,
     ended: AtomicBool,
     waiting: Notify,
 }
 
 impl Stop {
     pub(crate) fn new() -> Self {
-        Self { signal: Arc::default() }
+        Self { state: Arc::default() }
     }
 
-    /// Gives the signal.
+    /// Requests the stop.
     pub(crate) fn request(&self) {
-        self.signal.given.store(true, Ordering::Release);
-        self.signal.waiting.notify_waiters();
+        self.state.requested.store(true, Ordering::Release);
+        self.state.waiting.notify_waiters();
     }
 
     pub(crate) fn is_requested(&self) -> bool {
-        self.signal.given.load(Ordering::Acquire)
+        self.state.requested.load(Ordering::Acquire)
     }
 
-    /// Records that everything has ended.
+    /// Records that the shutdown is over.
     pub(crate) fn end(&self) {
-        self.signal.ended.store(true, Ordering::Release);
+        self.state.ended.store(true, Ordering::Release);
     }
 
     pub(crate) fn has_ended(&self) -> bool {
-        self.signal.ended.load(Ordering::Acquire)
+        self.state.ended.load(Ordering::Acquire)
     }
 
-    /// Waits for the signal. Cancel-safe.
+    /// Waits until a stop is requested. Cancel-safe.
     pub(crate) async fn requested(&self) {
-        let mut waiting = std::pin::pin!(self.signal.waiting.notified());
-        // In line before the look, so that a signal between the two is heard.
+        let mut waiting = std::pin::pin!(self.state.waiting.notified());
+        // Registered before the check, so that a request between the two is not missed.
         waiting.as_mut().enable();
         if !self.is_requested() {
             waiting.await;

@@ -1,11 +1,11 @@
-//! Settling: what a report leads to, written down. Lease receipts go to their storage in batches,
-//! each verdict with its execution in one step; broker deliveries are settled one by one in
-//! `broker.rs`. Settling has its own deadline (`deadline.rs`) and never uses the attempt's cancellation.
+//! Settlement: stores what the end of an attempt leads to. Claimed messages are settled at their storage in
+//! batches, each verdict with its execution in one step; broker deliveries are settled one by one in
+//! `broker.rs`. A settlement has its own deadline (`deadline.rs`) and never uses the attempt's cancellation.
 
-mod at_once;
 mod broker;
 mod deadline;
-mod packed;
+mod inline_retry;
+mod packing;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use jiff::Timestamp;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-use broker::Broker;
-pub(crate) use broker::SubscribedTo;
-pub(crate) use deadline::in_time;
-use packed::snoozes_of;
-pub(crate) use packed::unpack;
+use broker::BrokerSettlement;
+pub(crate) use broker::SubscriptionOrigin;
+pub(crate) use deadline::within_settle_timeout;
+use packing::snoozes_of;
+pub(crate) use packing::unpack;
 
-use super::given_up::GivenUp;
-use super::in_flight::Entered;
+use super::dead_message::DeadMessage;
+use super::in_flight::InFlightGuard;
 use super::{Process, Registration, backoff};
 use crate::clock::{Clock, add, between, within};
 use crate::error::{Error, Result};
@@ -33,34 +33,34 @@ use crate::policy::{
     AgainReason, AttemptDecision, AttemptEnd, AttemptFacts, EffectiveHandlerOptions, Verdict, judge,
 };
 use crate::storage::{SettleResult, Settlement, Storage};
-use crate::transport::{Delivery, LeaseReceipt, Receipt};
+use crate::transport::{Acknowledge, Delivery, LeaseReceipt, Receipt};
 
-/// The most settlements in one call of a storage.
+/// Largest number of settlements in one call of a storage.
 const BATCH_MAX: usize = 1_024;
-/// The most settlements that wait; beyond it attempts wait, and with them the claims.
+/// Largest number of waiting settlements; beyond it attempts wait, and with them the claims.
 const BACKLOG_MAX: usize = 4 * BATCH_MAX;
 
 /// An attempt that was started and is not settled yet.
-pub(crate) struct Started {
+pub(crate) struct StartedAttempt {
     pub(crate) delivery: Delivery,
     pub(crate) handler_options: Arc<EffectiveHandlerOptions>,
     pub(crate) context: Context,
-    pub(crate) entered: Entered,
+    pub(crate) in_flight_guard: InFlightGuard,
     pub(crate) extras: Extras,
 }
 
-/// What a subscription adds to an attempt.
+/// State that a subscription adds to an attempt.
 #[derive(Default)]
 pub(crate) struct Extras {
     /// The subscription's own handler.
     pub(crate) registration: Option<Arc<Registration>>,
-    /// How often it was tried again on the spot.
+    /// Number of inline retries so far.
     pub(crate) inline: u32,
-    /// Whether it was acknowledged before it was handled, so that there is no way back.
+    /// Whether it was acknowledged before it was handled, so that it cannot be put back.
     pub(crate) acknowledged: bool,
 }
 
-/// Takes ended attempts and settles them. Every attempt has one, so a copy costs one count and no more.
+/// Settles ended attempts. Every attempt has a copy, so a copy is only one reference count.
 #[derive(Clone)]
 pub(crate) struct Settler {
     shared: Arc<Shared>,
@@ -68,149 +68,140 @@ pub(crate) struct Settler {
 
 struct Shared {
     process: Arc<Process>,
-    backlog: mpsc::Sender<Waiting>,
-    subscribed: Option<SubscribedTo>,
+    backlog: mpsc::Sender<PendingSettlement>,
+    origin: Option<SubscriptionOrigin>,
 }
 
-/// A settlement on its way to its storage.
-struct Waiting {
+/// A settlement that waits for its storage.
+struct PendingSettlement {
     settlement: Settlement,
     storage: Arc<dyn Storage>,
     context: Context,
-    /// Who wants to know what became of it.
-    answer: Option<Answer>,
-    /// What is told when the storage has returned: how the attempt ended, and when.
-    untold: Option<Box<(AttemptDecision, Arc<Execution>, Timestamp)>>,
-    _entered: Entered,
+    /// Channel to a caller that waits for the result.
+    answer: Option<ResultSender>,
+    /// End of the attempt and its instant, reported only when the storage has returned.
+    unreported: Option<Box<(AttemptDecision, Arc<Execution>, Timestamp)>>,
+    _in_flight_guard: InFlightGuard,
 }
 
-type Answer = oneshot::Sender<SettleResult>;
+type ResultSender = oneshot::Sender<SettleResult>;
 
 impl Settler {
-    /// A settler and the loop that does the writing; the loop ends when every settler is gone.
+    /// Creates a settler and its writer loop; the loop ends when every copy of the settler is dropped.
     pub(crate) fn new(process: Arc<Process>) -> (Self, impl Future<Output = ()> + Send + 'static) {
-        let (backlog, waiting) = mpsc::channel(BACKLOG_MAX);
-        let writer = write(process.clone(), waiting);
-        let shared = Shared { process, backlog, subscribed: None };
+        let (backlog, pending) = mpsc::channel(BACKLOG_MAX);
+        let writer = write(process.clone(), pending);
+        let shared = Shared { process, backlog, origin: None };
         (Self { shared: Arc::new(shared) }, writer)
     }
 
-    /// The same for the deliveries of a subscription.
-    pub(crate) fn of(&self, subscribed: SubscribedTo) -> Self {
+    /// Returns a settler for the deliveries of a subscription.
+    pub(crate) fn of(&self, origin: SubscriptionOrigin) -> Self {
         let (process, backlog) = (self.process().clone(), self.shared.backlog.clone());
-        Self { shared: Arc::new(Shared { process, backlog, subscribed: Some(subscribed) }) }
+        Self { shared: Arc::new(Shared { process, backlog, origin: Some(origin) }) }
     }
 
-    /// The process it settles for.
+    /// Returns the process it settles for.
     pub(crate) fn process(&self) -> &Arc<Process> {
         &self.shared.process
     }
 
-    /// Settles one attempt. Waits for brokers, and when the backlog is full.
-    pub(crate) async fn settle(&self, started: Box<Started>, report: AttemptEnd) {
-        if let Some(rest) = self.settle_now(started, report, None) {
+    /// Settles one attempt. Waits for a broker, and while the backlog is full.
+    pub(crate) async fn settle(&self, started: Box<StartedAttempt>, report: AttemptEnd) {
+        if let Some(rest) = self.begin_settling(started, report, None) {
             rest.await;
         }
     }
 
-    /// The same for an attempt of a claimed message, and waits until it is written down.
-    pub(crate) async fn settled(
+    /// Settles an attempt of a claimed message, waits until it is stored, and returns the result.
+    pub(crate) async fn settle_and_wait(
         &self,
-        started: Box<Started>,
+        started: Box<StartedAttempt>,
         report: AttemptEnd,
     ) -> Result<SettleResult> {
         let message = started.context.message_id();
-        let (answer, told) = oneshot::channel();
-        if let Some(rest) = self.settle_now(started, report, Some(answer)) {
+        let (answer, result) = oneshot::channel();
+        if let Some(rest) = self.begin_settling(started, report, Some(answer)) {
             rest.await;
         }
-        told.await.map_err(|_| {
+        result.await.map_err(|_| {
             Error::unavailable(format!(
-                "what became of the message {message} could not be stored; try again"
+                "the settlement of the message {message} could not be stored; try again"
             ))
         })
     }
 
-    /// Settles one attempt as far as that goes without waiting; answers what is left. Not asynchronous
-    /// itself, so that the task of an attempt carries no space for what is put together here.
-    #[expect(
-        clippy::boxed_local,
-        reason = "it comes boxed, and unboxed here it is not carried by the task"
-    )]
-    fn settle_now(
+    /// Settles one attempt as far as possible without waiting; returns a future for the rest. Not asynchronous
+    /// itself, so that the task of an attempt reserves no space for the locals of this function.
+    fn begin_settling(
         &self,
-        started: Box<Started>,
+        started: Box<StartedAttempt>,
         report: AttemptEnd,
-        answer: Option<Answer>,
+        answer: Option<ResultSender>,
     ) -> Option<BoxFuture<'_, ()>> {
         let process = &**self.process();
         let now = process.now();
-        let report = if started.extras.acknowledged { self.without_return(report) } else { report };
-        let is_unhandled = matches!(report, AttemptEnd::NoHandler { .. });
-        let judged = judge(&case(&started.delivery, &started.handler_options, now), report);
-        let is_given_back = is_unhandled && judged.verdict.again_at().is_some();
-        if is_unhandled {
-            let note = judged.note.as_deref().filter(|_| is_given_back);
-            process.registry.unhandled.judged(started.context.message_id(), note);
-        }
-        let Started { delivery, handler_options, context, entered, extras } = *started;
-        let execution = Arc::new(context.execution(judged.ending, judged.note.clone(), now));
-        // Nothing was attempted, so nothing of it goes into the history.
-        let recorded = !is_given_back && is_recorded(&handler_options, &judged);
-        let mut untold = None;
-        if is_given_back {
-            tell(process, &context, &judged, now);
-        } else if context.settles() && judged.verdict != Verdict::Done {
-            // Whether its own transaction was committed is known when the storage returns.
-            untold = Some(Box::new((judged.clone(), execution.clone(), now)));
+        let report =
+            if started.extras.acknowledged { self.without_requeue(report) } else { report };
+        let (decision, is_released) = decide(process, &started, report, now);
+        let StartedAttempt { delivery, handler_options, context, in_flight_guard, extras } =
+            *started;
+        let execution = Arc::new(context.execution(decision.ending, decision.note.clone(), now));
+        // Nothing was attempted, so the history has no execution of it.
+        let recorded = !is_released && is_recorded(&handler_options, &decision);
+        let mut unreported = None;
+        if is_released {
+            emit_attempt_end(process, &context, &decision, now);
+        } else if context.settles() && decision.verdict != Verdict::Done {
+            // Only when the storage returns it is known whether the handler's own transaction was committed.
+            unreported = Some(Box::new((decision.clone(), execution.clone(), now)));
         } else {
-            tell_all(process, &context, &judged, &execution, now);
+            report_attempt(process, &context, &decision, &execution, now);
         }
         match delivery.receipt {
             Receipt::Lease(receipt) => {
                 let LeaseReceipt { claimed, storage } = *receipt;
-                let (lease, verdict) = (claimed.lease_ref(), judged.verdict);
-                let then = context.follow(&verdict, &execution);
+                let (lease, verdict) = (claimed.lease_ref(), decision.verdict);
+                let then = context.follow_ups(&verdict, &execution);
                 let settlement = Settlement {
                     then,
                     ..Settlement::new(lease, verdict, recorded.then_some(execution))
                 };
-                self.write_later(Waiting {
+                self.write_later(PendingSettlement {
                     settlement,
                     storage,
                     context,
                     answer,
-                    untold,
-                    _entered: entered,
+                    unreported,
+                    _in_flight_guard: in_flight_guard,
                 })
             }
             Receipt::Broker(receipt) => {
                 let message = delivery.message;
-                let subscribed = self.shared.subscribed.as_ref();
-                let then = context.follow(&judged.verdict, &execution);
+                let origin = self.shared.origin.as_ref();
+                let then = context.follow_ups(&decision.verdict, &execution);
                 let storing_until = add(now, process.options.settle_timeout / 2);
-                let broker =
-                    Broker { process, subscribed, message, recorded, then, extras, storing_until };
+                let broker = BrokerSettlement {
+                    process,
+                    origin,
+                    message,
+                    recorded,
+                    then,
+                    extras,
+                    storing_until,
+                };
                 Some(Box::pin(async move {
-                    let settling = broker.settle(receipt, &judged, execution, now);
-                    if let Err(error) = in_time(process, broker.message.id, settling).await {
-                        // Unsettled means redelivered: the broker still has it.
-                        process.events.emit(Event::ServiceFailed {
-                            service: "settle".to_owned(),
-                            error: error.to_string(),
-                            again_at: now,
-                        });
-                    }
-                    // Counted in until here.
-                    drop((context, entered));
+                    settle_with_broker(&broker, receipt, &decision, execution, now).await;
+                    // In flight until here.
+                    drop((context, in_flight_guard));
                 }))
             }
         }
     }
 
-    /// Gives a message back that was claimed and not started, due at another instant.
-    pub(crate) async fn give_back(&self, started: Box<Started>, due_at: Timestamp) {
-        let Started { delivery, context, entered, .. } = *started;
+    /// Releases a message that was claimed and not started, due at another instant.
+    pub(crate) async fn release(&self, started: Box<StartedAttempt>, due_at: Timestamp) {
+        let StartedAttempt { delivery, context, in_flight_guard, .. } = *started;
         let Receipt::Lease(receipt) = delivery.receipt else { return };
         let LeaseReceipt { claimed, storage } = *receipt;
         let verdict = Verdict::Again {
@@ -222,35 +213,77 @@ impl Settler {
             why: AgainReason::Release,
         };
         let settlement = Settlement::new(claimed.lease_ref(), verdict, None);
-        let waiting =
-            Waiting { settlement, storage, context, answer: None, untold: None, _entered: entered };
-        if let Some(rest) = self.write_later(waiting) {
+        let pending = PendingSettlement {
+            settlement,
+            storage,
+            context,
+            answer: None,
+            unreported: None,
+            _in_flight_guard: in_flight_guard,
+        };
+        if let Some(rest) = self.write_later(pending) {
             rest.await;
         }
     }
 
-    /// Hands a settlement to the writer; answers what to wait for when the backlog is full. The writer is
-    /// gone only when the process has ended; the lease then expires and the rescuer takes over.
-    fn write_later(&self, waiting: Waiting) -> Option<BoxFuture<'_, ()>> {
+    /// Sends a settlement to the writer; returns a future when the backlog is full. The writer is gone only when
+    /// the process has ended; the lease then expires and the rescuer takes over.
+    fn write_later(&self, pending: PendingSettlement) -> Option<BoxFuture<'_, ()>> {
         let backlog = &self.shared.backlog;
-        match backlog.try_send(waiting) {
-            Err(TrySendError::Full(waiting)) => {
-                Some(Box::pin(async move { drop(backlog.send(waiting).await) }))
+        match backlog.try_send(pending) {
+            Err(TrySendError::Full(pending)) => {
+                Some(Box::pin(async move { drop(backlog.send(pending).await) }))
             }
             Ok(()) | Err(TrySendError::Closed(_)) => None,
         }
     }
 }
 
-fn is_recorded(handler_options: &EffectiveHandlerOptions, judged: &AttemptDecision) -> bool {
+/// Decides about an attempt that has ended; returns also whether its message is released for want of a handler.
+fn decide(
+    process: &Process,
+    started: &StartedAttempt,
+    report: AttemptEnd,
+    now: Timestamp,
+) -> (AttemptDecision, bool) {
+    let is_unhandled = matches!(report, AttemptEnd::NoHandler { .. });
+    let decision = judge(&attempt_facts(&started.delivery, &started.handler_options, now), report);
+    let is_released = is_unhandled && decision.verdict.again_at().is_some();
+    if is_unhandled {
+        let note = decision.note.as_deref().filter(|_| is_released);
+        process.registry.unhandled.record(started.context.message_id(), note);
+    }
+    (decision, is_released)
+}
+
+/// Settles with the broker; a message that stays unsettled is delivered again by it.
+async fn settle_with_broker(
+    broker: &BrokerSettlement<'_>,
+    receipt: Box<dyn Acknowledge>,
+    decision: &AttemptDecision,
+    execution: Arc<Execution>,
+    now: Timestamp,
+) {
+    let process = broker.process;
+    let settling = broker.settle(receipt, decision, execution, now);
+    if let Err(error) = within_settle_timeout(process, broker.message.id, settling).await {
+        process.events.emit(Event::ServiceFailed {
+            service: "settle".to_owned(),
+            error: error.to_string(),
+            again_at: now,
+        });
+    }
+}
+
+fn is_recorded(handler_options: &EffectiveHandlerOptions, decision: &AttemptDecision) -> bool {
     match handler_options.recording {
         Recording::All => true,
-        Recording::Failures => judged.ending.is_failure(),
+        Recording::Failures => decision.ending.is_failure(),
         Recording::None => false,
     }
 }
 
-fn case<'a>(
+fn attempt_facts<'a>(
     delivery: &'a Delivery,
     handler_options: &'a EffectiveHandlerOptions,
     now: Timestamp,
@@ -272,38 +305,38 @@ fn case<'a>(
     }
 }
 
-/// Emits what an attempt came to, calls the hooks, and remembers it.
-fn tell_all(
+/// Emits the end of an attempt, calls the hooks, and adds it to the recent runs.
+fn report_attempt(
     process: &Process,
     context: &Context,
-    judged: &AttemptDecision,
+    decision: &AttemptDecision,
     execution: &Arc<Execution>,
     now: Timestamp,
 ) {
-    tell(process, context, judged, now);
-    if judged.ending.is_failure() {
-        let again_at = judged.verdict.again_at();
+    emit_attempt_end(process, context, decision, now);
+    if decision.ending.is_failure() {
+        let again_at = decision.verdict.again_at();
         process.hooks.failed(&context.parts().message, execution, again_at);
     }
-    process.recent.push(execution);
+    process.recent_runs.push(execution);
 }
 
-/// Tells of an attempt that its handler has settled itself: it succeeded, and what went wrong afterwards is an
-/// event of its own.
-fn settled_before(process: &Process, waiting: &mut Waiting) {
-    let Some(untold) = waiting.untold.take() else { return };
-    let context = &waiting.context;
+/// Reports an attempt that its handler has settled itself: it succeeded, and a later failure is an event of its
+/// own.
+fn report_settled_by_handler(process: &Process, pending: &mut PendingSettlement) {
+    let Some(unreported) = pending.unreported.take() else { return };
+    let context = &pending.context;
     if context.cancel_cause() == Some(Cause::LeaseLost) {
-        return lost(process, context);
+        return emit_lease_lost(process, context);
     }
-    let (late, execution, now) = *untold;
+    let (late, execution, now) = *unreported;
     let done = AttemptDecision { verdict: Verdict::Done, ending: Ending::Succeeded, note: None };
     let execution = Arc::new(Execution {
         ending: done.ending,
         note: done.note.clone(),
         ..Execution::clone(&execution)
     });
-    tell_all(process, context, &done, &execution, now);
+    report_attempt(process, context, &done, &execution, now);
     process.events.emit(Event::AttemptErrorAfterSettle {
         message: context.message_id(),
         execution: context.execution_id(),
@@ -314,14 +347,19 @@ fn settled_before(process: &Process, waiting: &mut Waiting) {
     });
 }
 
-/// Emits what an attempt came to.
-fn tell(process: &Process, context: &Context, judged: &AttemptDecision, now: Timestamp) {
+/// Emits the end of an attempt.
+fn emit_attempt_end(
+    process: &Process,
+    context: &Context,
+    decision: &AttemptDecision,
+    now: Timestamp,
+) {
     let (message, execution, topic) =
         (context.message_id(), context.execution_id(), context.topic().clone());
     let (job, nominal) = (context.job().cloned(), context.nominal());
     let (attempt, took) = (context.attempt(), between(context.started_at(), now));
-    let again_at = judged.verdict.again_at();
-    process.events.emit(match judged.ending {
+    let again_at = decision.verdict.again_at();
+    process.events.emit(match decision.ending {
         Ending::Succeeded => {
             Event::AttemptSucceeded { message, execution, topic, job, nominal, attempt, took }
         }
@@ -344,7 +382,7 @@ fn tell(process: &Process, context: &Context, judged: &AttemptDecision, now: Tim
             attempt,
             took,
             ending: ending.as_str(),
-            error: judged.note.clone(),
+            error: decision.note.clone(),
             again_at,
         },
         ending => {
@@ -355,21 +393,21 @@ fn tell(process: &Process, context: &Context, judged: &AttemptDecision, now: Tim
 }
 
 /// Writes settlements in batches until every settler is gone.
-async fn write(process: Arc<Process>, mut waiting: mpsc::Receiver<Waiting>) {
+async fn write(process: Arc<Process>, mut pending: mpsc::Receiver<PendingSettlement>) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
-    while let Some(first) = waiting.recv().await {
+    while let Some(first) = pending.recv().await {
         batch.push(first);
-        // Whoever wakes us would otherwise have us run at once, for one settlement. Letting the
-        // attempts that are ready go first makes one write of many; when there are none it costs nothing.
+        // The sender would otherwise wake this task at once, for one settlement. Letting the attempts that are
+        // ready run first makes one write of many; when there are none it costs nothing.
         tokio::task::yield_now().await;
         while batch.len() < BATCH_MAX
-            && let Ok(next) = waiting.try_recv()
+            && let Ok(next) = pending.try_recv()
         {
             batch.push(next);
         }
         while let Some(first) = batch.first() {
             let storage = first.storage.clone();
-            let same = |waiting: &Waiting| Arc::ptr_eq(&waiting.storage, &storage);
+            let same = |pending: &PendingSettlement| Arc::ptr_eq(&pending.storage, &storage);
             // Nearly always one storage; a stored transport may bring its own.
             let (now, later) = if batch.iter().all(same) {
                 (std::mem::take(&mut batch), Vec::new())
@@ -382,23 +420,23 @@ async fn write(process: Arc<Process>, mut waiting: mpsc::Receiver<Waiting>) {
     }
 }
 
-/// Retries until the storage returns, for `settle_timeout`, which also bounds each call. A requested cancel
-/// is decided again.
-async fn write_batch(process: &Process, storage: &dyn Storage, mut batch: Vec<Waiting>) {
+/// Settles a batch; retries failed calls for `settle_timeout`, which also limits each call. Where a cancel was
+/// requested meanwhile, the message is settled as cancelled.
+async fn write_batch(process: &Process, storage: &dyn Storage, mut batch: Vec<PendingSettlement>) {
     let timeout = process.options.settle_timeout;
     let give_up_at = add(process.now(), timeout);
     let mut failures = 0;
     while !batch.is_empty() {
         let now = process.now();
-        let settlements = batch.iter().map(|waiting| waiting.settlement.clone()).collect();
+        let settlements = batch.iter().map(|pending| pending.settlement.clone()).collect();
         let settling = storage.settle(settlements, now);
         match within(&*process.clock, add(now, timeout), settling).await {
-            Some(Ok(answers)) => batch = answered(process, batch, &answers),
+            Some(Ok(answers)) => batch = handle_results(process, batch, &answers),
             Some(Err(_)) if now >= give_up_at => return give_up(process, &batch),
             None => {
                 process.events.emit(Event::ServiceFailed {
                     service: "settle".to_owned(),
-                    error: silent(timeout).to_string(),
+                    error: settle_timeout_error(timeout).to_string(),
                     again_at: process.now(),
                 });
                 return give_up(process, &batch);
@@ -417,61 +455,65 @@ async fn write_batch(process: &Process, storage: &dyn Storage, mut batch: Vec<Wa
     }
 }
 
-/// Leaves settlements to the rescuer: their leases run out, nothing is lost, at most run again.
-fn give_up(process: &Process, batch: &[Waiting]) {
-    for waiting in batch {
-        lost(process, &waiting.context);
+/// Leaves settlements to the rescuer: their leases run out, and the messages may run again.
+fn give_up(process: &Process, batch: &[PendingSettlement]) {
+    for pending in batch {
+        emit_lease_lost(process, &pending.context);
     }
 }
 
-/// The error of a storage that does not return.
-fn silent(timeout: Duration) -> Error {
+/// Returns the error of a storage that does not return.
+fn settle_timeout_error(timeout: Duration) -> Error {
     Error::unavailable(format!(
         "the storage did not settle within settle_timeout ({timeout:?}); the messages are handled again \
          when their leases end"
     ))
 }
 
-/// What is left to settle after the storage answered.
-fn answered(process: &Process, batch: Vec<Waiting>, answers: &[SettleResult]) -> Vec<Waiting> {
-    let mut left = Vec::new();
-    for (mut waiting, answer) in batch.into_iter().zip(answers) {
+/// Handles the results of the storage; returns the settlements that have to be sent again.
+fn handle_results(
+    process: &Process,
+    batch: Vec<PendingSettlement>,
+    answers: &[SettleResult],
+) -> Vec<PendingSettlement> {
+    let mut unsettled = Vec::new();
+    for (mut pending, answer) in batch.into_iter().zip(answers) {
         match answer {
             SettleResult::Applied => {
-                if let Some(untold) = waiting.untold.take() {
-                    let (judged, execution, now) = *untold;
-                    tell_all(process, &waiting.context, &judged, &execution, now);
+                if let Some(unreported) = pending.unreported.take() {
+                    let (decision, execution, now) = *unreported;
+                    report_attempt(process, &pending.context, &decision, &execution, now);
                 }
-                applied(process, &waiting);
+                report_if_dead(process, &pending);
             }
-            // Gone because the handler's own transaction took it with it: that is what was wanted.
-            SettleResult::Lost if waiting.context.settles() => {
-                settled_before(process, &mut waiting);
+            // The handler's own transaction has settled the message, as intended.
+            SettleResult::Lost if pending.context.settles() => {
+                report_settled_by_handler(process, &mut pending);
             }
-            SettleResult::Lost => lost(process, &waiting.context),
+            SettleResult::Lost => emit_lease_lost(process, &pending.context),
             SettleResult::CancelRequested => {
-                waiting.settlement.verdict = Verdict::Cancelled;
-                if let Some(execution) = &mut waiting.settlement.execution {
+                pending.settlement.verdict = Verdict::Cancelled;
+                if let Some(execution) = &mut pending.settlement.execution {
                     Arc::make_mut(execution).ending = Ending::Cancelled;
                 }
-                left.push(waiting);
+                unsettled.push(pending);
                 continue;
             }
         }
-        if let Some(waits) = waiting.answer.take() {
-            // Whoever asked may have left.
-            let _ = waits.send(*answer);
+        if let Some(sender) = pending.answer.take() {
+            // The caller may be gone.
+            let _ = sender.send(*answer);
         }
     }
-    left
+    unsettled
 }
 
-fn applied(process: &Process, waiting: &Waiting) {
-    if let Verdict::Dead { reason, error } = &waiting.settlement.verdict {
-        let execution = waiting.settlement.execution.as_deref();
-        process.tell_given_up(GivenUp {
-            message: &waiting.context.parts().message,
-            attempts: waiting.context.attempt(),
+fn report_if_dead(process: &Process, pending: &PendingSettlement) {
+    if let Verdict::Dead { reason, error } = &pending.settlement.verdict {
+        let execution = pending.settlement.execution.as_deref();
+        process.report_dead_message(DeadMessage {
+            message: &pending.context.parts().message,
+            attempts: pending.context.attempt(),
             reason: *reason,
             error: error.clone(),
             log: execution.and_then(|execution| execution.log.as_deref()),
@@ -479,7 +521,7 @@ fn applied(process: &Process, waiting: &Waiting) {
     }
 }
 
-fn lost(process: &Process, context: &Context) {
+fn emit_lease_lost(process: &Process, context: &Context) {
     process
         .events
         .emit(Event::LeaseLost { message: context.message_id(), topic: context.topic().clone() });

@@ -1,16 +1,16 @@
-//! Receiving from transports: what a subscription is in the engine, and the check that makes it one. The
-//! worker receives, the gate holds back what has to wait for its turn, the control is what operators and
-//! the breaker say, and an attempt is run with what the subscription asks for.
+//! Subscriptions in the engine: receiving from transports. `request` checks what was configured, `worker`
+//! receives, `limiter` delays messages by key and rate, `control` holds pauses and the circuit breaker, and
+//! `delivery` runs one delivery.
 
 mod control;
 mod delivery;
-mod gate;
-mod receiving;
-mod unchecked;
+mod limiter;
+mod request;
+mod spec;
 mod worker;
 
-pub(crate) use control::{Control, Switchboard, told};
-use receiving::Receiving;
-pub(crate) use receiving::{Subscribed, subscribe};
-pub(crate) use unchecked::{Surroundings, Unchecked};
+pub(crate) use control::{Control, Controls, emit_change};
+pub(crate) use request::{SubscriptionContext, SubscriptionRequest};
+use spec::ReceiveOptions;
+pub(crate) use spec::{SubscriptionSpec, subscribe};
 pub(crate) use worker::SubscriptionWorker;

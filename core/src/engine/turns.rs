@@ -1,4 +1,4 @@
-//! When each service last had a turn, and how it went: what health is judged by.
+//! Turns: when each service last had a turn, and with what result. Health is derived from it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -11,12 +11,12 @@ pub(crate) struct Turns {
     services: Mutex<BTreeMap<String, LastTurn>>,
 }
 
-/// How the last turns of a service went.
+/// Result of the last turns of a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LastTurn {
-    /// When one last went well.
+    /// When a turn last succeeded.
     pub succeeded_at: Option<Timestamp>,
-    /// What went wrong since then.
+    /// Error of the latest turn, if one has failed since then.
     pub error: Option<String>,
 }
 

@@ -1,8 +1,8 @@
-//! Unhandled messages: what this process received and has no handler for, and for how long each was put off.
+//! Unhandled messages: those this process received without a handler, and for how long each was put off.
 //! Claims pass over such messages, so they come from brokers that deliver several topics to one subscription,
 //! and to a process with more handlers than one claim can name. How long a message was put off is stored with
-//! it; only what has no place there is remembered here and ends with the process: deliveries of a process
-//! without a storage, and messages of a storage that only a transport uses.
+//! it. Only messages without such a record are remembered here, until the process ends: deliveries of a
+//! process without a storage, and messages of a storage that only a transport uses.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use super::Process;
 use crate::clock::{Clock, add, within};
-use crate::model::{MessageId, noted};
+use crate::model::{MessageId, reserved_headers};
 use crate::policy::put_off;
 use crate::transport::{Delivery, Receipt};
 
-/// The most messages that are remembered; beyond it the one that was met first is forgotten.
+/// Largest number of remembered messages; beyond it the oldest one is forgotten.
 const REMEMBERED_MAX: usize = 10_000;
-/// How long the storage may take to say how long a message was put off.
+/// Timeout for reading from the storage how long a message was put off.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Returns for how long a delivery was put off for want of a handler before, by any process.
@@ -26,9 +26,9 @@ pub(super) async fn waited(process: &Process, delivery: &Delivery) -> Duration {
         Receipt::Lease(receipt) if Arc::ptr_eq(&receipt.storage, &process.storage) => {
             stored(process, id).await
         }
-        Receipt::Broker(_) if process.holds => {
-            let told = delivery.message.headers.get(noted::UNHANDLED);
-            let seconds = told.and_then(|text| text.parse().ok()).unwrap_or_default();
+        Receipt::Broker(_) if process.has_storage => {
+            let header = delivery.message.headers.get(reserved_headers::UNHANDLED);
+            let seconds = header.and_then(|text| text.parse().ok()).unwrap_or_default();
             Some(Duration::from_secs(seconds))
         }
         Receipt::Lease(_) | Receipt::Broker(_) => None,
@@ -36,7 +36,7 @@ pub(super) async fn waited(process: &Process, delivery: &Delivery) -> Duration {
     stored.unwrap_or_else(|| process.registry.unhandled.waited(id))
 }
 
-/// Reads it from the storage; none when that does not say.
+/// Reads from the storage for how long a message was put off; `None` when it has no record of the message.
 async fn stored(process: &Process, id: MessageId) -> Option<Duration> {
     let clock: &dyn Clock = &*process.clock;
     let until = add(clock.now(), READ_TIMEOUT);
@@ -44,14 +44,14 @@ async fn stored(process: &Process, id: MessageId) -> Option<Duration> {
     Some(record.error.as_deref().map_or(Duration::ZERO, put_off))
 }
 
-/// For how long messages were put off for want of a handler.
+/// Durations for which messages were put off for want of a handler.
 #[derive(Default)]
 pub(crate) struct Unhandled {
-    met: Mutex<Met>,
+    waits: Mutex<WaitTable>,
 }
 
 #[derive(Default)]
-struct Met {
+struct WaitTable {
     messages: HashMap<MessageId, (Duration, u64)>,
     order: BTreeMap<u64, MessageId>,
     next: u64,
@@ -63,8 +63,8 @@ impl Unhandled {
         self.lock().messages.get(&message).map_or(Duration::ZERO, |(waited, _)| *waited)
     }
 
-    /// Remembers what a message is given back with, and forgets one that is not given back any more.
-    pub(super) fn judged(&self, message: MessageId, note: Option<&str>) {
+    /// Remembers the note with which a message is released, and forgets a message that is not released any more.
+    pub(super) fn record(&self, message: MessageId, note: Option<&str>) {
         match note {
             Some(note) => self.remember(message, put_off(note)),
             None => self.forget(message),
@@ -72,31 +72,31 @@ impl Unhandled {
     }
 
     fn remember(&self, message: MessageId, waited: Duration) {
-        let mut met = self.lock();
-        if let Some((known, _)) = met.messages.get_mut(&message) {
+        let mut waits = self.lock();
+        if let Some((known, _)) = waits.messages.get_mut(&message) {
             *known = waited;
             return;
         }
-        if met.messages.len() >= REMEMBERED_MAX
-            && let Some((_, oldest)) = met.order.pop_first()
+        if waits.messages.len() >= REMEMBERED_MAX
+            && let Some((_, oldest)) = waits.order.pop_first()
         {
-            met.messages.remove(&oldest);
+            waits.messages.remove(&oldest);
         }
-        let number = met.next;
-        met.next += 1;
-        met.messages.insert(message, (waited, number));
-        met.order.insert(number, message);
+        let number = waits.next;
+        waits.next += 1;
+        waits.messages.insert(message, (waited, number));
+        waits.order.insert(number, message);
     }
 
     fn forget(&self, message: MessageId) {
-        let mut met = self.lock();
-        if let Some((_, number)) = met.messages.remove(&message) {
-            met.order.remove(&number);
+        let mut waits = self.lock();
+        if let Some((_, number)) = waits.messages.remove(&message) {
+            waits.order.remove(&number);
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Met> {
-        self.met.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, WaitTable> {
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -112,7 +112,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn what_was_remembered_last_counts_until_it_is_forgotten() {
+    fn the_last_duration_counts_until_it_is_forgotten() {
         let unhandled = Unhandled::default();
         assert_eq!(unhandled.waited(id(1)), Duration::ZERO);
         unhandled.remember(id(1), MINUTE);
@@ -130,7 +130,7 @@ mod tests {
         }
         assert_eq!(unhandled.waited(id(REMEMBERED_MAX)), MINUTE);
         assert_eq!(unhandled.waited(id(0)), Duration::ZERO, "the first one was forgotten");
-        let met = unhandled.lock();
-        assert_eq!((met.messages.len(), met.order.len()), (REMEMBERED_MAX, REMEMBERED_MAX));
+        let waits = unhandled.lock();
+        assert_eq!((waits.messages.len(), waits.order.len()), (REMEMBERED_MAX, REMEMBERED_MAX));
     }
 }

@@ -1,6 +1,6 @@
-//! The worker of a queue: messages into attempts, as many at once as there are slots. It claims only what
-//! can start now and has a handler here, and it never waits for a whole batch: each attempt is its own task.
-//! What transports deliver is received in `subscription/worker.rs`.
+//! Worker of a queue: turns messages into attempts, as many at once as there are slots. It claims only messages
+//! that can start now and have a handler here, and it never waits for a whole batch: each attempt is its own
+//! task. Deliveries of transports are received in `subscription/worker.rs`.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use super::attempt::{attempt, context};
 use super::in_flight::{Slot, Slots};
 use super::rates::{Rates, has_rate};
-use super::settle::{Extras, Started};
-use super::{Process, Service, Settler, Turn, alive};
+use super::settle::{Extras, StartedAttempt};
+use super::{Process, Service, Settler, Turn, ensure_alive};
 use crate::clock::add;
 use crate::error::Result;
 use crate::event::Event;
@@ -19,24 +19,24 @@ use crate::model::{Priority, Queue};
 use crate::storage::{Claim, ClaimedMessage, TopicFilter, WakeSource, Wakeup};
 use crate::transport::{Delivery, LeaseReceipt, Receipt};
 
-/// The most messages in one claim.
+/// Largest number of messages in one claim.
 const CLAIM_MAX: usize = 1_024;
 
-/// Under load, every so many claims another priority goes first, each in its turn, so that none starves
-/// however many more urgent messages come.
-const FAVOUR_EVERY: u32 = 8;
+/// Number of full claims after which another priority goes first, each in its turn, so that no priority
+/// starves under load, however many more urgent messages arrive.
+const CLAIMS_PER_ROTATION: u32 = 8;
 
-/// A queue a process works on.
+/// A queue that a process serves.
 #[derive(Clone, Debug)]
-pub(crate) struct Worked {
+pub(crate) struct ServedQueue {
     pub(crate) queue: Queue,
-    /// How many of its messages this process handles at once.
+    /// Number of its messages that this process handles at once.
     pub(crate) concurrency: usize,
-    /// How many may be handled at once on all processes together.
+    /// Largest number of its messages that all processes together handle at once.
     pub(crate) running_max: Option<usize>,
 }
 
-/// Claims from one queue of the storage.
+/// Service that claims from one queue of the storage.
 pub(crate) struct QueueWorker {
     process: Arc<Process>,
     settler: Settler,
@@ -48,14 +48,14 @@ pub(crate) struct QueueWorker {
     running_max: Option<usize>,
     rates: Rates,
     claimed_last: usize,
-    /// How many claims in a row brought all that was asked for.
+    /// Number of claims in a row that returned as many messages as requested.
     full_claims: u32,
 }
 
 impl QueueWorker {
-    pub(crate) fn new(process: Arc<Process>, settler: Settler, worked: Worked) -> Self {
-        let slots = process.queues.serve(&worked);
-        let Worked { queue, running_max, .. } = worked;
+    pub(crate) fn new(process: Arc<Process>, settler: Settler, served: ServedQueue) -> Self {
+        let slots = process.queues.serve(&served);
+        let ServedQueue { queue, running_max, .. } = served;
         let name = format!("worker of {queue}");
         let topics = process.registry.filter();
         let rates = Rates::default();
@@ -74,20 +74,20 @@ impl QueueWorker {
         }
     }
 
-    /// The line it works on.
-    fn line(&self) -> WakeSource {
+    /// Returns the wake source of its queue and topics.
+    fn wake_source(&self) -> WakeSource {
         WakeSource::Topics(self.queue.clone(), self.topics.clone())
     }
 
-    /// Whatever may give it something to do: the storage, the lookout, slots that became free, switches.
+    /// Returns the wakeups of the storage, the poller, released slots and queue controls.
     pub(crate) fn wakeups(&self) -> Vec<Wakeup> {
-        let (process, line) = (&self.process, self.line());
-        let storage = process.storage.wakeup(&line);
-        let switched = process.queues.wakeup();
-        vec![storage, process.watched.watch(line), self.slots.wakeup(), switched]
+        let (process, source) = (&self.process, self.wake_source());
+        let storage = process.storage.wakeup(&source);
+        let controls = process.queues.wakeup();
+        vec![storage, process.watch_list.watch(source), self.slots.wakeup(), controls]
     }
 
-    /// Starts a message, or gives it back when it may start later only.
+    /// Starts a message, or releases it when it may start only later.
     fn start(&self, claimed: ClaimedMessage, later: Option<Timestamp>) {
         let receipt = LeaseReceipt { storage: self.process.storage.clone(), claimed };
         let delivery = Delivery {
@@ -104,7 +104,7 @@ impl QueueWorker {
                 let settler = self.settler.clone();
                 tokio::spawn(async move {
                     let _slot = slot;
-                    settler.give_back(started, due_at).await;
+                    settler.release(started, due_at).await;
                 });
             }
         }
@@ -124,20 +124,20 @@ impl Service for QueueWorker {
         if let Some(until) = self.process.queues.held_until(now) {
             return Ok(Turn::At(until));
         }
-        self.slots.gather(self.claimed_last).await;
+        self.slots.yield_for_slots(self.claimed_last).await;
         let limit = self.slots.free().min(CLAIM_MAX);
         if limit == 0 {
-            self.slots.starve();
+            self.slots.notify_when_free();
             return Ok(Turn::WhenWoken);
         }
-        let now = alive(&self.process, now).await?;
+        let now = ensure_alive(&self.process, now).await?;
         if self.process.queues.is_paused(&self.queue) {
             return Ok(Turn::WhenWoken);
         }
         let until = add(now, self.process.options.lease_duration);
         let claim = Claim {
             running_max: self.running_max,
-            first: favoured(self.full_claims),
+            first: first_priority(self.full_claims),
             topics: self.topics.clone(),
             ..Claim::new(self.queue.clone(), self.process.id, limit, until)
         };
@@ -146,7 +146,7 @@ impl Service for QueueWorker {
         self.claimed_last = claimed.len();
         self.full_claims = if more { self.full_claims.wrapping_add(1) } else { 0 };
         if claimed.iter().any(has_rate) {
-            for (one, later) in self.rates.rule(&self.process, claimed, now).await {
+            for (one, later) in self.rates.apply(&self.process, claimed, now).await {
                 self.start(one, later);
             }
         } else {
@@ -157,10 +157,10 @@ impl Service for QueueWorker {
         if more {
             return Ok(Turn::Again);
         }
-        let next = self.process.storage.next_due(&self.line()).await?;
+        let next = self.process.storage.next_due(&self.wake_source()).await?;
         Ok(match next {
-            // It is due and was not handed out: others run as many as may, or it lies behind many
-            // messages of other topics. Nobody rings for that.
+            // It is due and was not claimed: the limit of running messages is reached, or it lies behind many
+            // messages of other topics. No notification comes for that.
             Some(at) if at <= now && (self.running_max.is_some() || self.claimed_last == 0) => {
                 Turn::At(add(now, self.process.options.poll_interval))
             }
@@ -170,25 +170,25 @@ impl Service for QueueWorker {
     }
 }
 
-/// The priority that goes first this time, while there is more to do than can be done.
-pub(super) fn favoured(full_claims: u32) -> Option<Priority> {
-    if full_claims == 0 || !full_claims.is_multiple_of(FAVOUR_EVERY) {
+/// Returns the priority that the next claim takes first, under load; `None` for the usual order.
+pub(super) fn first_priority(full_claims: u32) -> Option<Priority> {
+    if full_claims == 0 || !full_claims.is_multiple_of(CLAIMS_PER_ROTATION) {
         return None;
     }
     let levels = u32::from(Priority::HIGHEST.level()) + 1;
-    let level = u8::try_from(full_claims / FAVOUR_EVERY % levels).ok()?;
+    let level = u8::try_from(full_claims / CLAIMS_PER_ROTATION % levels).ok()?;
     Priority::new(level).ok()
 }
 
-/// Starts an attempt in its own task. It is counted in before the task exists, so that shutdown and
-/// the pulse see it from the first moment.
+/// Starts an attempt in its own task. It counts as in flight before the task exists, so that shutdown and the
+/// heartbeat see it from the first moment.
 pub(super) fn start(settler: &Settler, delivery: Delivery, slot: Slot) {
     // Boxed, so that the task moves a pointer and not the whole delivery.
     let started = Box::new(begin(settler.process(), delivery, &slot));
     let settler = settler.clone();
     tokio::spawn(async move {
-        // Kept until the settlement is in the writer's hands: a storage that settles slower than it is
-        // claimed from must slow the claims down.
+        // Held until the writer has the settlement: a storage that settles slower than it is claimed from
+        // must slow the claims down.
         let _slot = slot;
         match attempt(settler.process(), &started).await {
             Some(report) => settler.settle(started, report).await,
@@ -200,11 +200,17 @@ pub(super) fn start(settler: &Settler, delivery: Delivery, slot: Slot) {
     });
 }
 
-/// Counts a delivery in.
-fn begin(process: &Arc<Process>, delivery: Delivery, slot: &Slot) -> Started {
+/// Builds the attempt of a delivery and adds it to those in flight.
+fn begin(process: &Arc<Process>, delivery: Delivery, slot: &Slot) -> StartedAttempt {
     let now = process.now();
     let handler_options = process.handler_options(&delivery.message);
     let context = context(process, &delivery, &handler_options, slot.slots(), now);
-    let entered = process.in_flight.enter(&delivery.receipt, &context);
-    Started { delivery, handler_options, context, entered, extras: Extras::default() }
+    let in_flight_guard = process.in_flight.enter(&delivery.receipt, &context);
+    StartedAttempt {
+        delivery,
+        handler_options,
+        context,
+        in_flight_guard,
+        extras: Extras::default(),
+    }
 }

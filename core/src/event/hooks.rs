@@ -1,5 +1,5 @@
-//! Who hears of every event at once and misses none, as exporters of metrics must. A hook runs where the
-//! event happens, so it must be quick; one that panics harms nobody.
+//! Event hooks: callbacks that are called for every event and miss none, as exporters of metrics need. A hook
+//! runs where the event is emitted, so it must be quick; a panic in it is caught.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -8,7 +8,7 @@ use super::Event;
 
 type Hook = Box<dyn Fn(&Event) + Send + Sync>;
 
-/// The hooks of a process, in the order they were given.
+/// Hooks of a process, in the order of registration.
 #[derive(Default)]
 pub(super) struct Hooks(Vec<Hook>);
 
@@ -17,7 +17,7 @@ impl Hooks {
         self.0.push(Box::new(hook));
     }
 
-    pub(super) fn tell(&self, event: &Event) {
+    pub(super) fn call(&self, event: &Event) {
         for hook in &self.0 {
             let _ = catch_unwind(AssertUnwindSafe(|| hook(event)));
         }

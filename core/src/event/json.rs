@@ -1,5 +1,5 @@
-//! An event as JSON, for live views: its name under `event`, then its fields under the names of the
-//! list. A length of time is a whole number of milliseconds, and its name says so: `took_ms`.
+//! JSON form of an event, for live views: its name under `event`, then its fields under the names of the list.
+//! A duration is a whole number of milliseconds, with a name such as `took_ms`.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::model::{
 use crate::policy::MisfirePolicy;
 
 impl Event {
-    /// The event as a JSON object with stable names.
+    /// Returns the event as a JSON object with stable names.
     ///
     /// ```
     /// let event = punctual::Event::LeasesRescued { count: 3 };
@@ -30,25 +30,25 @@ impl Event {
     }
 }
 
-/// A field of an event.
-pub(super) trait Written: Debug + Sized {
-    /// Its value.
+/// Value of a field of an event.
+pub(super) trait EventField: Debug + Sized {
+    /// Returns it as JSON.
     fn value(&self) -> Value;
 
-    /// As the log has it; a field without a value is left out there.
+    /// Returns it for the log, which leaves out fields without a value.
     fn logged(&self) -> Option<DebugValue<&dyn Debug>> {
         Some(debug(self as &dyn Debug))
     }
 
-    /// Puts it where it belongs.
+    /// Inserts it into an object.
     fn write(&self, name: &'static str, object: &mut Map<String, Value>) {
         object.insert(name.to_owned(), self.value());
     }
 }
 
-macro_rules! written {
+macro_rules! event_fields {
     ($($type:ty),*) => {
-        $(impl Written for $type {
+        $(impl EventField for $type {
             fn value(&self) -> Value {
                 // None of them can fail: they are text and numbers.
                 serde_json::to_value(self).unwrap_or_default()
@@ -57,7 +57,7 @@ macro_rules! written {
     };
 }
 
-written!(
+event_fields!(
     &'static str,
     Arc<str>,
     DeadReason,
@@ -79,17 +79,17 @@ written!(
     usize
 );
 
-impl<T: Written> Written for Option<T> {
+impl<T: EventField> EventField for Option<T> {
     fn value(&self) -> Value {
-        self.as_ref().map_or(Value::Null, Written::value)
+        self.as_ref().map_or(Value::Null, EventField::value)
     }
 
     fn logged(&self) -> Option<DebugValue<&dyn Debug>> {
-        self.as_ref().and_then(Written::logged)
+        self.as_ref().and_then(EventField::logged)
     }
 }
 
-impl Written for Duration {
+impl EventField for Duration {
     fn value(&self) -> Value {
         Value::from(u64::try_from(self.as_millis()).unwrap_or(u64::MAX))
     }
@@ -105,7 +105,7 @@ mod tests {
     use crate::model::{IdSource, Ids};
 
     #[test]
-    fn every_field_has_its_name_and_lengths_are_milliseconds() {
+    fn every_field_has_its_name_and_durations_are_milliseconds() {
         let now = Timestamp::UNIX_EPOCH;
         let id = Ids::seeded(1).next(now);
         let event = Event::AttemptFailed {

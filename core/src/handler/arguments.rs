@@ -1,5 +1,5 @@
-//! The arguments of a handler as one list: what they need is taken once, when the process is built;
-//! the payload is read before the attempt begins, and the rest is made when it does.
+//! Arguments of a handler as one list. States are bound once, when the process is built; the payload is
+//! deserialized before the attempt begins, and the extractors run when it does.
 
 use std::future::Future;
 
@@ -10,18 +10,18 @@ use crate::codec::Codecs;
 use crate::error::Result;
 use crate::model::Message;
 
-/// A list of arguments: nothing, or a first one and up to eight more. `Via` is inferred.
+/// A list of up to nine arguments. `Via` is inferred.
 pub trait Arguments<Via>: Sized + Send + 'static {
-    /// What is known before anything runs.
+    /// Values that are bound when the process is built.
     type Ready: Send + Sync + 'static;
-    /// What is read from the message before the attempt begins.
+    /// Values that are deserialized from the message before the attempt begins.
     type Read: Send + 'static;
 
-    /// Takes what they need from the states, once.
+    /// Binds the required states, once.
     fn ready(states: &States) -> Result<Self::Ready>;
-    /// Reads the message; fails when it does not fit.
+    /// Deserializes the message; fails when it does not match.
     fn read(message: &Message, codecs: &Codecs) -> Result<Self::Read>;
-    /// The arguments for one attempt.
+    /// Returns the arguments for one attempt.
     fn take(
         read: Self::Read,
         ready: &Self::Ready,
@@ -72,8 +72,8 @@ macro_rules! arguments {
                 context: &Context,
             ) -> std::result::Result<Self, HandlerError> {
                 Ok((
-                    named::<$First>($First::take(read, $First, context).await)?,
-                    $(named::<$Rest>($Rest::take($Rest, context).await)?,)*
+                    name_argument::<$First>($First::take(read, $First, context).await)?,
+                    $(name_argument::<$Rest>($Rest::take($Rest, context).await)?,)*
                 ))
             }
         }
@@ -90,15 +90,17 @@ arguments!(A VA, B VB, C VC, D VD, E VE, F VF, G VG);
 arguments!(A VA, B VB, C VC, D VD, E VE, F VF, G VG, H VH);
 arguments!(A VA, B VB, C VC, D VD, E VE, F VF, G VG, H VH, I VI);
 
-/// Says which argument could not be had.
-fn named<T>(taken: std::result::Result<T, HandlerError>) -> std::result::Result<T, HandlerError> {
-    taken.map_err(|error| {
+/// Adds the type of the argument to an error of its extraction.
+fn name_argument<T>(
+    argument: std::result::Result<T, HandlerError>,
+) -> std::result::Result<T, HandlerError> {
+    argument.map_err(|error| {
         let name = std::any::type_name::<T>();
-        HandlerError::new(format!("the handler's argument {name} could not be had: {error}"))
+        HandlerError::new(format!("the handler's argument {name} could not be extracted: {error}"))
     })
 }
 
-/// What a type that implements [`Handler`](super::Handler) is called with.
+/// The arguments of a type that implements [`Handler`](super::Handler).
 #[derive(Debug)]
 pub struct WholeContext<M> {
     pub(super) message: M,
@@ -127,7 +129,7 @@ impl<M: FirstArgument<ViaPayload>> Arguments<ViaPayload> for WholeContext<M> {
     }
 }
 
-/// The arguments of a function inside something that changes how it is called, such as
+/// The arguments of a function in a wrapper that changes how it is called, such as
 /// [`blocking`](super::blocking).
 #[derive(Debug)]
 pub struct WrappedArguments<A> {

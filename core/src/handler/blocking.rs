@@ -1,7 +1,6 @@
-//! Handlers that block their thread: a plain function on tokio's blocking pool. It cannot be dropped,
-//! only asked: when its attempt has ended without it, by a timeout or a shutdown, it runs on until it
-//! returns. Until then its slot stays taken, so that stuck calls do not pile up, and what it returns
-//! counts no more: the attempt is settled, and the fence refuses a second settlement.
+//! Blocking handlers: plain functions on tokio's blocking pool. Such a function cannot be dropped, only asked to
+//! stop: after a timeout or a shutdown has ended its attempt it runs until it returns. Until then it occupies its
+//! slot, so that stuck calls do not accumulate. Its result is ignored, because the attempt is already settled.
 
 use std::future::Future;
 use std::panic::resume_unwind;
@@ -24,13 +23,12 @@ pub struct Blocking<F> {
 
 /// Turns a plain function into a handler that runs on a thread where blocking is allowed.
 ///
-/// It takes the same arguments as an `async fn` would. A panic is a failed attempt. It is asked to
-/// stop like any other handler ([`Context::cancel_cause`],
-/// [`Cancellation`](super::Cancellation)), but it cannot be dropped: past its timeout and grace the
-/// attempt counts as timed out, at shutdown it is given back, and in both cases the call runs on
-/// until it returns. Until then its slot of the queue stays taken; what it returns then is not used.
-/// The message may meanwhile run again, here or elsewhere, so a call that may be long asks whether it
-/// still should go on.
+/// It takes the same arguments as an `async fn` would. A panic is a failed attempt. It is asked to stop like any
+/// other handler ([`Context::cancel_cause`], [`Cancellation`](super::Cancellation)), but it cannot be dropped:
+/// after its timeout and grace period the attempt counts as timed out, at a shutdown the message is released, and
+/// in both cases the call runs until it returns. Until then it occupies its slot of the queue, and its result is
+/// ignored. The message may meanwhile run again in this or another process, so a long call should check for
+/// cancellation.
 ///
 /// ```
 /// use punctual::{Cancellation, Punctual, blocking};
@@ -61,23 +59,23 @@ pub fn blocking<F>(function: F) -> Blocking<F> {
     note = "a blocking handler is a plain `fn` whose arguments are taken by value: the payload, then up to eight extractors"
 )]
 pub trait PlainFunction<A> {
-    /// What it returns.
-    type Answer;
+    /// The returned type.
+    type Returned;
 
     /// Calls it.
-    fn call(&self, arguments: A) -> Self::Answer;
+    fn call(&self, arguments: A) -> Self::Returned;
 }
 
 macro_rules! plain_functions {
     ($($Type:ident),*) => {
-        impl<Call, Answer, $($Type),*> PlainFunction<($($Type,)*)> for Call
+        impl<Call, Returned, $($Type),*> PlainFunction<($($Type,)*)> for Call
         where
-            Call: Fn($($Type),*) -> Answer,
+            Call: Fn($($Type),*) -> Returned,
         {
-            type Answer = Answer;
+            type Returned = Returned;
 
             #[allow(non_snake_case)] // a variable per type, named like it
-            fn call(&self, ($($Type,)*): ($($Type,)*)) -> Answer {
+            fn call(&self, ($($Type,)*): ($($Type,)*)) -> Returned {
                 self($($Type),*)
             }
         }
@@ -98,7 +96,7 @@ plain_functions!(A, B, C, D, E, F, G, H, I);
 impl<F, A> Function<WrappedArguments<A>> for Blocking<F>
 where
     F: PlainFunction<A> + Send + Sync + 'static,
-    F::Answer: IntoOutcome,
+    F::Returned: IntoOutcome,
     A: Send + 'static,
 {
     type Future = Call;
@@ -108,23 +106,23 @@ where
         WrappedArguments { arguments, context }: WrappedArguments<A>,
     ) -> Call {
         let this = this.clone();
-        let slot = Arc::new(KeptSlot::default());
+        let slot = Arc::new(RetainedSlot::default());
         // Dropped when the function has returned or panicked, and when it never began.
-        let returned = Returned { slot: slot.clone() };
+        let guard = ReleaseGuard { slot: slot.clone() };
         let running = tokio::task::spawn_blocking(move || {
-            let _returned = returned;
+            let _guard = guard;
             this.function.call(arguments).into_outcome()
         });
         Call { running, context, slot }
     }
 }
 
-/// A call on its way.
+/// The future of a call on the blocking pool.
 #[derive(Debug)]
 pub struct Call {
     running: JoinHandle<HandlerResult>,
     context: Context,
-    slot: Arc<KeptSlot>,
+    slot: Arc<RetainedSlot>,
 }
 
 impl Future for Call {
@@ -142,49 +140,50 @@ impl Future for Call {
 }
 
 impl Drop for Call {
-    /// A call that has not returned keeps a slot; one that never began does not begin any more.
+    /// A call that has not returned retains a slot; one that has not begun is cancelled.
     fn drop(&mut self) {
         self.running.abort();
-        self.slot.keep(|| self.context.more_slots());
+        self.slot.retain(|| self.context.take_slot());
     }
 }
 
 /// The slot of a call that outlives its attempt.
 #[derive(Debug, Default)]
-struct KeptSlot {
-    state: Mutex<Kept>,
+struct RetainedSlot {
+    state: Mutex<SlotState>,
 }
 
 #[derive(Debug, Default)]
-enum Kept {
+enum SlotState {
+    /// The attempt has the slot.
     #[default]
-    No,
-    Yes {
-        _slot: Option<Slot>,
-    },
-    Over,
+    OfAttempt,
+    /// The attempt has ended and the call retains a slot.
+    Retained { _slot: Option<Slot> },
+    /// The call has returned.
+    Released,
 }
 
-impl KeptSlot {
-    fn keep(&self, take: impl FnOnce() -> Option<Slot>) {
+impl RetainedSlot {
+    fn retain(&self, take: impl FnOnce() -> Option<Slot>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*state, Kept::No) {
-            *state = Kept::Yes { _slot: take() };
+        if matches!(*state, SlotState::OfAttempt) {
+            *state = SlotState::Retained { _slot: take() };
         }
     }
 
-    fn over(&self) {
-        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = Kept::Over;
+    fn release(&self) {
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = SlotState::Released;
     }
 }
 
-/// Gives a kept slot back when the function has returned.
-struct Returned {
-    slot: Arc<KeptSlot>,
+/// Releases a retained slot when the function has returned.
+struct ReleaseGuard {
+    slot: Arc<RetainedSlot>,
 }
 
-impl Drop for Returned {
+impl Drop for ReleaseGuard {
     fn drop(&mut self) {
-        self.slot.over();
+        self.slot.release();
     }
 }

@@ -1,5 +1,5 @@
-//! The signal that asks a running handler to stop, and why. The first cause wins; a handler that
-//! does not listen is dropped after its grace.
+//! Cancellation: the signal that asks a running handler to stop, with its cause. The first cause wins; a handler
+//! that ignores the signal is dropped after its grace period.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -10,12 +10,12 @@ use super::Context;
 /// Why a handler is asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// It takes longer than it may.
+    /// Its timeout has passed.
     Timeout,
-    /// The process stops; the work is given back and costs no attempt, or is dead where its terms say
+    /// The process stops; the message is released without counting the attempt, or becomes a dead letter with
     /// [`WhenInterrupted::Lost`](crate::model::WhenInterrupted::Lost).
     Shutdown,
-    /// The message belongs to another process now; nothing this handler does counts any more.
+    /// Another process owns the message; the result of this attempt is ignored.
     LeaseLost,
     /// An operator cancelled it.
     Cancelled,
@@ -34,7 +34,7 @@ impl Cause {
     }
 }
 
-/// The signal of one attempt, for a handler that wants nothing else of its context. Cheap to clone.
+/// The cancellation of one attempt, for a handler that needs nothing else of its context. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Cancellation {
     context: Context,
@@ -45,12 +45,12 @@ impl Cancellation {
         Self { context }
     }
 
-    /// Whether the handler is asked to stop; for loops that cannot wait.
+    /// Returns whether the handler is asked to stop; for loops that cannot wait.
     pub fn is_requested(&self) -> bool {
         self.cause().is_some()
     }
 
-    /// Why the handler is asked to stop, if it is.
+    /// Returns why the handler is asked to stop; `None` while it is not.
     pub fn cause(&self) -> Option<Cause> {
         self.context.cancel_cause()
     }
@@ -61,7 +61,7 @@ impl Cancellation {
     }
 }
 
-/// A signal that is given at most once.
+/// A signal that is sent at most once.
 #[derive(Debug, Default)]
 pub(crate) struct Signal {
     cause: AtomicU8,
@@ -69,7 +69,7 @@ pub(crate) struct Signal {
 }
 
 impl Signal {
-    /// Gives the signal; answers whether it was the first.
+    /// Sends the signal; returns whether it was the first.
     pub(crate) fn cancel(&self, cause: Cause) -> bool {
         let first = self
             .cause
@@ -81,7 +81,7 @@ impl Signal {
         first
     }
 
-    /// Why the handler was asked to stop, if it was.
+    /// Returns the cause; `None` before the signal.
     pub(crate) fn cause(&self) -> Option<Cause> {
         let code = self.cause.load(Ordering::Acquire);
         Cause::ALL.into_iter().find(|cause| cause.code() == code)

@@ -1,11 +1,11 @@
-//! What a handler may know and do besides its payload.
+//! Context of an attempt: what a handler can read and do besides its payload.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
-use super::{Cancellation, Cause, Said, SelfReport, Signal};
+use super::{AttemptReports, Cancellation, Cause, SelfReport, Signal};
 use crate::client::Publisher;
 use crate::engine::{Slot, Slots};
 use crate::error::{Error, Result};
@@ -17,13 +17,13 @@ use crate::model::{
 use crate::policy::Verdict;
 use crate::storage::Settlement;
 
-/// What a handler may know and do. Cheap to clone.
+/// Context of an attempt, for its handler. Cheap to clone.
 #[derive(Clone)]
 pub struct Context {
     parts: Arc<ContextParts>,
 }
 
-/// What the engine knows when an attempt begins.
+/// Facts and services that the engine provides for an attempt.
 pub(crate) struct ContextParts {
     pub(crate) message: Arc<Message>,
     pub(crate) execution: ExecutionId,
@@ -45,8 +45,8 @@ pub(crate) struct ContextParts {
     pub(crate) published: AtomicU32,
     pub(crate) checkpoint: Option<Body>,
     pub(crate) result: Mutex<Option<Body>>,
-    pub(crate) said: Said,
-    /// Where its slot comes from; none outside a queue.
+    pub(crate) reports: AttemptReports,
+    /// The slots of its queue; `None` outside a queue.
     pub(crate) slots: Option<Arc<Slots>>,
 }
 
@@ -59,103 +59,103 @@ impl Context {
         &self.parts
     }
 
-    /// The message's identity; the same in every attempt.
+    /// Returns the id of the message; the same in every attempt.
     pub fn message_id(&self) -> MessageId {
         self.parts.message.id
     }
 
-    /// This attempt's own identity.
+    /// Returns the id of this attempt.
     pub fn execution_id(&self) -> ExecutionId {
         self.parts.execution
     }
 
-    /// The topic that led here.
+    /// Returns the topic of the message.
     pub fn topic(&self) -> &Topic {
         &self.parts.message.topic
     }
 
-    /// Which attempt this is, from 1.
+    /// Returns the number of this attempt, from 1.
     pub fn attempt(&self) -> u32 {
         self.parts.attempt
     }
 
-    /// How many attempts there may be; none without a limit.
+    /// Returns the largest number of attempts; `None` without a limit.
     pub fn attempts_max(&self) -> Option<u32> {
         self.parts.attempts_max
     }
 
-    /// How many processes were lost while they ran this message. An attempt that a shutdown gave back is not
-    /// counted, nor is what a broker delivers again.
+    /// Returns the number of processes that were lost while they ran this message. Attempts that a shutdown
+    /// released and redeliveries of a broker do not count.
     pub fn crashes(&self) -> u32 {
         self.parts.crashes
     }
 
-    /// Whether a failure of this attempt would be the last.
+    /// Returns whether this is the last attempt.
     pub fn is_last_attempt(&self) -> bool {
         self.parts.attempts_max.is_some_and(|limit| self.parts.attempt >= limit)
     }
 
-    /// When this attempt began.
+    /// Returns the start of this attempt.
     pub fn started_at(&self) -> Timestamp {
         self.parts.started_at
     }
 
-    /// The instant of the schedule, with what was missed before it; none for a plain message.
+    /// Returns the occurrence of the schedule; `None` for a message without a job.
     pub fn occurrence(&self) -> Option<&Occurrence> {
         self.parts.message.occurrence.as_ref()
     }
 
-    /// The job this run belongs to.
+    /// Returns the job of this run.
     pub fn job(&self) -> Option<&JobName> {
         self.occurrence().map(|occurrence| &occurrence.job)
     }
 
-    /// The instant this run was planned for.
+    /// Returns the nominal time of this run.
     pub fn nominal(&self) -> Option<Timestamp> {
         self.occurrence().map(|occurrence| occurrence.nominal)
     }
 
-    /// What was missed, when this run makes up for something.
+    /// Returns the missed occurrences that this run makes up for.
     pub fn misfire(&self) -> Option<&MisfireFacts> {
         self.occurrence().and_then(|occurrence| occurrence.misfire.as_ref())
     }
 
-    /// What the message is about.
+    /// Returns the key of the message.
     pub fn key(&self) -> Option<&Key> {
         self.parts.message.key.as_ref()
     }
 
-    /// Why the message exists.
+    /// Returns the source of the message, such as a schedule or a publisher.
     pub fn source(&self) -> Source {
         self.parts.message.source
     }
 
-    /// The headers it came with.
+    /// Returns the headers of the message.
     pub fn headers(&self) -> &Headers {
         &self.parts.message.headers
     }
 
-    /// The story this message belongs to: its own correlation, else the attempt's identity for a
-    /// scheduled run, else the message's identity.
+    /// Returns the correlation id: that of the message, else the id of the attempt for a scheduled run, else
+    /// the id of the message.
     pub fn correlation(&self) -> Arc<str> {
-        self.parts.message.story(self.parts.execution)
+        self.parts.message.correlation_id(self.parts.execution)
     }
 
-    /// The attempt that published this message; none when no handler did. The same in every attempt.
+    /// Returns the attempt that published this message; `None` when no handler did. The same in every attempt.
     pub fn causation(&self) -> Option<ExecutionId> {
         self.parts.message.correlation.causation
     }
 
-    /// Until when this process has the right to the message; moves ahead while the handler runs.
+    /// Returns the end of the lease, which is extended while the handler runs.
     pub fn lease_until(&self) -> Option<Timestamp> {
         *self.parts.lease_until.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn renewed(&self, until: Timestamp) {
+    pub(crate) fn set_lease_until(&self, until: Timestamp) {
         *self.parts.lease_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
     }
 
-    /// Why the handler is asked to stop, if it is.
+    /// Returns why the handler is asked to stop; `None` while it is not.
     pub fn cancel_cause(&self) -> Option<Cause> {
         self.parts.cancellation.cause()
     }
@@ -165,55 +165,53 @@ impl Context {
         self.parts.cancellation.cancelled().await
     }
 
-    /// The same signal by itself.
+    /// Returns the cancellation of this attempt by itself.
     pub fn cancellation(&self) -> Cancellation {
         Cancellation::new(self.clone())
     }
 
-    /// A state that was given to the builder; for extractors, which say in
-    /// [`FromContext::needs`](super::FromContext::needs) what they ask for. A handler takes
-    /// [`State`](super::State) instead.
+    /// Returns a state of the builder; for extractors, which declare it in
+    /// [`FromContext::needs`](super::FromContext::needs). A handler takes [`State`](super::State) instead.
     pub fn state<T: Clone + Send + Sync + 'static>(&self) -> Result<T> {
-        self.parts.publisher.states().need()
+        self.parts.publisher.states().require()
     }
 
-    /// One more slot of the queue, for a call that outlives its attempt.
-    pub(super) fn more_slots(&self) -> Option<Slot> {
+    /// Takes one more slot of the queue, for a call that outlives its attempt.
+    pub(super) fn take_slot(&self) -> Option<Slot> {
         self.parts.slots.as_ref().map(Slots::take)
     }
 
-    /// A publisher whose messages carry this story on.
+    /// Returns a publisher whose messages inherit the correlation.
     pub fn publisher(&self) -> Publisher {
         self.parts.publisher.clone().within(self.clone())
     }
 
-    /// What settles this attempt as done, for a storage that does so inside the handler's own
-    /// transaction: with the commit the message is done, before it nothing has happened. Refused for a
-    /// message that a broker delivered, because its receipt is not in the database.
+    /// Returns the settlement of this attempt as done, which a storage applies in the handler's own transaction:
+    /// the commit makes the message done. Fails for a message that a broker delivered, because its receipt is
+    /// not in the database.
     ///
-    /// The handler then returns as usual. When the transaction was rolled back after all, what it
-    /// returns counts as if this had not been asked for.
+    /// The handler then returns as usual. After a rollback its result is settled as if this had not been called.
     pub fn settlement(&self) -> Result<Settlement> {
         let Some(lease) = self.parts.lease else {
             return Err(Error::unsupported(format!(
-                "the message {} came from a broker and cannot be settled in a transaction; note it in an inbox instead",
+                "the message {} came from a broker and cannot be settled in a transaction; use an inbox instead",
                 self.message_id()
             )));
         };
         let execution = self.execution(Ending::Succeeded, None, self.parts.publisher.now());
         let recorded = self.parts.recording == Recording::All;
         self.parts.settles.store(true, Ordering::Release);
-        let then = self.follow(&Verdict::Done, &execution);
+        let then = self.follow_ups(&Verdict::Done, &execution);
         let execution = recorded.then(|| Arc::new(execution));
         Ok(Settlement { then, ..Settlement::new(lease, Verdict::Done, execution) })
     }
 
-    /// Whether the handler took over settling.
+    /// Returns whether the handler took over settling.
     pub(crate) fn settles(&self) -> bool {
         self.parts.settles.load(Ordering::Acquire)
     }
 
-    /// The record of this attempt, ended now.
+    /// Returns the execution of this attempt, which ends now.
     pub(crate) fn execution(
         &self,
         ending: Ending,
@@ -239,11 +237,11 @@ impl Context {
             ended_at: now,
             ending,
             note,
-            log: self.parts.said.text(),
+            log: self.parts.reports.text(),
         }
     }
 
-    /// What a handler that succeeded reported, for the history.
+    /// Returns the reported message of a successful attempt, for the history.
     fn success_note(&self, ending: Ending) -> Option<Arc<str>> {
         match self.reported()? {
             SelfReport::Success(text) if ending == Ending::Succeeded && !text.is_empty() => {
@@ -253,7 +251,7 @@ impl Context {
         }
     }
 
-    /// The trail for the next message this attempt publishes.
+    /// Returns the correlation of the next message that this attempt publishes.
     pub(crate) fn next_correlation(&self) -> Correlation {
         Correlation {
             id: Some(self.correlation()),

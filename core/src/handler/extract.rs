@@ -1,5 +1,5 @@
-//! Extractors: what a handler asks for by the types of its arguments. The first argument that can be
-//! read from a body is the payload; everything else comes from the context.
+//! Extractors: arguments of a handler by type. A first argument that can be deserialized from a body is the payload;
+//! all others are created from the context.
 
 use std::future::Future;
 
@@ -15,10 +15,10 @@ use crate::model::{
     ExecutionId, Headers, JobName, Key, Message, MessageId, Occurrence, Source, Topic,
 };
 
-/// Something a handler may take as an argument after its payload, or instead of one.
+/// A type that a handler may take as an argument after its payload, or instead of one.
 ///
-/// It is made anew for every attempt and dropped with it. When it cannot be made the attempt fails,
-/// with the text of the error.
+/// It is created for every attempt and dropped with it. When it cannot be created the attempt fails with the text
+/// of the error.
 ///
 /// ```
 /// use punctual::handler::RequiredStates;
@@ -47,27 +47,27 @@ use crate::model::{
     note = "to share a value, give it to the builder with `state` and take `State<{Self}>`"
 )]
 pub trait FromContext: Sized + Send + 'static {
-    /// Makes it for one attempt.
+    /// Creates it for one attempt.
     fn from_context(
         context: &Context,
     ) -> impl Future<Output = std::result::Result<Self, HandlerError>> + Send;
 
-    /// Says which states it asks the context for, so that a missing one fails when the process is
-    /// built.
+    /// Declares the states that it reads from the context, so that the build of a process fails when one is
+    /// missing.
     fn needs(_: &mut RequiredStates) {}
 }
 
-/// How an argument is come by: read from the body.
+/// Marker: the argument is deserialized from the message body.
 #[derive(Debug)]
 pub struct ViaPayload;
-/// How an argument is come by: made from the context.
+/// Marker: the argument is created from the context.
 #[derive(Debug)]
 pub struct ViaContext;
-/// How an argument is come by: given to the builder.
+/// Marker: the argument is a state of the builder.
 #[derive(Debug)]
 pub struct ViaState;
-/// How an argument is come by: a fact of the message. Not [`ViaContext`], because these types can
-/// also be read from a body, and as a first argument they are.
+/// Marker: the argument is a property of the message. Not [`ViaContext`], because these types can also be
+/// deserialized from a body, and are when they are the first argument.
 #[derive(Debug)]
 pub struct ViaFact;
 
@@ -79,16 +79,16 @@ pub struct ViaFact;
     note = "a type that is both a payload and an extractor may only stand behind the payload"
 )]
 pub trait FirstArgument<Via>: Sized + Send + 'static {
-    /// What is known before anything runs.
+    /// Value that is bound when the process is built.
     type Ready: Send + Sync + 'static;
-    /// What is read from the message before the context exists.
+    /// Value that is deserialized from the message before the context exists.
     type Read: Send + 'static;
 
-    /// Takes what it needs from the states, once.
+    /// Binds the required states, once.
     fn ready(states: &States) -> Result<Self::Ready>;
-    /// Reads the message; fails when it does not fit.
+    /// Deserializes the message; fails when it does not match.
     fn read(message: &Message, codecs: &Codecs) -> Result<Self::Read>;
-    /// The argument for one attempt.
+    /// Returns the argument for one attempt.
     fn take(
         read: Self::Read,
         ready: &Self::Ready,
@@ -96,19 +96,19 @@ pub trait FirstArgument<Via>: Sized + Send + 'static {
     ) -> impl Future<Output = std::result::Result<Self, HandlerError>> + Send;
 }
 
-/// An argument of a handler behind the first. `Via` is inferred.
+/// An argument of a handler after the first. `Via` is inferred.
 #[diagnostic::on_unimplemented(
     message = "a handler cannot take `{Self}` as an argument",
     label = "not an extractor",
     note = "the payload comes first; behind it stand extractors such as `Context` and `State<T>`, see `punctual::handler`"
 )]
 pub trait Argument<Via>: Sized + Send + 'static {
-    /// What is known before anything runs.
+    /// Value that is bound when the process is built.
     type Ready: Send + Sync + 'static;
 
-    /// Takes what it needs from the states, once.
+    /// Binds the required states, once.
     fn ready(states: &States) -> Result<Self::Ready>;
-    /// The argument for one attempt.
+    /// Returns the argument for one attempt.
     fn take(
         ready: &Self::Ready,
         context: &Context,
@@ -154,7 +154,7 @@ impl<T: Clone + Send + Sync + 'static> FirstArgument<ViaState> for State<T> {
     type Read = ();
 
     fn ready(states: &States) -> Result<T> {
-        states.need()
+        states.require()
     }
 
     fn read(_: &Message, _: &Codecs) -> Result<()> {
@@ -184,7 +184,7 @@ impl<T: Clone + Send + Sync + 'static> Argument<ViaState> for State<T> {
     type Ready = T;
 
     fn ready(states: &States) -> Result<T> {
-        states.need()
+        states.require()
     }
 
     async fn take(ready: &T, _: &Context) -> std::result::Result<Self, HandlerError> {

@@ -1,5 +1,5 @@
-//! From a function to a handler. Which function, which arguments and which answer are three separate
-//! questions to the compiler, so that what does not fit is named: an argument, or what is returned.
+//! Functions as handlers. Function, arguments and returned type are three separate traits, so that a compiler error
+//! names what is wrong: an argument, or the returned type.
 
 use std::future::Future;
 use std::marker::PhantomData;
@@ -14,8 +14,7 @@ use crate::codec::Codecs;
 use crate::error::Result;
 use crate::model::Message;
 
-/// Something that can be called with a list of arguments: a function, a closure, or a type that
-/// implements [`Handler`].
+/// A callable with a list of arguments: a function, a closure, or a type that implements [`Handler`].
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
     label = "not a function with up to nine arguments, and no type that implements `Handler`",
@@ -23,13 +22,13 @@ use crate::model::Message;
     note = "name the types of a closure's arguments; wrap a plain `fn` in `punctual::blocking`"
 )]
 pub trait Function<A> {
-    /// What it returns: a future that ends with what [`IntoOutcome`] accepts.
+    /// The returned future, whose output implements [`IntoOutcome`].
     type Future;
 
     /// Calls it.
     fn call(this: &Arc<Self>, arguments: A) -> Self::Future;
 
-    /// Whether returning without a report is a failure.
+    /// Returns whether a handler that returns without a report has failed.
     fn must_report(&self) -> bool {
         false
     }
@@ -37,14 +36,14 @@ pub trait Function<A> {
 
 macro_rules! functions {
     ($($Type:ident),*) => {
-        impl<Call, Answer, $($Type),*> Function<($($Type,)*)> for Call
+        impl<Call, Returned, $($Type),*> Function<($($Type,)*)> for Call
         where
-            Call: Fn($($Type),*) -> Answer,
+            Call: Fn($($Type),*) -> Returned,
         {
-            type Future = Answer;
+            type Future = Returned;
 
             #[allow(non_snake_case)] // a variable per type, named like it
-            fn call(this: &Arc<Self>, ($($Type,)*): ($($Type,)*)) -> Answer {
+            fn call(this: &Arc<Self>, ($($Type,)*): ($($Type,)*)) -> Returned {
                 this($($Type),*)
             }
         }
@@ -71,14 +70,14 @@ impl<M: Send + 'static, H: Handler<M>> Function<WholeContext<M>> for H {
     }
 }
 
-/// Whatever a builder accepts as a handler. Nobody implements it by hand: write an `async fn`, a
-/// closure, or a type that implements [`Handler`]. `A` and `Via` are inferred.
+/// A handler that a builder accepts. Not meant to be implemented: write an `async fn`, a closure, or a type that
+/// implements [`Handler`]. `A` and `Via` are inferred.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` is not a handler",
     note = "a handler is an `async fn`, a closure that returns a future, or a type that implements `punctual::Handler`"
 )]
 pub trait IntoHandler<A, Via> {
-    /// The handler before the states are known.
+    /// Returns the handler, not yet bound to its states.
     fn into_handler(self) -> UnboundHandler;
 }
 
@@ -102,22 +101,22 @@ where
     }
 }
 
-/// Gives a handler its states.
+/// Binds a handler to its states.
 type Bind = Box<dyn FnOnce(&States) -> Result<Arc<dyn AnyHandler>> + Send + Sync>;
 
-/// A handler that does not have its states yet.
+/// A handler that is not yet bound to its states.
 pub struct UnboundHandler {
     bind: Bind,
     must_report: bool,
 }
 
 impl UnboundHandler {
-    /// The handler with its states, and whether it must report.
+    /// Binds the handler to its states; returns it and whether it must report.
     pub(crate) fn bind(self, states: &States) -> Result<(Arc<dyn AnyHandler>, bool)> {
         Ok(((self.bind)(states)?, self.must_report))
     }
 
-    /// The same handler, which must report.
+    /// Requires the handler to report.
     pub(crate) fn reporting(mut self, must_report: bool) -> Self {
         self.must_report |= must_report;
         self
@@ -126,11 +125,13 @@ impl UnboundHandler {
 
 impl std::fmt::Debug for UnboundHandler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Unbound").field("must_report", &self.must_report).finish_non_exhaustive()
+        f.debug_struct("UnboundHandler")
+            .field("must_report", &self.must_report)
+            .finish_non_exhaustive()
     }
 }
 
-/// A function with what its arguments need.
+/// A function with the bound states of its arguments.
 struct Bound<H, A: Arguments<Via>, Via> {
     function: Arc<H>,
     ready: A::Ready,
@@ -151,10 +152,10 @@ where
         Ok(Box::new(move |context| {
             Box::pin(async move {
                 let arguments = A::take(read, &self.ready, &context).await?;
-                let asked = Some(context).filter(Context::is_asked);
+                let request = Some(context).filter(Context::expects_reply);
                 let outcome = H::call(&self.function, arguments).await.into_outcome()?;
-                if let (Outcome::Done, Some(context)) = (&outcome, asked) {
-                    context.answer().await?;
+                if let (Outcome::Done, Some(context)) = (&outcome, request) {
+                    context.reply_with_result().await?;
                 }
                 Ok(outcome)
             })

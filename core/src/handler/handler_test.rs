@@ -1,6 +1,5 @@
-//! A trial: one attempt of a handler in a unit test, without a queue, and without a storage that
-//! outlives it. Arguments, states, middleware, panic guard and the reporting contract are those of a
-//! real attempt; time stands still.
+//! Handler test: one attempt of a handler in a unit test, without a queue and with a storage in memory. Arguments,
+//! states, middleware, panic guard and the reporting contract are those of a real attempt; the clock stands still.
 
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex};
@@ -8,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{Context, ContextParts, IntoHandler, Said, Signal, UnboundHandler};
+use super::{AttemptReports, Context, ContextParts, IntoHandler, Signal, UnboundHandler};
 use crate::builtin::ManualClock;
 use crate::client::Publisher;
 use crate::declared::{Declare, DeclaredJob};
@@ -21,9 +20,9 @@ use crate::model::{
 use crate::policy::AttemptEnd;
 use crate::punctual::{Builder, Punctual};
 
-const TOPIC: &str = "trial";
+const TOPIC: &str = "handler-test";
 
-/// The circumstances of one attempt, for the unit test of a handler.
+/// Unit test of a handler: builds the message and the context of one attempt and runs it.
 ///
 /// ```
 /// use punctual::handler::HandlerTest;
@@ -40,12 +39,12 @@ const TOPIC: &str = "trial";
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> punctual::Result<()> {
-/// let tried = HandlerTest::new().state(100_u64).payload(&7).run(charge).await?;
-/// assert_eq!(tried.report, AttemptEnd::Done);
-/// assert_eq!(tried.note(), Some("charged".into()));
+/// let result = HandlerTest::new().state(100_u64).payload(&7).run(charge).await?;
+/// assert_eq!(result.report, AttemptEnd::Done);
+/// assert_eq!(result.note(), Some("charged".into()));
 ///
-/// let tried = HandlerTest::new().state(100_u64).payload(&700).run(charge).await?;
-/// assert_eq!(tried.report, AttemptEnd::Failed { error: "order 700 is too large".into() });
+/// let result = HandlerTest::new().state(100_u64).payload(&700).run(charge).await?;
+/// assert_eq!(result.report, AttemptEnd::Failed { error: "order 700 is too large".into() });
 /// # Ok(())
 /// # }
 /// ```
@@ -61,17 +60,17 @@ pub struct HandlerTest {
     handler_options: HandlerOptions,
 }
 
-/// What an attempt on trial came to.
+/// The result of a handler test.
 #[derive(Clone, Debug)]
 pub struct HandlerTestResult {
-    /// How it ended.
+    /// The end of the attempt.
     pub report: AttemptEnd,
-    /// Its context, with what it said on the way: progress, lines, reports.
+    /// The context of the attempt, with its progress, log lines and reports.
     pub context: Context,
 }
 
 impl HandlerTestResult {
-    /// What would stand in the history: the error, or the message of a reported success.
+    /// Returns the note of the history: the error, or the message of a reported success.
     pub fn note(&self) -> Option<Arc<str>> {
         match (&self.report, self.context.reported()) {
             (
@@ -105,12 +104,12 @@ impl Default for HandlerTest {
 }
 
 impl HandlerTest {
-    /// A first attempt, without a payload, at the epoch.
+    /// Creates a first attempt at the epoch, without a payload.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A value that handlers share; see [`Builder::state`].
+    /// Adds a state; see [`Builder::state`].
     pub fn state<T: Clone + Send + Sync + 'static>(mut self, value: T) -> Self {
         self.builder = self.builder.state(value);
         self
@@ -122,19 +121,19 @@ impl HandlerTest {
         self
     }
 
-    /// What the handler receives.
+    /// Sets the payload.
     pub fn payload<T: Serialize + ?Sized>(mut self, payload: &T) -> Self {
         self.body = Body::json(payload);
         self
     }
 
-    /// What the message is about.
+    /// Sets the key of the message.
     pub fn key(mut self, key: impl AsRef<str>) -> Self {
         self.key = Some(Key::new(key));
         self
     }
 
-    /// A header that the message brings.
+    /// Adds a header to the message.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         if let Ok(headers) = &mut self.headers
             && let Err(error) = headers.insert(name, value)
@@ -144,36 +143,36 @@ impl HandlerTest {
         self
     }
 
-    /// A run of this job, planned for the time of the trial.
+    /// Makes the message a run of this job, with the time of the test as its nominal time.
     pub fn job(mut self, name: impl AsRef<str>) -> Self {
         self.job = Some(JobName::new(name));
         self
     }
 
-    /// What time it is.
+    /// Sets the time of the test.
     pub fn at(mut self, now: Timestamp) -> Self {
         self.at = now;
         self
     }
 
-    /// Which attempt this is, from 1.
+    /// Sets the number of the attempt, from 1.
     pub fn attempt(mut self, attempt: u32) -> Self {
         self.attempt = attempt;
         self
     }
 
-    /// The terms of the message, which say how many attempts there may be.
+    /// Sets the options of the message, such as its retries.
     pub fn handler_options(mut self, handler_options: HandlerOptions) -> Self {
         self.handler_options = handler_options;
         self
     }
 
-    /// Lets a handler run once.
+    /// Runs a handler once.
     pub async fn run<A, Via>(self, handler: impl IntoHandler<A, Via>) -> Result<HandlerTestResult> {
         self.run_unbound(handler.into_handler()).await
     }
 
-    /// Lets the handler of a declared job run once.
+    /// Runs the handler of a declared job once.
     pub async fn run_declared<D: Declare>(mut self) -> Result<HandlerTestResult> {
         let DeclaredJob { job, handler } = D::declared();
         if self.job.is_none() {
@@ -183,7 +182,7 @@ impl HandlerTest {
         self.run_unbound(handler).await
     }
 
-    /// The context alone, for calling a function directly.
+    /// Returns the context alone, to call a function directly.
     pub fn context(mut self) -> Result<Context> {
         let builder = std::mem::take(&mut self.builder);
         let process = self.process(builder)?;
@@ -198,7 +197,7 @@ impl HandlerTest {
         let context = context(&process, message.clone(), &self);
         let handler_options = process.option_layers.effective(&message, None);
         let report = handle(&process, &message, &handler_options, &context).await;
-        // Nothing only when a lease is lost, and here is none.
+        // `None` only when a lease is lost, and a test has no lease.
         Ok(HandlerTestResult { report: report.unwrap_or(AttemptEnd::Interrupted), context })
     }
 
@@ -234,20 +233,20 @@ impl HandlerTest {
 
 impl std::fmt::Debug for HandlerTest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Trial").field("at", &self.at).finish_non_exhaustive()
+        f.debug_struct("HandlerTest").field("at", &self.at).finish_non_exhaustive()
     }
 }
 
-fn context(process: &Arc<Process>, message: Arc<Message>, trial: &HandlerTest) -> Context {
+fn context(process: &Arc<Process>, message: Arc<Message>, test: &HandlerTest) -> Context {
     let handler_options = process.option_layers.effective(&message, None);
     Context::new(ContextParts {
         message,
-        execution: process.execution_id(trial.at),
-        attempt: trial.attempt,
+        execution: process.execution_id(test.at),
+        attempt: test.attempt,
         attempts_max: handler_options.retry.attempts_max,
         crashes: 0,
-        started_at: trial.at,
-        due_at: trial.at,
+        started_at: test.at,
+        due_at: test.at,
         process: process.id,
         lease: None,
         lease_until: Mutex::new(None),
@@ -257,7 +256,7 @@ fn context(process: &Arc<Process>, message: Arc<Message>, trial: &HandlerTest) -
         publisher: Publisher::new(process.clone()),
         events: process.events.clone(),
         published: AtomicU32::new(0),
-        said: Said::default(),
+        reports: AttemptReports::default(),
         slots: None,
         checkpoint: None,
         result: Mutex::new(None),

@@ -1,32 +1,32 @@
-//! What a handler says. Everything a handler may return turns into an [`Outcome`] or an error.
+//! Outcome of a handler. Every type that a handler may return converts into an [`Outcome`] or an error.
 
 use std::error::Error as StdError;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a handler says about a message.
+/// The decision of a handler about its message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
     /// Handled.
     Done,
-    /// Not this time; again after this long. Spends an attempt.
+    /// Failed; retried after this delay. Spends an attempt.
     RetryAfter(Duration),
-    /// Not yet; again after this long. Spends no attempt.
+    /// Not ready; handled again after this delay. Spends no attempt.
     Snooze(Duration),
-    /// Never; keep it as a dead letter with this reason.
+    /// Not processable; becomes a dead letter with this reason.
     Discard(String),
-    /// No longer wanted; stop it.
+    /// No longer needed; the message is cancelled.
     Cancel,
 }
 
-/// What a handler returns in the end.
+/// The result of a handler.
 pub type HandlerResult = std::result::Result<Outcome, HandlerError>;
 
 /// A failed attempt, as text for people, with the whole chain of causes.
 ///
-/// Anything that is an error, and plain text, turns into one with `?`.
+/// Every error type, and plain text, converts into it with `?`.
 pub struct HandlerError {
     text: Arc<str>,
     source: Option<Box<dyn StdError + Send + Sync>>,
@@ -34,31 +34,31 @@ pub struct HandlerError {
 }
 
 impl HandlerError {
-    /// A failure in words.
+    /// Creates a failure with a text.
     pub fn new(text: impl AsRef<str>) -> Self {
         Self { text: Arc::from(text.as_ref()), source: None, advice: None }
     }
 
-    /// Trying again will not help: the message becomes a dead letter at once.
+    /// Marks the failure as permanent: the message becomes a dead letter at once.
     #[must_use]
     pub fn permanent(mut self) -> Self {
         self.advice = Some(Outcome::Discard(self.text.to_string()));
         self
     }
 
-    /// Try again after this long, instead of what the retry policy says. Spends an attempt.
+    /// Sets the delay of the next attempt, in place of the retry policy's. Spends an attempt.
     #[must_use]
     pub fn retry_after(mut self, wait: Duration) -> Self {
         self.advice = Some(Outcome::RetryAfter(wait));
         self
     }
 
-    /// What the error itself says should happen.
+    /// Returns the outcome that the error itself requests.
     pub(crate) fn advice(&self) -> Option<&Outcome> {
         self.advice.as_ref()
     }
 
-    /// The error it was made from, or a cause of it, when it is of this type.
+    /// Returns the error it was created from, or one of its causes, of this type.
     pub fn downcast_ref<E: StdError + 'static>(&self) -> Option<&E> {
         let mut current: Option<&(dyn StdError + 'static)> = match &self.source {
             Some(source) => Some(&**source),
@@ -74,7 +74,7 @@ impl HandlerError {
         None
     }
 
-    /// The failure in words.
+    /// Returns the text of the failure.
     pub fn text(&self) -> &Arc<str> {
         &self.text
     }
@@ -92,10 +92,10 @@ impl fmt::Display for HandlerError {
     }
 }
 
-/// The most causes that are written down.
+/// The most causes in the text of a failure.
 const CAUSES_MAX: usize = 16;
 
-// `HandlerError` is on purpose no `std::error::Error`; otherwise this would clash with `From<T> for T`.
+// `HandlerError` does not implement `std::error::Error`, because this would conflict with `From<T> for T`.
 impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for HandlerError {
     fn from(error: E) -> Self {
         let error = error.into();
@@ -115,13 +115,13 @@ impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for HandlerError {
     }
 }
 
-/// What a handler may return: `()`, [`Outcome`], or a `Result` of either.
+/// A type that a handler may return: `()`, [`Outcome`], or a `Result` of either.
 #[diagnostic::on_unimplemented(
     message = "a handler cannot return `{Self}`",
     note = "return `()`, `Outcome`, or a `Result` of either with any error type"
 )]
 pub trait IntoOutcome {
-    /// The outcome, or the failure.
+    /// Converts it into an outcome or a failure.
     fn into_outcome(self) -> HandlerResult;
 }
 
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everything_a_handler_may_return_turns_into_an_outcome() {
+    fn every_returned_type_converts_into_an_outcome() {
         assert_eq!(().into_outcome().unwrap(), Outcome::Done);
         assert_eq!(Ok::<(), String>(()).into_outcome().unwrap(), Outcome::Done);
         assert_eq!(

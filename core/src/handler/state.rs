@@ -1,5 +1,5 @@
-//! What handlers share, by type: given to the builder once, taken as [`State`]. What a handler needs is
-//! known before anything runs, so a missing one fails when the process is built.
+//! States: values that handlers share, by type. The builder stores each once, and a handler takes it as [`State`].
+//! The build of a process fails when a required state is missing.
 
 use std::any::{Any, TypeId, type_name};
 use std::collections::HashMap;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use crate::codec::Codecs;
 use crate::error::{Error, Result};
 
-/// A value that was given to [`Builder::state`](crate::Builder::state), as an argument of a handler.
+/// A value of [`Builder::state`](crate::Builder::state) as an argument of a handler.
 ///
 /// ```
 /// use punctual::{Punctual, State};
@@ -33,25 +33,25 @@ impl<T> Deref for State<T> {
     }
 }
 
-/// Every state of a process, at most one of a type.
+/// The states of a process, at most one of each type.
 #[derive(Default)]
 pub struct States {
-    kept: HashMap<TypeId, (&'static str, Arc<dyn Any + Send + Sync>)>,
-    doubled: Option<&'static str>,
+    values: HashMap<TypeId, (&'static str, Arc<dyn Any + Send + Sync>)>,
+    duplicate: Option<&'static str>,
     codecs: Arc<Codecs>,
 }
 
 impl States {
-    /// Keeps a value; a second one of the same type is a mistake that [`States::checked`] reports.
+    /// Adds a value. [`States::checked`] reports a second value of the same type.
     pub(crate) fn insert<T: Clone + Send + Sync + 'static>(&mut self, value: T) {
         let name = type_name::<T>();
-        if self.kept.insert(TypeId::of::<T>(), (name, Arc::new(value))).is_some() {
-            self.doubled = Some(name);
+        if self.values.insert(TypeId::of::<T>(), (name, Arc::new(value))).is_some() {
+            self.duplicate = Some(name);
         }
     }
 
     pub(crate) fn checked(self) -> Result<Self> {
-        match self.doubled {
+        match self.duplicate {
             None => Ok(self),
             Some(name) => Err(Error::conflict(format!(
                 "two states of the type {name} were given to the builder; wrap one of them in a type of its own"
@@ -59,8 +59,8 @@ impl States {
         }
     }
 
-    /// What bodies are read with.
-    pub(crate) fn reading_with(mut self, codecs: Codecs) -> Self {
+    /// Sets the codecs that deserialize bodies.
+    pub(crate) fn with_codecs(mut self, codecs: Codecs) -> Self {
         self.codecs = Arc::new(codecs);
         self
     }
@@ -69,19 +69,19 @@ impl States {
         &self.codecs
     }
 
-    /// The value of a type.
+    /// Returns the value of a type.
     pub(crate) fn get<T: Clone + 'static>(&self) -> Option<T> {
-        let (_, value) = self.kept.get(&TypeId::of::<T>())?;
+        let (_, value) = self.values.get(&TypeId::of::<T>())?;
         value.downcast_ref::<T>().cloned()
     }
 
-    /// The same where it must be there.
-    pub(crate) fn need<T: Clone + 'static>(&self) -> Result<T> {
+    /// Returns the value of a type; fails when it is missing.
+    pub(crate) fn require<T: Clone + 'static>(&self) -> Result<T> {
         self.get().ok_or_else(|| missing(type_name::<T>()))
     }
 
     pub(crate) fn check(&self, needs: &RequiredStates) -> Result<()> {
-        match needs.types.iter().find(|(id, _)| !self.kept.contains_key(id)) {
+        match needs.types.iter().find(|(id, _)| !self.values.contains_key(id)) {
             None => Ok(()),
             Some((_, name)) => Err(missing(name)),
         }
@@ -90,24 +90,24 @@ impl States {
 
 impl std::fmt::Debug for States {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.kept.values().map(|(name, _)| name)).finish()
+        f.debug_list().entries(self.values.values().map(|(name, _)| name)).finish()
     }
 }
 
 fn missing(name: &str) -> Error {
     Error::invalid(format!(
-        "needs a state of the type {name}, and the builder was given none; add state(value) before build()"
+        "needs a state of the type {name}, which the builder does not have; add state(value) before build()"
     ))
 }
 
-/// The states an extractor asks for.
+/// The states that an extractor requires.
 #[derive(Debug, Default)]
 pub struct RequiredStates {
     types: Vec<(TypeId, &'static str)>,
 }
 
 impl RequiredStates {
-    /// Asks for the state of a type, which [`Context::state`](crate::Context::state) then gives.
+    /// Requires the state of a type, which [`Context::state`](crate::Context::state) then returns.
     pub fn state<T: Clone + Send + Sync + 'static>(&mut self) {
         self.types.push((TypeId::of::<T>(), type_name::<T>()));
     }

@@ -1,5 +1,5 @@
-//! Meters: what each event adds to which meter, one list for every exporter, so that all of them count the
-//! same under the same names. It knows no product.
+//! Meters: the readings that each event adds, one list for every exporter, so that all of them count the same
+//! under the same names. It depends on no monitoring product.
 
 use crate::event::Event;
 use crate::measure::LabelNames;
@@ -34,7 +34,7 @@ pub enum MeterKind {
 pub struct Reading<'e> {
     /// The meter.
     pub meter: &'static Meter,
-    /// How much.
+    /// The added amount.
     pub amount: Amount,
     /// The values of the meter's labels, in their order.
     pub labels: &'e [(&'static str, &'e str)],
@@ -43,9 +43,9 @@ pub struct Reading<'e> {
 /// How much a reading adds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
-    /// So many more, for a counter.
+    /// Increment of a counter.
     Count(u64),
-    /// So many seconds, for a histogram.
+    /// Duration in seconds, for a histogram.
     Seconds(f64),
 }
 
@@ -60,7 +60,7 @@ macro_rules! meters {
             meaning: concat!($($meaning),+),
         };)*
 
-        /// Every meter there is.
+        /// Every meter.
         pub const METERS: &[Meter] = &[$($constant),*];
     };
 }
@@ -106,7 +106,7 @@ pub fn readings(event: &Event, names: &LabelNames, tell: &mut dyn FnMut(Reading<
         }
         _ => {}
     }
-    // How long it ran is not known.
+    // The duration of a lost attempt is not known.
     if let Event::AttemptLost { topic, .. } = event {
         count(&ATTEMPTS, 1, &[("topic", names.topic(topic)), ("ending", "lost")], tell);
     }
@@ -121,7 +121,7 @@ pub fn readings(event: &Event, names: &LabelNames, tell: &mut dyn FnMut(Reading<
     }
 }
 
-/// Returns which job's run has ended, and how; `None` for other events, and while it is tried again.
+/// Returns job and result of a run that has ended; `None` for other events, and while the run is retried.
 fn run_end(event: &Event) -> Option<(&JobName, &'static str)> {
     match event {
         Event::AttemptSucceeded { job: Some(job), .. } => Some((job, "succeeded")),

@@ -1,5 +1,5 @@
-//! The body of a message: bytes and what they are. Punctual never looks inside; only a handler's
-//! payload type does.
+//! Body of a message: bytes and their content type. Punctual never reads the bytes; only a handler's payload
+//! type does.
 
 use std::borrow::Cow;
 
@@ -11,31 +11,31 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// The most bytes a body may have unless the builder says otherwise: one mebibyte.
+/// Default size limit of a body in bytes: one mebibyte.
 pub const PAYLOAD_MAX_DEFAULT: usize = 1 << 20;
 
-/// The content type of a body that says nothing about itself.
+/// Content type of a body whose type is unknown.
 pub const CONTENT_TYPE_UNKNOWN: &str = "application/octet-stream";
 
 pub(crate) const JSON: &str = "application/json";
 
-/// Bytes with their content type.
+/// Content of a message: bytes with their content type.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "Form", into = "Form")]
+#[serde(try_from = "StoredBody", into = "StoredBody")]
 pub struct Body {
-    /// The bytes as they travel.
+    /// The bytes as sent.
     pub bytes: Bytes,
-    /// What the bytes are, as a media type.
+    /// Media type of the bytes.
     pub content_type: Cow<'static, str>,
 }
 
 impl Body {
-    /// No bytes at all; read as JSON it is `null`.
+    /// Returns an empty body; read as JSON it is `null`.
     pub const fn empty() -> Self {
         Self { bytes: Bytes::new(), content_type: Cow::Borrowed(JSON) }
     }
 
-    /// A value as JSON.
+    /// Returns a value encoded as JSON.
     pub fn json<T: Serialize + ?Sized>(value: &T) -> Result<Self> {
         let bytes = serde_json::to_vec(value).map_err(|error| {
             Error::invalid(format!("the payload cannot be written as JSON: {error}"))
@@ -44,24 +44,24 @@ impl Body {
         Ok(Self { bytes: bytes.into(), content_type: Cow::Borrowed(JSON) })
     }
 
-    /// Bytes of any kind.
+    /// Returns bytes of any content type.
     pub fn raw(bytes: impl Into<Bytes>, content_type: impl Into<Cow<'static, str>>) -> Self {
         Self { bytes: bytes.into(), content_type: content_type.into() }
     }
 
-    /// Reads the bytes as JSON; an empty body reads as `null`.
+    /// Parses the bytes as JSON; an empty body reads as `null`.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T> {
         let bytes: &[u8] = if self.bytes.is_empty() { b"null" } else { &self.bytes };
         serde_json::from_slice(bytes).map_err(|error| {
             Error::invalid(format!(
-                "the body does not read as {}: {error}",
+                "the body cannot be read as {}: {error}",
                 std::any::type_name::<T>()
             ))
             .caused_by(error)
         })
     }
 
-    /// Refuses a body that is larger than a limit.
+    /// Fails when the body is larger than a limit in bytes.
     pub fn check(&self, payload_max: usize) -> Result<()> {
         if self.bytes.len() > payload_max {
             return Err(Error::invalid(format!(
@@ -73,9 +73,9 @@ impl Body {
     }
 }
 
-/// A body as it is stored: text where it is text, so that people can read it.
+/// Stored form of a body: as text where it is text, so that people can read it.
 #[derive(Serialize, Deserialize)]
-struct Form {
+struct StoredBody {
     content_type: Cow<'static, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     text: Option<String>,
@@ -83,7 +83,7 @@ struct Form {
     base64: Option<String>,
 }
 
-impl From<Body> for Form {
+impl From<Body> for StoredBody {
     fn from(body: Body) -> Self {
         let text = std::str::from_utf8(&body.bytes).ok().map(str::to_owned);
         let base64 = text.is_none().then(|| BASE64.encode(&body.bytes));
@@ -91,11 +91,11 @@ impl From<Body> for Form {
     }
 }
 
-impl TryFrom<Form> for Body {
+impl TryFrom<StoredBody> for Body {
     type Error = Error;
 
-    fn try_from(form: Form) -> Result<Self> {
-        let bytes = match (form.text, form.base64) {
+    fn try_from(stored: StoredBody) -> Result<Self> {
+        let bytes = match (stored.text, stored.base64) {
             (Some(text), None) => text.into_bytes(),
             (None, Some(base64)) => BASE64.decode(&base64).map_err(|error| {
                 Error::invalid(format!("the body is not base64: {error}")).caused_by(error)
@@ -105,7 +105,7 @@ impl TryFrom<Form> for Body {
                 return Err(Error::invalid("a body has either `text` or `base64`, not both"));
             }
         };
-        Ok(Self { bytes: bytes.into(), content_type: form.content_type })
+        Ok(Self { bytes: bytes.into(), content_type: stored.content_type })
     }
 }
 
@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_goes_there_and_back() {
+    fn json_round_trips() {
         let body = Body::json(&vec![1, 2, 3]).unwrap();
         assert_eq!(body.read::<Vec<u8>>().unwrap(), [1, 2, 3]);
         assert_eq!(body.content_type, "application/json");

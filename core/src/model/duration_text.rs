@@ -1,4 +1,4 @@
-//! Lengths of time in stored records, as people write them: `30s`, `1h 30m`. For serde's `with`.
+//! Duration text: durations in stored records, as people write them: `30s`, `1h 30m`. For serde's `with`.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::schedule::{format_duration, parse_duration};
 
-/// Something with lengths of time in it that is stored as text.
-pub(crate) trait Written: Sized {
-    /// What is stored.
+/// Value with durations that is stored as text.
+pub(crate) trait DurationText: Sized {
+    /// Stored form.
     type Text: Serialize + for<'de> Deserialize<'de>;
 
     fn write(&self) -> Self::Text;
@@ -18,7 +18,7 @@ pub(crate) trait Written: Sized {
 
 const ZERO: &str = "0s";
 
-impl Written for Duration {
+impl DurationText for Duration {
     type Text = String;
 
     fn write(&self) -> String {
@@ -33,54 +33,59 @@ impl Written for Duration {
     }
 }
 
-impl Written for Option<Duration> {
+impl DurationText for Option<Duration> {
     type Text = Option<String>;
 
     fn write(&self) -> Option<String> {
-        self.as_ref().map(Written::write)
+        self.as_ref().map(DurationText::write)
     }
 
     fn read(text: Option<String>) -> Result<Self, String> {
-        text.map(Written::read).transpose()
+        text.map(DurationText::read).transpose()
     }
 }
 
-impl Written for Vec<Duration> {
+impl DurationText for Vec<Duration> {
     type Text = Vec<String>;
 
     fn write(&self) -> Vec<String> {
-        self.iter().map(Written::write).collect()
+        self.iter().map(DurationText::write).collect()
     }
 
     fn read(texts: Vec<String>) -> Result<Self, String> {
-        texts.into_iter().map(Written::read).collect()
+        texts.into_iter().map(DurationText::read).collect()
     }
 }
 
 const NONE: &str = "none";
 
-/// A length that may be overridden, also by none at all.
-impl Written for Option<Option<Duration>> {
+/// Duration that may be overridden, also by none.
+impl DurationText for Option<Option<Duration>> {
     type Text = Option<String>;
 
     fn write(&self) -> Option<String> {
-        self.as_ref().map(|length| length.as_ref().map_or(NONE.to_owned(), Written::write))
+        self.as_ref().map(|duration| duration.as_ref().map_or(NONE.to_owned(), DurationText::write))
     }
 
     fn read(text: Option<String>) -> Result<Self, String> {
         match text.as_deref() {
             None => Ok(None),
             Some(NONE) => Ok(Some(None)),
-            Some(_) => Written::read(text).map(Some),
+            Some(_) => DurationText::read(text).map(Some),
         }
     }
 }
 
-pub(crate) fn serialize<T: Written, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
+pub(crate) fn serialize<T: DurationText, S: Serializer>(
+    value: &T,
+    to: S,
+) -> Result<S::Ok, S::Error> {
     value.write().serialize(to)
 }
 
-pub(crate) fn deserialize<'de, T: Written, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+pub(crate) fn deserialize<'de, T: DurationText, D: Deserializer<'de>>(
+    from: D,
+) -> Result<T, D::Error> {
     T::read(T::Text::deserialize(from)?).map_err(D::Error::custom)
 }
 
@@ -88,26 +93,26 @@ pub(crate) fn deserialize<'de, T: Written, D: Deserializer<'de>>(from: D) -> Res
 mod tests {
     use super::*;
 
-    fn goes_there_and_back<T: Written + PartialEq + std::fmt::Debug>(value: T, json: &str) {
+    fn round_trip<T: DurationText + PartialEq + std::fmt::Debug>(value: T, json: &str) {
         let text = serde_json::to_string(&value.write()).unwrap();
         assert_eq!(text, json);
         assert_eq!(T::read(serde_json::from_str(&text).unwrap()).unwrap(), value);
     }
 
     #[test]
-    fn lengths_are_stored_as_people_write_them() {
-        goes_there_and_back(Duration::from_secs(5_400), r#""1h 30m""#);
-        goes_there_and_back(Duration::ZERO, r#""0s""#);
-        goes_there_and_back(Duration::new(1, 1), r#""1s 1ns""#);
-        goes_there_and_back(Some(Duration::from_millis(500)), r#""500ms""#);
-        goes_there_and_back(None::<Duration>, "null");
-        goes_there_and_back(vec![Duration::from_secs(1), Duration::ZERO], r#"["1s","0s"]"#);
+    fn durations_are_stored_as_people_write_them() {
+        round_trip(Duration::from_secs(5_400), r#""1h 30m""#);
+        round_trip(Duration::ZERO, r#""0s""#);
+        round_trip(Duration::new(1, 1), r#""1s 1ns""#);
+        round_trip(Some(Duration::from_millis(500)), r#""500ms""#);
+        round_trip(None::<Duration>, "null");
+        round_trip(vec![Duration::from_secs(1), Duration::ZERO], r#"["1s","0s"]"#);
     }
 
     #[test]
     fn overridden_by_none_is_not_the_same_as_not_overridden() {
-        goes_there_and_back(None::<Option<Duration>>, "null");
-        goes_there_and_back(Some(None::<Duration>), r#""none""#);
-        goes_there_and_back(Some(Some(Duration::from_secs(9))), r#""9s""#);
+        round_trip(None::<Option<Duration>>, "null");
+        round_trip(Some(None::<Duration>), r#""none""#);
+        round_trip(Some(Some(Duration::from_secs(9))), r#""9s""#);
     }
 }

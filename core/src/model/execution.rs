@@ -1,5 +1,5 @@
-//! An execution: the record of one attempt, or of an occurrence that was skipped. Written once,
-//! when it ended, and never edited; together they are the history.
+//! Execution: the record of one attempt, or of an occurrence that was skipped. Written once, when it ended, and
+//! never edited; together they are the history.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,97 +9,97 @@ use serde::{Deserialize, Serialize};
 
 use super::{ExecutionId, JobName, Key, MessageId, ProcessId, Queue, Source, Topic};
 
-/// One attempt that ended, or one occurrence that was not run.
+/// Record of an attempt that ended, or of an occurrence that was skipped.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Execution {
-    /// Its identity; the handler knew it while it ran.
+    /// Identity of the attempt, known to the handler while it ran.
     pub id: ExecutionId,
-    /// The message that was attempted; none for a skipped occurrence.
+    /// Message that was attempted; none for a skipped occurrence.
     pub message: Option<MessageId>,
-    /// The topic, or the topic the job would have used.
+    /// Topic of the message, or the one that the job would have used.
     pub topic: Topic,
-    /// The line the message waited in.
+    /// Queue of the message.
     pub queue: Queue,
-    /// What the message was about.
+    /// Key of the message.
     pub key: Option<Key>,
-    /// The job, when there is one.
+    /// Job of the message, if any.
     pub job: Option<JobName>,
-    /// The instant of the schedule, when there is one.
+    /// Nominal time on the schedule, if any.
     pub nominal: Option<Timestamp>,
-    /// Why the message existed.
+    /// Source of the message.
     pub source: Source,
-    /// Which attempt this was, from 1; 0 for a skipped occurrence.
+    /// Number of the attempt, from 1; 0 for a skipped occurrence.
     pub attempt: u32,
-    /// How many attempts there may be; none without a limit.
+    /// Limit of attempts; none means no limit.
     pub attempts_max: Option<u32>,
-    /// The process that ran it.
+    /// Process that ran it.
     pub process: Option<ProcessId>,
-    /// When the message was due.
+    /// Due time of the message.
     pub due_at: Timestamp,
-    /// When the attempt began.
+    /// Start of the attempt.
     pub started_at: Timestamp,
-    /// When it ended.
+    /// End of the attempt.
     pub ended_at: Timestamp,
-    /// How it ended.
+    /// Ending of the attempt.
     pub ending: Ending,
-    /// The error or note, for people.
+    /// Error or note, for people.
     pub note: Option<Arc<str>>,
-    /// The lines its handler logged, one under the other.
+    /// Lines that the handler logged.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<Arc<str>>,
 }
 
 impl Execution {
-    /// How long the attempt took.
+    /// Returns the duration of the attempt.
     pub fn took(&self) -> Duration {
         Duration::try_from(self.ended_at.duration_since(self.started_at)).unwrap_or(Duration::ZERO)
     }
 
-    /// The oldest occurrence that a record of skipped ones is about; the newest is its nominal time.
+    /// Returns the oldest occurrence in a record of skipped ones; the newest is its nominal time.
     pub fn skipped_since(&self) -> Option<Timestamp> {
         let (Ending::Skipped(_), Some(last)) = (self.ending, self.nominal) else { return None };
-        let folded = self.note.as_deref().and_then(|note| note.split_once(FOLDED));
+        let folded = self.note.as_deref().and_then(|note| note.split_once(OCCURRENCES_FROM));
         let first = folded.and_then(|(_, span)| span.split_once(" to ")?.0.parse().ok());
         Some(first.unwrap_or(last))
     }
 }
 
-/// The words by which a note says that it is about many occurrences.
-const FOLDED: &str = " occurrences from ";
+/// Words in the note of a record about many occurrences.
+const OCCURRENCES_FROM: &str = " occurrences from ";
 
-/// The note of a record that is about many skipped occurrences.
-pub(crate) fn folded(count: u64, more: bool, first: Timestamp, last: Timestamp) -> String {
+/// Returns the note of a record about many skipped occurrences.
+pub(crate) fn skip_note(count: u64, more: bool, first: Timestamp, last: Timestamp) -> String {
     let more = if more { "at least " } else { "" };
-    format!("{more}{count}{FOLDED}{first} to {last}")
+    format!("{more}{count}{OCCURRENCES_FROM}{first} to {last}")
 }
 
-/// How an attempt ended.
+/// Ending of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome", content = "reason")]
 pub enum Ending {
-    /// The handler was done.
+    /// The handler succeeded.
     Succeeded,
-    /// The handler returned an error, or asked for another try.
+    /// The handler returned an error, or requested a retry.
     Failed,
-    /// It took longer than it may.
+    /// The attempt exceeded its timeout.
     TimedOut,
     /// The handler panicked.
     Panicked,
-    /// No handler has this topic.
+    /// No process has a handler for the topic.
     NoHandler,
     /// The body could not be read.
     Poison,
-    /// The handler asked to be called later, at no cost.
+    /// The handler snoozed the message, at no cost.
     Snoozed,
-    /// The handler gave up on purpose.
+    /// The handler discarded the message.
     Discarded,
-    /// The handler or an operator cancelled it.
+    /// The handler or an operator cancelled the message.
     Cancelled,
-    /// Shutdown gave it back.
+    /// A shutdown or an HTTP worker released it.
     Released,
     /// The process was lost.
     Lost,
-    /// The occurrence was not run.
+    /// The occurrence was skipped.
     Skipped(SkipReason),
 }
 
@@ -120,7 +120,7 @@ impl Ending {
         "skipped",
     ];
 
-    /// The ending in one lower-case word.
+    /// Returns the ending as one lower-case word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Succeeded => "succeeded",
@@ -138,7 +138,7 @@ impl Ending {
         }
     }
 
-    /// Whether it counts as a failure in health, metrics and the recording of failures only.
+    /// Returns whether it counts as a failure in health, in metrics and for recording failures only.
     pub fn is_failure(self) -> bool {
         matches!(
             self,
@@ -153,28 +153,28 @@ impl Ending {
     }
 }
 
-/// Why an occurrence was not run.
+/// Reason why an occurrence was skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SkipReason {
-    /// Missed, and the misfire policy does not make up for it.
+    /// It was missed, and the misfire policy does not run it.
     Misfire,
-    /// Older than the window in which a missed occurrence may still be fired.
+    /// It is older than the window in which missed occurrences are run.
     Window,
-    /// Beyond the number of missed occurrences that are made up for.
+    /// It exceeds the number of missed occurrences that are run.
     CatchUpLimit,
-    /// The run before was still alive.
+    /// The previous run was still alive.
     Overlap,
     /// The job was paused.
     Paused,
-    /// An operator skipped this one.
+    /// An operator skipped it.
     Operator,
-    /// Too late to be useful.
+    /// It would have started later than its options allow.
     Expired,
 }
 
 impl SkipReason {
-    /// The reason in lower-case words.
+    /// Returns the reason as text.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Misfire => "misfire",
@@ -196,17 +196,17 @@ mod tests {
     #[test]
     fn the_glossary_names_every_ending() {
         let glossary = include_str!("../../../docs/glossary.md");
-        let (_, said) = glossary.split_once("An execution ended as").unwrap();
-        let (said, _) = said.split_once("with").unwrap();
+        let (_, listed) = glossary.split_once("An execution ended as").unwrap();
+        let (listed, _) = listed.split_once("with").unwrap();
         let words: Vec<&str> =
-            said.split(|sign: char| !(sign.is_alphanumeric() || sign == '_')).collect();
+            listed.split(|sign: char| !(sign.is_alphanumeric() || sign == '_')).collect();
         for name in Ending::NAMES {
-            assert!(words.contains(&name), "{name} is not in: {said}");
+            assert!(words.contains(&name), "{name} is not in: {listed}");
         }
     }
 
     #[test]
-    fn a_folded_skip_says_what_it_is_about_and_reads_it_back() {
+    fn a_record_of_many_skips_contains_its_range() {
         let [first, last]: [Timestamp; 2] =
             ["2026-03-01T00:00:00Z", "2026-03-02T00:00:00Z"].map(|text| text.parse().unwrap());
         let mut execution = Execution {
@@ -225,12 +225,12 @@ mod tests {
             started_at: last,
             ended_at: last,
             ending: Ending::Skipped(SkipReason::Paused),
-            note: Some(Arc::from(folded(25, true, first, last))),
+            note: Some(Arc::from(skip_note(25, true, first, last))),
             log: None,
         };
         assert_eq!(execution.skipped_since(), Some(first));
         execution.note = None;
-        assert_eq!(execution.skipped_since(), Some(last), "one alone");
+        assert_eq!(execution.skipped_since(), Some(last), "a single one");
         execution.ending = Ending::Failed;
         assert_eq!(execution.skipped_since(), None);
     }

@@ -1,6 +1,6 @@
-//! Handler options: what one layer says about the attempts of a message, such as how often it may be tried and how
-//! long one attempt may take. A handler, a queue, a definition and a single call each give one; a field that
-//! is not set leaves the word to the layer outside. They travel with the message, so that any node can judge
+//! Handler options: the options of one layer for the attempts of a message, such as the number of attempts and
+//! the timeout of each. A handler, a queue, a definition and a single call each have them; a field that is not
+//! set is left to the layers outside. They are stored with the message, so that any process can decide about
 //! it. Which value is in force is decided by [`effective_options`](crate::policy::effective_options).
 
 use std::time::Duration;
@@ -9,128 +9,128 @@ use serde::{Deserialize, Serialize};
 
 use crate::policy::Retry;
 
-/// What one layer says about every attempt of a message; what is not set is left to the layers outside.
+/// Options of one layer for every attempt of a message; fields that are not set are left to the layers outside.
 ///
 /// ```
 /// use std::time::Duration;
 /// use punctual::{Retry, model::HandlerOptions};
 ///
-/// let terms = HandlerOptions::new().retry(Retry::none()).timeout(Duration::from_secs(20));
-/// assert_eq!(terms.crashes_max, None);
+/// let options = HandlerOptions::new().retry(Retry::none()).timeout(Duration::from_secs(20));
+/// assert_eq!(options.crashes_max, None);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HandlerOptions {
-    /// How often, and when again.
+    /// Number of attempts, and the waits between them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
-    /// How long one attempt may take; zero takes the limit of the layers outside away, so that the default
-    /// of the process applies.
+    /// Timeout of one attempt; zero removes that of the layers outside, so that the default of the process
+    /// applies.
     #[serde(with = "none_is_zero", skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Duration>,
-    /// What an attempt that took too long leads to.
+    /// Consequence of a timeout.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub on_timeout: Option<OnTimeout>,
-    /// What the loss of its process leads to.
+    /// Consequence of the loss of its process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rescue: Option<Rescue>,
-    /// Whether it is run again when a crash or a shutdown has cut off an attempt.
+    /// Whether it is run again after a crash or a shutdown has interrupted an attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub when_interrupted: Option<WhenInterrupted>,
-    /// How many lost processes are forgiven before one counts as a failed attempt; 0 forgives all.
+    /// Number of crashes before one counts as a failed attempt; 0 means no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub crashes_max: Option<u32>,
-    /// How often it may be snoozed before a snooze counts as a failed attempt.
+    /// Number of snoozes before one counts as a failed attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snoozes_max: Option<u32>,
-    /// Which executions are kept as history.
+    /// Which executions are recorded in the history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recording: Option<Recording>,
-    /// How late after its planned time an attempt may still begin.
+    /// Longest delay after its due time at which an attempt may start.
     #[serde(with = "super::duration_text", skip_serializing_if = "Option::is_none")]
     pub expires_after: Option<Duration>,
-    /// How long an external lock is asked for.
+    /// Duration of an external lock.
     #[serde(with = "super::duration_text", skip_serializing_if = "Option::is_none")]
     pub lock_duration: Option<Duration>,
 }
 
 impl HandlerOptions {
-    /// Creates terms that say nothing.
+    /// Returns options with no field set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets how often a failed attempt is tried again, and when.
+    /// Sets how often a failed attempt is retried, and when.
     #[must_use]
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = Some(retry);
         self
     }
 
-    /// Sets how long one attempt may take; zero takes the limit of the layers outside away.
+    /// Sets the timeout of one attempt; zero removes that of the layers outside.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sets what an attempt that took too long leads to.
+    /// Sets the consequence of a timeout.
     #[must_use]
     pub fn on_timeout(mut self, on_timeout: OnTimeout) -> Self {
         self.on_timeout = Some(on_timeout);
         self
     }
 
-    /// Sets what the loss of its process leads to.
+    /// Sets the consequence of the loss of its process.
     #[must_use]
     pub fn rescue(mut self, rescue: Rescue) -> Self {
         self.rescue = Some(rescue);
         self
     }
 
-    /// Sets whether it is run again when a crash or a shutdown has cut off an attempt.
+    /// Sets whether it is run again after a crash or a shutdown has interrupted an attempt.
     #[must_use]
     pub fn when_interrupted(mut self, when_interrupted: WhenInterrupted) -> Self {
         self.when_interrupted = Some(when_interrupted);
         self
     }
 
-    /// Sets how many lost processes are forgiven; 0 forgives all.
+    /// Sets the number of crashes before one counts as a failed attempt; 0 means no limit.
     #[must_use]
     pub fn crashes_max(mut self, count: u32) -> Self {
         self.crashes_max = Some(count);
         self
     }
 
-    /// Sets how many snoozes are free.
+    /// Sets the number of snoozes before one counts as a failed attempt.
     #[must_use]
     pub fn snoozes_max(mut self, count: u32) -> Self {
         self.snoozes_max = Some(count);
         self
     }
 
-    /// Sets which executions are kept as history.
+    /// Sets which executions are recorded in the history.
     #[must_use]
     pub fn recording(mut self, recording: Recording) -> Self {
         self.recording = Some(recording);
         self
     }
 
-    /// Sets how late after its planned time an attempt may still begin.
+    /// Sets the longest delay after its due time at which an attempt may start.
     #[must_use]
     pub fn expires_after(mut self, late: Duration) -> Self {
         self.expires_after = Some(late);
         self
     }
 
-    /// Sets how long an external lock is asked for.
+    /// Sets the duration of an external lock.
     #[must_use]
-    pub fn lock_duration(mut self, length: Duration) -> Self {
-        self.lock_duration = Some(length);
+    pub fn lock_duration(mut self, duration: Duration) -> Self {
+        self.lock_duration = Some(duration);
         self
     }
 
-    /// Returns these terms with the fields that `inner` sets replaced by its own.
+    /// Returns these options with the fields that `inner` sets replaced by its own.
     #[must_use]
     pub fn overlaid(&self, inner: &Self) -> Self {
         let over = inner.clone();
@@ -148,18 +148,18 @@ impl HandlerOptions {
         }
     }
 
-    /// Whether nothing is set.
+    /// Returns whether no field is set.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Refuses what can never work.
+    /// Fails when the options can never work.
     pub(crate) fn check(&self) -> crate::error::Result<()> {
         self.retry.as_ref().map_or(Ok(()), Retry::check)
     }
 }
 
-/// A timeout where "none" is said by `null`, as releases wrote it that stored every field.
+/// Stored form of a timeout where `null` means none, as written by releases that stored every field.
 mod none_is_zero {
     use std::time::Duration;
 
@@ -183,46 +183,46 @@ mod none_is_zero {
     }
 }
 
-/// What an attempt that exceeded its timeout leads to.
+/// Consequence of a timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OnTimeout {
-    /// The same as any failure: ask the retry policy.
+    /// The attempt has failed; the retry policy decides.
     #[default]
     Retry,
-    /// Give up at once.
+    /// The message is given up at once.
     Fail,
 }
 
-/// What the loss of its process means for a message.
+/// Consequence of the loss of its process for a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rescue {
-    /// Due again at once, the attempt given back, until the crash budget is used up.
+    /// It is due again at once, with the attempt returned, until the crash budget is spent.
     #[default]
     AtOnce,
-    /// A failed attempt like any other, with its delay.
+    /// The attempt has failed and is retried with the usual delay.
     AsFailure,
 }
 
-/// What becomes of a message whose attempt was cut off: its process ended while it ran, or a shutdown asked it
-/// to stop.
+/// Consequence for a message whose attempt was interrupted: its process ended while it ran, or a shutdown asked
+/// it to stop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WhenInterrupted {
-    /// It is run again from its start. After a crash [`Rescue`] says when.
+    /// It is run again from its start. After a crash [`Rescue`] decides when.
     #[default]
     Again,
     /// It is not run again: it becomes a dead letter with the reason
-    /// [`DeadReason::Interrupted`](super::DeadReason::Interrupted), which a person can redrive.
+    /// [`DeadReason::Interrupted`](super::DeadReason::Interrupted), which an operator can redrive.
     ///
-    /// No process can tell whether work that was taken by a process that crashed had begun, so such work is
-    /// lost as well. What a shutdown finds taken and not begun is given back.
+    /// Whether a message claimed by a crashed process had started is not known, so such a message is lost as
+    /// well. A message that a shutdown finds claimed and not started is released.
     Lost,
 }
 
 impl WhenInterrupted {
-    /// The word in configurations and in the API.
+    /// Returns the word in configurations and in the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Again => "again",
@@ -231,7 +231,7 @@ impl WhenInterrupted {
     }
 }
 
-/// Which executions are kept as history.
+/// Which executions are recorded in the history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recording {
@@ -240,7 +240,7 @@ pub enum Recording {
     All,
     /// Only attempts that did not succeed.
     Failures,
-    /// None; for queues where history costs more than it is worth.
+    /// None, for queues where history costs more than it is worth.
     None,
 }
 
@@ -248,14 +248,14 @@ pub enum Recording {
 mod tests {
     use super::*;
 
-    /// What a release stored that knew complete terms only.
+    /// Options as stored by a release that stored every field.
     const COMPLETE: &str = r#"{"retry":{"attempts_max":1,"backoff":{"intervals":[]}},"timeout":null,
         "on_timeout":"retry","rescue":"at_once","crashes_max":5,"snoozes_max":1000,"recording":"all"}"#;
 
     #[test]
-    fn complete_terms_of_an_older_release_are_read_as_said() {
+    fn complete_options_of_an_older_release_are_read_as_set() {
         let handler_options: HandlerOptions = serde_json::from_str(COMPLETE).unwrap();
-        let said = HandlerOptions::new()
+        let expected = HandlerOptions::new()
             .retry(Retry::none())
             .timeout(Duration::ZERO)
             .on_timeout(OnTimeout::Retry)
@@ -263,7 +263,7 @@ mod tests {
             .crashes_max(5)
             .snoozes_max(1_000)
             .recording(Recording::All);
-        assert_eq!(handler_options, said);
+        assert_eq!(handler_options, expected);
         let written = serde_json::to_value(&handler_options).unwrap();
         assert_eq!(written, serde_json::from_str::<serde_json::Value>(COMPLETE).unwrap());
     }
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_said_is_not_stored() {
+    fn fields_that_are_not_set_are_not_stored() {
         let handler_options = HandlerOptions::new().expires_after(Duration::from_secs(60));
         let text = serde_json::to_string(&handler_options).unwrap();
         assert_eq!(text, r#"{"expires_after":"1m"}"#);

@@ -1,4 +1,4 @@
-//! Headers: small text facts that travel with a message and survive delay, requeue and dead letter.
+//! Headers: small text values that are sent with a message and survive delay, requeue and dead letter.
 
 use std::collections::BTreeMap;
 
@@ -6,39 +6,39 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 
-/// The most headers a message may have.
+/// Largest number of headers of a message.
 pub const HEADERS_MAX: usize = 64;
-/// The most bytes a header's value may have.
+/// Largest size of a header's value in bytes.
 pub const HEADER_VALUE_MAX: usize = 8 * 1024;
 const HEADER_NAME_MAX: usize = 200;
-/// How the names begin that Punctual keeps for itself.
+/// Prefix of the names that Punctual reserves.
 const RESERVED: &str = "punctual-";
 
-/// What Punctual itself notes in the headers of a message, for as long as the message lives.
-pub(crate) mod noted {
-    /// How the body is compressed.
+/// Headers that Punctual itself sets on a message, for as long as the message lives.
+pub(crate) mod reserved_headers {
+    /// Compression of the body.
     pub(crate) const ENCODING: &str = "punctual-encoding";
-    /// The topic that waits for a reply.
+    /// Topic on which the sender waits for a reply.
     pub(crate) const REPLY_TO: &str = "punctual-reply-to";
-    /// The transport by which a reply is waited for; none is the storage.
+    /// Transport through which the sender waits for a reply; the storage when missing.
     pub(crate) const REPLY_VIA: &str = "punctual-reply-via";
-    /// The request that a reply answers.
+    /// Request that this reply answers.
     pub(crate) const REPLY_OF: &str = "punctual-reply-of";
-    /// How often a message was put off on its broker.
+    /// Number of snoozes of a message on its broker.
     pub(crate) const SNOOZES: &str = "punctual-snoozes";
-    /// For how many seconds a message from a broker was put off for want of a handler.
+    /// Total seconds that a message from a broker was put off for want of a handler.
     pub(crate) const UNHANDLED: &str = "punctual-unhandled";
     /// All of them.
     pub(crate) const ALL: [&str; 6] = [ENCODING, REPLY_TO, REPLY_VIA, REPLY_OF, SNOOZES, UNHANDLED];
 }
 
-/// Names and values, sorted by name. Bounded, printable, checked on the way in.
+/// Names and values, sorted by name. Limited, printable, checked on insertion.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Headers(BTreeMap<String, String>);
 
 impl Headers {
-    /// No headers.
+    /// Returns empty headers.
     pub fn new() -> Self {
         Self::default()
     }
@@ -76,38 +76,38 @@ impl Headers {
         Ok(())
     }
 
-    /// Takes a header away.
+    /// Removes a header and returns its value.
     pub fn remove(&mut self, name: &str) -> Option<String> {
         self.0.remove(name)
     }
 
-    /// Sets a header of Punctual's own, beside however many there are.
-    pub(crate) fn note(&mut self, name: &'static str, value: String) {
+    /// Sets a reserved header, which does not count against the limit.
+    pub(crate) fn set_reserved(&mut self, name: &'static str, value: String) {
         self.0.insert(name.to_owned(), value);
     }
 
-    /// The value of a header.
+    /// Returns the value of a header.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
-    /// Names and values in the order of the names; without what Punctual noted for itself, which nobody
-    /// may pass on.
+    /// Returns names and values in the order of the names, without reserved headers, which must not be passed
+    /// on.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.all().filter(|(name, _)| !name.starts_with(RESERVED))
     }
 
-    /// Names and values with what Punctual noted for itself.
+    /// Returns names and values, reserved headers included.
     pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &str)> {
         self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
-    /// How many there are.
+    /// Returns the number of headers.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,5 +1,5 @@
-//! Identifiers: UUID version 7, so that ids sort by creation, from a source that is injected, so
-//! that a simulation can repeat them. This file is the one place that draws randomness.
+//! Identifiers: UUID version 7, which sorts by creation, from an injected source, so that a simulation can
+//! repeat them. This file is the only one that draws randomness.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -21,12 +21,12 @@ macro_rules! id {
         pub struct $type(Uuid);
 
         impl $type {
-            /// Wraps an id that came from a source or a storage.
+            /// Wraps an id from a source or a storage.
             pub const fn from_uuid(uuid: Uuid) -> Self {
                 Self(uuid)
             }
 
-            /// The id as a UUID.
+            /// Returns the id as a UUID.
             pub fn as_uuid(self) -> Uuid {
                 self.0
             }
@@ -60,29 +60,29 @@ macro_rules! id {
 }
 
 id!(
-    /// Identifies a message for as long as anybody remembers it.
+    /// Id of a message, the same in every storage and on every transport.
     MessageId,
     "message"
 );
 id!(
-    /// Identifies one attempt, or one occurrence that was skipped.
+    /// Id of an attempt, or of a skipped occurrence.
     ExecutionId,
     "execution"
 );
 id!(
-    /// Identifies messages that belong together.
+    /// Id of a batch of messages.
     BatchId,
     "batch"
 );
 id!(
-    /// Identifies one start of one process; never reused, never a host name.
+    /// Id of one start of one process; never reused, never a host name.
     ProcessId,
     "process"
 );
 
 impl ExecutionId {
-    /// The identity of an attempt that whoever holds its lease can tell: by the lease, and by when it
-    /// began.
+    /// Returns the id of an attempt, computed from its lease and its start, so that every owner of the lease
+    /// computes the same.
     pub(crate) fn of_lease(lease: LeaseRef, started_at: Timestamp) -> Self {
         let (high, low) = lease.message.0.as_u64_pair();
         let hash = mix(mix(high ^ low.rotate_left(7)).wrapping_add(lease.token));
@@ -92,21 +92,21 @@ impl ExecutionId {
         Self(Uuid::from_u64_pair(high, (hash >> 2) | (0b10 << 62)))
     }
 
-    /// When it was made, to the millisecond.
+    /// Returns when it was created, to the millisecond.
     pub(crate) fn instant(self) -> Timestamp {
         let millisecond = i64::try_from(self.0.as_u64_pair().0 >> 16).unwrap_or(0);
         Timestamp::from_millisecond(millisecond).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 }
 
-/// Where identifiers come from.
+/// Source of identifiers.
 pub trait IdSource: Send + Sync + fmt::Debug + 'static {
-    /// A new identifier; later calls at the same or a later instant give greater ones.
+    /// Returns a new identifier; later calls at the same or a later instant return greater ones.
     fn next(&self, now: Timestamp) -> Uuid;
 }
 
-/// The usual source: version 7 with a counter inside the millisecond, so that ids of one process
-/// never go backwards, not even when its clock does.
+/// Default source: version 7 with a counter inside the millisecond, so that ids of one process never go
+/// backwards, not even when its clock does.
 #[derive(Debug)]
 pub struct Ids {
     state: Mutex<IdState>,
@@ -119,17 +119,17 @@ struct IdState {
     counter: u16,
 }
 
-/// The counter has the twelve bits between version and variant.
+/// Largest counter: the twelve bits between version and variant.
 const COUNTER_MAX: u16 = 0x0fff;
 
 impl Ids {
-    /// A source that differs in every process.
+    /// Returns a source that differs in every process.
     pub fn random() -> Self {
         // The keys of the standard hasher come from the operating system.
         Self::seeded(RandomState::new().build_hasher().finish())
     }
 
-    /// A source that repeats itself for the same seed.
+    /// Returns a source that repeats the same ids for the same seed.
     pub fn seeded(seed: u64) -> Self {
         Self { state: Mutex::new(IdState { random: seed, millisecond: 0, counter: 0 }) }
     }
@@ -155,7 +155,7 @@ impl IdSource for Ids {
     }
 }
 
-/// The finalizer of splitmix64: every input bit reaches every output bit.
+/// Mixes bits with the finalizer of splitmix64: every input bit affects every output bit.
 pub(crate) fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_id_says_what_one_looks_like() {
+    fn an_error_about_a_wrong_id_shows_an_example() {
         let error = "seven".parse::<MessageId>().unwrap_err().to_string();
         assert!(error.contains("\"seven\" is not a message id"), "{error}");
     }

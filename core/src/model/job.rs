@@ -1,6 +1,6 @@
-//! A job: a name with a schedule, and the policies its occurrences are treated by. The definition
-//! belongs to whoever declared it; the record around it holds the cursor, the pause and the
-//! operator's overrides. A job has no running state; that belongs to its messages.
+//! Job: a name with a schedule, and the policies for its occurrences. The definition belongs to the application
+//! that declared it; the record around it has the cursor, the pause and the operator's overrides. A job has no
+//! running state; its messages have.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,41 +15,41 @@ use crate::error::{Error, Result};
 use crate::policy::{Misfire, Overlap, Retry, Threshold};
 use crate::schedule::{Schedule, Spread};
 
-/// A definition: what runs, when, and by which policies.
+/// Definition of a job: what runs, when, and by which policies.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Job {
-    /// Its name, unique in a storage.
+    /// Name, unique in a storage.
     pub name: JobName,
-    /// The topic whose handler runs it; the same as the name unless said otherwise.
+    /// Topic whose handler runs it; by default the same as the name.
     pub topic: Topic,
-    /// When it runs.
+    /// Schedule by which it runs.
     pub schedule: Schedule,
-    /// What happens with occurrences that were missed.
+    /// Treatment of missed occurrences.
     pub misfire: Misfire,
-    /// What happens while the run before is still alive.
+    /// Policy for an occurrence while the previous run is alive.
     pub overlap: Overlap,
-    /// How runs are spread, so that not all jobs start at the full hour.
+    /// Spread of the runs, so that not all jobs start at the full hour.
     pub spread: Spread,
-    /// The line its messages wait in.
+    /// Queue of its messages.
     pub queue: Queue,
-    /// How urgent they are.
+    /// Priority of its messages.
     pub priority: Priority,
-    /// What its handler receives; empty means the occurrence itself.
+    /// Payload of its handler; empty means the occurrence itself.
     pub body: Body,
-    /// What it says about the attempts of its runs; the rest is as their handler says.
+    /// Options for the attempts of its runs; fields that are not set are left to the handler.
     #[serde(rename = "terms")]
     pub handler_options: Arc<HandlerOptions>,
-    /// The limit its messages share.
+    /// Limit that its messages share.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<Limit>,
-    /// Words to find it by.
+    /// Tags to find it by.
     pub tags: Vec<String>,
-    /// What it is for, in a sentence.
+    /// Purpose, as a sentence.
     pub description: Option<String>,
 }
 
 impl Job {
-    /// A job with a schedule and the defaults: misfires fire now, overlaps are skipped, no retries.
+    /// Returns a job with a schedule and the defaults: misfires fire now, overlaps are skipped, no retries.
     pub fn new(name: impl AsRef<str>, schedule: Schedule) -> Result<Self> {
         let name = JobName::new(name)?;
         Ok(Self {
@@ -70,7 +70,7 @@ impl Job {
     }
 }
 
-/// Where a definition comes from.
+/// Origin of a definition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
@@ -79,114 +79,114 @@ pub enum Origin {
     Declared,
     /// Seeded from a file or a migration.
     Seeded,
-    /// Made at run time.
+    /// Created at run time.
     Runtime,
 }
 
-/// What an operator changed; each field wins over configuration and code until it is reset.
+/// Values set by an operator; each wins over configuration and code until it is reset.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Overrides {
-    /// Another schedule, zone included.
+    /// Schedule, including its zone.
     pub schedule: Option<Schedule>,
-    /// Other retries.
+    /// Retry policy.
     pub retry: Option<Retry>,
-    /// Another timeout; `Some(None)` takes the job's own away, so that the process's default applies.
+    /// Timeout; `Some(None)` removes the job's own, so that the process's default applies.
     #[serde(with = "super::duration_text")]
     pub timeout: Option<Option<Duration>>,
-    /// Another misfire policy.
+    /// Misfire settings.
     pub misfire: Option<Misfire>,
-    /// Occurrences still to come that are not to be run. They are about the schedule's days, not about
-    /// the definition, so taking the other fields back leaves them.
+    /// Future occurrences that are skipped. A reset of the other fields leaves them, because they are about
+    /// dates and not about the definition.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub skips: BTreeSet<Timestamp>,
 }
 
 impl Overrides {
-    /// Whether nothing is overridden.
+    /// Returns whether nothing is overridden.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Nothing overridden, and the same occurrences skipped.
+    /// Returns overrides with the same skipped occurrences and nothing else.
     #[must_use]
     pub fn reset(&self) -> Self {
         Self { skips: self.skips.clone(), ..Self::default() }
     }
 }
 
-/// Who paused a job, when, why, and until when.
+/// Pause of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pause {
-    /// Who did it.
+    /// Name of the operator.
     pub by: String,
-    /// Why.
+    /// Reason.
     pub reason: String,
-    /// When.
+    /// Start of the pause.
     pub at: Timestamp,
-    /// When it ends by itself; none means never.
+    /// End of the pause; none means until it is resumed.
     pub until: Option<Timestamp>,
 }
 
-/// Why a job fires no more.
+/// Reason why a job no longer fires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Retirement {
-    /// Its schedule has no further occurrence, or its runs are used up.
+    /// Its schedule has no further occurrence, or its number of runs is used up.
     Finished,
-    /// It is no longer declared; declared again it comes back.
+    /// It is no longer declared; declared again it fires again.
     Removed,
 }
 
-/// What people see of a job.
+/// Phase of a job as shown to people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobPhase {
-    /// Its cursor moves.
+    /// It fires.
     Active,
-    /// Somebody paused it.
+    /// An operator paused it.
     Paused,
-    /// It fires no more.
+    /// It no longer fires.
     Retired,
 }
 
-/// A job with where it stands: what a storage remembers.
+/// Stored record of a job: its definition and its state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct JobRecord {
-    /// The definition as declared.
+    /// Definition as declared.
     pub declared: Job,
-    /// The schedule that configuration put over it.
+    /// Schedule set by the configuration.
     pub configured: Option<Schedule>,
-    /// What an operator put over both.
+    /// Values set by an operator.
     pub overrides: Overrides,
-    /// The definition in force: declared, then configured, then overridden.
+    /// Definition in force: declared, then configured, then overridden.
     pub job: Job,
-    /// Where the definition comes from.
+    /// Origin of the definition.
     pub origin: Origin,
-    /// The application that declared it; other applications' reconciliation leaves it alone.
+    /// Application that declared it; reconciliation of other applications does not change it.
     pub app: String,
-    /// The release stamp of the last reconciliation; older releases change nothing.
+    /// Release of the last reconciliation; older releases change nothing.
     pub release: u64,
-    /// The next occurrence to fire.
+    /// Next occurrence to fire.
     pub cursor: Option<Timestamp>,
-    /// The last occurrence that was decided about.
+    /// Last occurrence that was decided about.
     pub last_nominal: Option<Timestamp>,
-    /// How many occurrences became messages.
+    /// Number of occurrences that became messages.
     pub runs: u64,
-    /// The pause, while there is one.
+    /// Pause, while it is paused.
     pub paused: Option<Pause>,
-    /// Why it is retired, when it is.
+    /// Reason of retirement, when it is retired.
     pub retired: Option<Retirement>,
-    /// When it was first declared.
+    /// First declaration.
     pub created_at: Timestamp,
-    /// When it last changed.
+    /// Last change.
     pub updated_at: Timestamp,
-    /// Counts every change; who writes must have seen the current one.
+    /// Version, incremented by every change; a write must pass the current one.
     pub version: u64,
 }
 
 impl JobRecord {
-    /// What people see.
+    /// Returns its phase.
     pub fn phase(&self) -> JobPhase {
         if self.retired.is_some() {
             JobPhase::Retired
@@ -197,7 +197,7 @@ impl JobRecord {
         }
     }
 
-    /// How late its next occurrence may be and still run as usual, by the options of a scheduler.
+    /// Returns how late its next occurrence may be without being missed, given the default of the scheduler.
     pub fn misfire_threshold(&self, default: Duration) -> Threshold {
         let Job { misfire, schedule, .. } = &self.job;
         let before = |at: Timestamp| subtract(at, Duration::from_nanos(1));
@@ -207,7 +207,7 @@ impl JobRecord {
         misfire.threshold_in_force(schedule, occurrence, default)
     }
 
-    /// When the scheduler has to look at it: at its cursor, or where its pause ends.
+    /// Returns when the scheduler handles it next: at its cursor, or at the end of its pause.
     pub fn due_at(&self) -> Option<Timestamp> {
         match (&self.paused, self.retired) {
             (_, Some(_)) => None,
@@ -216,10 +216,10 @@ impl JobRecord {
         }
     }
 
-    /// The record after an operator's change, with the version counted up.
-    pub fn steered(&self, steer: &JobCommand, now: Timestamp) -> Result<Self> {
+    /// Returns the record after an operator's change, with the version incremented.
+    pub fn with_command(&self, command: &JobCommand, now: Timestamp) -> Result<Self> {
         let mut record = self.clone();
-        match steer {
+        match command {
             JobCommand::Pause { by, reason, until } => {
                 record.paused =
                     Some(Pause { by: by.clone(), reason: reason.clone(), at: now, until: *until });
@@ -240,10 +240,10 @@ impl JobRecord {
                 record.overrides = (**overrides).clone();
                 record.job = (**job).clone();
                 record.cursor = *cursor;
-                // A new schedule may give a finished job more to do.
+                // A new schedule may have occurrences for a finished job.
                 match (cursor, record.retired) {
                     (Some(_), Some(Retirement::Finished)) => record.retired = None,
-                    // And another one may leave it nothing.
+                    // Another one may have none left.
                     (None, None) => record.retired = Some(Retirement::Finished),
                     _ => {}
                 }
@@ -255,40 +255,40 @@ impl JobRecord {
     }
 }
 
-/// A change an operator makes to a job. It is a finished decision: cursors are computed before.
+/// Change to a job by an operator. It is a final decision: cursors are computed before.
 #[derive(Clone, Debug, PartialEq)]
 pub enum JobCommand {
-    /// Stop firing.
+    /// Pauses the job.
     Pause {
-        /// Who asks.
+        /// Name of the operator.
         by: String,
-        /// Why.
+        /// Reason.
         reason: String,
-        /// When it ends by itself.
+        /// End of the pause.
         until: Option<Timestamp>,
     },
-    /// Fire again, from a cursor.
+    /// Ends the pause and fires from a cursor.
     Resume {
-        /// The next occurrence to fire.
+        /// Next occurrence to fire.
         cursor: Option<Timestamp>,
     },
-    /// Fire no more.
+    /// Retires the job.
     Retire {
-        /// Why.
+        /// Reason.
         reason: Retirement,
     },
-    /// Fire from another occurrence on.
+    /// Moves the cursor.
     MoveCursor {
-        /// The next occurrence to fire.
+        /// Next occurrence to fire.
         cursor: Option<Timestamp>,
     },
-    /// Put values over the declared ones, or take them away again.
+    /// Sets values over the declared ones, or resets them.
     Override {
-        /// What is overridden from now on.
+        /// New overrides.
         overrides: Box<Overrides>,
-        /// The definition that results.
+        /// Resulting definition.
         job: Box<Job>,
-        /// The next occurrence to fire.
+        /// Next occurrence to fire.
         cursor: Option<Timestamp>,
     },
 }

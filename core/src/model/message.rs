@@ -1,4 +1,4 @@
-//! A message: a unit of work that becomes due. What was sent stays as it is; where it stands is the record
+//! Message: a unit of work that becomes due. The message as sent does not change; its state is in the record
 //! around it.
 
 use std::sync::Arc;
@@ -12,62 +12,62 @@ use super::{
     Limit, MessageId, MessagePause, MessageState, Occurrence, Phase, Priority, Queue, Relations,
     Topic, Unique, WhenInterrupted,
 };
-use crate::policy::{MessageKind, NOT_AGAIN};
+use crate::policy::{INTERRUPTED_ERROR, MessageKind};
 
-/// What was sent. Immutable, but for the queue and the priority, which an operator may change while it waits:
-/// retries, snoozes and redrives move the record, never this.
+/// Message as sent. Immutable, except for the queue and the priority, which an operator may change while it is
+/// pending: retries, snoozes and redrives change the record only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    /// Its identity, on every transport and in every storage.
+    /// Id, the same on every transport and in every storage.
     pub id: MessageId,
-    /// The name that finds its handler.
+    /// Topic, which selects its handler.
     pub topic: Topic,
-    /// The line it waits in.
+    /// Queue from which it is claimed.
     pub queue: Queue,
-    /// How urgent it is among those due.
+    /// Priority among the messages that are due.
     pub priority: Priority,
-    /// When it was first meant to be due.
+    /// First due time.
     pub due_at: Timestamp,
-    /// When it was made.
+    /// Creation time.
     pub created_at: Timestamp,
-    /// Why it exists.
+    /// Reason why it exists.
     pub source: Source,
-    /// What it is about.
+    /// Key: what it is about.
     pub key: Option<Key>,
-    /// While a message with the same value lives, a second one is a duplicate.
+    /// Deduplication key: while a message with the same one is alive, a second one is a duplicate.
     pub dedupe: Option<Key>,
     /// Whether it waits while another message of its job is running.
     #[serde(default)]
     pub exclusive: bool,
-    /// The content.
+    /// Content.
     pub body: Body,
-    /// Small facts that travel along.
+    /// Headers.
     pub headers: Headers,
-    /// Which story it belongs to.
+    /// Correlation with other messages.
     #[serde(rename = "trail")]
     pub correlation: Correlation,
-    /// The instant of a schedule it stands for, if it stands for one.
+    /// Occurrence of a schedule that it stands for, if any.
     pub occurrence: Option<Occurrence>,
-    /// What it says itself about its attempts; the rest is as its handler says.
+    /// Options for its attempts; fields that are not set are left to the handler.
     #[serde(rename = "terms")]
     pub handler_options: Option<Arc<HandlerOptions>>,
-    /// What ties it to other messages; most have none.
+    /// Relations to other messages; most have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "ties")]
     pub relations: Option<Arc<Relations>>,
 }
 
-/// Where a message waits and how urgent it is, as an operator wants it; what is not given stays.
+/// New queue and priority of a message, set by an operator; none leaves the present one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Assignment {
-    /// Another line.
+    /// New queue.
     pub queue: Option<Queue>,
-    /// More or less urgent.
+    /// New priority.
     pub priority: Option<Priority>,
 }
 
 impl Assignment {
-    /// Whether it asks for anything.
+    /// Returns whether it changes nothing.
     pub fn is_empty(&self) -> bool {
         let Self { queue, priority } = self;
         queue.is_none() && priority.is_none()
@@ -75,34 +75,33 @@ impl Assignment {
 }
 
 impl Message {
-    /// The limit it shares with others.
+    /// Returns the limit that it shares with others.
     pub fn limit(&self) -> Option<&Limit> {
         self.relations.as_ref()?.limit.as_ref()
     }
 
-    /// The batch it belongs to.
+    /// Returns the batch it belongs to.
     pub fn batch(&self) -> Option<BatchId> {
         self.relations.as_ref()?.batch
     }
 
-    /// The batch whose end it waits for.
+    /// Returns the batch whose end it waits for.
     pub fn waits_for(&self) -> Option<BatchId> {
         self.relations.as_ref()?.waits_for
     }
 
-    /// How long its deduplication key keeps others out.
+    /// Returns for how long its deduplication key is reserved.
     pub fn unique(&self) -> Unique {
         self.relations.as_ref().map(|relations| relations.unique).unwrap_or_default()
     }
 
-    /// How far ahead it was planned; never negative.
+    /// Returns the time between creation and first due time; never negative.
     pub fn original_delay(&self) -> Duration {
         Duration::try_from(self.due_at.duration_since(self.created_at)).unwrap_or(Duration::ZERO)
     }
 
-    /// The story it belongs to: its own correlation, else the attempt's identity for a run of a job, else
-    /// its own identity.
-    pub fn story(&self, execution: ExecutionId) -> Arc<str> {
+    /// Returns its correlation id: its own, else the attempt's id for a run of a job, else the message's id.
+    pub fn correlation_id(&self, execution: ExecutionId) -> Arc<str> {
         match (&self.correlation.id, self.source) {
             (Some(correlation), _) => correlation.clone(),
             (None, Source::Published | Source::Redriven) => Arc::from(self.id.to_string()),
@@ -110,48 +109,48 @@ impl Message {
         }
     }
 
-    /// Whether a message may come back to a storage that has finished with it: one bound for a relay
-    /// travelled and is to be held again, a redriven one was sent again by an operator.
+    /// Returns whether a message may be enqueued again in a storage where it has ended: one that was relayed
+    /// may come back to be delayed, and an operator may redrive one.
     pub fn may_return(&self) -> bool {
         self.queue.is_relay() || self.source == Source::Redriven
     }
 
-    /// Whether another message is the same sending; a redrive changes the source only.
+    /// Returns whether another message has the same content; a redrive changes the source only.
     pub fn is_same_sending(&self, other: &Self) -> bool {
         *self == Self { source: self.source, ..other.clone() }
     }
 }
 
-/// Which story a message belongs to: the same correlation for all of it, the cause for each step.
+/// Correlation of a message: one id shared by related messages, and the attempt that caused this one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Correlation {
-    /// Shared by everything that grew out of one beginning.
+    /// Id shared by all messages that result from one first message.
     #[serde(rename = "correlation")]
     pub id: Option<Arc<str>>,
-    /// The attempt that published this message.
+    /// Attempt that published this message.
     pub causation: Option<ExecutionId>,
-    /// The place among what that attempt published, from 1.
+    /// Position among the messages that this attempt published, from 1.
     pub sequence: u32,
 }
 
-/// Why a message exists.
+/// Reason why a message exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Source {
     /// An occurrence of a schedule.
     Scheduled,
-    /// Somebody triggered a job by hand.
+    /// An operator triggered a job.
     Manual,
     /// A one-time job.
     Deferred,
     /// An application published it.
     Published,
-    /// An operator sent a finished message again.
+    /// An operator redrove a finished message.
     Redriven,
 }
 
 impl Source {
-    /// The source in one lower-case word.
+    /// Returns the source as one lower-case word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Scheduled => "scheduled",
@@ -163,59 +162,60 @@ impl Source {
     }
 }
 
-/// A message with where it stands: what a storage remembers.
+/// Stored record of a message: the message and its state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MessageRecord {
-    /// What was sent.
+    /// Message as sent.
     pub message: Arc<Message>,
-    /// The stored state.
+    /// State.
     pub state: MessageState,
-    /// When it is due now; moves with retries and snoozes. The end of time while it is paused.
+    /// Present due time; changes with retries and snoozes. The end of time while it is paused.
     pub due_at: Timestamp,
-    /// The pause that holds it back, with its own time.
+    /// Pause, with the due time without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<MessagePause>,
-    /// Attempts spent, the running one included.
+    /// Number of attempts spent, the running one included.
     pub attempt: u32,
-    /// Processes lost while handling it.
+    /// Number of crashes while handling it.
     pub crashes: u32,
-    /// Snoozes so far.
+    /// Number of snoozes.
     pub snoozes: u32,
-    /// The right of a process to it, while running.
+    /// Lease, while running.
     pub lease: Option<Lease>,
-    /// Whether an operator asked to cancel it while it runs.
+    /// Whether an operator requested to cancel it while it runs.
     pub cancel_requested: bool,
-    /// The last failure, for people.
+    /// Last failure, for people.
     pub error: Option<Arc<str>>,
-    /// Why it is dead, when it is.
+    /// Reason, when it is dead.
     pub dead: Option<DeadReason>,
     /// When it reached a final state.
     pub ended_at: Option<Timestamp>,
-    /// How far its handler said it is.
+    /// Progress that its handler reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub progress: Option<Progress>,
-    /// Where its handler wants to go on after a failure or a crash.
+    /// Checkpoint from which its handler resumes after a failure or a crash.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint: Option<Body>,
 }
 
-/// How far a handler is.
+/// Progress of a handler.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Progress {
-    /// In hundredths, when it knows.
+    /// Percentage, if reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub percent: Option<u8>,
-    /// In words.
+    /// Note, if reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Arc<str>>,
-    /// When it said so.
+    /// When it was reported.
     pub at: Timestamp,
 }
 
 impl MessageRecord {
-    /// Whether it keeps an occurrence of its job from running beside it: it is running, due and waiting,
-    /// or waiting after an attempt, a snooze or a crash. One that is planned for later, or paused, does not.
-    pub fn is_in_the_way(&self, now: Timestamp) -> bool {
+    /// Returns whether it blocks the next occurrence of its job under the overlap policy: it is running, due
+    /// and waiting, or waiting after an attempt, a snooze or a crash. A message planned for later, or paused,
+    /// does not.
+    pub fn blocks_next_run(&self, now: Timestamp) -> bool {
         match self.state {
             MessageState::Running => true,
             MessageState::Pending if self.paused.is_some() => false,
@@ -227,7 +227,7 @@ impl MessageRecord {
         }
     }
 
-    /// A message that has just been enqueued.
+    /// Returns the record of a message that is enqueued now.
     pub fn new(message: Arc<Message>) -> Self {
         Self {
             state: MessageState::Pending,
@@ -247,26 +247,27 @@ impl MessageRecord {
         }
     }
 
-    /// The record in a storage it was moved to. Whoever ran it there does not run it here: it is pending
-    /// again, the attempt given back; one that was to be cancelled is, and one that says itself that it is not
-    /// run again when it is interrupted is dead.
+    /// Returns the record in another storage that it is moved to, where it does not run: a running one is
+    /// pending again with the attempt returned, is cancelled if that was requested, and is dead if its options
+    /// do not allow another run after an interruption.
     pub fn moved(self, now: Timestamp) -> Self {
         if self.state != MessageState::Running {
             return Self { lease: None, cancel_requested: false, ..self };
         }
-        let said = self
+        let when_interrupted = self
             .message
             .handler_options
             .as_ref()
             .and_then(|handler_options| handler_options.when_interrupted);
-        let is_lost = said == Some(WhenInterrupted::Lost) && !self.message.queue.is_relay();
+        let is_lost =
+            when_interrupted == Some(WhenInterrupted::Lost) && !self.message.queue.is_relay();
         let state = match (self.cancel_requested, is_lost) {
             (true, _) => MessageState::Cancelled,
             (false, true) => MessageState::Dead,
             (false, false) => MessageState::Pending,
         };
         if state == MessageState::Dead {
-            let (dead, error) = (Some(DeadReason::Interrupted), Some(Arc::from(NOT_AGAIN)));
+            let (dead, error) = (Some(DeadReason::Interrupted), Some(Arc::from(INTERRUPTED_ERROR)));
             return Self { state, dead, error, ended_at: Some(now), lease: None, ..self };
         }
         Self {
@@ -289,13 +290,13 @@ impl MessageRecord {
         self.paused.as_ref().map_or(self.due_at, |paused| paused.due_at)
     }
 
-    /// Whether it is a one-time job that was planned at run time, also one that was sent again.
+    /// Returns whether it is a one-time job that was planned at run time, also a redriven one.
     pub fn is_planned(&self) -> bool {
         self.message.occurrence.is_some()
             && MessageKind::of(&self.message) == MessageKind::OneTimeJob
     }
 
-    /// What people see at an instant.
+    /// Returns its phase at an instant.
     pub fn phase(&self, now: Timestamp) -> Phase {
         match self.state {
             MessageState::Pending if self.attempt > 0 => Phase::Retrying,
@@ -311,7 +312,7 @@ impl MessageRecord {
         }
     }
 
-    /// What a settlement must show to be accepted now.
+    /// Returns the reference that a settlement must pass now.
     pub fn lease_ref(&self) -> Option<LeaseRef> {
         self.lease.map(|lease| LeaseRef { message: self.message.id, token: lease.token })
     }
@@ -365,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moved_record_runs_nowhere_and_keeps_its_counts() {
+    fn a_moved_record_is_not_running_and_keeps_its_counts() {
         let lease = Lease { owner: ProcessId::from_uuid(Uuid::nil()), token: 1, until: at(200) };
         let running = MessageRecord {
             state: MessageState::Running,

@@ -1,29 +1,29 @@
-//! Message pause: what an operator holds back, and when it would be due without the pause. While a message is
-//! paused it is due at the end of time, so that no claim of any release takes it; its own time is kept here.
+//! Message pause: a message that an operator paused, and its due time without the pause. While a message is
+//! paused it is due at the end of time, so that no release claims it; its own due time is stored here.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::Pause;
 
-/// When a message is due that waits for something else than time.
+/// Due time of a message that waits for another event than its time.
 pub const END_OF_TIME: Timestamp = Timestamp::constant(253_402_207_200, 0);
 
-/// The pause of a message.
+/// Pause of a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MessagePause {
-    /// Who paused it, when and why. It has no end of its own.
+    /// Operator, time and reason. It has no end of its own.
     pub pause: Pause,
-    /// When it would be due without the pause.
+    /// Due time without the pause.
     pub due_at: Timestamp,
 }
 
-/// When a pending message is due, with the pause that holds it back.
+/// Due time of a pending message, with its pause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueTime {
-    /// When it is due; the [`END_OF_TIME`] while it is paused.
+    /// Due time; the [`END_OF_TIME`] while it is paused.
     pub due_at: Timestamp,
-    /// The pause.
+    /// Pause, if paused.
     pub paused: Option<MessagePause>,
 }
 
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(paused.clone().resumed(None, at(2)), Some(DueTime::at(at(10))));
         assert_eq!(paused.clone().resumed(None, at(50)), Some(DueTime::at(at(50))));
         assert_eq!(paused.clone().resumed(Some(at(3)), at(2)), Some(DueTime::at(at(3))));
-        assert_eq!(paused.clone().paused_by(pause()), None, "once is enough");
+        assert_eq!(paused.clone().paused_by(pause()), None, "a paused message is not paused again");
         let moved = paused.rescheduled(at(20));
         assert_eq!(moved.due_at, END_OF_TIME, "still paused");
         assert_eq!(moved.resumed(None, at(2)), Some(DueTime::at(at(20))));

@@ -1,5 +1,5 @@
-//! Plain records that everything may import. No I/O, no clock, no runtime: a reader who knows this
-//! folder knows what Punctual remembers.
+//! Model: plain records that every module may import. No I/O, no clock, no runtime. This folder defines
+//! everything that Punctual stores.
 
 mod body;
 pub(crate) mod duration_text;
@@ -18,10 +18,10 @@ mod state;
 
 pub(crate) use body::JSON;
 pub use body::{Body, CONTENT_TYPE_UNKNOWN, PAYLOAD_MAX_DEFAULT};
-pub(crate) use execution::folded;
+pub(crate) use execution::skip_note;
 pub use execution::{Ending, Execution, SkipReason};
 pub use handler_options::{HandlerOptions, OnTimeout, Recording, Rescue, WhenInterrupted};
-pub(crate) use headers::noted;
+pub(crate) use headers::reserved_headers;
 pub use headers::{HEADER_VALUE_MAX, HEADERS_MAX, Headers};
 pub(crate) use id::mix;
 pub use id::{BatchId, ExecutionId, IdSource, Ids, MessageId, ProcessId};

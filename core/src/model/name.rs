@@ -1,5 +1,5 @@
-//! The names people give: topics, queues, keys, jobs, transports. Each is checked once, when it is
-//! made, so that no other code has to ask whether a name is empty, too long or unprintable.
+//! Names given by people: topics, queues, keys, jobs, transports. Each is checked once, on creation, so that no
+//! other code has to check for an empty, long or unprintable name.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,16 +9,16 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::model::ProcessId;
 
-/// The most characters a name may have.
+/// Largest length of a name in characters.
 pub const NAME_LEN_MAX: usize = 200;
 
-/// The first character of names that Punctual keeps for itself.
+/// First character of names that Punctual reserves.
 const RESERVED: char = '~';
 
-/// How the topics begin that Punctual keeps for itself: their handlers run programs, call addresses with
-/// secrets and sign events, so no caller may send to them.
+/// Prefix of the topics that Punctual reserves: their handlers run programs, call addresses with secrets and
+/// sign events, so no caller may send to them.
 pub const SYSTEM_TOPICS: &str = "punctual.";
-/// How the topics begin on which processes wait for replies.
+/// Prefix of the topics on which processes wait for replies.
 const REPLIES: &str = "punctual.replies.";
 
 /// Trims a name and checks it.
@@ -28,11 +28,11 @@ fn checked(what: &str, text: &str) -> Result<Arc<str>> {
     Ok(Arc::from(trimmed))
 }
 
-/// Checks a trimmed name and says what is wrong with it and what would be right.
+/// Fails when a trimmed name is not valid.
 fn check(what: &str, trimmed: &str) -> Result<()> {
     if trimmed.is_empty() {
         return Err(Error::invalid(format!(
-            "a {what} must not be empty; give it at least one character"
+            "a {what} must not be empty; use at least one character"
         )));
     }
     let length = trimmed.chars().count();
@@ -56,7 +56,7 @@ fn check(what: &str, trimmed: &str) -> Result<()> {
     Ok(())
 }
 
-/// Checks a topic that comes from outside: one of Punctual's own is refused.
+/// Trims and checks a topic from outside: reserved ones are refused.
 fn checked_topic(what: &str, text: &str) -> Result<Arc<str>> {
     let name = checked(what, text)?;
     if name.starts_with(SYSTEM_TOPICS) {
@@ -83,7 +83,7 @@ macro_rules! name {
                 $checked($what, text.as_ref()).map(Self)
             }
 
-            /// The name as text.
+            /// Returns the name as text.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -138,31 +138,31 @@ macro_rules! name {
 }
 
 name!(
-    /// The name that finds a handler. Names that begin with `punctual.` belong to Punctual.
+    /// Name that selects a handler. Names that begin with `punctual.` are reserved.
     Topic,
     "topic",
     checked_topic,
     try_from = "StoredTopic"
 );
 name!(
-    /// What a message is about: deduplication, cancelling by topic and key, and per-key order use it.
+    /// Subject of a message: used for deduplication, for cancelling by topic and key, and for order per key.
     Key,
     "key",
     checked,
-    from = "Written"
+    from = "StoredKey"
 );
 name!(
-    /// The name of a job, unique in a storage.
+    /// Name of a job, unique in a storage.
     JobName,
     "job name"
 );
 name!(
-    /// The name under which a transport was given to the builder.
+    /// Name under which the builder knows a transport.
     TransportName,
     "transport name"
 );
 
-/// A topic as a storage wrote it, which may be one of Punctual's own.
+/// Topic from a storage, which may be a reserved one.
 #[derive(Deserialize)]
 struct StoredTopic(String);
 
@@ -174,40 +174,41 @@ impl TryFrom<StoredTopic> for Topic {
 }
 
 impl Topic {
-    /// One of Punctual's own topics, such as `punctual.http`. Only code can make one: whatever reads a topic
-    /// from a request, a file, a broker or a statement uses [`Topic::new`], which refuses it.
+    /// Returns a reserved topic, such as `punctual.http`. Only code can create one: topics from a request, a
+    /// file, a broker or a statement are created by [`Topic::new`], which refuses reserved ones.
     pub fn system(text: &'static str) -> Self {
         debug_assert!(text.starts_with(SYSTEM_TOPICS), "{text:?} is not a system topic");
         Self(Arc::from(text))
     }
 
-    /// The topic on which a process waits for replies.
+    /// Returns the topic on which a process waits for replies.
     pub(crate) fn of_replies(process: ProcessId) -> Self {
         Self(Arc::from(format!("{REPLIES}{process}")))
     }
 
-    /// The process that waits for replies on a topic of this name.
-    pub(crate) fn waits_for_replies(text: &str) -> Option<ProcessId> {
+    /// Returns the process that waits for replies on a topic of this name.
+    pub(crate) fn replies_process(text: &str) -> Option<ProcessId> {
         text.strip_prefix(REPLIES)?.parse().ok()
     }
 
-    /// A topic as a storage wrote it or as a filter names it, which may be one of Punctual's own. It is not trimmed:
-    /// what was stored with a blank before it, past the check of a statement or of a file, would become one of them.
+    /// Returns a topic from a storage or a filter, which may be a reserved one. It is not trimmed: a topic that
+    /// was stored with a leading blank, past the check of a statement or of a file, would become a reserved
+    /// one.
     pub fn stored(text: impl AsRef<str>) -> Result<Self> {
         let text = text.as_ref();
         check("topic", text.trim())?;
         Ok(Self(Arc::from(text)))
     }
 
-    /// Whether it is one of Punctual's own.
+    /// Returns whether it is reserved.
     pub fn is_system(&self) -> bool {
         self.0.starts_with(SYSTEM_TOPICS)
     }
 }
 
-/// What names a topic: a text, which is checked, or a topic.
+/// Conversion into a topic: from text, which is checked, or from a topic.
 pub trait IntoTopic {
-    /// The topic.
+    /// Returns the topic.
     fn into_topic(self) -> Result<Topic>;
 }
 
@@ -229,30 +230,30 @@ impl IntoTopic for &Topic {
     }
 }
 
-/// A key as a storage wrote it. It may be composed of several names and longer than one, so reading it
-/// back checks nothing; whoever takes a key from outside uses [`Key::new`].
+/// Key from a storage. It may be composed of several names and longer than one, so it is not checked; keys from
+/// outside are created by [`Key::new`].
 #[derive(Deserialize)]
-struct Written(Arc<str>);
+struct StoredKey(Arc<str>);
 
-impl From<Written> for Key {
-    fn from(written: Written) -> Self {
-        Self(written.0)
+impl From<StoredKey> for Key {
+    fn from(stored: StoredKey) -> Self {
+        Self(stored.0)
     }
 }
 
 impl Key {
-    /// A key made of names that were checked before; it may be longer than what a user may give.
+    /// Returns a key composed of checked names; it may be longer than a key from outside.
     pub(crate) fn composed(text: String) -> Self {
         Self(Arc::from(text))
     }
 
-    /// A key as a storage wrote it; it was checked, or composed, before it was written.
-    pub fn written(text: &str) -> Self {
+    /// Returns a key from a storage, which was checked or composed before it was stored.
+    pub fn stored(text: &str) -> Self {
         Self(Arc::from(text))
     }
 }
 
-/// A line in the storage from which messages are claimed.
+/// Queue in a storage, from which messages are claimed.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct Queue(Arc<str>);
@@ -263,27 +264,27 @@ impl Queue {
         checked("queue", text.as_ref()).map(Self)
     }
 
-    /// The line in which messages bound for a transport wait for the relay.
+    /// Returns the queue of messages that the relay sends to a transport.
     pub fn of_relay(transport: &TransportName) -> Self {
         Self(Arc::from(format!("{RESERVED}relay/{transport}")))
     }
 
-    /// The line in which a stored transport keeps one group's copy of a topic.
+    /// Returns the queue in which a stored transport keeps one group's copy of a topic.
     pub fn of_group(topic: &Topic, group: &str) -> Self {
         Self(Arc::from(format!("{RESERVED}group/{topic}/{group}")))
     }
 
-    /// Whether it is a line of the engine's own, which users cannot name.
+    /// Returns whether it is a reserved queue, which users cannot name.
     pub fn is_reserved(&self) -> bool {
         self.0.starts_with(RESERVED)
     }
 
-    /// Whether messages wait here for a relay.
+    /// Returns whether its messages wait for a relay.
     pub fn is_relay(&self) -> bool {
         self.0.strip_prefix(RESERVED).is_some_and(|name| name.starts_with("relay/"))
     }
 
-    /// The name as text.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -321,7 +322,7 @@ impl TryFrom<&Queue> for Queue {
     }
 }
 
-/// Reads back what a storage wrote, reserved lines included, so it checks nothing.
+/// Reads a queue from a storage without checks, because reserved ones are valid there.
 impl From<String> for Queue {
     fn from(text: String) -> Self {
         Self(Arc::from(text))
@@ -334,20 +335,20 @@ impl From<Queue> for String {
     }
 }
 
-/// How urgent a message is, 0 to 9; a higher number is claimed first.
+/// Priority of a message, 0 to 9; a higher number is claimed first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "u8", into = "u8")]
 pub struct Priority(u8);
 
 impl Priority {
-    /// Claimed after everything else.
+    /// Claimed last.
     pub const LOWEST: Self = Self(0);
-    /// What a message has unless it says otherwise.
+    /// Default.
     pub const NORMAL: Self = Self(5);
-    /// Claimed before everything else.
+    /// Claimed first.
     pub const HIGHEST: Self = Self(9);
 
-    /// A priority from 0 (last) to 9 (first).
+    /// Returns a priority from 0 (last) to 9 (first).
     pub fn new(level: u8) -> Result<Self> {
         if level > Self::HIGHEST.0 {
             return Err(Error::invalid(format!(
@@ -357,7 +358,7 @@ impl Priority {
         Ok(Self(level))
     }
 
-    /// The level, 0 to 9.
+    /// Returns the level, 0 to 9.
     pub fn level(self) -> u8 {
         self.0
     }
@@ -433,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn reserved_lines_cannot_be_named_by_users() {
+    fn reserved_queues_cannot_be_named_by_users() {
         let relay = Queue::of_relay(&TransportName::new("kafka").unwrap());
         assert_eq!(relay.as_str(), "~relay/kafka");
         assert!(Queue::new(relay.as_str()).is_err());

@@ -1,5 +1,5 @@
-//! An occurrence: one instant of a job's schedule. Job and instant together are its identity, which
-//! is why two nodes can never fire it twice.
+//! Occurrence: one instant of a job's schedule. Job and instant together are its identity, so two processes can
+//! never fire it twice.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -7,46 +7,46 @@ use serde::{Deserialize, Serialize};
 use super::{JobName, Key};
 use crate::policy::MisfirePolicy;
 
-/// One instant of a schedule; also the payload a job's handler receives when the job has none.
+/// Instant of a schedule; also the payload of a job's handler when the job has none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Occurrence {
-    /// The job whose schedule it is.
+    /// Job of the schedule.
     pub job: JobName,
-    /// The instant on the schedule, whatever the time it really runs at.
+    /// Nominal instant on the schedule, whatever the time it really runs at.
     pub nominal: Timestamp,
-    /// The schedule as text, when there is one.
+    /// Schedule as text, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
-    /// What was missed, when this run makes up for something.
+    /// Facts about missed occurrences that this run stands for, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub misfire: Option<MisfireFacts>,
 }
 
 impl Occurrence {
-    /// The deduplication key: while a message of this occurrence lives there is no second one.
+    /// Returns the deduplication key: while a message of this occurrence is alive there is no second one.
     pub fn identity(job: &JobName, nominal: Timestamp) -> Key {
         // A job name fits a key; the instant is appended, so the key may exceed the limit of names.
         Key::composed(format!("{job}@{nominal}"))
     }
 }
 
-/// What a run that makes up for missed occurrences knows about them.
+/// Facts about the missed occurrences that a run stands for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MisfireFacts {
-    /// The policy that made this run.
+    /// Policy that decided on this run.
     pub policy: MisfirePolicy,
-    /// The missed instant this run stands for.
+    /// Missed instant that this run stands for.
     pub misfired_from: Timestamp,
-    /// How many were missed in all; with `missed_more` at least that many.
+    /// Number of missed occurrences; with `missed_more` at least that many.
     pub missed_count: u64,
-    /// Whether counting stopped at its bound.
+    /// Whether counting stopped at its limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub missed_more: bool,
-    /// When the scheduler noticed.
+    /// When the scheduler detected it.
     pub detected_at: Timestamp,
-    /// How late that was for this instant, in milliseconds.
+    /// Delay of this instant at the detection, in milliseconds.
     pub delay_ms: u64,
-    /// The place of this run among those fired together, from 0.
+    /// Position of this run among those fired together, from 0.
     #[serde(default)]
     pub index: u32,
 }

@@ -1,5 +1,5 @@
-//! What ties a message to others: limits it shares, a batch it belongs to or waits for, what follows
-//! it, and how long it is the only one of its kind. Most messages have none of it.
+//! Relations of a message to others: the limit it shares, the batch it belongs to or waits for, the links that
+//! follow it, and the reservation of its deduplication key. Most messages have none.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,55 +12,55 @@ use super::{
 };
 use crate::error::{Error, Result};
 
-/// How many steps a chain may have, one behind the other.
+/// Largest depth of a chain.
 pub const CHAIN_DEPTH_MAX: usize = 5;
-/// How many messages may follow from one, all branches together.
+/// Largest number of messages that may follow from one, all branches together.
 pub const CHAIN_MESSAGES_MAX: usize = 100;
 
-/// What ties a message to others.
+/// Relations of a message to others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Relations {
-    /// The limit it shares with others.
+    /// Limit that it shares with others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limit: Option<Limit>,
-    /// How long its deduplication key keeps others out.
+    /// For how long its deduplication key is reserved.
     #[serde(skip_serializing_if = "Unique::is_default")]
     pub unique: Unique,
-    /// The batch it belongs to.
+    /// Batch it belongs to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<BatchId>,
-    /// The batch whose end it waits for.
+    /// Batch whose end it waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<BatchId>,
-    /// What follows it.
+    /// Links that follow it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<Link>,
-    /// What it follows.
+    /// Message that it follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<Parent>,
 }
 
 impl Relations {
-    /// Refuses what cannot work.
+    /// Fails when the relations cannot work.
     pub fn check(&self) -> Result<()> {
         if let Some(limit) = &self.limit {
             limit.check()?;
         }
         if matches!(self.unique, Unique::For(period) if period.is_zero()) {
             return Err(Error::invalid(
-                "a message cannot be unique for no time at all; give a length such as 1h",
+                "a message cannot be unique for zero time; use a duration such as 1h",
             ));
         }
-        let (depth, length) = extent(&self.then);
+        let (depth, count) = chain_size(&self.then);
         if depth > CHAIN_DEPTH_MAX {
             return Err(Error::invalid(format!(
                 "the chain is {depth} steps deep; {CHAIN_DEPTH_MAX} are allowed, let a later step publish the rest"
             )));
         }
-        if length > CHAIN_MESSAGES_MAX {
+        if count > CHAIN_MESSAGES_MAX {
             return Err(Error::invalid(format!(
-                "{length} messages would follow; {CHAIN_MESSAGES_MAX} are allowed, use a batch for many"
+                "{count} messages would follow; {CHAIN_MESSAGES_MAX} are allowed, use a batch for many"
             )));
         }
         Ok(())
@@ -68,7 +68,7 @@ impl Relations {
 }
 
 impl Relations {
-    /// Returns everything that follows, whatever the depth.
+    /// Returns all links that follow, at every depth.
     pub(crate) fn links(&self) -> Vec<&Link> {
         let mut unvisited: Vec<&Link> = self.then.iter().collect();
         let mut links = Vec::new();
@@ -79,8 +79,8 @@ impl Relations {
         links
     }
 
-    /// Refuses what a sender on a broker must not ask for: besides what cannot work, follow-up messages to
-    /// topics of the server, which run programs and use secrets, or in queues that the engine keeps for itself.
+    /// Fails when a sender on a broker asks for what it must not: besides relations that cannot work, links to
+    /// topics of the server, which run programs and use secrets, or in reserved queues.
     pub(crate) fn check_received(&self) -> Result<()> {
         self.check()?;
         for link in self.links() {
@@ -101,24 +101,24 @@ impl Relations {
     }
 }
 
-/// How deep links go, and how many there are.
-fn extent(links: &[Link]) -> (usize, usize) {
-    links.iter().fold((0, 0), |(depth, length), link| {
-        let (below, more) = extent(&link.then);
-        (depth.max(below + 1), length + more + 1)
+/// Returns the depth and the number of links.
+fn chain_size(links: &[Link]) -> (usize, usize) {
+    links.iter().fold((0, 0), |(depth, count), link| {
+        let (below, more) = chain_size(&link.then);
+        (depth.max(below + 1), count + more + 1)
     })
 }
 
-/// A limit that all messages with the same name share, on all processes together.
+/// Limit that all messages with the same name share, in all processes together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Limit {
-    /// The name.
+    /// Name of the limit.
     pub name: Key,
-    /// How many may run at once.
+    /// Largest number of messages that run at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_max: Option<u32>,
-    /// How many may start in a span of time.
+    /// Largest number of messages that start in a period.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
 }
@@ -128,12 +128,12 @@ impl Limit {
         let name = &self.name;
         if self.running_max == Some(0) {
             return Err(Error::invalid(format!(
-                "the limit {name:?} lets none run at all; allow at least 1"
+                "the limit {name:?} allows no message to run; allow at least 1"
             )));
         }
         match self.rate {
             Some(rate) if rate.count == 0 || rate.per.is_zero() => Err(Error::invalid(format!(
-                "the limit {name:?} allows {} starts in {:?}; give at least 1 in a length such as 1s",
+                "the limit {name:?} allows {} starts in {:?}; allow at least 1 in a duration such as 1s",
                 rate.count, rate.per
             ))),
             _ => Ok(()),
@@ -141,27 +141,27 @@ impl Limit {
     }
 }
 
-/// So many starts in a span of time.
+/// Number of starts in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rate {
-    /// How many.
+    /// Number of starts.
     pub count: u32,
-    /// In how long.
+    /// Duration of the period.
     #[serde(with = "super::duration_text")]
     pub per: Duration,
 }
 
-/// How long a deduplication key keeps others out.
+/// For how long a deduplication key is reserved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unique {
     /// While the message is pending or running.
     #[default]
     WhileAlive,
-    /// Until it is first handed to a handler.
+    /// Until it is first claimed.
     WhilePending,
-    /// For a length of time after it was accepted, and while it is alive.
+    /// For a duration after it was accepted, and while it is alive.
     For(#[serde(with = "super::duration_text")] Duration),
 }
 
@@ -171,64 +171,64 @@ impl Unique {
     }
 }
 
-/// A message that follows another one.
+/// Message that follows another one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// After which end of the one before.
+    /// End of the previous message after which it follows.
     pub on: LinkOn,
-    /// The name that finds its handler.
+    /// Topic, which selects its handler.
     pub topic: Topic,
-    /// The line it waits in.
+    /// Queue from which it is claimed.
     pub queue: Queue,
-    /// How urgent it is.
+    /// Priority.
     pub priority: Priority,
-    /// What it is about.
+    /// Key.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Key>,
-    /// The content.
+    /// Content.
     pub body: Body,
-    /// Small facts that travel along.
+    /// Headers.
     #[serde(default)]
     pub headers: Headers,
-    /// How long after the one before it is due.
+    /// Delay after the end of the previous message.
     #[serde(default, with = "super::duration_text")]
     pub delay: Duration,
-    /// What it says itself about its attempts.
+    /// Options for its attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "terms")]
     pub handler_options: Option<Arc<HandlerOptions>>,
-    /// What follows this one.
+    /// Links that follow this one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub then: Vec<Link>,
 }
 
-/// After which end a link follows. A message that is cancelled ends its chain.
+/// End of a message after which a link follows. Cancelling a message ends its chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkOn {
-    /// When it is done.
+    /// It is done.
     Success,
-    /// When it is given up.
+    /// It is given up.
     Failure,
-    /// When it is done or given up.
+    /// It is done or given up.
     Always,
 }
 
-/// What a message follows.
+/// Message that another one follows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parent {
-    /// The message before.
+    /// Previous message.
     pub message: MessageId,
-    /// The attempt that ended it.
+    /// Attempt that ended it.
     pub execution: ExecutionId,
-    /// How that ended.
+    /// Ending of that attempt.
     pub ending: Ending,
-    /// The error or note, for people.
+    /// Error or note, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<Arc<str>>,
-    /// What its handler returned.
+    /// Result that its handler returned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Body>,
 }
@@ -254,7 +254,7 @@ mod tests {
 
     // spec: C-10
     #[test]
-    fn a_chain_has_a_depth_and_a_length_that_are_said_loudly() {
+    fn a_chain_is_limited_in_depth_and_in_number() {
         let deep = |steps: usize| (0..steps).fold(Vec::new(), |then, _| vec![link(then)]);
         let fits = Relations { then: deep(CHAIN_DEPTH_MAX), ..Relations::default() };
         fits.check().unwrap();
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_and_periods_that_let_nothing_through_are_refused_by_name() {
+    fn limits_that_allow_nothing_are_refused_by_name() {
         let limited = |running_max, rate| Relations {
             limit: Some(Limit { name: Key::new("mail").unwrap(), running_max, rate }),
             ..Relations::default()
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn ties_read_back_as_they_were_written() {
+    fn relations_read_back_as_they_were_written() {
         let relations = Relations {
             limit: Some(Limit {
                 name: Key::new("mail").unwrap(),

@@ -1,24 +1,24 @@
-//! The state machine of a message, as data. Five states are stored; everything else people see
-//! (scheduled, ready, retrying, stale) is a phase, computed at an instant. `docs/states.md` is
-//! rendered from the table below and a test fails when it is stale.
+//! States of a message: the state machine, as data. Five states are stored; the others that people see
+//! (scheduled, ready, retrying, stale) are phases, computed at an instant. `docs/states.md` is rendered from
+//! the table below, and a test fails when it is outdated.
 
 use std::fmt::Write as _;
 
 use serde::{Deserialize, Serialize};
 
-/// A stored state.
+/// Stored state of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageState {
     /// Due now or later.
     Pending,
-    /// Claimed under a lease.
+    /// Claimed by a process under a lease.
     Running,
-    /// Handled.
+    /// Handled with success.
     Done,
-    /// Given up, kept for people.
+    /// Given up and kept as a dead letter.
     Dead,
-    /// Stopped on request.
+    /// Cancelled by an operator or by its handler.
     Cancelled,
 }
 
@@ -27,12 +27,12 @@ impl MessageState {
     pub const ALL: [Self; 5] =
         [Self::Pending, Self::Running, Self::Done, Self::Dead, Self::Cancelled];
 
-    /// Whether there is still work to do.
+    /// Returns whether it is not final.
     pub fn is_alive(self) -> bool {
         matches!(self, Self::Pending | Self::Running)
     }
 
-    /// The state in one lower-case word.
+    /// Returns the state as one lower-case word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Pending => "pending",
@@ -43,7 +43,7 @@ impl MessageState {
         }
     }
 
-    /// The state that a change leads to, or nothing where the change is not legal.
+    /// Returns the state after a change; none when the change is not legal.
     pub fn after(self, change: StateChange) -> Option<Self> {
         TRANSITIONS
             .iter()
@@ -52,26 +52,26 @@ impl MessageState {
     }
 }
 
-/// What can happen to a stored message.
+/// Change of state of a stored message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StateChange {
-    /// A process takes a due message.
+    /// A process claims a due message.
     Claim,
-    /// Handled.
+    /// The handler succeeded.
     Done,
-    /// To be tried again later.
+    /// The attempt failed and is retried later.
     Retry,
-    /// To be called again later at no cost.
+    /// The handler is called again later, at no cost.
     Snooze,
-    /// Given back at shutdown.
+    /// The message was released, as at a shutdown.
     Release,
-    /// Its process is gone, and it may go on.
+    /// Its process was lost, and it is run again.
     Rescue,
     /// Given up: attempts spent, discarded or unreadable.
     Bury,
-    /// Stopped on request.
+    /// An operator or its handler cancelled it.
     Cancel,
-    /// Sent again by an operator.
+    /// An operator sent it again.
     Redrive,
 }
 
@@ -89,7 +89,7 @@ impl StateChange {
         Self::Redrive,
     ];
 
-    /// The change in one lower-case word.
+    /// Returns the change as one lower-case word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Claim => "claim",
@@ -105,7 +105,7 @@ impl StateChange {
     }
 }
 
-/// Every legal change: from, by, to, and what else it means. What is not here is refused.
+/// Every legal change: from, by, to, and a note. All others are refused.
 pub const TRANSITIONS: [(MessageState, StateChange, MessageState, &str); 12] = [
     (
         MessageState::Pending,
@@ -144,7 +144,7 @@ pub const TRANSITIONS: [(MessageState, StateChange, MessageState, &str); 12] = [
         MessageState::Running,
         StateChange::Cancel,
         MessageState::Cancelled,
-        "asked for first, then when the handler yields",
+        "requested first, then when the handler stops",
     ),
     (
         MessageState::Done,
@@ -166,7 +166,7 @@ pub const TRANSITIONS: [(MessageState, StateChange, MessageState, &str); 12] = [
     ),
 ];
 
-/// What people see: computed from state, due time, attempt, lease and now.
+/// Phase of a message as shown to people: computed from state, due time, attempt, lease and now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
@@ -176,9 +176,9 @@ pub enum Phase {
     Ready,
     /// Pending after an attempt.
     Retrying,
-    /// Running under a lease that holds.
+    /// Running under a valid lease.
     Running,
-    /// Running under a lease that has run out; the rescuer will take it.
+    /// Running under an expired lease; the rescuer will take it over.
     Stale,
     /// Handled.
     Done,
@@ -189,19 +189,19 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Every phase with what it means.
+    /// Every phase with its meaning.
     pub const ALL: [(Self, &'static str); 8] = [
         (Self::Scheduled, "pending, due later"),
         (Self::Ready, "pending, due, never tried"),
         (Self::Retrying, "pending after an attempt"),
-        (Self::Running, "running under a lease that holds"),
-        (Self::Stale, "running under a lease that has run out"),
+        (Self::Running, "running under a valid lease"),
+        (Self::Stale, "running under an expired lease"),
         (Self::Done, "done"),
         (Self::Dead, "dead"),
         (Self::Cancelled, "cancelled"),
     ];
 
-    /// The phase in one lower-case word.
+    /// Returns the phase as one lower-case word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Scheduled => "scheduled",
@@ -216,30 +216,30 @@ impl Phase {
     }
 }
 
-/// Why a message is dead.
+/// Reason why a message is dead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeadReason {
     /// Every attempt was spent.
     AttemptsSpent,
-    /// The handler gave up on purpose.
+    /// The handler discarded it.
     Discarded,
     /// The body could not be read.
     Poison,
-    /// It timed out and its terms say to give up then.
+    /// It timed out and its options do not allow a retry then.
     TimedOut,
-    /// Its processes kept dying.
+    /// Its processes crashed too often.
     CrashLoop,
-    /// Its transport refuses it for good, as one that is too large.
+    /// Its transport refuses it for good, for example because it is too large.
     Refused,
     /// No process had a handler for its topic.
     NoHandler,
-    /// A crash or a shutdown cut it off, and its terms say not to run it again then.
+    /// A crash or a shutdown interrupted it, and its options do not allow another run then.
     Interrupted,
 }
 
 impl DeadReason {
-    /// The reason in lower-case words.
+    /// Returns the reason as text.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::AttemptsSpent => "attempts spent",
@@ -254,7 +254,7 @@ impl DeadReason {
     }
 }
 
-/// The text of `docs/states.md`.
+/// Returns the text of `docs/states.md`.
 pub fn render_states() -> String {
     let mut text = String::from(
         "# States of a message\n\nRendered from `core/src/model/state.rs` by `cargo xtask generate`; do not edit.\n\n\
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn every_state_and_change_has_at_most_one_answer_and_final_states_only_redrive() {
+    fn every_state_and_change_has_at_most_one_result_and_final_states_only_redrive() {
         for state in MessageState::ALL {
             for change in StateChange::ALL {
                 let rows = TRANSITIONS
@@ -308,7 +308,7 @@ mod tests {
 
     // spec: T-34
     #[test]
-    fn a_dead_message_is_never_picked_up_by_itself() {
+    fn a_dead_message_is_never_claimed_by_itself() {
         assert_eq!(MessageState::Dead.after(StateChange::Claim), None);
         assert_eq!(MessageState::Dead.after(StateChange::Rescue), None);
         assert_eq!(MessageState::Dead.after(StateChange::Redrive), Some(MessageState::Pending));

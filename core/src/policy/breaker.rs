@@ -1,7 +1,8 @@
-//! Breaker: whether a subscription receives while its handler keeps failing. After so many failures in a
-//! row the circuit opens and nothing is received; after a wait one message is let through to probe; its
-//! success closes the circuit, its failure opens it again, for longer. A probe that gives no answer is not
-//! waited for: after the same wait another one is let through, so no circuit is ever stuck.
+//! Breaker: decides from the results of recent attempts whether a subscription receives messages. After a
+//! number of failures in a row the circuit opens and nothing is received. After a wait one message is let
+//! through as a probe: its success closes the circuit, its failure opens it again, for longer. A probe without
+//! a result is not waited for longer than that wait; then another one is let through, so no circuit stays open
+//! for ever.
 
 use std::time::Duration;
 
@@ -12,15 +13,15 @@ use super::AttemptEnd;
 use crate::clock::add;
 use crate::error::{Error, Result};
 
-/// When a circuit opens, and for how long.
+/// Settings of a circuit: when it opens, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Breaker {
-    /// How many failures in a row open it. Default 5.
+    /// Number of failures in a row that open it. Default 5.
     pub failures_max: u32,
-    /// How long it stays open before the first probe. Default 30 s.
+    /// Wait before the first probe. Default 30 s.
     pub wait: Duration,
-    /// Each probe that fails doubles the wait, up to this. Default 5 min.
+    /// Longest wait; each failed probe doubles the wait up to this. Default 5 min.
     pub wait_max: Duration,
 }
 
@@ -34,7 +35,7 @@ impl Default for Breaker {
     }
 }
 
-/// How a circuit stands.
+/// State of a circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Circuit {
@@ -45,16 +46,16 @@ pub enum Circuit {
     },
     /// Nothing is received.
     Open {
-        /// Until when.
+        /// When the first probe is allowed.
         until: Timestamp,
-        /// How often it opened since it was last closed.
+        /// Number of times it opened since it was last closed.
         openings: u32,
     },
-    /// One message at a time is let through to probe.
+    /// One message at a time is let through, as a probe.
     HalfOpen {
-        /// Until when the probe that is under way is waited for, when there is one.
+        /// When another probe is allowed although the running one has no result; none without a running probe.
         probing_until: Option<Timestamp>,
-        /// How often it opened since it was last closed.
+        /// Number of times it opened since it was last closed.
         openings: u32,
     },
 }
@@ -66,7 +67,7 @@ impl Default for Circuit {
 }
 
 impl Circuit {
-    /// How it stands, in one word or two.
+    /// Returns the state in one or two lower-case words.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Closed { .. } => "closed",
@@ -76,32 +77,32 @@ impl Circuit {
     }
 }
 
-/// How many messages may be received.
+/// Number of messages that may be received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerDecision {
-    /// As many as there is room for.
+    /// As many as the limits of the subscription allow.
     All,
-    /// One, to probe.
+    /// One, as a probe.
     One,
     /// None before this instant.
     NotBefore(Timestamp),
 }
 
-/// What an attempt says about the health of what its handler works with.
+/// Signal of an attempt about the health of what its handler depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BreakerSignal {
-    /// It works.
+    /// The handler works.
     Good,
-    /// It failed in a way that may pass: an error, a panic, a timeout, a wish to try again.
+    /// The attempt failed in a way that may pass: an error, a panic, a timeout, a request to retry.
     Bad,
-    /// Neither: the message was at fault, or nothing was tried.
+    /// No signal: the message was at fault, or the handler did not run.
     None,
 }
 
 impl BreakerSignal {
-    /// What a report says.
-    pub fn of(report: &AttemptEnd) -> Self {
-        match report {
+    /// Returns the signal of how an attempt ended.
+    pub fn of(end: &AttemptEnd) -> Self {
+        match end {
             AttemptEnd::Done => Self::Good,
             AttemptEnd::Failed { .. }
             | AttemptEnd::Panicked { .. }
@@ -113,17 +114,17 @@ impl BreakerSignal {
 }
 
 impl Breaker {
-    /// A breaker that opens after so many failures in a row.
+    /// Returns a breaker that opens after so many failures in a row.
     pub fn after(failures_max: u32) -> Self {
         Self { failures_max, ..Self::default() }
     }
 
-    /// The wait before the first probe; later ones wait at most ten times as long.
+    /// Sets the wait before the first probe; later ones wait at most ten times as long.
     pub fn wait(self, wait: Duration) -> Self {
         Self { wait, wait_max: wait.saturating_mul(10), ..self }
     }
 
-    /// Refuses what cannot work.
+    /// Fails when the settings cannot work.
     pub fn check(&self) -> Result<()> {
         if self.failures_max == 0 || self.wait.is_zero() || self.wait_max < self.wait {
             return Err(Error::invalid(format!(
@@ -134,7 +135,7 @@ impl Breaker {
         Ok(())
     }
 
-    /// How a circuit stands now, and what it lets through.
+    /// Returns the state of a circuit now, and how many messages may be received.
     pub fn admits(&self, circuit: Circuit, now: Timestamp) -> (Circuit, BreakerDecision) {
         match circuit {
             Circuit::Closed { .. } => (circuit, BreakerDecision::All),
@@ -149,8 +150,8 @@ impl Breaker {
         }
     }
 
-    /// How a circuit stands when an attempt has begun.
-    pub fn begun(&self, circuit: Circuit, now: Timestamp) -> Circuit {
+    /// Returns the state of a circuit after an attempt has started.
+    pub fn attempt_started(&self, circuit: Circuit, now: Timestamp) -> Circuit {
         match circuit {
             Circuit::HalfOpen { openings, .. } => {
                 let probing_until = Some(add(now, self.wait_after(openings)));
@@ -160,10 +161,15 @@ impl Breaker {
         }
     }
 
-    /// How a circuit stands when an attempt has ended. What was begun before it opened and ends while it
-    /// is open says nothing new.
-    pub fn ended(&self, circuit: Circuit, sign: BreakerSignal, now: Timestamp) -> Circuit {
-        match (circuit, sign) {
+    /// Returns the state of a circuit after an attempt has ended. Attempts that started before it opened and
+    /// end while it is open change nothing.
+    pub fn attempt_ended(
+        &self,
+        circuit: Circuit,
+        signal: BreakerSignal,
+        now: Timestamp,
+    ) -> Circuit {
+        match (circuit, signal) {
             (Circuit::Closed { .. } | Circuit::HalfOpen { .. }, BreakerSignal::Good) => {
                 Circuit::default()
             }

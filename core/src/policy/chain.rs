@@ -1,10 +1,10 @@
-//! Chains: which links follow a decision. A message that is due again has not ended, and one that was
-//! cancelled ends its chain.
+//! Chain: decides from the verdict on a message which of its links follow. None follows while the message is
+//! due again, and cancelling a message ends its chain.
 
 use super::Verdict;
 use crate::model::{Link, LinkOn, Message};
 
-/// The links of a message that follow its end.
+/// Returns the links of a message that follow its end.
 pub fn followers<'a>(message: &'a Message, verdict: &Verdict) -> impl Iterator<Item = &'a Link> {
     let end = match verdict {
         Verdict::Done => Some(LinkOn::Success),
@@ -24,7 +24,7 @@ mod tests {
 
     use super::*;
     use crate::model::{Body, DeadReason, Headers, Priority, Queue, Relations, Topic};
-    use crate::policy::verdict::tests::{case, handler_options, message};
+    use crate::policy::verdict::tests::{facts, handler_options, message};
     use crate::policy::{AttemptEnd, judge};
 
     fn link(on: LinkOn, topic: &str) -> Link {
@@ -62,9 +62,11 @@ mod tests {
         let dead = Verdict::Dead { reason: DeadReason::AttemptsSpent, error: None };
         assert_eq!(after(dead), ["apologise", "count"]);
         assert_eq!(after(Verdict::Cancelled), Vec::<String>::new());
-        let again =
-            judge(&case(&message, &handler_options()), AttemptEnd::Snooze { wait: Duration::ZERO })
-                .verdict;
+        let again = judge(
+            &facts(&message, &handler_options()),
+            AttemptEnd::Snooze { wait: Duration::ZERO },
+        )
+        .verdict;
         assert_eq!(after(again), Vec::<String>::new());
     }
 }

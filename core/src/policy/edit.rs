@@ -1,7 +1,7 @@
-//! Edit: what an operator wants different about a job, checked before anything is stored. It becomes
-//! overrides, which win over configuration and code until they are taken back, field by field or all at
-//! once. An edit never replays the past, and the zone, bounds and days left out of a schedule stay
-//! unless they are named.
+//! Edit: decides from a job's record and an operator's changes which overrides the job gets, and refuses what
+//! cannot work before anything is stored. Overrides win over configuration and code until they are reset, field
+//! by field or all at once. An edit never replays the past, and the zone, bounds and calendars of a schedule
+//! stay unless the edit sets them.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,29 +11,29 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use super::reconcile::{bounded_like, overridden};
-use super::spelling::plain;
+use super::spelling::normalized;
 use super::{Backoff, Misfire, Retry};
 use crate::error::{Error, Result};
 use crate::model::{Job, JobCommand, JobRecord, Overrides};
 use crate::schedule::{Cron, Interval, Schedule, Zone};
 
-/// The most times a preview lists.
+/// Largest number of times in a preview.
 pub const PREVIEW_MAX: usize = 1_000;
 
-/// A part of a definition that more than one layer may have a say in.
+/// Field of a job's definition that more than one layer can set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Field {
-    /// When it runs.
+    /// Its schedule.
     Schedule,
-    /// The zone its cron text is read in.
+    /// The time zone of its cron text.
     Zone,
-    /// How often a failed run is tried again, and when.
+    /// How often a failed run is retried, and when.
     Retry,
-    /// How long a run may take.
+    /// The timeout of a run.
     Timeout,
-    /// What happens with occurrences that were missed.
+    /// The treatment of missed occurrences.
     Misfire,
-    /// Whether it fires at all.
+    /// Whether it fires.
     Enabled,
 }
 
@@ -42,7 +42,7 @@ impl Field {
     pub const ALL: [Self; 6] =
         [Self::Schedule, Self::Zone, Self::Retry, Self::Timeout, Self::Misfire, Self::Enabled];
 
-    /// The field in one lower-case word.
+    /// Returns the field as one lower-case word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Schedule => "schedule",
@@ -65,11 +65,11 @@ impl FromStr for Field {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        let wanted = plain(text);
-        Self::ALL.into_iter().find(|field| field.as_str() == wanted).ok_or_else(|| {
+        let name = normalized(text);
+        Self::ALL.into_iter().find(|field| field.as_str() == name).ok_or_else(|| {
             let names: Vec<&str> = Self::ALL.iter().map(|field| field.as_str()).collect();
             Error::invalid(format!(
-                "{text:?} is no field of a job; use one of {}",
+                "{text:?} is not a field of a job; use one of {}",
                 names.join(", ")
             ))
         })
@@ -82,101 +82,102 @@ impl Serialize for Field {
     }
 }
 
-/// What is to be different about a job. What is not said stays as it is.
+/// Changes to a job. Fields that are not set stay as they are.
 #[derive(Clone, Debug, Default, PartialEq)]
-#[must_use = "an edit does nothing until it is given to the admin"]
+#[must_use = "an edit does nothing until it is passed to the admin"]
 pub struct Edit {
-    when: Option<When>,
+    when: Option<ScheduleEdit>,
     zone: Option<String>,
     retry: Option<Retry>,
     retries_max: Option<u32>,
-    timeout: Option<Limit>,
+    timeout: Option<TimeoutEdit>,
     misfire: Option<Misfire>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-enum When {
+enum ScheduleEdit {
     Cron(String),
     Every(Duration),
     Schedule(Box<Schedule>),
 }
 
-/// How long a run may take.
+/// Timeout of a run.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Limit {
+enum TimeoutEdit {
     Of(Duration),
     Default,
 }
 
 impl Edit {
-    /// An edit that changes nothing yet.
+    /// Returns an edit without changes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Runs by another cron text, in the zone it has unless [`Edit::zone`] names one.
+    /// Sets another cron text, in the present zone unless [`Edit::zone`] sets one.
     pub fn cron(mut self, text: impl Into<String>) -> Self {
-        self.when = Some(When::Cron(text.into()));
+        self.when = Some(ScheduleEdit::Cron(text.into()));
         self
     }
 
-    /// Runs every so often, on the grid it has when it is an interval already, else counted from the epoch.
+    /// Sets an interval: counted from the present anchor when the schedule is an interval already, else from
+    /// the epoch.
     pub fn every(mut self, every: Duration) -> Self {
-        self.when = Some(When::Every(every));
+        self.when = Some(ScheduleEdit::Every(every));
         self
     }
 
-    /// Runs by a schedule made before, its own bounds included.
+    /// Sets a whole schedule, its bounds included.
     pub fn schedule(mut self, schedule: Schedule) -> Self {
-        self.when = Some(When::Schedule(Box::new(schedule)));
+        self.when = Some(ScheduleEdit::Schedule(Box::new(schedule)));
         self
     }
 
-    /// Reads the cron text in another IANA zone.
+    /// Sets the IANA zone of the cron text.
     pub fn zone(mut self, name: impl Into<String>) -> Self {
         self.zone = Some(name.into());
         self
     }
 
-    /// Tries failed runs again in another way.
+    /// Sets how failed runs are retried.
     pub fn retry(mut self, retry: Retry) -> Self {
         self.retry = Some(retry);
         self
     }
 
-    /// Tries failed runs again so many times, with the waits there are; a job without any gets the usual
-    /// ones of [`Retry::exponential`].
+    /// Sets the number of retries and leaves the waits; a job without waits gets those of
+    /// [`Retry::exponential`].
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.retries_max = Some(retries);
         self
     }
 
-    /// Gives a run this long.
+    /// Sets the timeout of a run.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(Limit::Of(timeout));
+        self.timeout = Some(TimeoutEdit::Of(timeout));
         self
     }
 
-    /// Takes the job's own timeout away; the process's default applies.
+    /// Removes the job's own timeout; the process's default applies.
     pub fn no_timeout(mut self) -> Self {
-        self.timeout = Some(Limit::Default);
+        self.timeout = Some(TimeoutEdit::Default);
         self
     }
 
-    /// Treats missed occurrences in another way.
+    /// Sets how missed occurrences are treated.
     pub fn misfire(mut self, misfire: Misfire) -> Self {
         self.misfire = Some(misfire);
         self
     }
 
-    /// The overrides that a job has with this edit; refuses what cannot work.
+    /// Returns the overrides of a job after this edit; fails when they cannot work.
     pub fn overrides(&self, record: &JobRecord, now: Timestamp) -> Result<Overrides> {
         let name = &record.job.name;
         let refuse = |error: &dyn fmt::Display| {
             Error::invalid(format!("the job {name:?} cannot be edited: {error}")).with("job", name)
         };
         if *self == Self::default() {
-            return Err(refuse(&"the edit changes nothing; say at least one field"));
+            return Err(refuse(&"the edit changes nothing; set at least one field"));
         }
         let mut overrides = record.overrides.clone();
         if let Some(schedule) = self.schedule_over(&record.job).map_err(|error| refuse(&error))? {
@@ -192,12 +193,13 @@ impl Edit {
         }
         match self.timeout {
             None => {}
-            Some(Limit::Of(Duration::ZERO)) => {
-                let problem = "a timeout of zero fails every run at once; take it away instead";
+            Some(TimeoutEdit::Of(Duration::ZERO)) => {
+                let problem =
+                    "a timeout of zero fails every run at once; remove the timeout instead";
                 return Err(refuse(&problem));
             }
-            Some(Limit::Of(timeout)) => overrides.timeout = Some(Some(timeout)),
-            Some(Limit::Default) => overrides.timeout = Some(None),
+            Some(TimeoutEdit::Of(timeout)) => overrides.timeout = Some(Some(timeout)),
+            Some(TimeoutEdit::Default) => overrides.timeout = Some(None),
         }
         if let Some(misfire) = &self.misfire {
             misfire.check().map_err(|error| refuse(&error))?;
@@ -215,23 +217,29 @@ impl Edit {
         };
         let schedule = match (&self.when, zone) {
             (None, None) => return Ok(None),
-            (Some(When::Cron(text)), zone) => {
+            (Some(ScheduleEdit::Cron(text)), zone) => {
                 let cron =
                     Cron::parse_seeded(text, job.name.as_str()).map_err(|error| invalid(&error))?;
                 Schedule::of_cron(cron, zone.unwrap_or_else(|| old.zone()))
             }
-            (Some(When::Every(every)), None) => {
+            (Some(ScheduleEdit::Every(every)), None) => {
                 let anchor = old.as_interval().map_or(Timestamp::UNIX_EPOCH, Interval::anchor);
                 let every = Schedule::every(*every, anchor).map_err(|error| invalid(&error))?;
                 if old.follows_last_run() { every.following_last_run() } else { every }
             }
-            (Some(When::Schedule(schedule)), None) => return Ok(Some((**schedule).clone())),
+            (Some(ScheduleEdit::Schedule(schedule)), None) => {
+                return Ok(Some((**schedule).clone()));
+            }
             (None, Some(zone)) => match old.as_cron() {
                 Some(cron) => Schedule::of_cron(cron.clone(), zone),
-                None => return Err(no_zone(&zone, old)),
+                None => return Err(zone_unsupported(&zone, old)),
             },
-            (Some(When::Every(_)), Some(zone)) => return Err(no_zone(&zone, "an interval")),
-            (Some(When::Schedule(schedule)), Some(zone)) => return Err(no_zone(&zone, schedule)),
+            (Some(ScheduleEdit::Every(_)), Some(zone)) => {
+                return Err(zone_unsupported(&zone, "an interval"));
+            }
+            (Some(ScheduleEdit::Schedule(schedule)), Some(zone)) => {
+                return Err(zone_unsupported(&zone, schedule));
+            }
         };
         bounded_like(schedule, old).map(Some).map_err(|error| invalid(&error))
     }
@@ -246,38 +254,38 @@ impl Edit {
     }
 }
 
-fn no_zone(zone: &Zone, schedule: impl fmt::Display) -> Error {
+fn zone_unsupported(zone: &Zone, schedule: impl fmt::Display) -> Error {
     Error::invalid(format!(
-        "the zone {zone} is of no use to {schedule}; only a cron text is read in a zone"
+        "the zone {zone} does not apply to {schedule}; only a cron schedule has a zone"
     ))
 }
 
-/// What an edit would come to.
+/// Result that an edit would have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Preview {
-    /// The definition that would be in force.
+    /// Definition that would be in force.
     pub job: Job,
-    /// Its schedule in words.
+    /// Its schedule as a sentence.
     pub description: String,
-    /// When it would run next.
+    /// Next times at which it would run.
     pub next: Vec<Timestamp>,
-    /// What would differ from the definition in force now.
+    /// Fields that would differ from the definition in force now.
     pub changed: Vec<Field>,
 }
 
-/// What an edit would come to, with at most `count` times.
+/// Returns the result that an edit would have, with at most `count` times.
 pub fn preview(record: &JobRecord, edit: &Edit, count: usize, now: Timestamp) -> Result<Preview> {
-    let steer = overridden(record, edit.overrides(record, now)?, now);
-    let after = record.steered(&steer, now)?;
-    let changed = changed(&record.job, &after.job);
+    let command = overridden(record, edit.overrides(record, now)?, now);
+    let after = record.with_command(&command, now)?;
+    let changed = changed_fields(&record.job, &after.job);
     let description = after.job.schedule.describe();
     Ok(Preview { next: upcoming(&after, count), description, changed, job: after.job })
 }
 
-fn changed(before: &Job, after: &Job) -> Vec<Field> {
+fn changed_fields(before: &Job, after: &Job) -> Vec<Field> {
     let zone = |job: &Job| job.schedule.as_cron().map(|_| job.schedule.zone());
     let rule = |job: &Job| match job.schedule.as_cron() {
-        // Without its zone, which is a field of its own.
+        // Without its zone, which is a separate field.
         Some(cron) => (Some(cron.clone()), None),
         None => (None, Some(job.schedule.clone())),
     };
@@ -291,7 +299,7 @@ fn changed(before: &Job, after: &Job) -> Vec<Field> {
     differs.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
 }
 
-/// When a job will run next: from its cursor on, without what is to be skipped, while runs are left.
+/// Returns when a job will run next: from its cursor on, without skipped occurrences, while runs are left.
 pub fn upcoming(record: &JobRecord, count: usize) -> Vec<Timestamp> {
     let schedule = &record.job.schedule;
     let left = schedule.runs_max().map_or(u64::MAX, |most| most.saturating_sub(record.runs));
@@ -302,10 +310,10 @@ pub fn upcoming(record: &JobRecord, count: usize) -> Vec<Timestamp> {
         .collect()
 }
 
-/// The change that takes an operator's values back: one field, or all of them.
+/// Returns the command that resets an operator's values: one field, or all of them.
 ///
-/// Schedule and zone are overridden together, so taking the schedule back takes its zone along, while
-/// taking the zone back keeps the operator's cron text.
+/// Schedule and zone are overridden together, so resetting the schedule resets its zone, while resetting the
+/// zone leaves the operator's cron text.
 pub fn reset(record: &JobRecord, field: Option<Field>, now: Timestamp) -> Result<JobCommand> {
     let mut overrides = record.overrides.clone();
     match field {
@@ -317,7 +325,7 @@ pub fn reset(record: &JobRecord, field: Option<Field>, now: Timestamp) -> Result
         Some(Field::Misfire) => overrides.misfire = None,
         Some(Field::Enabled) => {
             return Err(Error::invalid(format!(
-                "a pause of the job {:?} is not taken back but ended; use resume",
+                "the field enabled of the job {:?} cannot be reset; use resume to end a pause",
                 record.job.name
             )));
         }
@@ -325,7 +333,7 @@ pub fn reset(record: &JobRecord, field: Option<Field>, now: Timestamp) -> Result
     Ok(overridden(record, overrides, now))
 }
 
-/// The operator's schedule in the zone of the layer below; none when that is all it differed in.
+/// Returns the operator's schedule in the zone of the layer below; none when it differed in its zone only.
 fn without_zone(record: &JobRecord) -> Option<Schedule> {
     let own = record.overrides.schedule.as_ref()?;
     let below = record.configured.as_ref().unwrap_or(&record.declared.schedule);

@@ -1,7 +1,7 @@
-//! Effective terms: what is in force for the attempts of one message, resolved from what each layer says.
-//! Field by field the innermost layer that says something wins; saying one thing never drops another.
-//! What no layer says comes from the kind of the message, so that a one-time job brings its retries only
-//! below the words of its handler.
+//! Effective options: decides from the options that each layer sets which ones are in force for the attempts of
+//! one message. Field by field the innermost layer that sets it wins; setting one field never drops another.
+//! Fields that no layer sets come from the kind of the message, so that the retries of a one-time job apply
+//! only where its handler sets none.
 
 use std::time::Duration;
 
@@ -10,28 +10,28 @@ use crate::model::{
     HandlerOptions, Message, OnTimeout, Recording, Rescue, Source, WhenInterrupted,
 };
 
-/// What applies to every attempt of one message.
+/// Options in force for every attempt of one message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EffectiveHandlerOptions {
-    /// How often, and when again.
+    /// Number of attempts, and the waits between them.
     pub retry: Retry,
-    /// How long one attempt may take; none means that the default of the process applies.
+    /// Timeout of one attempt; with none the default of the process applies.
     pub timeout: Option<Duration>,
-    /// What an attempt that took too long leads to.
+    /// Consequence of a timeout.
     pub on_timeout: OnTimeout,
-    /// What the loss of its process leads to.
+    /// Consequence of the loss of its process.
     pub rescue: Rescue,
-    /// Whether it is run again when a crash or a shutdown has cut off an attempt.
+    /// Whether it is run again after a crash or a shutdown has interrupted an attempt.
     pub when_interrupted: WhenInterrupted,
-    /// How many lost processes are forgiven before one counts as a failed attempt; 0 forgives all.
+    /// Number of crashes before one counts as a failed attempt; 0 means no limit.
     pub crashes_max: u32,
-    /// How often it may be snoozed before a snooze counts as a failed attempt.
+    /// Number of snoozes before one counts as a failed attempt.
     pub snoozes_max: u32,
-    /// Which executions are kept as history.
+    /// Which executions are recorded in the history.
     pub recording: Recording,
-    /// How late after its planned time an attempt may still begin; none means however late.
+    /// Longest delay after its due time at which an attempt may start; none means no limit.
     pub expires_after: Option<Duration>,
-    /// How long an external lock is asked for; none means the usual length.
+    /// Duration of an external lock; none means the default.
     pub lock_duration: Option<Duration>,
 }
 
@@ -58,8 +58,8 @@ impl EffectiveHandlerOptions {
         Self { retry: Retry::none(), ..Self::default() }
     }
 
-    /// Returns the defaults of a one-time job: three retries in proportion to how far ahead it was planned,
-    /// and a lost process spends one of them.
+    /// Returns the defaults of a one-time job: three retries in proportion to its original delay, and a lost
+    /// process spends one of them.
     pub fn deferred() -> Self {
         Self { retry: Retry::proportional(), rescue: Rescue::AsFailure, ..Self::default() }
     }
@@ -84,7 +84,7 @@ impl EffectiveHandlerOptions {
     }
 }
 
-/// What a message is, as far as its defaults differ.
+/// Kind of a message, as far as defaults depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MessageKind {
     /// A message that was published.
@@ -96,7 +96,7 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
-    /// Returns the kind of a message; sent again by an operator it stays what it was.
+    /// Returns the kind of a message; a redrive does not change it.
     pub fn of(message: &Message) -> Self {
         match (message.source, &message.occurrence) {
             (Source::Deferred, _) => Self::OneTimeJob,
@@ -106,7 +106,7 @@ impl MessageKind {
         }
     }
 
-    /// Returns what is in force where no layer says anything.
+    /// Returns the options in force where no layer sets any.
     pub fn defaults(self) -> EffectiveHandlerOptions {
         match self {
             Self::Published => EffectiveHandlerOptions::default(),
@@ -116,7 +116,7 @@ impl MessageKind {
     }
 }
 
-/// Returns the terms in force for a message of a kind, given what the layers say, the outermost first.
+/// Returns the options in force for a message of a kind, from those of each layer, the outermost first.
 pub fn effective_options<'a>(
     kind: MessageKind,
     layers: impl IntoIterator<Item = &'a HandlerOptions>,
@@ -132,7 +132,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn each_field_comes_from_the_innermost_layer_that_says_something() {
+    fn each_field_comes_from_the_innermost_layer_that_sets_it() {
         let handler = HandlerOptions::new().retry(Retry::none()).timeout(MINUTE).crashes_max(2);
         let message = HandlerOptions::new().expires_after(MINUTE * 5).crashes_max(3);
         let handler_options = effective_options(MessageKind::Published, [&handler, &message]);
@@ -146,30 +146,30 @@ mod tests {
 
     #[test]
     fn a_kind_gives_defaults_below_every_layer() {
-        let silent = HandlerOptions::new();
-        let once = effective_options(MessageKind::OneTimeJob, [&silent]);
+        let unset = HandlerOptions::new();
+        let once = effective_options(MessageKind::OneTimeJob, [&unset]);
         assert_eq!(once, EffectiveHandlerOptions::deferred());
         let handler = HandlerOptions::new().retry(Retry::none());
-        let once = effective_options(MessageKind::OneTimeJob, [&handler, &silent]);
+        let once = effective_options(MessageKind::OneTimeJob, [&handler, &unset]);
         assert_eq!((once.retry, once.rescue), (Retry::none(), Rescue::AsFailure));
         let run = effective_options(MessageKind::RecurringRun, []);
         assert_eq!(run.retry, Retry::none());
     }
 
     #[test]
-    fn a_timeout_of_zero_takes_the_one_outside_away() {
+    fn a_timeout_of_zero_removes_that_of_the_outer_layers() {
         let (handler, call) =
             (HandlerOptions::new().timeout(MINUTE), HandlerOptions::new().timeout(Duration::ZERO));
         assert_eq!(effective_options(MessageKind::Published, [&handler, &call]).timeout, None);
     }
 
-    fn any_terms() -> impl Strategy<Value = HandlerOptions> {
-        let lengths = || proptest::option::of((0..9u64).prop_map(Duration::from_secs));
+    fn any_options() -> impl Strategy<Value = HandlerOptions> {
+        let durations = || proptest::option::of((0..9u64).prop_map(Duration::from_secs));
         let counts = || proptest::option::of(0..9u32);
         let retry = proptest::option::of((1..5u32).prop_map(|n| Retry::default().attempts(n)));
         let picks =
             proptest::option::of(prop_oneof![Just(OnTimeout::Retry), Just(OnTimeout::Fail)]);
-        (retry, lengths(), picks, counts(), counts(), lengths(), lengths()).prop_map(
+        (retry, durations(), picks, counts(), counts(), durations(), durations()).prop_map(
             |(
                 retry,
                 timeout,
@@ -201,7 +201,7 @@ mod tests {
     proptest! {
         #[test]
         fn layers_merged_first_are_the_same_as_layers_one_by_one(
-            a in any_terms(), b in any_terms(), c in any_terms()
+            a in any_options(), b in any_options(), c in any_options()
         ) {
             let kind = MessageKind::OneTimeJob;
             let each = effective_options(kind, [&a, &b, &c]);

@@ -1,7 +1,7 @@
-//! Layers: for each field of a definition that more than one party may have a say in, what the code
-//! declares, what the configuration gives, what an operator put over it, which of them is in force and
-//! why. The operator wins over the configuration, the configuration over the code; pausing belongs to the
-//! storage alone, so that no deploy starts a job that somebody stopped.
+//! Layers: shows, from a job's record, for each field of its definition what the code declares, what the
+//! configuration sets, what an operator overrides, which of them is in force and why. The operator wins over
+//! the configuration, the configuration over the code. A pause is stored in the storage alone, so that no
+//! deploy resumes a job that an operator paused.
 
 use serde::Serialize;
 
@@ -10,38 +10,38 @@ use super::{Backoff, Misfire, Retry};
 use crate::model::{JobRecord, Origin, Retirement};
 use crate::schedule::{Schedule, format_duration};
 
-/// Whose value is in force.
+/// Layer whose value is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Winner {
-    /// What the code declares.
+    /// The code's declaration.
     Code,
-    /// What the configuration gives.
+    /// The configuration.
     Configuration,
-    /// What an operator changed.
+    /// An operator's edit.
     Operator,
 }
 
 /// One field, layer by layer. Values are texts for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Layer {
-    /// Which field.
+    /// The field.
     pub field: Field,
-    /// What the code declares.
+    /// Value that the code declares.
     pub declared: String,
-    /// What the configuration gives, when it does.
+    /// Value that the configuration sets, if any.
     pub configured: Option<String>,
-    /// What an operator put over both, when one did.
+    /// Value that an operator set, if any.
     pub overridden: Option<String>,
-    /// The value in force.
+    /// Value in force.
     pub in_force: String,
-    /// Whose value that is.
+    /// Layer of the value in force.
     pub winner: Winner,
-    /// Why, in a sentence.
+    /// Reason, as a sentence.
     pub why: String,
 }
 
-/// Every field that has layers, always in the same order.
+/// Returns every field with its layers, always in the same order.
 pub fn layers(record: &JobRecord) -> Vec<Layer> {
     let (declared, overrides) = (&record.declared, &record.overrides);
     let (configured, operator) = (record.configured.as_ref(), overrides.schedule.as_ref());
@@ -53,7 +53,7 @@ pub fn layers(record: &JobRecord) -> Vec<Layer> {
     };
     let zone = Values {
         declared: zone_text(&declared.schedule),
-        // Only the text can be configured; an operator's schedule brings its zone along.
+        // Only the cron text can be configured; an operator's schedule has its own zone.
         configured: None,
         overridden: operator.map(zone_text),
         in_force: zone_text(&record.job.schedule),
@@ -89,7 +89,7 @@ pub fn layers(record: &JobRecord) -> Vec<Layer> {
     layers.chain([enabled(record)]).collect()
 }
 
-/// The values of one field.
+/// Values of one field.
 struct Values {
     declared: String,
     configured: Option<String>,
@@ -101,8 +101,8 @@ impl Values {
     fn layer(self, field: Field, origin: Origin) -> Layer {
         let below = match origin {
             Origin::Declared => "the code",
-            Origin::Seeded => "what was seeded",
-            Origin::Runtime => "what was made at run time",
+            Origin::Seeded => "the seeded definition",
+            Origin::Runtime => "the definition made at run time",
         };
         let (winner, why) = match (&self.overridden, &self.configured) {
             (Some(_), Some(_)) => (
@@ -115,17 +115,20 @@ impl Values {
             (None, Some(_)) => (
                 Winner::Configuration,
                 format!(
-                    "the configuration gives it, which wins over {below}; no operator changed it"
+                    "the configuration sets it, which wins over {below}; no operator changed it"
                 ),
             ),
-            (None, None) => (Winner::Code, format!("it is as {below} says; nobody changed it")),
+            (None, None) => (
+                Winner::Code,
+                format!("set by {below}; neither configuration nor operator changed it"),
+            ),
         };
         let Self { declared, configured, overridden, in_force } = self;
         Layer { field, declared, configured, overridden, in_force, winner, why }
     }
 }
 
-/// Whether it fires is the storage's: code only says that the job exists.
+/// Returns the layer of [`Field::Enabled`]: the code declares that a job exists, the storage whether it fires.
 fn enabled(record: &JobRecord) -> Layer {
     let overridden = record.paused.as_ref().map(|_| "no".to_owned());
     let (in_force, winner, why) = match (&record.retired, &record.paused) {
@@ -139,11 +142,11 @@ fn enabled(record: &JobRecord) -> Layer {
             let until = pause.until.map(|until| format!(" until {until}")).unwrap_or_default();
             let (by, at, reason) = (&pause.by, pause.at, &pause.reason);
             let why = format!(
-                "{by} paused it at {at}{until} ({reason}); a pause is kept by the storage over every deploy"
+                "{by} paused it at {at}{until} ({reason}); a pause is stored and survives every deploy"
             );
             ("no", Winner::Operator, why)
         }
-        (None, None) => ("yes", Winner::Code, "nobody paused it".to_owned()),
+        (None, None) => ("yes", Winner::Code, "not paused".to_owned()),
     };
     let declared = if record.retired == Some(Retirement::Removed) { "no" } else { "yes" };
     Layer {
@@ -167,14 +170,14 @@ fn zone_text(schedule: &Schedule) -> String {
 
 fn timeout_text(timeout: Option<std::time::Duration>) -> String {
     match timeout {
-        None => "as its handler says, else the process's default".to_owned(),
+        None => "the handler's, else the process's default".to_owned(),
         Some(timeout) if timeout.is_zero() => "the process's default".to_owned(),
         Some(timeout) => format_duration(timeout),
     }
 }
 
 fn retry_layer(retry: Option<&Retry>) -> String {
-    retry.map_or_else(|| "as its handler says, else none".to_owned(), retry_text)
+    retry.map_or_else(|| "the handler's, else none".to_owned(), retry_text)
 }
 
 fn retry_text(retry: &Retry) -> String {

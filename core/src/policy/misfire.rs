@@ -1,6 +1,5 @@
-//! Misfire: how a job wants occurrences treated that were missed, and what counts as missed. The
-//! names are read in every usual spelling and printed in one. The decision itself is in
-//! [`plan`](super::plan()).
+//! Misfire: settings of a job for missed occurrences, and what counts as missed. The names are read in every
+//! usual spelling and printed in one. The decision itself is in [`plan`](super::plan()).
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,68 +8,68 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::spelling::plain;
+use super::spelling::normalized;
 use crate::clock::between;
 use crate::error::{Error, Result};
 use crate::schedule::Schedule;
 
-/// An occurrence later than this is a misfire, where neither job nor options say otherwise.
+/// Default threshold of jobs and options without one of their own.
 pub const THRESHOLD_DEFAULT: Duration = Duration::from_mins(1);
-/// The threshold of a job that chose a policy but no threshold.
+/// Threshold of a job that sets a policy but no threshold.
 pub const THRESHOLD_CHOSEN_DEFAULT: Duration = Duration::from_mins(5);
-/// How many missed occurrences [`MisfirePolicy::FireAll`] makes up for unless told otherwise.
+/// Default number of missed occurrences that [`MisfirePolicy::FireAll`] runs.
 pub const CATCH_UP_MAX_DEFAULT: u32 = 100;
-/// The most a job may ask [`MisfirePolicy::FireAll`] to make up for.
+/// Largest number of missed occurrences that [`MisfirePolicy::FireAll`] runs.
 pub const CATCH_UP_LIMIT: u32 = 10_000;
 
-/// What to do with missed occurrences.
+/// Policy for missed occurrences.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "snake_case", try_from = "String")]
 pub enum MisfirePolicy {
-    /// One run at once for all of them, in the name of the oldest.
+    /// One run at once for all of them, with the nominal time of the oldest.
     #[default]
     FireNow,
-    /// One run at once for all of them, in the name of the newest.
+    /// One run at once for all of them, with the nominal time of the newest.
     FireOnce,
     /// One run for each, oldest first, up to a limit.
     FireAll,
-    /// None; the next occurrence runs normally.
+    /// No run; the next occurrence runs normally.
     SkipToNext,
 }
 
-/// How a job treats missed occurrences: the policy and what counts as missed.
+/// Treatment of missed occurrences: the policy and what counts as missed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[must_use]
 pub struct Misfire {
-    /// The policy, when one was chosen; otherwise [`MisfirePolicy::FireNow`] applies.
+    /// Policy; [`MisfirePolicy::FireNow`] when not set.
     pub policy: Option<MisfirePolicy>,
-    /// An occurrence strictly later than this is missed, not just late. Without one the default applies,
+    /// Lateness above which (strictly) an occurrence is missed, not just late. Without one the default applies,
     /// but never more than the distance to the next occurrence; see [`Misfire::threshold_in_force`].
     #[serde(with = "crate::model::duration_text")]
     pub threshold: Option<Duration>,
-    /// A missed occurrence older than this is never run; none means that any age is made up for.
+    /// Age above which a missed occurrence is never run; none means no limit.
     #[serde(with = "crate::model::duration_text")]
     pub window: Option<Duration>,
-    /// The most missed occurrences that [`MisfirePolicy::FireAll`] runs; the newest are kept.
+    /// Largest number of missed occurrences that [`MisfirePolicy::FireAll`] runs; the newest are run.
     pub catch_up_max: u32,
 }
 
-/// The threshold that applies to an occurrence, and why it has this length.
+/// Threshold of an occurrence, and where it comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Threshold {
-    /// An occurrence strictly later than this is missed.
-    pub length: Duration,
-    /// Where the length comes from.
+    /// Lateness above which (strictly) the occurrence is missed.
+    pub duration: Duration,
+    /// Where the threshold comes from.
     pub origin: ThresholdOrigin,
 }
 
-/// Where a threshold comes from.
+/// Origin of a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThresholdOrigin {
-    /// The job gives it.
+    /// The job sets it.
     Given,
     /// It is the default.
     Default,
@@ -79,7 +78,7 @@ pub enum ThresholdOrigin {
 }
 
 impl ThresholdOrigin {
-    /// The origin in lower-case words.
+    /// Returns the origin as text in snake case.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Given => "given",
@@ -102,50 +101,50 @@ impl From<MisfirePolicy> for Misfire {
 }
 
 impl Misfire {
-    /// One run at once for all that were missed, in the name of the oldest.
+    /// Returns the policy [`MisfirePolicy::FireNow`] with default settings.
     pub fn fire_now() -> Self {
         MisfirePolicy::FireNow.into()
     }
 
-    /// One run at once for all that were missed, in the name of the newest.
+    /// Returns the policy [`MisfirePolicy::FireOnce`] with default settings.
     pub fn fire_once() -> Self {
         MisfirePolicy::FireOnce.into()
     }
 
-    /// One run for each that was missed, oldest first.
+    /// Returns the policy [`MisfirePolicy::FireAll`] with default settings.
     pub fn fire_all() -> Self {
         MisfirePolicy::FireAll.into()
     }
 
-    /// No run for what was missed.
+    /// Returns the policy [`MisfirePolicy::SkipToNext`] with default settings.
     pub fn skip_to_next() -> Self {
         MisfirePolicy::SkipToNext.into()
     }
 
-    /// Calls an occurrence missed when it is strictly later than this.
+    /// Sets the lateness above which (strictly) an occurrence is missed.
     pub fn threshold(mut self, threshold: Duration) -> Self {
         self.threshold = Some(threshold);
         self
     }
 
-    /// Never runs what is older than this.
+    /// Sets the age above which a missed occurrence is never run.
     pub fn window(mut self, window: Duration) -> Self {
         self.window = Some(window);
         self
     }
 
-    /// Makes up for at most so many.
+    /// Sets the largest number of missed occurrences that are run.
     pub fn catch_up_max(mut self, most: u32) -> Self {
         self.catch_up_max = most;
         self
     }
 
-    /// The policy that applies.
+    /// Returns the policy in force.
     pub fn policy_in_force(&self) -> MisfirePolicy {
         self.policy.unwrap_or_default()
     }
 
-    /// The longest threshold that applies: its own, else five minutes where a policy was chosen, else
+    /// Returns the longest threshold in force: the job's own, else five minutes where it sets a policy, else
     /// the option of the scheduler.
     pub(crate) fn threshold_max(&self, default: Duration) -> Duration {
         self.threshold.unwrap_or(match self.policy {
@@ -154,28 +153,28 @@ impl Misfire {
         })
     }
 
-    /// The threshold that applies to an occurrence of a schedule: its own where one is given. Otherwise
-    /// five minutes where a policy was chosen, else the option of the scheduler, and never more than
-    /// the distance to the next occurrence.
+    /// Returns the threshold of an occurrence: the job's own if set, else five minutes where the job sets a
+    /// policy, else the option of the scheduler; one that is not the job's own is never more than the distance
+    /// to the next occurrence.
     pub fn threshold_in_force(
         &self,
         schedule: &Schedule,
         occurrence: Timestamp,
         default: Duration,
     ) -> Threshold {
-        let length = self.threshold_max(default);
+        let duration = self.threshold_max(default);
         if self.threshold.is_some() {
-            return Threshold { length, origin: ThresholdOrigin::Given };
+            return Threshold { duration, origin: ThresholdOrigin::Given };
         }
         match schedule.next(occurrence).map(|next| between(occurrence, next)) {
-            Some(distance) if distance < length => {
-                Threshold { length: distance, origin: ThresholdOrigin::NextOccurrence }
+            Some(distance) if distance < duration => {
+                Threshold { duration: distance, origin: ThresholdOrigin::NextOccurrence }
             }
-            _ => Threshold { length, origin: ThresholdOrigin::Default },
+            _ => Threshold { duration, origin: ThresholdOrigin::Default },
         }
     }
 
-    /// Refuses what can never work, and says what would.
+    /// Fails when the settings can never work.
     pub fn check(&self) -> Result<()> {
         match self.catch_up_max {
             0 => Err(Error::invalid(
@@ -193,7 +192,7 @@ impl MisfirePolicy {
     /// Every policy.
     pub const ALL: [Self; 4] = [Self::FireNow, Self::FireOnce, Self::FireAll, Self::SkipToNext];
 
-    /// The one name that is printed and stored.
+    /// Returns the name that is printed and stored.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::FireNow => "fire_now",
@@ -214,7 +213,7 @@ impl FromStr for MisfirePolicy {
     type Err = Error;
 
     fn from_str(text: &str) -> Result<Self> {
-        match plain(text).as_str() {
+        match normalized(text).as_str() {
             "firenow" | "fireimmediately" => Ok(Self::FireNow),
             "fireonce" => Ok(Self::FireOnce),
             "fireall" => Ok(Self::FireAll),

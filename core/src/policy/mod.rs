@@ -1,12 +1,12 @@
-//! Decisions, pure: what is known goes in, what happens next comes out. Nothing here reads a clock,
-//! draws a random number or touches a storage, so every rule can be tested as a table.
+//! Policies: pure decisions. Facts go in, what happens next comes out. Nothing here reads a clock, draws a
+//! random number or calls a storage, so every rule can be tested as a table.
 
-mod at_once;
 mod breaker;
 mod chain;
+mod delay_place;
 mod edit;
 mod effective_options;
-mod hold;
+mod inline_retry;
 mod layers;
 mod misfire;
 mod no_handler;
@@ -21,12 +21,12 @@ mod spelling;
 mod timeout;
 mod verdict;
 
-pub use at_once::is_tried_at_once;
 pub use breaker::{Breaker, BreakerDecision, BreakerSignal, Circuit};
 pub use chain::followers;
+pub use delay_place::{DelayOptions, DelayPlace, delay_place, delay_unsupported};
 pub use edit::{Edit, Field, PREVIEW_MAX, Preview, preview, reset, upcoming};
 pub use effective_options::{EffectiveHandlerOptions, MessageKind, effective_options};
-pub use hold::{DelayOptions, HoldDecision, cannot_wait, hold};
+pub use inline_retry::allows_inline_retry;
 pub use layers::{Layer, Winner, layers};
 pub use misfire::{
     CATCH_UP_LIMIT, CATCH_UP_MAX_DEFAULT, Misfire, MisfirePolicy, THRESHOLD_CHOSEN_DEFAULT,
@@ -34,7 +34,7 @@ pub use misfire::{
 };
 pub use no_handler::NO_HANDLER_BUDGET;
 pub(crate) use no_handler::put_off;
-pub(crate) use outage::is_unwanted;
+pub(crate) use outage::is_skipped_by_operator;
 pub use outage::{OUTAGE_MAX, Outage, outage};
 pub(crate) use overlap::at_once_max;
 pub use overlap::{Overlap, OverlapDecision, admit};
@@ -43,10 +43,10 @@ pub use plan::{
 };
 pub use rate::{RateGrant, RateStarts, STARTS_MAX, permit};
 pub use reconcile::{
-    Declaration, DeclaredSet, Reconciliation, configured_schedule, effective, overridden,
-    reconcile, resumed, retire_vanished,
+    Declaration, DeclaredSet, Reconciliation, configured_schedule, cursor_after_pause, effective,
+    overridden, reconcile, retire_vanished,
 };
-pub(crate) use rescue::NOT_AGAIN;
+pub(crate) use rescue::INTERRUPTED_ERROR;
 pub use rescue::rescue;
 pub use retry::{Backoff, INTERVALS_MAX, Retry, RetryFacts};
 pub use timeout::timeout;

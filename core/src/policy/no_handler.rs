@@ -1,7 +1,8 @@
-//! No handler: what becomes of a message that a process took and has no handler for. It is given back at no
-//! cost, because another process may have the handler, as during a deployment. How long it was put off for
-//! that reason is part of its note and stored with it, so that neither a restart nor another process begins
-//! to count anew. Only its waits count: not the time in which no process ran, nor a pause.
+//! No handler: decides from how long a message was put off already what happens when a process claimed it and
+//! has no handler for it. It is released at no cost, because another process may have the handler, as during a
+//! deployment. How long it was put off for that reason is part of its note and stored with it, so that neither
+//! a restart nor another process starts counting again. Only these waits count: not the time in which no
+//! process ran, nor a pause.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +11,10 @@ use super::verdict::{AgainReason, AttemptDecision, AttemptFacts, dead};
 use crate::clock::add;
 use crate::model::{DeadReason, Ending, Topic};
 
-/// How long a message is put off for want of a handler, in all, before it is dead.
+/// Total time that a message is put off for want of a handler before it is dead.
 pub const NO_HANDLER_BUDGET: Duration = Duration::from_secs(24 * 60 * 60);
-/// The shortest and the longest wait before such a message is due again. Between them it waits as long as
-/// it was put off already.
+/// Shortest and longest wait before such a message is due again. Between them it waits as long as it was put
+/// off already.
 const NO_HANDLER_WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
 const NOTE_BEGIN: &str = "no handler here has the topic ";
@@ -21,7 +22,7 @@ const NOTE_WAITED: &str = "; put off for ";
 const NOTE_END: &str = " s in all";
 
 impl AttemptFacts<'_> {
-    /// Gives the message back at no cost for another process, until the budget of that is spent.
+    /// Releases the message at no cost for another process, until the budget is spent.
     pub(super) fn no_handler(&self, waited: Duration) -> AttemptDecision {
         let topic = &self.message.topic;
         if waited >= NO_HANDLER_BUDGET {
@@ -35,7 +36,7 @@ impl AttemptFacts<'_> {
         let wait = waited.clamp(shortest, longest);
         let note = note(topic, waited + wait);
         AttemptDecision {
-            verdict: self.given_back().again(
+            verdict: self.without_this_attempt().again(
                 add(self.now, wait),
                 AgainReason::NoHandler,
                 Some(note.clone()),
@@ -46,14 +47,14 @@ impl AttemptFacts<'_> {
     }
 }
 
-/// Returns the note of a message that is given back, with how long it was put off in all.
+/// Returns the note of a released message, with the total time it was put off.
 fn note(topic: &Topic, waited: Duration) -> Arc<str> {
     let seconds = waited.as_secs();
     Arc::from(format!("{NOTE_BEGIN}{topic:?}{NOTE_WAITED}{seconds}{NOTE_END}"))
 }
 
-/// Returns for how long a message was put off for want of a handler, as the last note about it says; zero
-/// when that is about something else.
+/// Returns how long a message was put off for want of a handler, from the last note about it; zero when that
+/// note is about something else.
 pub(crate) fn put_off(note: &str) -> Duration {
     let seconds = note
         .strip_prefix(NOTE_BEGIN)

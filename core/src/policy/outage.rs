@@ -1,5 +1,6 @@
-//! Outage: what would become of a job's occurrences if nothing ran for a while, by the same decisions
-//! that are made after a real one. Nothing is alive by then, because what ran has ended or was rescued.
+//! Outage: predicts from a job's record what would happen to its occurrences if no process ran for a while,
+//! with the same policies as after a real outage. No run counts as alive afterwards, because each has ended or
+//! was rescued.
 
 use std::time::Duration;
 
@@ -11,44 +12,44 @@ use crate::clock::add;
 use crate::error::{Error, Result};
 use crate::model::{JobRecord, SkipReason};
 
-/// The longest outage that is thought through.
+/// Longest outage that is predicted.
 pub const OUTAGE_MAX: Duration = Duration::from_hours(366 * 24);
 
-/// What an outage would come to.
+/// Predicted effects of an outage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outage {
-    /// When it would begin.
+    /// Start of the outage.
     pub from: Timestamp,
-    /// When it would be over.
+    /// End of the outage.
     pub to: Timestamp,
-    /// How many occurrences would be missed; with `missed_more` at least that many.
+    /// Number of occurrences that would be missed; with `missed_more` at least that many.
     pub missed: u64,
-    /// Whether counting stopped at its bound.
+    /// Whether counting stopped at its limit.
     pub missed_more: bool,
-    /// The occurrences that would run when it is over, oldest first.
+    /// Occurrences that would run after it, oldest first.
     pub runs: Vec<PlannedOccurrence>,
-    /// Those that would not.
+    /// Occurrences that would be skipped.
     pub skipped: Vec<Skip>,
-    /// The first occurrence that would run in time again.
+    /// First occurrence that would run on time again.
     pub next: Option<Timestamp>,
-    /// How late the first occurrence may be without being missed.
+    /// Lateness up to which the first occurrence is not missed.
     pub threshold: Threshold,
 }
 
-/// What would happen to a job if nothing ran for so long from now on.
+/// Predicts what would happen to a job if no process ran for `duration` from now on.
 pub fn outage(
     record: &JobRecord,
-    length: Duration,
+    duration: Duration,
     threshold_default: Duration,
     now: Timestamp,
 ) -> Result<Outage> {
-    if length.is_zero() || length > OUTAGE_MAX {
+    if duration.is_zero() || duration > OUTAGE_MAX {
         return Err(Error::invalid(format!(
-            "an outage of {} cannot be thought through; give one above zero and of at most 366 days",
-            crate::schedule::format_duration(length)
+            "an outage of {} is out of range; use one above zero and of at most 366 days",
+            crate::schedule::format_duration(duration)
         )));
     }
-    let (job, to) = (&record.job, add(now, length));
+    let (job, to) = (&record.job, add(now, duration));
     let none = Outage {
         from: now,
         to,
@@ -70,13 +71,15 @@ pub fn outage(
     let first = job.schedule.next(just_before(cursor)).unwrap_or(cursor);
     let threshold = job.misfire.threshold_in_force(&job.schedule, first, threshold_default);
     let mut planned = plan(&job.schedule, cursor, &job.misfire, threshold_default, to);
-    let (unwanted, wanted): (Vec<PlannedOccurrence>, Vec<PlannedOccurrence>) =
-        std::mem::take(&mut planned.fire).into_iter().partition(|run| is_unwanted(record, run));
-    let mut admission = admit(job.overlap, 0, wanted);
+    let (skips, candidates): (Vec<PlannedOccurrence>, Vec<PlannedOccurrence>) =
+        std::mem::take(&mut planned.fire)
+            .into_iter()
+            .partition(|run| is_skipped_by_operator(record, run));
+    let mut admission = admit(job.overlap, 0, candidates);
     let left = job.schedule.runs_max().map_or(u64::MAX, |most| most.saturating_sub(record.runs));
     admission.fire.truncate(usize::try_from(left).unwrap_or(usize::MAX));
     let Plan { mut skipped, missed_count, missed_more, cursor, .. } = planned;
-    skipped.extend(unwanted.iter().map(|run| skip(run, SkipReason::Operator)));
+    skipped.extend(skips.iter().map(|run| skip(run, SkipReason::Operator)));
     skipped.extend(admission.skipped.iter().map(|run| skip(run, SkipReason::Overlap)));
     skipped.sort_by_key(|skip| skip.nominal);
     let spent = left <= admission.fire.len() as u64;
@@ -88,9 +91,9 @@ fn just_before(instant: Timestamp) -> Timestamp {
     instant.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN)
 }
 
-/// Whether an operator asked not to run an occurrence. A run that also stands for others is still due
-/// to those.
-pub(crate) fn is_unwanted(record: &JobRecord, run: &PlannedOccurrence) -> bool {
+/// Returns whether an operator skipped an occurrence. A run that also stands for other occurrences is not
+/// skipped.
+pub(crate) fn is_skipped_by_operator(record: &JobRecord, run: &PlannedOccurrence) -> bool {
     let alone = run
         .misfire
         .as_ref()
@@ -146,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn every_policy_says_what_it_would_do_with_two_hours() {
+    fn each_policy_is_predicted_for_two_hours() {
         let now = at("2026-03-01T12:10:00Z");
         for (misfire, runs, skipped) in [
             (Misfire::fire_now(), &["12:30"][..], &[][..]),
@@ -172,18 +175,18 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_across_young_occurrences_says_so() {
+    fn occurrences_younger_than_the_threshold_are_not_missed() {
         let mut minutely = record(Misfire::skip_to_next());
         minutely.job.schedule = Schedule::cron_utc("* * * * *").unwrap();
         minutely.cursor = Some(at("2026-03-01T12:11:00Z"));
         let now = at("2026-03-01T12:10:30Z");
         let found = outage(&minutely, Duration::from_mins(3), THRESHOLD_DEFAULT, now).unwrap();
         assert_eq!(nominals(&found), (owned(&["12:13"]), owned(&["12:11", "12:12"])));
-        assert_eq!((found.missed, found.threshold.length), (2, Duration::from_mins(1)));
+        assert_eq!((found.missed, found.threshold.duration), (2, Duration::from_mins(1)));
     }
 
     #[test]
-    fn what_an_operator_skips_stays_skipped_and_a_paused_job_is_seen_from_now_on() {
+    fn what_an_operator_skips_stays_skipped_and_an_overdue_cursor_counts_from_now() {
         let mut record = record(Misfire::fire_all());
         record.cursor = Some(at("2026-02-01T00:00:00Z"));
         record.overrides.skips.insert(at("2026-03-01T13:00:00Z"));
@@ -194,10 +197,10 @@ mod tests {
     }
 
     #[test]
-    fn a_length_that_makes_no_sense_is_refused() {
+    fn a_duration_out_of_range_is_refused() {
         let now = at("2026-03-01T12:10:00Z");
-        for length in [Duration::ZERO, OUTAGE_MAX + HOUR] {
-            let error = outage(&record(Misfire::default()), length, HOUR, now).unwrap_err();
+        for duration in [Duration::ZERO, OUTAGE_MAX + HOUR] {
+            let error = outage(&record(Misfire::default()), duration, HOUR, now).unwrap_err();
             assert!(error.to_string().contains("at most 366 days"), "{error}");
         }
     }

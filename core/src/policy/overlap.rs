@@ -1,37 +1,36 @@
-//! Overlap: what happens with an occurrence while the run before is still alive. Alive means running,
-//! due and waiting, or waiting for a retry; a run that is planned for later is not. Whatever is
-//! decided, the schedule moves on: an occurrence that does not run is skipped for good, never looked at
-//! again.
+//! Overlap: decides from the number of alive runs of a job which occurrences run. Alive means running, due and
+//! waiting, or waiting for a retry; a run that is planned for later is not. In every case the schedule moves
+//! on: an occurrence that does not run is skipped for good.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::spelling::plain;
+use super::spelling::normalized;
 use super::{MisfirePolicy, PlannedOccurrence};
 use crate::error::{Error, Result};
 
-/// What to do while the run before is still alive.
+/// Policy for an occurrence while the previous run is alive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Overlap {
-    /// Not run.
+    /// Skip the occurrence.
     #[default]
     Skip,
-    /// Wait behind it; a third one is skipped.
+    /// Queue the occurrence behind it; a third one is skipped.
     QueueOne,
-    /// Run beside it.
+    /// Run the occurrence concurrently.
     Allow {
-        /// The most runs alive at once; none means no limit.
+        /// Largest number of alive runs; none means no limit.
         parallel_max: Option<u32>,
     },
-    /// Cancel it and run instead.
+    /// Cancel the previous run and run the occurrence.
     CancelRunning,
 }
 
 impl Overlap {
-    /// Refuses what could never run.
+    /// Fails when nothing could ever run.
     pub fn check(self) -> Result<()> {
         match self {
             Self::Allow { parallel_max: Some(0) } => Err(Error::invalid(
@@ -41,7 +40,7 @@ impl Overlap {
         }
     }
 
-    /// How many runs may be alive at once; none means no limit.
+    /// Returns the number of runs that may be alive; none means no limit.
     fn alive_limit(self) -> Option<u32> {
         match self {
             Self::Skip => Some(1),
@@ -52,25 +51,24 @@ impl Overlap {
     }
 }
 
-/// Which occurrences run, and under which condition a storage may store that.
+/// Decision about occurrences, and the condition under which a storage may store it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OverlapDecision {
-    /// Those that run, oldest first.
+    /// Occurrences that run, oldest first.
     pub fire: Vec<PlannedOccurrence>,
-    /// Those that do not, oldest first.
+    /// Occurrences that are skipped, oldest first.
     pub skipped: Vec<PlannedOccurrence>,
-    /// The most messages of the job that may be alive for this still to be right; none means that
-    /// it does not matter.
+    /// Number of alive messages of the job up to which the decision is valid; none means it is always valid.
     pub alive_max: Option<u32>,
-    /// Whether what is alive is cancelled first.
+    /// Whether the alive messages are cancelled first.
     pub cancel_alive: bool,
 }
 
 /// Decides which of the candidates, oldest first, run while so many messages of the job are alive.
 ///
-/// Each is judged against what was alive before the decision: the runs of one decision take turns and
-/// never make each other skip. Runs of [`MisfirePolicy::FireAll`] are always admitted, because that
-/// policy promises one for each missed occurrence.
+/// Each is compared with what was alive before the decision: the runs of one decision run one after another and
+/// never make each other skip. Runs of [`MisfirePolicy::FireAll`] are always admitted, because that policy
+/// promises one for each missed occurrence.
 pub fn admit(overlap: Overlap, alive: u32, candidates: Vec<PlannedOccurrence>) -> OverlapDecision {
     if overlap == Overlap::CancelRunning {
         let cancel_alive = !candidates.is_empty();
@@ -87,8 +85,8 @@ pub fn admit(overlap: Overlap, alive: u32, candidates: Vec<PlannedOccurrence>) -
     OverlapDecision { fire, skipped, ..OverlapDecision::default() }
 }
 
-/// How many runs of one decision may run at once; none means no limit. More than one run of a job is
-/// never started late at one instant, unless [`MisfirePolicy::FireAll`] asks for it.
+/// Returns how many runs of one decision may run concurrently; none means no limit. Several late runs of a job
+/// never start at one instant, unless [`MisfirePolicy::FireAll`] requires it.
 pub(crate) fn at_once_max(overlap: Overlap, policy: MisfirePolicy) -> Option<u32> {
     match (overlap, policy) {
         (Overlap::Allow { parallel_max }, MisfirePolicy::FireAll) => parallel_max,
@@ -129,7 +127,7 @@ impl FromStr for Overlap {
             }
             None => (text, None),
         };
-        let overlap = match (plain(name).as_str(), limit) {
+        let overlap = match (normalized(name).as_str(), limit) {
             ("skip" | "skipifrunning", None) => Self::Skip,
             ("queueone", None) => Self::QueueOne,
             ("allow", parallel_max) => Self::Allow { parallel_max },

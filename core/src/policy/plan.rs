@@ -1,6 +1,6 @@
-//! Plan: the fate of every occurrence from the cursor up to now, decided at once, so that the cursor
-//! moves in the same step and nothing is decided twice. However long the outage, the cost is
-//! bounded: what is not run is counted up to a limit and never listed beyond another. Overlap,
+//! Plan: decides from schedule, cursor and misfire settings what happens to every occurrence from the cursor up
+//! to now, in one step, so that the cursor moves with it and nothing is decided twice. However long the outage,
+//! the cost is limited: skipped occurrences are counted up to one limit and listed up to another. Overlap,
 //! spread and the number of runs are decided afterwards.
 
 use std::time::Duration;
@@ -12,65 +12,65 @@ use crate::clock::{between, subtract};
 use crate::model::{MisfireFacts, SkipReason};
 use crate::schedule::Schedule;
 
-/// Where counting missed occurrences stops: a year of seconds is "10,000 and more".
+/// Limit of counting missed occurrences: a year of seconds is "10,000 and more".
 pub const COUNT_MAX: u64 = 10_000;
-/// Up to this many skipped occurrences are recorded one by one; more are folded into one record.
+/// Number of skipped occurrences up to which each gets its own record; more share one record.
 pub const SKIPS_LISTED_MAX: u64 = 100;
-/// The most occurrences in time that one plan fires; the next plan goes on behind them.
+/// Largest number of occurrences that one plan fires on time; the next plan continues after them.
 pub const OCCURRENCES_PER_PLAN: usize = 1_000;
 
-/// What happens with every occurrence from the cursor up to now, and where the cursor goes.
+/// Decision about every occurrence from the cursor up to now, and the new cursor.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// The occurrences to run, oldest first.
+    /// Occurrences to run, oldest first.
     pub fire: Vec<PlannedOccurrence>,
-    /// The occurrences that are not run, oldest first.
+    /// Occurrences that are skipped, oldest first.
     pub skipped: Vec<Skip>,
-    /// The next occurrence to decide about; none when there is none.
+    /// Next occurrence to decide about; none when the schedule is over.
     pub cursor: Option<Timestamp>,
-    /// The schedule from now on, where this plan moved its anchor.
+    /// New schedule, when this plan moved its anchor.
     pub schedule: Option<Schedule>,
-    /// The newest occurrence that was decided about; none when nothing was due.
+    /// Newest occurrence that was decided about; none when nothing was due.
     pub last_nominal: Option<Timestamp>,
-    /// How many were missed in all, also those older than the window; with `missed_more` at least
-    /// that many. Only above zero is there something to warn about.
+    /// Number of missed occurrences, also those older than the window; with `missed_more` at least that many. A
+    /// warning is due only above zero.
     pub missed_count: u64,
-    /// Whether counting stopped at its bound.
+    /// Whether counting stopped at its limit.
     pub missed_more: bool,
-    /// The threshold that was used; the one of the oldest where they differ.
+    /// Threshold that was used; the one of the oldest occurrence where they differ.
     pub threshold: Duration,
 }
 
 /// An occurrence to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedOccurrence {
-    /// The instant on the schedule.
+    /// Instant on the schedule.
     pub nominal: Timestamp,
-    /// What it makes up for, when it does.
+    /// Facts about the missed occurrences that this run stands for, if any.
     pub misfire: Option<MisfireFacts>,
 }
 
-/// Occurrences that are not run: one, or many folded into one record.
+/// Skipped occurrences: one, or many in one record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Skip {
-    /// The newest of them.
+    /// Newest of them.
     pub nominal: Timestamp,
-    /// The oldest of them.
+    /// Oldest of them.
     pub first: Timestamp,
-    /// How many; with `more` at least that many.
+    /// Number of them; with `more` at least that many.
     pub count: u64,
-    /// Whether counting stopped at its bound.
+    /// Whether counting stopped at its limit.
     pub more: bool,
-    /// Why.
+    /// Reason for skipping.
     pub reason: SkipReason,
 }
 
 /// Decides about every occurrence from the cursor up to and including now.
 ///
-/// The cursor is the next occurrence, or any instant an operator moved it to. An occurrence that is
-/// not later than the threshold is not missed and runs normally, whatever the policy. A threshold that
-/// is not given is never longer than the distance to the next occurrence, so that of several overdue
-/// occurrences only the newest can be in time. A one-time schedule is never missed: it runs however late.
+/// The cursor is the next occurrence, or any instant an operator moved it to. An occurrence that is not later
+/// than the threshold is not missed and runs normally, whatever the policy. A default threshold is never longer
+/// than the distance to the next occurrence, so that of several overdue occurrences only the newest can be on
+/// time. A one-time schedule is never missed: it runs however late.
 pub fn plan(
     schedule: &Schedule,
     cursor: Timestamp,
@@ -81,7 +81,7 @@ pub fn plan(
     let oldest = schedule.next(just_before(cursor)).unwrap_or(cursor);
     let threshold = match schedule.as_once() {
         Some(_) => Duration::MAX,
-        None => misfire.threshold_in_force(schedule, oldest, threshold_default).length,
+        None => misfire.threshold_in_force(schedule, oldest, threshold_default).duration,
     };
     if cursor > now {
         return Plan { cursor: Some(cursor), threshold, ..Plan::default() };
@@ -102,9 +102,9 @@ pub fn plan(
         threshold,
         ..Plan::default()
     };
-    plan.make_up(&grid, (missed, tally), misfire);
-    if schedule.follows_last_run() && plan.fire.iter().any(made_by_fire_now) {
-        // The run stands for all there was, also what is still in time: the counting starts anew.
+    plan.catch_up(&grid, (missed, tally), misfire);
+    if schedule.follows_last_run() && plan.fire.iter().any(is_fire_now) {
+        // The run stands for all due occurrences, also those still on time: counting starts again from it.
         let reanchored = schedule.reanchored(now);
         plan.cursor = reanchored.next(now);
         plan.schedule = Some(reanchored);
@@ -115,8 +115,8 @@ pub fn plan(
 }
 
 impl Plan {
-    /// Runs and skips for what was missed inside the window.
-    fn make_up(&mut self, grid: &Grid<'_>, (missed, tally): (Span, Tally), misfire: &Misfire) {
+    /// Adds runs and skips for occurrences that were missed inside the window.
+    fn catch_up(&mut self, grid: &Grid<'_>, (missed, tally): (Span, Tally), misfire: &Misfire) {
         let policy = misfire.policy_in_force();
         let runs: Vec<Timestamp> = match policy {
             MisfirePolicy::FireNow => grid.first(missed).into_iter().collect(),
@@ -149,7 +149,7 @@ impl Plan {
         }));
     }
 
-    /// Runs for what is in time, and the cursor behind them.
+    /// Adds runs for occurrences that are on time, and sets the cursor after them.
     fn fire_in_time(&mut self, grid: &Grid<'_>, recent: Span) {
         let mut next = grid.first(recent);
         let mut last = None;
@@ -168,34 +168,34 @@ impl Plan {
     }
 }
 
-fn made_by_fire_now(planned: &PlannedOccurrence) -> bool {
+fn is_fire_now(planned: &PlannedOccurrence) -> bool {
     planned.misfire.as_ref().is_some_and(|facts| facts.policy == MisfirePolicy::FireNow)
 }
 
-/// A stretch of time; empty when it ends before it begins.
+/// Span of time; empty when it ends before it begins.
 #[derive(Clone, Copy, Debug)]
 struct Span {
-    /// The first instant inside.
+    /// First instant inside.
     from: Timestamp,
-    /// The first instant outside.
+    /// First instant after it.
     until: Timestamp,
 }
 
-/// How many occurrences there are, as far as they were counted.
+/// Number of occurrences, up to the limit of counting.
 #[derive(Clone, Copy, Debug)]
 struct Tally {
     count: u64,
     more: bool,
 }
 
-/// The occurrences of a schedule as seen now.
+/// Occurrences of a schedule, relative to now.
 struct Grid<'a> {
     schedule: &'a Schedule,
     now: Timestamp,
 }
 
 impl Grid<'_> {
-    /// The oldest instant at which an occurrence is not missed.
+    /// Returns the oldest instant at which an occurrence is not missed.
     fn in_time(&self, misfire: &Misfire, threshold_default: Duration) -> Timestamp {
         if self.schedule.as_once().is_some() {
             return Timestamp::MIN;
@@ -216,7 +216,7 @@ impl Grid<'_> {
         self.schedule.prev(span.until).filter(|last| *last >= span.from)
     }
 
-    /// The newest occurrences, oldest first.
+    /// Returns at most `most` of the newest occurrences, oldest first.
     fn newest(&self, span: Span, most: u32) -> Vec<Timestamp> {
         let mut found = Vec::new();
         let mut end = span.until;
@@ -240,7 +240,7 @@ impl Grid<'_> {
         Tally { count: counted.min(COUNT_MAX), more: counted > COUNT_MAX }
     }
 
-    /// The records of what is not run: one for each, or one for all when there are too many.
+    /// Returns the records of skipped occurrences: one for each, or one for all when there are too many.
     fn skips(&self, span: Span, tally: Tally, reason: SkipReason) -> Vec<Skip> {
         let (Some(first), Some(last)) = (self.first(span), self.last(span)) else {
             return Vec::new();
@@ -267,12 +267,12 @@ impl Grid<'_> {
 
 const INSTANT: SignedDuration = SignedDuration::from_nanos(1);
 
-/// The instant before, so that "strictly after" it means "from here on".
+/// Returns the instant before, so that "strictly after" it includes `instant`.
 fn just_before(instant: Timestamp) -> Timestamp {
     instant.checked_sub(INSTANT).unwrap_or(Timestamp::MIN)
 }
 
-/// The instant after, so that "strictly before" it means "up to here".
+/// Returns the instant after, so that "strictly before" it includes `instant`.
 fn just_after(instant: Timestamp) -> Timestamp {
     instant.checked_add(INSTANT).unwrap_or(Timestamp::MAX)
 }

@@ -1,9 +1,9 @@
-//! Rates: how many may start now. No window as long as the span ever holds more starts than the rate allows,
-//! also after a silence. Remembered are the latest starts, as instants with counts; beyond
-//! [`STARTS_MAX`] entries the two that lie closest are counted as one at the later instant, which can delay a
-//! start by a fraction of the span and never lets one more start.
+//! Rate: decides from the latest starts under a rate how many messages may start now. No window as long as the
+//! period ever contains more starts than the rate allows, also after an idle time. The latest starts are stored
+//! as instants with counts; beyond [`STARTS_MAX`] entries the two closest are merged at the later instant,
+//! which can delay a start by a fraction of the period and never allows one more.
 //!
-//! A start is the instant of the permit. The handler begins a little later, which nothing here knows.
+//! A start is the instant of the permit. The handler starts a little later, which nothing here knows.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -13,26 +13,26 @@ use jiff::Timestamp;
 use crate::clock::{add, between};
 use crate::model::Rate;
 
-/// The most entries that are remembered of a name.
+/// Largest number of entries stored for a name.
 pub const STARTS_MAX: usize = 64;
 
-/// How many may start, and when one more may.
+/// Number of messages that may start, and when one more may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateGrant {
-    /// How many.
+    /// Number of messages that may start now.
     pub granted: u32,
-    /// When the next one may start.
+    /// Instant at which the next one may start.
     pub next_at: Timestamp,
 }
 
-/// The latest starts under a rate, oldest first. Instants have microseconds, rounded up.
+/// Latest starts under a rate, oldest first. Instants have microseconds, rounded up.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RateStarts {
     entries: Vec<(Timestamp, u32)>,
 }
 
 impl RateStarts {
-    /// Returns the starts that a text of [`RateStarts::to_text`] says; what cannot be read is left out.
+    /// Parses a text of [`RateStarts::to_text`]; entries that cannot be read are left out.
     pub fn from_text(text: &str) -> Self {
         let entry = |word: &str| {
             let (at, count) = word.split_once('x')?;
@@ -44,7 +44,7 @@ impl RateStarts {
         Self { entries }
     }
 
-    /// Returns the starts of a name of which an older release has kept only until when its rate is used up.
+    /// Returns the starts of a name for which an older release stored only until when its rate is used up.
     pub fn from_used_until(rate: Rate, used_until: Timestamp, now: Timestamp) -> Self {
         let step = (rate.per / rate.count.max(1)).as_nanos().max(1);
         let used = between(now, used_until).as_nanos().div_ceil(step);
@@ -52,7 +52,7 @@ impl RateStarts {
         Self { entries: if count == 0 { Vec::new() } else { vec![(now, count)] } }
     }
 
-    /// Returns a text for a column of a storage.
+    /// Returns the text that a storage stores.
     pub fn to_text(&self) -> String {
         let mut text = String::new();
         for (at, count) in &self.entries {
@@ -63,7 +63,7 @@ impl RateStarts {
         text
     }
 
-    /// Returns when the last start counts no more, so that nothing need be remembered.
+    /// Returns when the last start stops counting, after which nothing need be stored.
     pub fn used_until(&self, rate: Rate) -> Option<Timestamp> {
         self.entries.last().map(|(at, _)| add(*at, rate.per))
     }
@@ -78,7 +78,7 @@ impl RateStarts {
         }
     }
 
-    /// Counts the two entries that lie closest as one, at the later instant.
+    /// Merges the two closest entries at the later instant.
     fn join_closest(&mut self) {
         let gap = |index: &usize| between(self.entries[*index].0, self.entries[index + 1].0);
         let closest = (0..self.entries.len().saturating_sub(1)).min_by_key(gap);
@@ -89,8 +89,8 @@ impl RateStarts {
     }
 }
 
-/// Lets as many of `wanted` start as a rate allows, given the starts so far; returns that and the starts from
-/// now on.
+/// Permits as many of `wanted` starts as a rate allows after the starts so far; returns the grant and the
+/// starts to store.
 pub fn permit(
     rate: Rate,
     starts: &RateStarts,
@@ -98,8 +98,8 @@ pub fn permit(
     now: Timestamp,
 ) -> (RateGrant, RateStarts) {
     let now = rounded_up(now);
-    // A start exactly one span ago is in no window with one now. One in the future comes from a clock that
-    // is ahead; it cannot have happened later than now.
+    // A start exactly one period ago shares no window with one now. A start in the future comes from a clock
+    // that is ahead; it cannot have happened later than now.
     let counts = |(at, _): &(Timestamp, u32)| between(*at, now) < rate.per || *at > now;
     let entries = starts.entries.iter().copied().filter(counts);
     let mut after = RateStarts { entries: Vec::new() };
@@ -117,7 +117,7 @@ pub fn permit(
     (RateGrant { granted, next_at }, after)
 }
 
-/// Rounds up to microseconds, which every storage keeps.
+/// Rounds up to microseconds, the precision of every storage.
 fn rounded_up(at: Timestamp) -> Timestamp {
     let micros = Timestamp::from_microsecond(at.as_microsecond()).unwrap_or(at);
     if micros < at { add(micros, Duration::from_micros(1)) } else { micros }
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silent_name_may_use_its_whole_rate_at_once_and_then_waits_for_a_span() {
+    fn an_idle_name_may_use_its_whole_rate_at_once_and_then_waits_for_a_period() {
         let (first, starts) = permit(RATE, &RateStarts::default(), 25, at(0));
         assert_eq!((first.granted, first.next_at), (10, at(1_000)));
         let (second, starts) = permit(RATE, &starts, 15, at(999));
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn starts_count_for_exactly_one_span() {
+    fn starts_count_for_exactly_one_period() {
         let (_, starts) = permit(RATE, &RateStarts::default(), 4, at(0));
         let (some, starts) = permit(RATE, &starts, 9, at(500));
         assert_eq!((some.granted, some.next_at), (6, at(1_000)));
@@ -162,8 +162,8 @@ mod tests {
     }
 
     #[test]
-    fn what_an_older_release_has_kept_is_counted() {
-        // Six tenths of the span are used up.
+    fn what_an_older_release_has_stored_is_counted() {
+        // Six tenths of the period are used up.
         let starts = RateStarts::from_used_until(RATE, at(600), at(0));
         assert_eq!(permit(RATE, &starts, 9, at(0)).0.granted, 4);
         let starts = RateStarts::from_used_until(RATE, at(0), at(600));
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(RateStarts::from_text("nonsense 5x 7x-1"), RateStarts::default());
     }
 
-    /// The most starts in a window of one span that begins with a start.
+    /// Returns the most starts in a window of one period that begins with a start.
     fn fullest(started: &[(i64, u32)], per: i64) -> u32 {
         let from = |begin: i64| {
             let within = |at: i64| at >= begin && at < begin + per;
@@ -199,17 +199,17 @@ mod tests {
             let (mut starts, mut time, mut started) = (RateStarts::default(), 0, Vec::new());
             for (later, wanted) in asked {
                 time += later;
-                let (permitted, after) = permit(rate, &starts, wanted, at(time));
+                let (grant, after) = permit(rate, &starts, wanted, at(time));
                 prop_assert!(after.entries.len() <= STARTS_MAX);
-                started.push((time, permitted.granted));
-                prop_assert!(permitted.granted == wanted || permitted.next_at > at(time));
+                started.push((time, grant.granted));
+                prop_assert!(grant.granted == wanted || grant.next_at > at(time));
                 starts = RateStarts::from_text(&after.to_text());
             }
             prop_assert!(fullest(&started, per) <= count);
         }
 
         #[test]
-        fn a_crowd_gets_nearly_the_whole_rate(count in 1..200_u32) {
+        fn many_callers_get_nearly_the_whole_rate(count in 1..200_u32) {
             let rate = Rate { count, per: Duration::from_secs(1) };
             let (mut starts, mut granted) = (RateStarts::default(), 0);
             for millisecond in 0..10_000 {
@@ -217,7 +217,7 @@ mod tests {
                 granted += now.granted;
                 starts = after;
             }
-            // Entries that are counted together delay by less than a tenth.
+            // Merged entries delay by less than a tenth.
             prop_assert!(granted >= 9 * count && granted <= 10 * count, "{}", granted);
         }
     }

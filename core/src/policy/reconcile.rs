@@ -1,8 +1,8 @@
-//! Reconcile: three layers make the definition in force. Code declares, configuration may replace the
-//! cron text, an operator may override more; each layer is kept apart, so that taking one away brings
-//! the one below back. A deploy that changes nothing writes nothing, and the cursor moves only when
-//! the schedule does: what was missed meanwhile is left to the misfire policy. Pausing belongs to the
-//! operator alone; nothing here ends a pause or deletes a job.
+//! Reconcile: decides from a declaration and the stored record what is written for a job. Three layers make the
+//! definition in force: code declares, configuration may replace the cron text, an operator may override more.
+//! Each layer is stored separately, so that removing one restores the one below. A deploy that changes nothing
+//! writes nothing, and the cursor moves only when the schedule changes: occurrences missed meanwhile are left
+//! to the misfire policy. Pausing belongs to the operator alone; nothing here ends a pause or deletes a job.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -15,50 +15,50 @@ use crate::model::{
 };
 use crate::schedule::{Cron, Schedule, ScheduleError};
 
-/// What an application declares at its start.
+/// Declaration of a job by an application.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declaration {
-    /// The job as declared.
+    /// Job as declared.
     pub job: Job,
-    /// The schedule that configuration puts over it; see [`configured_schedule`].
+    /// Schedule that the configuration sets instead; see [`configured_schedule`].
     pub configured: Option<Schedule>,
-    /// The application; others leave its jobs alone.
+    /// Application; other applications do not change its jobs.
     pub app: String,
-    /// Grows with every release; an older one changes nothing.
+    /// Number that grows with every release; an older release changes nothing.
     pub release: u64,
-    /// Where the declaration comes from.
+    /// Origin of the declaration.
     pub origin: Origin,
 }
 
-/// All that an application declares in one release.
+/// All jobs that an application declares in one release.
 #[derive(Clone, Copy, Debug)]
 pub struct DeclaredSet<'a> {
-    /// The application.
+    /// Application.
     pub app: &'a str,
-    /// Grows with every release.
+    /// Number that grows with every release.
     pub release: u64,
-    /// The names of its jobs.
+    /// Names of its jobs.
     pub names: &'a BTreeSet<JobName>,
-    /// Whether an empty set is meant. Otherwise it is taken for a mistake and retires nothing.
+    /// Whether an empty set is intended. Otherwise it is treated as a mistake and retires nothing.
     pub allow_empty: bool,
 }
 
-/// What a declaration means for what is stored.
+/// Decision about a declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Reconciliation {
-    /// The job is new.
+    /// The job is new; this is its first record.
     Create(Box<JobRecord>),
-    /// The job differs; this is its record from now on.
+    /// The job differs; this is its new record.
     Change(Box<JobRecord>),
-    /// Nothing differs, nothing is to be written.
+    /// Nothing differs, so nothing is written.
     Unchanged,
-    /// A newer release has spoken already.
+    /// A newer release has declared the job already.
     Outdated,
-    /// The name belongs to a job that somebody else declares: this application.
+    /// The name belongs to a job of this other application.
     Foreign(String),
 }
 
-/// The definition in force: declared, then configured, then overridden.
+/// Returns the definition in force: declared, then configured, then overridden.
 pub fn effective(declared: &Job, configured: Option<&Schedule>, overrides: &Overrides) -> Job {
     let mut job = declared.clone();
     if let Some(schedule) = overrides.schedule.as_ref().or(configured) {
@@ -78,8 +78,8 @@ pub fn effective(declared: &Job, configured: Option<&Schedule>, overrides: &Over
     job
 }
 
-/// The schedule that a configured cron text makes of a declared job: only the text is replaced, the
-/// zone, the bounds and the calendars stay.
+/// Returns the schedule of a declared job with a configured cron text: only the text is replaced; the zone, the
+/// bounds and the calendars stay.
 pub fn configured_schedule(declared: &Job, cron_text: &str) -> Result<Schedule> {
     let old = &declared.schedule;
     let refuse = |error: &dyn std::error::Error| {
@@ -94,7 +94,7 @@ pub fn configured_schedule(declared: &Job, cron_text: &str) -> Result<Schedule> 
     bounded_like(Schedule::of_cron(cron, old.zone()), old).map_err(|error| refuse(&error))
 }
 
-/// A schedule within the bounds of another one, and without the days it leaves out.
+/// Returns a schedule with the bounds and the calendars of another one.
 pub(super) fn bounded_like(
     mut schedule: Schedule,
     old: &Schedule,
@@ -113,35 +113,35 @@ pub(super) fn bounded_like(
 
 /// Compares a declaration with what is stored under its name.
 ///
-/// What is seeded only fills a gap: afterwards the storage is the authority. What is declared in code
-/// follows the code, and takes over a name that nobody declares any more, or that was made at run time.
-/// What is made at run time never takes over what others declare or have made.
+/// A seeded declaration only creates a missing job: afterwards the storage is the authority. A declaration in
+/// code takes over a name that is no longer declared, or that was made at run time. A job made at run time
+/// never takes over the job of another owner.
 pub fn reconcile(
     stored: Option<&JobRecord>,
     declaration: &Declaration,
     now: Timestamp,
 ) -> Reconciliation {
     let Some(stored) = stored else {
-        return Reconciliation::Create(Box::new(created(declaration, now)));
+        return Reconciliation::Create(Box::new(new_record(declaration, now)));
     };
     if declaration.origin == Origin::Seeded {
         return Reconciliation::Unchanged;
     }
     let same_owner = stored.app == declaration.app && stored.origin == declaration.origin;
     let removed = stored.retired == Some(Retirement::Removed);
-    let is_anothers = match declaration.origin {
-        // What was made at run time is nobody's against the code, and its maker's against others.
+    let is_foreign = match declaration.origin {
+        // A job made at run time gives way to the code, but not to another application.
         Origin::Runtime if stored.origin == Origin::Runtime => stored.app != declaration.app,
         _ => stored.origin == Origin::Declared && !same_owner,
     };
-    if is_anothers && !removed {
+    if is_foreign && !removed {
         return Reconciliation::Foreign(stored.app.clone());
     }
     if same_owner && declaration.release < stored.release {
         return Reconciliation::Outdated;
     }
-    let record = changed(stored, declaration, now);
-    // A newer release that declares the same writes nothing, not even its stamp.
+    let record = changed_record(stored, declaration, now);
+    // A newer release that declares the same writes nothing, not even its number.
     let same = JobRecord {
         release: stored.release,
         updated_at: stored.updated_at,
@@ -155,10 +155,7 @@ pub fn reconcile(
     }
 }
 
-/// The jobs of an application that are no longer declared, retired but kept.
-///
-/// Only those declared in code, only by the same application, and only when no newer release has
-/// declared them; a job that has finished stays finished.
+/// Returns the jobs of an application that are no longer declared, as retired records.
 pub fn retire_vanished(
     stored: &[JobRecord],
     set: &DeclaredSet<'_>,
@@ -185,13 +182,13 @@ pub fn retire_vanished(
     retired.collect()
 }
 
-/// The change that puts an operator's values over a job, or takes them away with empty ones.
+/// Returns the command that sets an operator's values on a job, or resets them with empty ones.
 ///
-/// Another schedule is followed strictly after now and after what was decided about: editing never
-/// replays the past. The same schedule goes on where it was. A job that is no longer declared gets its
-/// cursor when it comes back.
+/// A different schedule applies strictly after now and after the last occurrence decided about: editing never
+/// replays the past. The same schedule continues where it was. A job that is no longer declared gets its cursor
+/// when it is declared again.
 pub fn overridden(record: &JobRecord, overrides: Overrides, now: Timestamp) -> JobCommand {
-    let (job, kept) = merged(record, &record.declared, record.configured.as_ref(), &overrides);
+    let (job, kept) = merge(record, &record.declared, record.configured.as_ref(), &overrides);
     let cursor = if kept || record.retired == Some(Retirement::Removed) {
         record.cursor
     } else {
@@ -200,10 +197,10 @@ pub fn overridden(record: &JobRecord, overrides: Overrides, now: Timestamp) -> J
     JobCommand::Override { overrides: Box::new(overrides), job: Box::new(job), cursor }
 }
 
-/// Where the cursor goes when a pause ends: the first occurrence after its end, so that the paused time
-/// is never made up for. An occurrence that is still to come stays the next one, also for a clock that
-/// is behind; a one-time job keeps its instant and runs even if it has passed.
-pub fn resumed(record: &JobRecord, end: Timestamp) -> Option<Timestamp> {
+/// Returns the cursor of a job when its pause ends: the first occurrence after its end, so that the paused time
+/// is never made up for. A cursor still to come stays, also for a clock that is behind; a one-time job keeps
+/// its instant and runs even if it has passed.
+pub fn cursor_after_pause(record: &JobRecord, end: Timestamp) -> Option<Timestamp> {
     let schedule = &record.job.schedule;
     match record.cursor {
         Some(cursor) if cursor > end || schedule.as_once().is_some() => Some(cursor),
@@ -212,7 +209,7 @@ pub fn resumed(record: &JobRecord, end: Timestamp) -> Option<Timestamp> {
     }
 }
 
-fn created(declaration: &Declaration, now: Timestamp) -> JobRecord {
+fn new_record(declaration: &Declaration, now: Timestamp) -> JobRecord {
     let Declaration { job, configured, app, release, origin } = declaration;
     let overrides = Overrides::default();
     let effective = effective(job, configured.as_ref(), &overrides);
@@ -233,12 +230,12 @@ fn created(declaration: &Declaration, now: Timestamp) -> JobRecord {
         updated_at: now,
         version: 1,
     };
-    started(record, now)
+    with_first_cursor(record, now)
 }
 
-fn changed(stored: &JobRecord, declaration: &Declaration, now: Timestamp) -> JobRecord {
+fn changed_record(stored: &JobRecord, declaration: &Declaration, now: Timestamp) -> JobRecord {
     let Declaration { job: declared, configured, app, release, origin } = declaration;
-    let (job, kept) = merged(stored, declared, configured.as_ref(), &stored.overrides);
+    let (job, kept) = merge(stored, declared, configured.as_ref(), &stored.overrides);
     let record = JobRecord {
         declared: declared.clone(),
         configured: configured.clone(),
@@ -251,18 +248,18 @@ fn changed(stored: &JobRecord, declaration: &Declaration, now: Timestamp) -> Job
         ..stored.clone()
     };
     match stored.retired {
-        // The same schedule goes on as it was, also when it is over.
+        // The same schedule continues as it was, also when it is over.
         None | Some(Retirement::Finished) if kept => record,
-        _ => started(record, now),
+        _ => with_first_cursor(record, now),
     }
 }
 
-/// The definition in force, and whether its schedule is the one the record runs by.
+/// Returns the definition in force, and whether its schedule is the one of the record.
 ///
-/// A misfire may have moved the anchor of an interval that follows its last run. That is where the job
-/// stands, not what anybody declared, so layers are compared with layers and the moved schedule is kept.
-/// Any other interval is as declared.
-fn merged(
+/// A misfire may have moved the anchor of an interval that follows its last run. That is progress of the job,
+/// not a declaration, so layers are compared with layers and the moved schedule is kept. Any other interval is
+/// as declared.
+fn merge(
     record: &JobRecord,
     declared: &Job,
     configured: Option<&Schedule>,
@@ -278,10 +275,9 @@ fn merged(
     (job, kept)
 }
 
-/// The record with its cursor on the first occurrence after now, or finished when there is none.
-///
-/// Never on one that was decided about: a clock that is behind must not fire an occurrence again.
-fn started(record: JobRecord, now: Timestamp) -> JobRecord {
+/// Returns the record with its cursor on the first occurrence after now, or finished when there is none. The
+/// cursor never returns to an occurrence that was decided about: a clock that is behind must not fire it again.
+fn with_first_cursor(record: JobRecord, now: Timestamp) -> JobRecord {
     let cursor = first_cursor(&record.job.schedule, &record, now);
     let retired = match cursor {
         Some(_) => None,
@@ -290,7 +286,7 @@ fn started(record: JobRecord, now: Timestamp) -> JobRecord {
     JobRecord { cursor, retired, ..record }
 }
 
-/// The first occurrence of a schedule after now and after what was decided about, while there are runs
+/// Returns the first occurrence of a schedule after now and after the last one decided about, while runs are
 /// left.
 fn first_cursor(schedule: &Schedule, record: &JobRecord, now: Timestamp) -> Option<Timestamp> {
     let has_runs_left = schedule.runs_max().is_none_or(|most| record.runs < most);

@@ -1,7 +1,7 @@
-//! Rescue: what the loss or the shutdown of its process means for a message. Neither is the handler's
-//! failure: a shutdown gives the attempt back, and a crash has a budget of its own; only beyond it does a
-//! crash spend attempts, so that a message that keeps killing its process ends as a dead letter. A crash
-//! never gives more than the running attempt back: the retry budget is not reset. A message whose terms say
+//! Rescue: decides what happens to a message whose process was lost or shut down, from its counts and options.
+//! Neither is the handler's failure: a shutdown returns the attempt, and crashes have a budget of their own;
+//! only beyond it does a crash spend attempts, so that a message that keeps crashing its process ends as a dead
+//! letter. A crash never returns more than the running attempt: the retry budget is not reset. A message with
 //! [`WhenInterrupted::Lost`] is dead after either.
 
 use std::sync::Arc;
@@ -9,47 +9,51 @@ use std::sync::Arc;
 use super::verdict::{AgainReason, AttemptDecision, AttemptFacts, Verdict, dead};
 use crate::model::{DeadReason, Ending, Rescue, WhenInterrupted};
 
-/// What people read about a message that is not run again.
-pub(crate) const NOT_AGAIN: &str =
+/// Error text of a message that is not run again after an interruption.
+pub(crate) const INTERRUPTED_ERROR: &str =
     "interrupted: the process ended while it ran, and when_interrupted is lost";
 
-/// Decides about a message whose running attempt will never report, because its process is gone.
-pub fn rescue(case: &AttemptFacts<'_>) -> AttemptDecision {
-    let case = AttemptFacts { crashes: case.crashes.saturating_add(1), ..*case };
-    let mut judged = not_again(&case).unwrap_or_else(|| {
-        let error: Arc<str> = Arc::from(format!("its process was lost (crash {})", case.crashes));
-        AttemptDecision { verdict: next(&case, &error), ending: Ending::Lost, note: Some(error) }
+/// Decides about a message whose running attempt will never end, because its process is gone.
+pub fn rescue(facts: &AttemptFacts<'_>) -> AttemptDecision {
+    let facts = AttemptFacts { crashes: facts.crashes.saturating_add(1), ..*facts };
+    let mut decision = dead_if_lost(&facts).unwrap_or_else(|| {
+        let error: Arc<str> = Arc::from(format!("its process was lost (crash {})", facts.crashes));
+        AttemptDecision { verdict: next(&facts, &error), ending: Ending::Lost, note: Some(error) }
     });
-    if case.cancel_requested {
-        judged.verdict = Verdict::Cancelled;
+    if facts.cancel_requested {
+        decision.verdict = Verdict::Cancelled;
     }
-    judged
+    decision
 }
 
-/// Decides about a message whose running attempt was cut off by a shutdown.
-pub(super) fn interrupted(case: &AttemptFacts<'_>) -> AttemptDecision {
-    not_again(case).unwrap_or_else(|| case.released())
+/// Decides about a message whose running attempt was interrupted by a shutdown.
+pub(super) fn interrupted(facts: &AttemptFacts<'_>) -> AttemptDecision {
+    dead_if_lost(facts).unwrap_or_else(|| facts.released())
 }
 
-/// What becomes of a message that is not run again after an interruption; none when it is. On its way to a
-/// transport a message is not handled yet, so it is sent again whatever its terms say.
-fn not_again(case: &AttemptFacts<'_>) -> Option<AttemptDecision> {
-    let is_lost = case.handler_options.when_interrupted == WhenInterrupted::Lost;
-    (is_lost && !case.message.queue.is_relay())
-        .then(|| dead(DeadReason::Interrupted, Ending::Lost, &Arc::from(NOT_AGAIN)))
+/// Returns the decision about a message that is not run again after an interruption; none when it is. A message
+/// on its way to a transport is not handled yet, so it is sent again whatever its options.
+fn dead_if_lost(facts: &AttemptFacts<'_>) -> Option<AttemptDecision> {
+    let is_lost = facts.handler_options.when_interrupted == WhenInterrupted::Lost;
+    (is_lost && !facts.message.queue.is_relay())
+        .then(|| dead(DeadReason::Interrupted, Ending::Lost, &Arc::from(INTERRUPTED_ERROR)))
 }
 
-fn next(case: &AttemptFacts<'_>, error: &Arc<str>) -> Verdict {
-    let budget = case.handler_options.crashes_max;
-    let reason = match case.handler_options.rescue {
-        Rescue::AtOnce if budget == 0 || case.crashes <= budget => {
-            return case.given_back().again(case.now, AgainReason::Rescue, Some(error.clone()));
+fn next(facts: &AttemptFacts<'_>, error: &Arc<str>) -> Verdict {
+    let budget = facts.handler_options.crashes_max;
+    let reason = match facts.handler_options.rescue {
+        Rescue::AtOnce if budget == 0 || facts.crashes <= budget => {
+            return facts.without_this_attempt().again(
+                facts.now,
+                AgainReason::Rescue,
+                Some(error.clone()),
+            );
         }
         Rescue::AtOnce => DeadReason::CrashLoop,
         Rescue::AsFailure => DeadReason::AttemptsSpent,
     };
-    match case.retry_at(None) {
-        Some(due_at) => case.again(due_at, AgainReason::Rescue, Some(error.clone())),
+    match facts.retry_at(None) {
+        Some(due_at) => facts.again(due_at, AgainReason::Rescue, Some(error.clone())),
         None => Verdict::Dead { reason, error: Some(error.clone()) },
     }
 }

@@ -1,6 +1,6 @@
-//! Retry: how often, and when again. The delay is a pure function of the retry's number and a few
-//! facts of the message; jitter is a hash of id and retry, so a retry time can be asserted. Nothing
-//! here overflows: a wait that would be too long is the policy's cap.
+//! Retry: decides from the number of a retry and a few facts of the message how often a message is tried, and
+//! when. Jitter is a hash of message id and retry number, so a retry time can be asserted. Nothing here
+//! overflows: a wait that would be too long is the policy's cap.
 
 use std::time::Duration;
 
@@ -9,88 +9,88 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::model::{MessageId, mix};
 
-/// The most intervals a list may have.
+/// Largest number of intervals in a list.
 pub const INTERVALS_MAX: usize = 1_000;
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_hours(1);
 
-/// How often a message may be tried, and how long to wait between tries.
+/// Number of attempts of a message, and the waits between them.
 ///
-/// A retry is an attempt after the first: `max_retries(3)` and `attempts(4)` say the same.
+/// A retry is an attempt after the first: `max_retries(3)` and `attempts(4)` mean the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[must_use]
 pub struct Retry {
-    /// The most attempts, the first included; none means no limit, 0 means the same as 1.
+    /// Largest number of attempts, the first included; none means no limit, 0 means the same as 1.
     pub attempts_max: Option<u32>,
-    /// The wait before each further attempt.
+    /// Wait before each further attempt.
     pub backoff: Backoff,
 }
 
-/// How long to wait before a retry.
+/// Waits before retries.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Backoff {
-    /// A fixed list; after its end the last one repeats.
+    /// A fixed list; after its end the last wait repeats.
     Intervals(#[serde(with = "crate::model::duration_text")] Vec<Duration>),
-    /// Each wait a factor longer than the one before, up to a cap, give or take some jitter.
+    /// Each wait is a factor longer than the one before, up to a cap, with jitter.
     Exponential {
-        /// The first wait.
+        /// First wait.
         #[serde(with = "crate::model::duration_text")]
         first: Duration,
-        /// By how much each is longer.
+        /// Factor by which each wait is longer than the one before.
         factor: f64,
-        /// The longest wait, before jitter.
+        /// Longest wait, before jitter.
         #[serde(with = "crate::model::duration_text")]
         cap: Duration,
-        /// The share by which a wait may be shorter or longer, 0 to 1.
+        /// Share by which a wait may be shorter or longer, 0 to 1.
         jitter: f64,
     },
-    /// In proportion to how far ahead the message was planned.
+    /// In proportion to the original delay of the message.
     Proportional {
-        /// The share of the original delay that each further retry waits longer.
+        /// Share of the original delay by which each retry waits longer.
         ratio: f64,
-        /// The longest wait.
+        /// Longest wait.
         #[serde(with = "crate::model::duration_text")]
         cap: Duration,
-        /// The shortest wait.
+        /// Shortest wait.
         #[serde(with = "crate::model::duration_text")]
         floor: Duration,
     },
 }
 
-/// What a delay depends on besides the number of the retry.
+/// Facts that a wait depends on besides the number of the retry.
 #[derive(Clone, Copy, Debug)]
 pub struct RetryFacts {
-    /// The message, for its jitter.
+    /// Id of the message, for its jitter.
     pub message: MessageId,
-    /// How far ahead it was planned.
+    /// Time between creation and first due time of the message.
     pub original_delay: Duration,
 }
 
 impl Default for Retry {
-    /// Five attempts, exponentially apart.
+    /// Returns [`Retry::exponential`].
     fn default() -> Self {
         Self::exponential()
     }
 }
 
 impl Retry {
-    /// One attempt and no more.
+    /// Returns a policy of one attempt without retries.
     pub fn none() -> Self {
         Self { attempts_max: Some(1), backoff: Backoff::Intervals(Vec::new()) }
     }
 
-    /// One retry after each of these waits; allowed more, the last wait repeats.
+    /// Returns a policy of one retry after each of these waits; with more retries, the last wait repeats.
     pub fn intervals(waits: impl IntoIterator<Item = Duration>) -> Self {
         let waits: Vec<Duration> = waits.into_iter().collect();
         let retries = u32::try_from(waits.len()).unwrap_or(u32::MAX);
         Self { attempts_max: None, backoff: Backoff::Intervals(waits) }.max_retries(retries)
     }
 
-    /// Five attempts, 30 seconds apart, then twice as long each time up to an hour, give or take a
-    /// fifth.
+    /// Returns a policy of five attempts: 30 seconds apart, then twice as long each time up to an hour, with a
+    /// jitter of a fifth.
     pub fn exponential() -> Self {
         let backoff = Backoff::Exponential {
             first: Duration::from_secs(30),
@@ -101,36 +101,36 @@ impl Retry {
         Self { attempts_max: Some(5), backoff }
     }
 
-    /// Three retries, each a further tenth of the original delay later: at most an hour, at least a
-    /// second.
+    /// Returns a policy of three retries, each a further tenth of the original delay later: at most an hour, at
+    /// least a second.
     pub fn proportional() -> Self {
         let backoff = Backoff::Proportional { ratio: 0.1, cap: HOUR, floor: SECOND };
         Self { attempts_max: Some(4), backoff }
     }
 
-    /// So many retries after the first attempt.
+    /// Sets the number of retries after the first attempt.
     pub fn max_retries(self, retries: u32) -> Self {
         self.attempts(retries.saturating_add(1))
     }
 
-    /// So many attempts, the first included; 0 and 1 both mean no retry.
+    /// Sets the number of attempts, the first included; 0 and 1 both mean no retry.
     pub fn attempts(mut self, attempts: u32) -> Self {
         self.attempts_max = Some(attempts.max(1));
         self
     }
 
-    /// As many attempts as it takes.
+    /// Removes the limit of attempts.
     pub fn unlimited(mut self) -> Self {
         self.attempts_max = None;
         self
     }
 
-    /// Whether the attempt with this number, from 1, was the last one allowed.
+    /// Returns whether the attempt with this number, from 1, was the last one allowed.
     pub fn is_exhausted(&self, attempt: u32) -> bool {
         self.attempts_max.is_some_and(|most| attempt >= most)
     }
 
-    /// How long to wait before the retry with this number, from 1; 0 is taken for 1.
+    /// Returns the wait before the retry with this number, from 1; 0 is taken for 1.
     pub fn delay(&self, retry: u32, facts: RetryFacts) -> Duration {
         let retry = retry.max(1);
         match &self.backoff {
@@ -139,21 +139,21 @@ impl Retry {
                 waits.get(index).or(waits.last()).copied().unwrap_or(Duration::ZERO)
             }
             Backoff::Exponential { first, factor, cap, jitter } => {
-                let wait = seconds(first.as_secs_f64() * power(*factor, retry - 1), *cap);
+                let wait = capped_seconds(first.as_secs_f64() * power(*factor, retry - 1), *cap);
                 // Never past twice the cap, which is what a jitter of 1 may add.
-                seconds(
-                    wait.as_secs_f64() * (1.0 + jitter * swing(facts.message, retry)),
+                capped_seconds(
+                    wait.as_secs_f64() * (1.0 + jitter * jitter_factor(facts.message, retry)),
                     cap.saturating_mul(2),
                 )
             }
             Backoff::Proportional { ratio, cap, floor } => {
-                seconds(facts.original_delay.as_secs_f64() * ratio * f64::from(retry), *cap)
+                capped_seconds(facts.original_delay.as_secs_f64() * ratio * f64::from(retry), *cap)
                     .max(*floor)
             }
         }
     }
 
-    /// Refuses what can never work, and says what would.
+    /// Fails when the policy can never work.
     pub fn check(&self) -> Result<()> {
         match &self.backoff {
             Backoff::Intervals(waits) => self.check_intervals(waits),
@@ -206,13 +206,13 @@ fn check_order((what, shortest): (&str, Duration), cap: Duration) -> Result<()> 
     Ok(())
 }
 
-/// A number of seconds as a duration of at most `cap`; what is no number at all is the cap too.
-fn seconds(wanted: f64, cap: Duration) -> Duration {
+/// Returns a number of seconds as a duration of at most `cap`; for NaN and negative numbers the cap.
+fn capped_seconds(wanted: f64, cap: Duration) -> Duration {
     Duration::try_from_secs_f64(wanted).map_or(cap, |wait| wait.min(cap))
 }
 
-/// `factor` to the power of `exponent`, by squaring: the same bits on every machine, and infinite
-/// where it is too large.
+/// Returns `factor` to the power of `exponent`, by squaring: the same bits on every machine, and infinite where
+/// it is too large.
 fn power(factor: f64, mut exponent: u32) -> f64 {
     let (mut result, mut square) = (1.0, factor);
     while exponent > 0 {
@@ -225,8 +225,8 @@ fn power(factor: f64, mut exponent: u32) -> f64 {
     result
 }
 
-/// A number between -1 and 1 that belongs to this retry of this message.
-fn swing(message: MessageId, retry: u32) -> f64 {
+/// Returns a number between -1 and 1 that is fixed for this retry of this message.
+fn jitter_factor(message: MessageId, retry: u32) -> f64 {
     let (high, low) = message.as_uuid().as_u64_pair();
     let hash = mix(high ^ mix(low ^ mix(u64::from(retry))));
     let top = u32::try_from(hash >> 32).unwrap_or(u32::MAX);

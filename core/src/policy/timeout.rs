@@ -1,11 +1,11 @@
-//! Timeout: how long an attempt may take. This file only chooses among the limits there are;
-//! measuring and cancelling belong to the attempt.
+//! Timeout: decides from the limits of a message and of its process how long an attempt may take. Measuring and
+//! cancelling belong to the attempt.
 
 use std::time::Duration;
 
-/// The limit in force: the message's own, else the default, else none.
+/// Returns the limit in force: the message's own, else the default, else none.
 ///
-/// A limit of zero is no limit of that layer, as in declarations where zero means "not given".
+/// A limit of zero counts as not set, as in declarations.
 pub fn timeout(own: Option<Duration>, default: Option<Duration>) -> Option<Duration> {
     let given = |limit: &Duration| !limit.is_zero();
     own.filter(given).or(default.filter(given))

@@ -1,7 +1,7 @@
-//! Verdict: what happens next with a message after an attempt. Every way an attempt can end is one
-//! [`Report`], and [`judge`] is the only place that turns it into a decision. The attempt after the
-//! last allowed one never happens: the nth failure of n attempts is the end. What the loss or the
-//! shutdown of a process leads to is decided in [`rescue`](super::rescue()), what a missing handler leads to in
+//! Verdict: decides from how an attempt ended and from the facts of its message what happens to the message
+//! next. Every way an attempt can end is one [`AttemptEnd`], and [`judge`] is the only function that turns it
+//! into a decision. The attempt after the last allowed one never happens: the nth failure of n attempts is
+//! final. The loss or the shutdown of a process is decided in [`rescue`](super::rescue()), a missing handler in
 //! `no_handler`.
 
 use std::sync::Arc;
@@ -14,47 +14,47 @@ use super::{EffectiveHandlerOptions, RetryFacts};
 use crate::clock::add;
 use crate::model::{DeadReason, Ending, Message, OnTimeout, SkipReason, StateChange};
 
-/// The most bytes of an error or a note that are kept; the rest is cut off.
+/// Largest size of a stored error or note in bytes; the rest is cut off.
 pub const NOTE_LEN_MAX: usize = 4_096;
 
-/// A finished decision about a message. A storage stores it and decides nothing itself.
+/// Final decision about a message. A storage stores it and decides nothing itself.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    /// Handled.
+    /// The message was handled.
     Done,
-    /// The same message, due at another instant.
+    /// The same message is due again.
     Again {
-        /// When.
+        /// When it is due.
         due_at: Timestamp,
-        /// Attempts spent from now on.
+        /// Attempts counted from now on.
         attempt: u32,
         /// Crashes counted from now on.
         crashes: u32,
         /// Snoozes counted from now on.
         snoozes: u32,
-        /// The failure behind it, for people.
+        /// Failure that caused it, for people.
         error: Option<Arc<str>>,
-        /// What brought it back; a storage need not keep it.
+        /// Reason; a storage need not store it.
         why: AgainReason,
     },
-    /// Given up.
+    /// The message is given up and becomes a dead letter.
     Dead {
-        /// Why.
+        /// Reason.
         reason: DeadReason,
-        /// The last failure, for people.
+        /// Last failure, for people.
         error: Option<Arc<str>>,
     },
-    /// Stopped on request.
+    /// The message was cancelled.
     Cancelled,
 }
 
 impl Verdict {
-    /// When the message is due again, if it is.
+    /// Returns when the message is due again, if it is.
     pub fn again_at(&self) -> Option<Timestamp> {
         if let Self::Again { due_at, .. } = self { Some(*due_at) } else { None }
     }
 
-    /// The change of state it makes; legal for every running message.
+    /// Returns the change of state; legal for every running message.
     pub fn change(&self) -> StateChange {
         match self {
             Self::Done => StateChange::Done,
@@ -70,155 +70,156 @@ impl Verdict {
     }
 }
 
-/// Why a message is due again.
+/// Reason why a message is due again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AgainReason {
-    /// The attempt failed, and there are more.
+    /// The attempt failed, and attempts are left.
     Retry,
-    /// Its handler asked to be called later, at no cost.
+    /// Its handler snoozed it, at no cost.
     Snooze,
-    /// Shutdown gave it back.
+    /// A shutdown released it.
     Release,
-    /// A process without its handler gave it back.
+    /// A process without its handler released it.
     NoHandler,
     /// Its process was lost.
     Rescue,
 }
 
-/// How an attempt ended, as the engine saw it.
+/// End of an attempt, as the engine observed it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AttemptEnd {
-    /// The handler was done.
+    /// The handler succeeded.
     Done,
-    /// The handler asked for another try, which spends this attempt.
+    /// The handler requested a retry, which spends this attempt.
     RetryAfter {
-        /// How long to wait, instead of what the retry policy says.
+        /// Wait, instead of that of the retry policy.
         wait: Duration,
-        /// Why, for people.
+        /// Reason, for people.
         note: Option<Arc<str>>,
     },
-    /// The handler asked to be called later, at no cost.
+    /// The handler snoozed the message, at no cost.
     Snooze {
-        /// How long to wait.
+        /// Wait until the next call.
         wait: Duration,
     },
-    /// The handler gave up on purpose.
+    /// The handler discarded the message.
     Discard {
-        /// Why.
+        /// Reason.
         reason: Arc<str>,
     },
-    /// The handler says that there is nothing to do any more.
+    /// The handler cancelled the message.
     Cancel,
     /// The handler returned an error.
     Failed {
-        /// What it said.
+        /// Its error.
         error: Arc<str>,
     },
-    /// The attempt took longer than it may.
+    /// The attempt exceeded its timeout.
     TimedOut {
-        /// How long it was allowed to take.
+        /// The timeout.
         timeout: Duration,
     },
     /// The handler panicked.
     Panicked {
-        /// What it said.
+        /// Message of the panic.
         error: Arc<str>,
     },
     /// This process has no handler for the topic; another one may have, as during a deployment.
     NoHandler {
-        /// For how long the message was put off for that reason before, by any process.
+        /// How long the message was put off for that reason before, by any process.
         waited: Duration,
     },
     /// The body could not be read.
     Poison {
-        /// What is wrong with it.
+        /// Error of the decoder.
         error: Arc<str>,
     },
-    /// It was delivered more often than it may be handled: whoever had it last never answered.
+    /// It was delivered more often than it may be handled: the process of the last delivery never settled it.
     Spent,
-    /// Shutdown stopped it.
+    /// A shutdown interrupted it.
     Interrupted,
-    /// A worker elsewhere gave it back.
+    /// An HTTP worker released it.
     Released,
-    /// It would have begun later than its terms allow.
+    /// It would have started later than its options allow.
     Expired,
-    /// Somebody else has the lock of its job, and it may be skipped.
+    /// Another process has the lock of its job, and the occurrence may be skipped.
     Overlapped,
-    /// The handler stopped because an operator asked for it.
+    /// The handler stopped because an operator cancelled the message.
     CancelledByOperator,
 }
 
-/// What a decision about a message is based on.
+/// Facts that a decision about a message is based on.
 #[derive(Clone, Copy, Debug)]
 pub struct AttemptFacts<'a> {
-    /// What was sent.
+    /// Message that was sent.
     pub message: &'a Message,
-    /// Which attempt has ended, from 1.
+    /// Number of the attempt that has ended, from 1.
     pub attempt: u32,
-    /// Processes lost before.
+    /// Number of crashes before.
     pub crashes: u32,
-    /// Snoozes before.
+    /// Number of snoozes before.
     pub snoozes: u32,
-    /// The terms in force.
+    /// Options in force.
     pub handler_options: &'a EffectiveHandlerOptions,
-    /// Whether an operator asked to cancel it.
+    /// Whether an operator requested to cancel it.
     pub cancel_requested: bool,
-    /// When the attempt ended.
+    /// Instant at which the attempt ended.
     pub now: Timestamp,
 }
 
-/// What happens next, and how the attempt goes into the history.
+/// Decision about a message, and the ending of the attempt for the history.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AttemptDecision {
-    /// What happens next.
+    /// Verdict on the message.
     pub verdict: Verdict,
-    /// How the attempt ended.
+    /// Ending of the attempt.
     pub ending: Ending,
-    /// The error or note, for people; bounded.
+    /// Error or note for people, cut to [`NOTE_LEN_MAX`].
     pub note: Option<Arc<str>>,
 }
 
-/// Decides what an attempt's report means for its message.
+/// Decides what the end of an attempt means for its message.
 ///
-/// A cancel that an operator asked for ends the message wherever it would have been tried again or
-/// had failed; what is done stays done, and what was discarded or is poison stays a dead letter.
-pub fn judge(case: &AttemptFacts<'_>, report: AttemptEnd) -> AttemptDecision {
-    let judged = match report {
+/// A requested cancel ends the message wherever it would be tried again or has failed; a message that is done
+/// stays done, and one that was discarded or is poison stays a dead letter.
+pub fn judge(facts: &AttemptFacts<'_>, end: AttemptEnd) -> AttemptDecision {
+    let decision = match end {
         AttemptEnd::Done => {
             AttemptDecision { verdict: Verdict::Done, ending: Ending::Succeeded, note: None }
         }
         AttemptEnd::RetryAfter { wait, note } => {
-            let note = note.unwrap_or_else(|| Arc::from("the handler asked for another try"));
-            case.failure(Ending::Failed, &note, Some(wait))
+            let note = note.unwrap_or_else(|| Arc::from("the handler requested a retry"));
+            facts.failure(Ending::Failed, &note, Some(wait))
         }
-        AttemptEnd::Snooze { wait } => case.snooze(wait),
+        AttemptEnd::Snooze { wait } => facts.snooze(wait),
         AttemptEnd::Discard { reason } => {
             return dead(DeadReason::Discarded, Ending::Discarded, &reason);
         }
         AttemptEnd::Cancel | AttemptEnd::CancelledByOperator => cancelled(None),
-        AttemptEnd::Failed { error } => case.failure(Ending::Failed, &error, None),
-        AttemptEnd::TimedOut { timeout } => case.timed_out(timeout),
-        AttemptEnd::Panicked { error } => case.failure(Ending::Panicked, &error, None),
-        AttemptEnd::NoHandler { waited } => case.no_handler(waited),
+        AttemptEnd::Failed { error } => facts.failure(Ending::Failed, &error, None),
+        AttemptEnd::TimedOut { timeout } => facts.timed_out(timeout),
+        AttemptEnd::Panicked { error } => facts.failure(Ending::Panicked, &error, None),
+        AttemptEnd::NoHandler { waited } => facts.no_handler(waited),
         AttemptEnd::Poison { error } => return dead(DeadReason::Poison, Ending::Poison, &error),
         AttemptEnd::Spent => {
-            let error = format!("delivery {} is one too many; the last one was lost", case.attempt);
+            let error =
+                format!("delivery {} is one too many; the last one was lost", facts.attempt);
             return dead(DeadReason::AttemptsSpent, Ending::Lost, &Arc::from(error));
         }
         AttemptEnd::Expired => skipped(SkipReason::Expired),
         AttemptEnd::Overlapped => skipped(SkipReason::Overlap),
-        AttemptEnd::Interrupted => interrupted(case),
-        AttemptEnd::Released => case.released(),
+        AttemptEnd::Interrupted => interrupted(facts),
+        AttemptEnd::Released => facts.released(),
     };
-    match judged.verdict {
-        Verdict::Again { .. } | Verdict::Dead { .. } if case.cancel_requested => {
-            cancelled(judged.note)
+    match decision.verdict {
+        Verdict::Again { .. } | Verdict::Dead { .. } if facts.cancel_requested => {
+            cancelled(decision.note)
         }
-        _ => judged,
+        _ => decision,
     }
 }
 
-/// Whether a message is too late to be useful: strictly later than its terms allow.
+/// Returns whether a message is too late: strictly later than its options allow.
 pub fn is_expired(
     message: &Message,
     handler_options: &EffectiveHandlerOptions,
@@ -227,7 +228,7 @@ pub fn is_expired(
     handler_options.expires_after.is_some_and(|late| now > add(message.due_at, late))
 }
 
-/// A text of at most [`NOTE_LEN_MAX`] bytes, cut between characters and marked where it was cut.
+/// Returns a text of at most [`NOTE_LEN_MAX`] bytes, cut between characters and marked where it was cut.
 pub fn bounded(text: &Arc<str>) -> Arc<str> {
     const CUT: &str = "…";
     if text.len() <= NOTE_LEN_MAX {
@@ -238,21 +239,21 @@ pub fn bounded(text: &Arc<str>) -> Arc<str> {
 }
 
 impl AttemptFacts<'_> {
-    /// The same with the running attempt not counted.
-    pub(super) fn given_back(&self) -> Self {
+    /// Returns the same facts with the running attempt not counted.
+    pub(super) fn without_this_attempt(&self) -> Self {
         Self { attempt: self.attempt.saturating_sub(1), ..*self }
     }
 
-    /// The message due again at once, at no cost.
+    /// Releases the message: due again at once, at no cost.
     pub(super) fn released(&self) -> AttemptDecision {
         AttemptDecision {
-            verdict: self.given_back().again(self.now, AgainReason::Release, None),
+            verdict: self.without_this_attempt().again(self.now, AgainReason::Release, None),
             ending: Ending::Released,
             note: None,
         }
     }
 
-    /// The message due again with the counts of this case.
+    /// Returns the verdict that the message is due again, with the counts of these facts.
     pub(super) fn again(
         &self,
         due_at: Timestamp,
@@ -263,7 +264,7 @@ impl AttemptFacts<'_> {
         Verdict::Again { due_at, attempt, crashes, snoozes, error, why }
     }
 
-    /// When the retry policy wants the next attempt, or nothing when there is none.
+    /// Returns when the next attempt is due; none when the attempts are spent.
     pub(super) fn retry_at(&self, own_wait: Option<Duration>) -> Option<Timestamp> {
         let retry = &self.handler_options.retry;
         if retry.is_exhausted(self.attempt) {
@@ -297,7 +298,7 @@ impl AttemptFacts<'_> {
             );
             return self.failure(Ending::Failed, &Arc::from(error), Some(wait));
         }
-        let counted = Self { snoozes: self.snoozes + 1, ..self.given_back() };
+        let counted = Self { snoozes: self.snoozes + 1, ..self.without_this_attempt() };
         AttemptDecision {
             verdict: counted.again(add(self.now, wait), AgainReason::Snooze, None),
             ending: Ending::Snoozed,

@@ -1,4 +1,4 @@
-//! The builder: handlers, jobs, transports and options, checked as a whole.
+//! Builder of a process: handlers, jobs, transports and options, checked as a whole.
 
 use std::any::TypeId;
 use std::collections::{BTreeMap, HashSet};
@@ -8,22 +8,22 @@ use jiff::Timestamp;
 use tokio::sync::watch;
 
 use super::Punctual;
-use super::configure::{Rank, configured, sources};
+use super::configure::{Precedence, configured, sources};
 use super::default_options::DefaultOptions;
-use super::registering::{Registering, jobs, registry};
-use super::running::Blueprint;
+use super::lifecycle::StartPlan;
+use super::registration::{PendingHandler, jobs, registry};
 use crate::builtin::MemoryStorage;
-use crate::client::{JobBuilder, Sends};
+use crate::client::{JobBuilder, OutboundSettings};
 use crate::clock::{Clock, StorageClock, SystemClock};
 use crate::codec::Codecs;
 use crate::config::{Configuration, MisconfiguredList};
 use crate::engine::{
-    Control, Hooks, InFlight, Options, Process, QueueBoard, Recent, Remotes, Roles, Stop,
-    Subscribed, Surroundings, Switchboard, Watched, Worked,
+    Control, Controls, Hooks, HttpWorkerState, InFlight, Options, Process, QueueControls,
+    RecentRuns, Roles, ServedQueue, Stop, SubscriptionContext, SubscriptionSpec, WatchList,
 };
 use crate::error::{Error, Result};
 use crate::event::Events;
-use crate::handler::{IntoHandler, Rules, States, UnboundHandler};
+use crate::handler::{ErrorRules, IntoHandler, States, UnboundHandler};
 use crate::inspect::Inspect;
 use crate::lock::Locks;
 use crate::middleware::Middleware;
@@ -36,7 +36,7 @@ use crate::storage::{Storage, Wakeup};
 use crate::subscription::Subscribe;
 use crate::transport::{Delay, Transport};
 
-/// Puts a process together. Mistakes are reported by [`Builder::build`], each by name.
+/// Builder of a process. [`Builder::build`] reports errors with the name of the handler, job or option.
 #[must_use = "nothing happens until it is built and started"]
 pub struct Builder {
     app: String,
@@ -45,23 +45,23 @@ pub struct Builder {
     ids: Arc<dyn IdSource>,
     pub(super) events: Events,
     stores: Option<(Arc<dyn Storage>, Arc<dyn Inspect>)>,
-    holds: bool,
+    has_storage: bool,
     volatile_delays: bool,
     transports: Vec<(String, Arc<dyn Transport>)>,
-    pub(super) sends: Sends,
+    pub(super) outbound: OutboundSettings,
     pub(super) codecs: Codecs,
-    handlers: Vec<Registering>,
+    handlers: Vec<PendingHandler>,
     pub(super) states: States,
     pub(super) calendars: Vec<Calendar>,
     pub(super) registered: HashSet<TypeId>,
-    pub(super) rules: Rules,
+    pub(super) rules: ErrorRules,
     pub(super) hooks: Hooks,
     pub(super) locks: Option<Arc<dyn Locks>>,
     subscriptions: Vec<Subscribe>,
     jobs: Vec<JobBuilder>,
     pub(super) handler_options: DefaultOptions,
     pub(super) cron_overrides: Vec<(String, String)>,
-    pub(super) configurations: Vec<(Rank, Result<Configuration>)>,
+    pub(super) configurations: Vec<(Precedence, Result<Configuration>)>,
     queues: Vec<(String, usize, Option<usize>)>,
     only_named_queues: bool,
     pub(super) more_jobs: bool,
@@ -78,16 +78,16 @@ impl Default for Builder {
             ids: Arc::new(Ids::random()),
             events: Events::default(),
             stores: None,
-            holds: true,
+            has_storage: true,
             volatile_delays: false,
             transports: Vec::new(),
-            sends: Sends::default(),
+            outbound: OutboundSettings::default(),
             codecs: Codecs::default(),
             handlers: Vec::new(),
             states: States::default(),
             calendars: Vec::new(),
             registered: HashSet::new(),
-            rules: Rules::default(),
+            rules: ErrorRules::default(),
             hooks: Hooks::default(),
             locks: None,
             subscriptions: Vec::new(),
@@ -105,71 +105,70 @@ impl Default for Builder {
 }
 
 impl Builder {
-    /// The name of the application. Jobs belong to it: another application's declarations never
-    /// touch them.
+    /// Sets the name of the application. It owns its jobs: declarations of other applications do not change
+    /// them.
     pub fn app(mut self, name: impl Into<String>) -> Self {
         self.app = name.into();
         self
     }
 
-    /// A number that grows with every deploy. A process with an older one changes no definitions, so
-    /// that two versions side by side do not flip a job.
+    /// Sets the release, a number that grows with every deployment. A process with an older release changes no
+    /// job definitions, so that two versions side by side do not overwrite each other's jobs.
     pub fn release(mut self, stamp: u64) -> Self {
         self.release = stamp;
         self
     }
 
-    /// Where messages and jobs are remembered. The default is memory.
+    /// Sets the storage of messages and jobs. The default is in memory.
     pub fn storage<S: Storage + Inspect>(mut self, storage: Arc<S>) -> Self {
         self.stores = Some((storage.clone(), storage));
         self
     }
 
-    /// The same for a storage whose type is not known here, as one opened by its address.
+    /// Sets a storage like [`Builder::storage`] as trait objects, such as one that was opened by its address.
     pub fn stores(mut self, storage: Arc<dyn Storage>, inspect: Arc<dyn Inspect>) -> Self {
         self.stores = Some((storage, inspect));
         self
     }
 
-    /// Accepts that delays under a durable transport are kept in a storage that is not: they are lost
-    /// when the process ends. Without this, `build` refuses the combination.
+    /// Allows a durable transport with a storage that is not durable, which loses the delays it keeps for the
+    /// transport when the process ends. Without this, `build` refuses the combination.
     pub fn allow_volatile_delays(mut self) -> Self {
         self.volatile_delays = true;
         self
     }
 
-    /// No storage for delays: one that a transport cannot do is refused instead of kept.
+    /// Builds a process without a storage: a delay that a transport does not support is refused.
     pub fn without_storage(mut self) -> Self {
-        self.holds = false;
+        self.has_storage = false;
         self
     }
 
-    /// Where time comes from. The default is the system's clock; tests give a manual one.
+    /// Sets the clock. The default is the system's clock; tests use a manual one.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Where identifiers come from. The default differs in every process.
+    /// Sets the source of ids. The default is random in every process.
     pub fn ids(mut self, ids: Arc<dyn IdSource>) -> Self {
         self.ids = ids;
         self
     }
 
-    /// Something that carries messages, under a name.
+    /// Adds a transport under a name.
     pub fn transport(mut self, name: impl Into<String>, transport: Arc<dyn Transport>) -> Self {
         self.transports.push((name.into(), transport));
         self
     }
 
-    /// The handler of a topic, with the usual terms: an `async fn`, a closure, or a type that
-    /// implements [`Handler`](crate::Handler).
+    /// Registers the handler of a topic with default options: an `async fn`, a closure, or a type that implements
+    /// [`Handler`](crate::Handler).
     pub fn handler<A, Via>(self, topic: impl IntoTopic, handler: impl IntoHandler<A, Via>) -> Self {
         self.handler_with(topic, HandlerOptions::default(), handler)
     }
 
-    /// Registers the handler of a topic with terms of its own; a message or a job that says something else
-    /// wins in that field.
+    /// Registers the handler of a topic with options; a message or a job overrides the fields that it sets.
     pub fn handler_with<A, Via>(
         mut self,
         topic: impl IntoTopic,
@@ -177,18 +176,18 @@ impl Builder {
         handler: impl IntoHandler<A, Via>,
     ) -> Self {
         let (topic, handler) = (topic.into_topic(), handler.into_handler());
-        self.handlers.push(Registering { topic, handler, handler_options, of_job: false });
+        self.handlers.push(PendingHandler { topic, handler, handler_options, of_job: false });
         self
     }
 
-    /// The handler of a topic whose type is not known here.
+    /// Registers a handler of a topic that is not yet bound to its states.
     pub(crate) fn unbound(mut self, topic: &str, handler: UnboundHandler) -> Self {
         let (topic, handler_options) = (Topic::new(topic), HandlerOptions::default());
-        self.handlers.push(Registering { topic, handler, handler_options, of_job: false });
+        self.handlers.push(PendingHandler { topic, handler, handler_options, of_job: false });
         self
     }
 
-    /// Receives a topic from a transport, as a group; its handler is found by the topic.
+    /// Subscribes to a topic of a transport as a group; its handler is found by the topic.
     pub fn subscribe(
         self,
         transport: impl Into<String>,
@@ -198,13 +197,13 @@ impl Builder {
         self.subscription(Subscribe::new(transport, topic, group))
     }
 
-    /// Receives a topic from a transport in a way of its own: see [`Subscribe`] for what can be said.
+    /// Subscribes to a topic of a transport with options; see [`Subscribe`].
     pub fn subscription(mut self, subscribe: Subscribe) -> Self {
         self.subscriptions.push(subscribe);
         self
     }
 
-    /// A job and its handler, which receives the job's payload, or the
+    /// Declares a job with its handler, which receives the job's payload, or the
     /// [`Occurrence`](crate::model::Occurrence) when it has none.
     pub fn job<A, Via>(self, job: JobBuilder, handler: impl IntoHandler<A, Via>) -> Self {
         self.job_with(job, handler.into_handler())
@@ -213,39 +212,39 @@ impl Builder {
     pub(super) fn job_with(mut self, job: JobBuilder, handler: UnboundHandler) -> Self {
         let (topic, handler) = (job.topic_name(), handler.reporting(job.reports()));
         let handler_options = HandlerOptions::default();
-        self.handlers.push(Registering { topic, handler, handler_options, of_job: true });
+        self.handlers.push(PendingHandler { topic, handler, handler_options, of_job: true });
         self.jobs.push(job);
         self
     }
 
-    /// A job whose handler is registered elsewhere, here or in another process.
+    /// Declares a job whose handler is registered separately, in this or another process.
     pub fn declare(mut self, job: JobBuilder) -> Self {
         self.jobs.push(job);
         self
     }
 
-    /// A queue this process works on, and how many of its messages at once; in addition to the queue
-    /// `default` and to the queues of its jobs, unless [`Builder::only_named_queues`] is given.
+    /// Adds a queue that this process works on, and how many of its messages it handles at once. It also works on
+    /// the queue `default` and on the queues of its jobs, unless [`Builder::only_named_queues`] is set.
     pub fn queue(mut self, name: impl Into<String>, concurrency: usize) -> Self {
         self.queues.push((name.into(), concurrency, None));
         self
     }
 
-    /// A queue whose messages are handled one after the other, in order, however many processes work on
-    /// it. A message that is tried again comes again at its new time.
+    /// Adds a queue whose messages are handled one after the other, in order, on all processes together. A
+    /// retried message is ordered by its new due time.
     pub fn serial_queue(mut self, name: impl Into<String>) -> Self {
         self.queues.push((name.into(), 1, Some(1)));
         self
     }
 
-    /// Works on the queues that were given with [`Builder::queue`] and [`Builder::serial_queue`] and on no
-    /// other, not even on `default`; for a process that is set aside for some queues.
+    /// Works only on the queues of [`Builder::queue`] and [`Builder::serial_queue`], not on `default`; for a process
+    /// that is dedicated to some queues.
     pub fn only_named_queues(mut self) -> Self {
         self.only_named_queues = true;
         self
     }
 
-    /// Something around every publish and every attempt; the first one given is outermost.
+    /// Adds a middleware around every publish and every attempt; the first one is outermost.
     pub fn middleware(mut self, middleware: impl Middleware) -> Self {
         self.middleware.push(Arc::new(middleware));
         self
@@ -257,38 +256,38 @@ impl Builder {
         self
     }
 
-    /// Which services this process runs; all of them without this. The same as the options `scheduling`,
-    /// `handling`, `relaying` and `upkeep`; the last word counts.
+    /// Sets the services that this process runs; by default all. The same as the options `scheduling`,
+    /// `handling`, `relaying` and `upkeep`; the last call counts.
     pub fn roles(mut self, roles: Roles) -> Self {
         roles.apply(&mut self.options);
         self
     }
 
-    /// Checks everything as a whole.
+    /// Checks everything as a whole and returns the process, which is not started yet.
     pub fn build(self) -> Result<Punctual> {
         self.options.check()?;
         let transports = named_transports(self.transports)?;
-        let states = self.states.checked()?.reading_with(self.codecs.checked(&self.options)?);
-        let outbound = self.sends.build(&transports, &states, &self.options)?;
+        let states = self.states.checked()?.with_codecs(self.codecs.checked(&self.options)?);
+        let outbound = self.outbound.build(&transports, &states, &self.options)?;
         let jobs = jobs(self.jobs, &self.calendars)?;
-        check_jobs(&jobs, self.holds, &self.options)?;
+        check_jobs(&jobs, self.has_storage, &self.options)?;
         let registry = registry(self.handlers, &states)?;
-        let switchboard = Switchboard::default();
-        let around = Surroundings {
+        let controls = Controls::default();
+        let context = SubscriptionContext {
             transports: &transports,
             registry: &registry,
             states: &states,
             options: &self.options,
-            holds: self.holds,
+            has_storage: self.has_storage,
         };
-        let subscriptions = subscriptions(self.subscriptions, &around, &switchboard)?;
+        let subscriptions = subscriptions(self.subscriptions, &context, &controls)?;
         let queues = queues(self.queues, self.only_named_queues, &jobs, &self.options)?;
         let sources = sources(&self.cron_overrides, self.configurations)?;
         let (configured, misconfigured) = configured(&jobs, &sources, &self.events, self.more_jobs);
         let declare = |(job, configured)| declared(job, configured, &self.app, self.release);
         let declarations = jobs.into_iter().zip(configured).map(declare).collect();
         let (storage, inspect) = self.stores.unwrap_or_else(|| in_memory(&self.clock));
-        check_delays(&*storage, &transports, self.volatile_delays || !self.holds)?;
+        check_delays(&*storage, &transports, self.volatile_delays || !self.has_storage)?;
         let process = Arc::new(Process {
             id: ProcessId::from_uuid(self.ids.next(self.clock.now())),
             app: self.app,
@@ -298,26 +297,26 @@ impl Builder {
             storages: distinct(&storage, &transports),
             storage,
             inspect,
-            holds: self.holds,
+            has_storage: self.has_storage,
             transports,
             outbound,
             registry,
-            switchboard,
-            queues: queue_board(&queues, self.options.handling),
-            remotes: Remotes::default(),
-            watched: Watched::default(),
+            controls,
+            queues: queue_controls(&queues, self.options.handling),
+            http_workers: HttpWorkerState::default(),
+            watch_list: WatchList::default(),
             options: self.options,
             states,
             rules: self.rules,
             hooks: self.hooks,
             locks: self.locks,
-            progressed: Wakeup::new().0,
+            progress_notifier: Wakeup::new().0,
             middleware: self.middleware,
             option_layers: self.handler_options.check()?,
             in_flight: Arc::new(InFlight::new()),
             stop: Stop::new(),
             turns: Arc::default(),
-            recent: Recent::default(),
+            recent_runs: RecentRuns::default(),
             declarations,
             release: self.release,
             calendars: self.calendars,
@@ -325,7 +324,7 @@ impl Builder {
             misconfigured: MisconfiguredList::new(misconfigured, self.more_jobs),
             alive_until: watch::Sender::new(Timestamp::MIN),
         });
-        Ok(Punctual::new(process, Blueprint { queues, subscriptions }))
+        Ok(Punctual::new(process, StartPlan { queues, subscriptions }))
     }
 }
 
@@ -353,25 +352,25 @@ fn named_transports(
     Ok(transports)
 }
 
-/// Refuses to keep a durable transport's delays where a restart forgets them.
+/// Refuses a durable transport with a storage that would lose its delays at a restart.
 fn check_delays(
     storage: &dyn Storage,
     transports: &BTreeMap<TransportName, Arc<dyn Transport>>,
     allowed: bool,
 ) -> Result<()> {
-    let forgetful = transports.iter().find(|(_, transport)| {
+    let needs_durable_storage = transports.iter().find(|(_, transport)| {
         let can = transport.capabilities();
         can.durable && (can.publish_delay != Delay::Any || can.requeue_delay != Delay::Any)
     });
-    match forgetful {
+    match needs_durable_storage {
         Some((name, _)) if !allowed && !storage.is_durable() => Err(Error::invalid(format!(
-            "the transport {name:?} is durable, but delays it cannot do itself would be kept in memory and lost with the process; give the builder a durable storage, or say allow_volatile_delays()"
+            "the transport {name:?} is durable, but delays that it does not support would be kept in memory and lost with the process; give the builder a durable storage, or say allow_volatile_delays()"
         ))),
         _ => Ok(()),
     }
 }
 
-/// Our own storage, then those behind transports, each once.
+/// Returns the storage of the process, then those of transports, each once.
 fn distinct(
     own: &Arc<dyn Storage>,
     transports: &BTreeMap<TransportName, Arc<dyn Transport>>,
@@ -385,48 +384,48 @@ fn distinct(
     storages
 }
 
-/// The subscriptions, each name once.
+/// Checks the subscriptions and registers their controls; fails when a name occurs twice.
 fn subscriptions(
     given: Vec<Subscribe>,
-    around: &Surroundings<'_>,
-    switchboard: &Switchboard,
-) -> Result<Vec<(Arc<Subscribed>, Arc<Control>)>> {
+    context: &SubscriptionContext<'_>,
+    controls: &Controls,
+) -> Result<Vec<(Arc<SubscriptionSpec>, Arc<Control>)>> {
     let mut subscriptions = Vec::with_capacity(given.len());
     for subscribe in given {
-        let unchecked = subscribe.into_unchecked();
-        let paused = unchecked.paused;
-        let subscribed = Arc::new(unchecked.check(around)?);
-        let control = switchboard.add(&subscribed, paused)?;
-        subscriptions.push((subscribed, control));
+        let request = subscribe.into_request();
+        let paused = request.paused;
+        let spec = Arc::new(request.check(context)?);
+        let control = controls.add(&spec, paused)?;
+        subscriptions.push((spec, control));
     }
     Ok(subscriptions)
 }
 
-pub(crate) fn check_jobs(jobs: &[Job], holds: bool, options: &Options) -> Result<()> {
+pub(crate) fn check_jobs(jobs: &[Job], has_storage: bool, options: &Options) -> Result<()> {
     for job in jobs {
         job.body.check(options.payload_max).map_err(|error| {
             Error::invalid(format!("the job {:?} cannot be declared: {error}", job.name))
         })?;
     }
-    if let Some(job) = jobs.first().filter(|_| !holds) {
+    if let Some(job) = jobs.first().filter(|_| !has_storage) {
         return Err(Error::invalid(format!(
-            "the job {:?} needs a storage, and the builder was told to have none",
+            "the job {:?} needs a storage, but the builder has without_storage()",
             job.name
         )));
     }
     Ok(())
 }
 
-/// What is known of the queues before the start.
-fn queue_board(queues: &[Worked], handling: bool) -> QueueBoard {
-    let board = QueueBoard::new();
-    for worked in queues {
-        board.limit(worked);
+/// Creates the queue controls before the start.
+fn queue_controls(queues: &[ServedQueue], handling: bool) -> QueueControls {
+    let controls = QueueControls::new();
+    for served in queues {
+        controls.limit(served);
         if handling {
-            board.serve(worked);
+            controls.serve(served);
         }
     }
-    board
+    controls
 }
 
 fn queues(
@@ -434,7 +433,7 @@ fn queues(
     only_named: bool,
     jobs: &[Job],
     options: &Options,
-) -> Result<Vec<Worked>> {
+) -> Result<Vec<ServedQueue>> {
     let mut queues = BTreeMap::new();
     for (name, concurrency, running_max) in given {
         if concurrency == 0 {
@@ -448,18 +447,19 @@ fn queues(
     }
     if only_named && queues.is_empty() {
         return Err(Error::invalid(
-            "only_named_queues() is given and no queue is named; name them with queue(), or turn the option \
-             handling off for a process that handles nothing",
+            "only_named_queues() is set, but no queue is named; name them with queue(), or turn the option \
+             handling off for a process that handles no messages",
         ));
     }
     if !only_named {
-        let usual = (options.concurrency, None);
+        let default = (options.concurrency, None);
         for queue in
             std::iter::once(Queue::default()).chain(jobs.iter().map(|job| job.queue.clone()))
         {
-            queues.entry(queue).or_insert(usual);
+            queues.entry(queue).or_insert(default);
         }
     }
-    let worked = |(queue, (concurrency, running_max))| Worked { queue, concurrency, running_max };
-    Ok(queues.into_iter().map(worked).collect())
+    let served =
+        |(queue, (concurrency, running_max))| ServedQueue { queue, concurrency, running_max };
+    Ok(queues.into_iter().map(served).collect())
 }

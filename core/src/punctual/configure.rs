@@ -1,7 +1,6 @@
-//! Where the configuration of a process comes from: the application itself, the environment, files. What
-//! the environment says wins over files, and what the application says wins over both. A value that
-//! cannot be used never keeps a process from starting; a file that cannot be read does, because nobody
-//! can tell what it would have said.
+//! Configuration sources of a process: the application itself, the environment, files. The environment overrides
+//! files, and the application overrides both. An invalid value never prevents a start; an unreadable file does,
+//! because its values are unknown.
 
 use std::fs::File;
 use std::io::Read as _;
@@ -15,58 +14,56 @@ use crate::model::{Job, JobName};
 use crate::policy::configured_schedule;
 use crate::schedule::Schedule;
 
-/// Whose word counts more; the first one wins.
+/// Precedence of a source, the highest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Rank {
+pub(super) enum Precedence {
     Application,
     Environment,
     File,
 }
 
 impl Builder {
-    /// The cron expression that the configuration gives a job instead of the declared one. One that
-    /// cannot be read is reported as an event, in status and in health, and the declared one is used.
+    /// Overrides the declared cron expression of a job. An invalid expression is reported by an event, in the
+    /// status and in the health, and the declared one is used.
     pub fn cron_override(mut self, job: impl Into<String>, expression: impl Into<String>) -> Self {
         self.cron_overrides.push((job.into(), expression.into()));
         self
     }
 
-    /// More jobs are declared after the start, by [`Admin::reconcile`](crate::Admin::reconcile). A configured
-    /// cron expression whose job is not known yet is not reported by [`Builder::build`] but by the first
-    /// reconciliation that does not bring the job.
+    /// Expects that [`Admin::reconcile`](crate::Admin::reconcile) declares more jobs after the start. A configured
+    /// cron expression of an unknown job is then reported by the first reconciliation without the job, and not
+    /// by [`Builder::build`].
     pub fn expect_more_jobs(mut self) -> Self {
         self.more_jobs = true;
         self
     }
 
-    /// Cron expressions from a place of the application's own. They win over the environment and files.
+    /// Adds cron expressions of the application itself. They override the environment and files.
     pub fn configure(mut self, configuration: Configuration) -> Self {
-        self.configurations.push((Rank::Application, Ok(configuration)));
+        self.configurations.push((Precedence::Application, Ok(configuration)));
         self
     }
 
-    /// Cron expressions from the variables of the environment, as they are now:
-    /// `Messaging__Scheduling__Jobs__{Name}__CronExpression` or `PUNCTUAL_JOBS__{NAME}__CRON`. In the
-    /// name of a job, case does not count, and `_` stands for every character that a variable cannot
-    /// have. They win over files.
+    /// Adds cron expressions from the current environment variables
+    /// `Messaging__Scheduling__Jobs__{Name}__CronExpression` or `PUNCTUAL_JOBS__{NAME}__CRON`. The name of a job is
+    /// case-insensitive, and `_` stands for every character that a variable name cannot have. They override files.
     pub fn configure_from_env(mut self) -> Self {
         let pairs = std::env::vars_os()
             .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)));
         let configuration = Configuration::from_pairs(pairs);
-        self.configurations.push((Rank::Environment, Ok(configuration)));
+        self.configurations.push((Precedence::Environment, Ok(configuration)));
         self
     }
 
-    /// Cron expressions from a JSON file, read now; see [`Configuration::from_json`]. A file given later
-    /// wins over one given before. One that is missing or is no JSON is reported by
-    /// [`Builder::build`].
+    /// Adds cron expressions from a JSON file, which is read now; see [`Configuration::from_json`]. A later file
+    /// overrides an earlier one. [`Builder::build`] reports a file that is missing or not JSON.
     pub fn configure_file(mut self, path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         let configuration = read(path).and_then(|text| {
             Configuration::from_json(&text).map_err(|error| error.with("file", path.display()))
         });
         // Later ones first.
-        self.configurations.insert(0, (Rank::File, configuration));
+        self.configurations.insert(0, (Precedence::File, configuration));
         self
     }
 }
@@ -77,23 +74,23 @@ fn read(path: &Path) -> Result<String> {
             .caused_by(error)
     };
     let mut text = String::new();
-    // One byte more than allowed, so that too large a file is told from one that just fits.
-    let most = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
+    // One byte more than allowed, to distinguish a file that is too large from one of the largest size.
+    let limit = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX).saturating_add(1);
     File::open(path)
-        .and_then(|file| file.take(most).read_to_string(&mut text))
+        .and_then(|file| file.take(limit).read_to_string(&mut text))
         .map_err(unreadable)?;
     Ok(text)
 }
 
-/// Every source, the one that counts most first.
+/// Returns every source, the highest precedence first.
 pub(super) fn sources(
     overrides: &[(String, String)],
-    mut given: Vec<(Rank, Result<Configuration>)>,
+    mut given: Vec<(Precedence, Result<Configuration>)>,
 ) -> Result<Vec<Configuration>> {
     for (job, _) in overrides {
         JobName::new(job)?;
     }
-    given.sort_by_key(|(rank, _)| *rank);
+    given.sort_by_key(|(precedence, _)| *precedence);
     let own = overrides.iter().map(|(job, text)| (format!("Punctual:Jobs:{job}:Cron"), text));
     let mut sources = vec![Configuration::from_pairs(own)];
     for (_, configuration) in given {
@@ -102,7 +99,7 @@ pub(super) fn sources(
     Ok(sources)
 }
 
-/// The schedule that the configuration gives each job, and what of the configuration is not used.
+/// Returns the configured schedule of each job, and the problems of the configuration.
 pub(super) fn configured(
     jobs: &[Job],
     sources: &[Configuration],
@@ -110,8 +107,9 @@ pub(super) fn configured(
     more_jobs: bool,
 ) -> (Vec<Option<Schedule>>, Vec<ConfigProblem>) {
     let mut resolved = resolve(sources, jobs);
-    let told = resolved.ignored.iter().filter(|wrong| !more_jobs || wrong.problem != NO_SUCH_JOB);
-    for ConfigProblem { key, problem, .. } in told {
+    let reported =
+        resolved.ignored.iter().filter(|wrong| !more_jobs || wrong.problem != NO_SUCH_JOB);
+    for ConfigProblem { key, problem, .. } in reported {
         let (key, problem) = (key.clone(), problem.clone());
         events.emit(Event::ConfigurationIgnored { key, problem });
     }
@@ -120,18 +118,18 @@ pub(super) fn configured(
     (schedules, resolved.ignored)
 }
 
-/// The schedule that each configured text makes of its job, and those that make none.
+/// Returns the configured schedule of each job, and the texts that are invalid.
 pub(crate) fn schedules(
     jobs: &[Job],
     texts: Vec<(usize, String, String)>,
     events: &Events,
 ) -> (Vec<Option<Schedule>>, Vec<ConfigProblem>) {
     let (mut schedules, mut wrong) = (vec![None; jobs.len()], Vec::new());
-    for (place, key, text) in texts {
-        match configured_schedule(&jobs[place], &text) {
-            Ok(schedule) => schedules[place] = Some(schedule),
+    for (index, key, text) in texts {
+        match configured_schedule(&jobs[index], &text) {
+            Ok(schedule) => schedules[index] = Some(schedule),
             Err(error) => {
-                let (job, problem) = (&jobs[place].name, error.to_string());
+                let (job, problem) = (&jobs[index].name, error.to_string());
                 events.emit(Event::JobConfigurationInvalid {
                     job: job.clone(),
                     text: text.clone(),

@@ -1,13 +1,12 @@
-//! Handler options given to the builder beside those of handlers and jobs: for the whole process, for a queue, and for
-//! the one-time jobs of a name.
+//! Default handler options of the builder: for the whole process, for a queue, and for the one-time jobs of a name.
 
 use super::Builder;
 use crate::client::OneTimeJob;
-use crate::engine::TermLayers;
+use crate::engine::OptionLayers;
 use crate::error::{Error, Result};
 use crate::model::{HandlerOptions, Queue};
 
-/// What was given, checked by `build`.
+/// The options of a builder, checked by `build`.
 #[derive(Default)]
 pub(super) struct DefaultOptions {
     process: HandlerOptions,
@@ -16,9 +15,9 @@ pub(super) struct DefaultOptions {
 }
 
 impl DefaultOptions {
-    pub(super) fn check(self) -> Result<TermLayers> {
+    pub(super) fn check(self) -> Result<OptionLayers> {
         self.process.check()?;
-        let mut layers = TermLayers { process: self.process, ..TermLayers::default() };
+        let mut layers = OptionLayers { process: self.process, ..OptionLayers::default() };
         for (name, handler_options) in self.queues {
             handler_options.check()?;
             let queue = Queue::new(&name)?;
@@ -41,14 +40,14 @@ impl DefaultOptions {
 }
 
 impl Builder {
-    /// Sets the terms of every message this process handles, where queue, handler, definition and message
-    /// say nothing else.
+    /// Sets the options of every message this process handles. Queue, handler, definition and message override
+    /// them.
     pub fn handler_options(mut self, handler_options: HandlerOptions) -> Self {
         self.handler_options.process = handler_options;
         self
     }
 
-    /// Sets the terms of every message of a queue, where handler, definition and message say nothing else.
+    /// Sets the options of every message of a queue. Handler, definition and message override them.
     pub fn queue_options(
         mut self,
         queue: impl Into<String>,
@@ -58,8 +57,8 @@ impl Builder {
         self
     }
 
-    /// Defines the one-time jobs of a name: what [`Jobs::once`](crate::client::Jobs::once) with this name
-    /// need not say.
+    /// Defines the one-time jobs of a name: the defaults of [`Jobs::once`](crate::client::Jobs::once) with this
+    /// name.
     ///
     /// ```
     /// use std::time::Duration;

@@ -1,19 +1,20 @@
-//! Topic filter: which topics a claim takes, so that a process never takes a message that it has no handler
-//! for. What a filter does not admit keeps its place for another process.
+//! Topic filter: the topics that a claim takes, so that a process never claims a message without a handler for
+//! it. A message that a filter does not admit keeps its position for another process.
 
 use std::sync::Arc;
 
 use crate::model::Topic;
 
-/// The most topics of one filter. A process with more handlers claims every topic, and gives back what it
-/// cannot handle.
+/// The most topics of one filter. A process with more handlers claims every topic and releases the messages
+/// it cannot handle.
 pub const FILTER_TOPICS_MAX: usize = 1_000;
 
-/// How many messages of other topics a look at the next due time passes over in each priority. Behind them
-/// it returns the due time of the last one it passed: earlier than the truth, never later.
-pub const LOOK_MAX: usize = 1_000;
+/// The most messages of other topics that [`Storage::next_due`](crate::Storage::next_due) scans in each
+/// priority. Behind them it returns the due time of the last message it scanned, which may be too early but is
+/// never too late.
+pub const NEXT_DUE_SCAN_MAX: usize = 1_000;
 
-/// Which topics a claim takes.
+/// The topics that a claim takes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum TopicFilter {
     /// Every topic.
@@ -21,7 +22,7 @@ pub enum TopicFilter {
     All,
     /// Every topic except Punctual's own, which begin with `punctual.`.
     NotSystem,
-    /// These topics and no others, sorted and each once; made by [`TopicFilter::only`].
+    /// These topics and no others, sorted and without duplicates; see [`TopicFilter::only`].
     Only(Arc<[Topic]>),
 }
 

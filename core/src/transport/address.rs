@@ -1,4 +1,4 @@
-//! Address parts: what every address of a broker has, for transports whose client library does not parse it.
+//! Address parts: percent-decoding for transports whose client library does not parse addresses.
 
 /// Decodes percent-encoding such as `%40`; returns `None` for an incomplete code and for bytes that are not UTF-8.
 pub fn percent_decode(text: &str) -> Option<String> {

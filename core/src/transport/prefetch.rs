@@ -1,8 +1,8 @@
-//! Prefetch channel: between the task that reads a broker and the consumer that returns what it read. The reader sends
-//! what one read returned, or an error; after an error it waits until the consumer asks again, so that a broker that is
-//! out of reach is not asked more often than its consumer is.
+//! Prefetch channel: between the task that reads a broker and the consumer that returns deliveries. The reader
+//! sends what one read returned, or an error; after an error it waits until the consumer asks again, so that a
+//! broker that is out of reach is not asked more often than its consumer is.
 //!
-//! What was read together is returned together: a consumer that woke for the first of many deliveries would settle a few
+//! Deliveries of one read are returned together: a consumer that woke for the first of many would settle a few
 //! at a time, and each settlement is a round trip.
 
 use std::collections::VecDeque;

@@ -46,7 +46,7 @@ impl CommonSettings {
         }
     }
 
-    /// Refuses a timeout of zero, and a payload limit of zero or above that of the broker.
+    /// Fails for a timeout of zero, and for a payload limit of zero or above that of the broker.
     pub fn check(&self, payload_limit: usize) -> Result<()> {
         if self.timeout.is_zero() {
             return Err(Error::invalid(
@@ -62,7 +62,7 @@ impl CommonSettings {
     }
 }
 
-/// Refuses a payload limit out of range.
+/// Fails when a payload limit is out of range.
 pub fn check_payload_max(bytes: usize, min: usize, max: usize) -> Result<()> {
     if (min..=max).contains(&bytes) {
         return Ok(());
@@ -88,9 +88,9 @@ impl fmt::Debug for CommonSettings {
     }
 }
 
-/// Implements the methods of [`CommonSettings`](crate::transport::settings::CommonSettings) for a builder with a field
-/// `common`. Each listed option has the text of its documentation, which names the default; `envelope` and `clock` are the
-/// same everywhere and are not listed.
+/// Implements the methods of [`CommonSettings`](crate::transport::settings::CommonSettings) for a builder with
+/// a field `common`. Each listed option has the text of its documentation, which names the default; `envelope`
+/// and `clock` are the same for all builders and are not listed.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! common_transport_options {

@@ -26,15 +26,15 @@ pub struct Settler<S> {
 
 #[derive(Debug)]
 enum Command<S> {
-    Settle(Settlement<S>),
+    Settle(QueuedSettlement<S>),
     /// Report when every earlier settlement is done.
     Flush(oneshot::Sender<()>),
 }
 
-/// Settlement of one delivery, and where its result goes.
+/// Queued settlement of one delivery, and where its result goes.
 #[derive(Debug)]
-pub struct Settlement<S> {
-    /// What to do with the delivery.
+pub struct QueuedSettlement<S> {
+    /// Action for the delivery.
     pub action: S,
     /// Receiver of the result.
     pub result: ResultSender,
@@ -64,14 +64,15 @@ impl<S> Settler<S> {
     /// Sends a settlement without waiting for its result. Without a runtime nothing is settled, and the broker delivers
     /// the message again.
     pub fn send(&self, action: S) {
-        let _ =
-            self.sender.send(Command::Settle(Settlement { action, result: ResultSender(None) }));
+        let _ = self
+            .sender
+            .send(Command::Settle(QueuedSettlement { action, result: ResultSender(None) }));
     }
 
     /// Sends a settlement and waits for its result.
     pub async fn settle(&self, action: S) -> Result<()> {
         let (sender, result) = oneshot::channel();
-        let settlement = Settlement { action, result: ResultSender(Some(sender)) };
+        let settlement = QueuedSettlement { action, result: ResultSender(Some(sender)) };
         let _ = self.sender.send(Command::Settle(settlement));
         result.await.unwrap_or_else(|_| {
             Err(Error::unavailable(
@@ -98,13 +99,13 @@ pub struct Settlements<S> {
 
 /// Settlements to make together.
 #[derive(Debug)]
-pub struct Batch<S> {
+pub struct SettlementBatch<S> {
     /// Settlements, in the order they were sent.
-    pub settlements: Vec<Settlement<S>>,
+    pub settlements: Vec<QueuedSettlement<S>>,
     flushes: Vec<oneshot::Sender<()>>,
 }
 
-impl<S> Batch<S> {
+impl<S> SettlementBatch<S> {
     /// Returns whether a caller waits until the batch is done.
     pub fn is_flush(&self) -> bool {
         !self.flushes.is_empty()
@@ -119,9 +120,10 @@ impl<S> Batch<S> {
 }
 
 impl<S> Settlements<S> {
-    /// Waits for settlements and returns up to `max` of them; `None` when the last settler is gone. It yields a few times
-    /// to tasks that are ready to settle, for one call with many instead of many with a few. Cancel-safe.
-    pub async fn next_batch(&mut self, max: usize) -> Option<Batch<S>> {
+    /// Waits for settlements and returns up to `max` of them; `None` when the last settler is dropped. It
+    /// yields a few times to tasks that are ready to settle, for one call with many instead of many with a few.
+    /// Cancel-safe.
+    pub async fn next_batch(&mut self, max: usize) -> Option<SettlementBatch<S>> {
         if self.received.is_empty() && self.receiver.recv_many(&mut self.received, max).await == 0 {
             return None;
         }
@@ -136,7 +138,7 @@ impl<S> Settlements<S> {
             }
             idle_yields = if self.received.len() == before { idle_yields + 1 } else { 0 };
         }
-        let mut batch = Batch { settlements: Vec::new(), flushes: Vec::new() };
+        let mut batch = SettlementBatch { settlements: Vec::new(), flushes: Vec::new() };
         for command in self.received.drain(..) {
             match command {
                 Command::Settle(settlement) => batch.settlements.push(settlement),
@@ -160,7 +162,7 @@ mod tests {
             let mut sizes = Vec::new();
             while let Some(mut batch) = settlements.next_batch(3).await {
                 sizes.push(batch.settlements.len());
-                for Settlement { action, result } in batch.settlements.drain(..) {
+                for QueuedSettlement { action, result } in batch.settlements.drain(..) {
                     let refused = (action == 2).then(|| Error::conflict("lost"));
                     let _ = result.send(refused.map_or(Ok(()), Err));
                 }

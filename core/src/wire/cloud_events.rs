@@ -1,34 +1,33 @@
-//! CloudEvents 1.0 as an envelope, in binary and in structured mode. The identity, the topic, the key and
-//! the time are attributes of the standard; the trace context travels under the names of its extension;
-//! what else Punctual needs are extensions that begin with `punctual`, without dashes, because an
-//! attribute has only letters and digits.
+//! CloudEvents 1.0 as an envelope, in binary and in structured mode. Id, topic, key and time are attributes of
+//! the standard; the trace context has the names of its extension; other fields of Punctual are extensions that
+//! begin with `punctual`, without dashes, because an attribute has only letters and digits.
 //!
-//! An event of a stranger keeps what we have no place for in headers that begin with `ce-`, so that it
-//! leaves again as the event it was. A batch of events in one message is not read.
+//! Attributes of a foreign event for which a message has no field are kept in headers that begin with `ce-`, so
+//! that the event is forwarded unchanged. A batch of events in one message is not supported.
 
-mod reading;
+mod decode;
 
 use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
 
-pub(super) use self::reading::{prefix, read_binary, read_structured, structure};
+pub(super) use self::decode::{decode_binary, decode_structured, prefix, structure};
 use super::Wire;
-use super::own::{CREATED, ID, KEY, RESERVED};
+use super::own_envelope::{CREATED, ID, KEY, RESERVED};
 use crate::error::{Error, Result};
 use crate::model::{Body, Key, Message};
 
-/// What stands before the attributes of a binary event, unless a broker has a custom of its own.
+/// Prefix of the attributes of a binary event, unless the protocol of a broker prescribes another one.
 pub const PREFIX_DEFAULT: &str = "ce-";
 
 const STRUCTURED: &str = "application/cloudevents+json";
-/// How the extensions of ours begin.
+/// Prefix of our extensions.
 const OURS: &str = "punctual";
 const SPEC_VERSION: &str = "1.0";
-/// Who sends what was published here, unless the sender says otherwise.
+/// Source of events published here, unless the sender sets another one.
 pub(super) const SOURCE: &str = "urn:punctual";
-/// What a stranger's event had and we have no place for.
+/// Headers for attributes of a foreign event for which a message has no field.
 const FOREIGN_ID: &str = "ce-id";
 const FOREIGN_SOURCE: &str = "ce-source";
 const FOREIGN_TYPE: &str = "ce-type";
@@ -36,7 +35,7 @@ const FOREIGN_SUBJECT: &str = "ce-subject";
 const FOREIGN_SCHEMA: &str = "ce-dataschema";
 const FOREIGN: [&str; 5] =
     [FOREIGN_ID, FOREIGN_SOURCE, FOREIGN_TYPE, FOREIGN_SUBJECT, FOREIGN_SCHEMA];
-/// The names that the standard has given away, those of the data among them.
+/// Names of the standard's attributes, those of the data included.
 const STANDARD: [&str; 10] = [
     "specversion",
     "id",
@@ -49,15 +48,15 @@ const STANDARD: [&str; 10] = [
     "data",
     "data_base64",
 ];
-/// The extension for distributed tracing has the names of the headers of W3C.
+/// Extension for distributed tracing, with the names of the W3C headers.
 const TRACE: [&str; 2] = ["traceparent", "tracestate"];
 type Pairs = Vec<(Cow<'static, str>, String)>;
 
-/// The attributes beside the body.
+/// Encodes a binary event: the attributes beside the body.
 pub(super) fn binary(wire: Wire, message: &Message, from: &str, prefix: &str) -> Result<Wire> {
     let Wire { headers, body, content_type } = wire;
     let (attributes, mut headers) = attributes(headers, message, from);
-    if let Some((name, _)) = headers.iter().find(|(name, _)| is_taken(name, prefix)) {
+    if let Some((name, _)) = headers.iter().find(|(name, _)| is_read_as_attribute(name, prefix)) {
         return Err(Error::invalid(format!(
             "the header {name:?} of the message {} would be read as an attribute of the CloudEvent; rename \
              it, or send structured CloudEvents",
@@ -70,9 +69,9 @@ pub(super) fn binary(wire: Wire, message: &Message, from: &str, prefix: &str) ->
     Ok(Wire { headers, body, content_type })
 }
 
-/// Whether a reader of a binary event would take a header of the application for one of its attributes.
-fn is_taken(header: &str, prefix: &str) -> bool {
-    if reading::prefix(header).is_some() {
+/// Returns whether a decoder of a binary event would read a header of the application as an attribute.
+fn is_read_as_attribute(header: &str, prefix: &str) -> bool {
+    if decode::prefix(header).is_some() {
         return true;
     }
     match header.strip_prefix(prefix) {
@@ -81,7 +80,7 @@ fn is_taken(header: &str, prefix: &str) -> bool {
     }
 }
 
-/// Everything in one object.
+/// Encodes a structured event: everything in one object.
 pub(super) fn structured(wire: Wire, message: &Message, from: &str) -> Result<Wire> {
     let (attributes, headers) = attributes(wire.headers, message, from);
     let mut object = serde_json::Map::new();
@@ -94,14 +93,14 @@ pub(super) fn structured(wire: Wire, message: &Message, from: &str) -> Result<Wi
         Error::internal(format!("the message {} cannot be written: {error}", message.id))
     })?;
     if let Some(data) = data {
-        // The data goes in as it is, byte by byte; written anew it could become another text.
+        // The data is inserted byte by byte; serialized again it could become another text.
         text.pop();
         text.extend([",\"", name, "\":", &data, "}"]);
     }
     Ok(Wire { headers, body: text.into(), content_type: Cow::Borrowed(STRUCTURED) })
 }
 
-/// The headers beside a structured event as extensions of it.
+/// Moves the headers beside a structured event into the object, as extensions.
 pub(super) fn headers_inside(wire: Wire) -> Result<Wire> {
     let Wire { headers, body, content_type } = wire;
     let Some(rest) = body.strip_prefix(b"{").filter(|_| !headers.is_empty()) else {
@@ -113,8 +112,8 @@ pub(super) fn headers_inside(wire: Wire) -> Result<Wire> {
         let is_free = !STANDARD.contains(&&*name) && !name.starts_with(OURS);
         if name.is_empty() || !name.bytes().all(is_plain) || !is_free {
             return Err(Error::invalid(format!(
-                "the header {name:?} can be no extension of a CloudEvent, and there is no other place for it \
-                 here; rename it to small letters and digits, or send in our own envelope"
+                "the header {name:?} cannot be an extension of a CloudEvent, and this broker has no headers \
+                 beside it; rename it to lower-case letters and digits, or use the envelope own"
             )));
         }
         text.extend(format!("\"{name}\":{},", serde_json::Value::from(value)).bytes());
@@ -123,13 +122,14 @@ pub(super) fn headers_inside(wire: Wire) -> Result<Wire> {
     Ok(Wire { headers: Vec::new(), body: text.into(), content_type })
 }
 
-/// Parts our own headers into attributes and what stays a header.
+/// Splits our own headers into attributes and remaining headers.
 fn attributes(ours: Pairs, message: &Message, from: &str) -> (Pairs, Pairs) {
     let kept = |name: &str| message.headers.get(name).map(str::to_owned);
     let foreign = kept(FOREIGN_ID).zip(kept(FOREIGN_SOURCE));
     let is_foreign = foreign.is_some();
     let (id, source) = foreign.unwrap_or_else(|| (message.id.to_string(), from.to_owned()));
-    // Readers know an event of ours by its source; with another, it says so itself.
+    // Decoders recognize an event of ours by its source; with another source the id has an extension of its
+    // own.
     let is_plain = !is_foreign && source == SOURCE;
     let mut attributes: Pairs = vec![
         ("specversion".into(), SPEC_VERSION.to_owned()),
@@ -150,7 +150,7 @@ fn attributes(ours: Pairs, message: &Message, from: &str) -> (Pairs, Pairs) {
         let is_known = match &*name {
             ID => is_plain,
             CREATED => true,
-            // A key that only we could make has to come back as it was.
+            // A composed key must be decoded unchanged, so it has a header of its own.
             KEY => Key::new(&value).is_ok_and(|read| read.to_string() == value),
             name => FOREIGN.contains(&name),
         };
@@ -168,7 +168,7 @@ fn attributes(ours: Pairs, message: &Message, from: &str) -> (Pairs, Pairs) {
     (attributes, headers)
 }
 
-/// A body as a member of the object: JSON as it is, text as text, everything else as base64.
+/// Returns a body as a member of the object: JSON as it is, text as text, everything else as base64.
 fn data(body: &Body) -> (&'static str, Option<String>) {
     let text = std::str::from_utf8(&body.bytes).ok();
     match text {
@@ -183,7 +183,7 @@ fn data(body: &Body) -> (&'static str, Option<String>) {
     }
 }
 
-/// Whether a text is JSON that comes out of an object as it went in: without space around it.
+/// Returns whether a text is JSON that stays the same inside an object: without space around it.
 fn is_one_value(text: &str) -> bool {
     text.trim().len() == text.len() && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }

@@ -1,13 +1,14 @@
-//! Every message comes back as it was sent, and whatever else arrives is read or named.
+//! Tests of encoding and decoding: every message is decoded as it was sent, and any other input is decoded or
+//! refused with the header's name.
 
 use std::time::Duration;
 
-use super::own::{
+use super::own_envelope::{
     ATTEMPT, CORRELATION, CREATED, DEAD_AT, DEAD_ATTEMPTS, DEAD_ERROR, DEAD_REASON, DEAD_TOPIC,
     DUE, ID, MORE,
 };
 use super::*;
-use crate::model::noted::SNOOZES;
+use crate::model::reserved_headers::SNOOZES;
 use crate::model::{DeadReason, ExecutionId, HandlerOptions, Relations};
 
 pub(crate) const ENVELOPES: [Envelope; 3] =
@@ -53,7 +54,7 @@ pub(crate) fn outgoing(message: Message) -> Outgoing {
 }
 
 pub(crate) fn arrive(wire: &Wire) -> DecodedMessage {
-    let arrived = RawMessage {
+    let raw = RawMessage {
         topic: &topic(),
         body: wire.body.clone(),
         content_type: Some(wire.content_type.to_string()),
@@ -61,11 +62,11 @@ pub(crate) fn arrive(wire: &Wire) -> DecodedMessage {
         place: format_args!("mail/0/1"),
         sent_at: instant(1),
     };
-    receive(arrived, wire.headers.iter().map(|(name, value)| (&**name, value.as_str())))
+    receive(raw, wire.headers.iter().map(|(name, value)| (&**name, value.as_str())))
 }
 
 fn foreign(place: &str, headers: &[(&str, &str)]) -> DecodedMessage {
-    let arrived = RawMessage {
+    let raw = RawMessage {
         topic: &topic(),
         body: Bytes::from_static(b"{}"),
         content_type: None,
@@ -73,11 +74,11 @@ fn foreign(place: &str, headers: &[(&str, &str)]) -> DecodedMessage {
         place: format_args!("{place}"),
         sent_at: instant(5),
     };
-    receive(arrived, headers.iter().copied())
+    receive(raw, headers.iter().copied())
 }
 
 #[test]
-fn a_message_comes_back_as_it_was_sent() {
+fn a_message_is_decoded_as_it_was_sent() {
     let plain = message();
     let bare = Message {
         key: None,
@@ -108,7 +109,7 @@ fn a_message_comes_back_as_it_was_sent() {
 }
 
 #[test]
-fn the_count_and_the_only_group_travel_along() {
+fn the_attempt_count_and_the_group_are_sent() {
     let sent = Outgoing { attempt: 4, group: Some("office".to_owned()), ..outgoing(message()) };
     for envelope in ENVELOPES {
         let received = arrive(&Wire::in_envelope(&sent, envelope).unwrap());
@@ -119,15 +120,15 @@ fn the_count_and_the_only_group_travel_along() {
 }
 
 #[test]
-fn the_number_of_snoozes_travels_along() {
+fn the_number_of_snoozes_is_sent() {
     let mut sent = message();
-    sent.headers.note(SNOOZES, "3".to_owned());
+    sent.headers.set_reserved(SNOOZES, "3".to_owned());
     let wire = Wire::of(&outgoing(sent.clone())).unwrap();
     assert_eq!(arrive(&wire).message.headers, sent.headers);
     assert!(foreign("x", &[(SNOOZES, "many")]).poison.is_some());
 }
 
-/// A follow-up that a sender put into the header, as JSON.
+/// Returns a link as JSON, as a sender writes it into the header.
 fn following(topic: &str, queue: &str, then: &str) -> String {
     let body = r#"{"content_type":"application/json","text":"{}"}"#;
     format!(
@@ -142,7 +143,11 @@ fn a_sender_cannot_let_messages_of_the_server_follow() {
     let outer = |inner: &str| format!(r#"{{"ties":{{"then":[{inner}]}}}}"#);
     let received = foreign("x", &[(MORE, &outer(&allowed))]);
     assert_eq!(received.poison, None);
-    assert_eq!(received.message.relations.unwrap().then.len(), 1, "chains to other topics travel");
+    assert_eq!(
+        received.message.relations.unwrap().then.len(),
+        1,
+        "links to other topics are decoded"
+    );
     for refused in [
         following("punctual.command", "default", ""),
         following("mail", "default", &following("punctual.http", "default", "")),
@@ -159,7 +164,7 @@ fn a_sender_cannot_let_messages_of_the_server_follow() {
 }
 
 #[test]
-fn a_dead_letter_says_why_from_where_how_often_and_when_and_can_be_sent_again() {
+fn a_dead_letter_has_reason_topic_attempts_and_time_and_can_be_sent_again() {
     let rejection = Rejection {
         reason: DeadReason::AttemptsSpent,
         error: Some(Arc::from("no\nanswer")),
@@ -180,7 +185,7 @@ fn a_dead_letter_says_why_from_where_how_often_and_when_and_can_be_sent_again() 
 }
 
 #[test]
-fn a_message_of_somebody_else_is_read_and_known_again() {
+fn a_foreign_message_is_read_and_recognized_again() {
     let received = foreign("mail/0/1", &[("tenant", "acme"), ("note", "two\nlines")]);
     assert_eq!(received.poison, None);
     assert_eq!(received.message.key, Some(Key::new("customer 9").unwrap()));
@@ -192,7 +197,7 @@ fn a_message_of_somebody_else_is_read_and_known_again() {
 }
 
 #[test]
-fn what_cannot_be_read_is_poison_that_names_the_header() {
+fn a_header_that_cannot_be_read_is_poison_with_its_name() {
     for (name, value) in
         [(ID, "seven"), (CREATED, "yesterday"), (DUE, "soon"), (ATTEMPT, "-1"), (MORE, "{")]
     {

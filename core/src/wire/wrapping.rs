@@ -1,14 +1,14 @@
-//! What a sender wraps its messages in: the envelope, and whom a CloudEvent names as its source. Every
-//! transport has it as the option `envelope`, and in its address as `envelope=` and `source=`.
+//! Wrapping: the envelope of sent messages, and the source of CloudEvents in it. Every transport has it as the
+//! option `envelope`, and in its address as `envelope=` and `source=`.
 
 use std::str::FromStr;
 use std::sync::Arc;
 
-use super::{Envelope, Wire, cloud_events, own};
+use super::{Envelope, Wire, cloud_events, own_envelope};
 use crate::error::{Error, Result};
 use crate::transport::Outgoing;
 
-/// What of an address is ours.
+/// Parameters of an address that set the wrapping.
 const ENVELOPE: &str = "envelope";
 const SOURCE: &str = "source";
 const NAMES: [(&str, Envelope); 3] = [
@@ -17,9 +17,9 @@ const NAMES: [(&str, Envelope); 3] = [
     ("cloudevents-structured", Envelope::CloudEventsStructured),
 ];
 
-/// An envelope, and the source that CloudEvents in it have.
+/// Envelope of sent messages, and the source of CloudEvents in it.
 ///
-/// Messages are published in our own envelope unless a transport's builder or its address says otherwise;
+/// Messages are published in our own envelope unless a transport's builder or its address sets another one;
 /// the builder wins. Whatever is set, all envelopes are read.
 ///
 /// ```
@@ -36,8 +36,8 @@ pub struct Wrapping {
 }
 
 impl Envelope {
-    /// The envelope with the source that its events have, a URI reference such as `/orders`;
-    /// `urn:punctual` unless said otherwise. Our own envelope has none and ignores it.
+    /// Sets the source of its events, a URI reference such as `/orders`; default `urn:punctual`. Our own
+    /// envelope has none and ignores it.
     pub fn sent_by(self, source: impl Into<Arc<str>>) -> Wrapping {
         Wrapping { envelope: self, source: Some(source.into()) }
     }
@@ -49,7 +49,7 @@ impl From<Envelope> for Wrapping {
     }
 }
 
-/// As an address says it: `own`, `cloudevents-binary` or `cloudevents-structured`.
+/// Parses the value of an address: `own`, `cloudevents-binary` or `cloudevents-structured`.
 impl FromStr for Envelope {
     type Err = Error;
 
@@ -64,18 +64,18 @@ impl FromStr for Envelope {
 }
 
 impl Wrapping {
-    /// The envelope.
+    /// Returns the envelope.
     pub fn envelope(&self) -> Envelope {
         self.envelope
     }
 
-    /// Reads what an address says of it.
+    /// Parses the parameters of an address.
     pub fn parse(envelope: Option<&str>, source: Option<&str>) -> Result<Option<Self>> {
         let Some(envelope) = envelope else {
             return match source {
                 None => Ok(None),
                 Some(source) => Err(Error::invalid(format!(
-                    "source={source} is of a CloudEvent; write envelope=cloudevents-binary or \
+                    "source={source} requires a CloudEvent; write envelope=cloudevents-binary or \
                      envelope=cloudevents-structured beside it"
                 ))),
             };
@@ -84,18 +84,18 @@ impl Wrapping {
         wrapping.checked().map(Some)
     }
 
-    /// Takes what is ours out of the parameters of an address: the rest of it, and what was set by the
-    /// program or, where it set nothing, by the address.
+    /// Splits an address into the rest without our parameters, and the wrapping: `set` by the program, else the
+    /// one of the address.
     pub fn at(address: &str, set: Option<Self>) -> Result<(String, Self)> {
-        let (rest, said) = taken_out(address)?;
-        let wrapping = set.or(said).unwrap_or_default();
+        let (rest, configured) = split_address(address)?;
+        let wrapping = set.or(configured).unwrap_or_default();
         Ok((rest, wrapping.checked()?))
     }
 
-    /// A message on its way out. The prefix is what stands before the attributes of a binary event on this
-    /// broker; see [`Wire::with_attribute_prefix`].
+    /// Encodes a message to send. The prefix is that of the attributes of a binary event on this broker; see
+    /// [`Wire::with_attribute_prefix`].
     pub fn wire(&self, outgoing: &Outgoing, prefix: &str) -> Result<Wire> {
-        let wire = own::wire(outgoing)?;
+        let wire = own_envelope::wire(outgoing)?;
         let source = self.source.as_deref().unwrap_or(cloud_events::SOURCE);
         let message = &outgoing.message;
         match self.envelope {
@@ -105,14 +105,14 @@ impl Wrapping {
         }
     }
 
-    /// Refuses a source that is none.
+    /// Fails when the source is not valid.
     pub fn checked(self) -> Result<Self> {
         match &self.source {
             Some(source)
                 if source.is_empty() || !source.bytes().all(|one| one.is_ascii_graphic()) =>
             {
                 Err(Error::invalid(format!(
-                    "the source {source:?} of CloudEvents is no URI reference; write one such as /orders, \
+                    "the source {source:?} of CloudEvents is not a URI reference; write one such as /orders, \
                      in ASCII and without spaces"
                 )))
             }
@@ -121,9 +121,9 @@ impl Wrapping {
     }
 }
 
-/// The rest of an address, and what it says of the envelope. A `?` can also be part of a password: only
-/// parameters of our names are ours.
-fn taken_out(address: &str) -> Result<(String, Option<Wrapping>)> {
+/// Splits an address into the rest and its wrapping. A `?` can also be part of a password: only parameters with
+/// our names are taken.
+fn split_address(address: &str) -> Result<(String, Option<Wrapping>)> {
     let Some((base, parameters)) = address.rsplit_once('?') else {
         return Ok((address.to_owned(), None));
     };
@@ -135,16 +135,16 @@ fn taken_out(address: &str) -> Result<(String, Option<Wrapping>)> {
             _ => others.push(part),
         }
     }
-    let said = Wrapping::parse(envelope.as_deref(), source.as_deref())?;
-    if said.is_none() {
+    let configured = Wrapping::parse(envelope.as_deref(), source.as_deref())?;
+    if configured.is_none() {
         return Ok((address.to_owned(), None));
     }
     let rest =
         if others.is_empty() { base.to_owned() } else { [base, &others.join("&")].join("?") };
-    Ok((rest, said))
+    Ok((rest, configured))
 }
 
-/// Undoes `%40` and the like.
+/// Decodes percent-encoding such as `%40`.
 fn decoded(name: &str, text: &str) -> Result<String> {
     let wrong = || {
         Error::invalid(format!(
@@ -169,9 +169,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_says_the_envelope_and_the_rest_is_left_as_it_was() {
+    fn an_address_sets_the_envelope_and_the_rest_is_unchanged() {
         let source = |text: &str| Envelope::CloudEventsStructured.sent_by(text);
-        for (address, rest, said) in [
+        for (address, rest, configured) in [
             ("redis://h", "redis://h", Wrapping::default()),
             ("redis://h?protocol=resp3", "redis://h?protocol=resp3", Wrapping::default()),
             ("kafka://ada:s?x=1@h:1", "kafka://ada:s?x=1@h:1", Wrapping::default()),
@@ -184,7 +184,7 @@ mod tests {
             ("a://h?source=/a%40b&envelope=cloudevents-structured", "a://h", source("/a@b")),
         ] {
             let (left, wrapping) = Wrapping::at(address, None).unwrap();
-            assert_eq!((left.as_str(), wrapping), (rest, said), "{address}");
+            assert_eq!((left.as_str(), wrapping), (rest, configured), "{address}");
         }
         let set = Some(source("/program"));
         let (rest, wrapping) = Wrapping::at("a://h?envelope=own", set.clone()).unwrap();
@@ -192,18 +192,18 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_right_is_named_with_the_way_out() {
+    fn an_invalid_parameter_is_refused_with_the_way_out() {
         for (address, words) in [
             ("a://u:secret@h?envelope=xml", "envelope=xml is unknown; write own"),
             ("a://u:secret@h?source=/a", "envelope=cloudevents-binary"),
             ("a://u:secret@h?envelope=own&source=%4", "%40"),
-            ("a://u:secret@h?envelope=own&source=", "no URI reference"),
-            ("a://u:secret@h?envelope=own&source=a%20b", "no URI reference"),
+            ("a://u:secret@h?envelope=own&source=", "not a URI reference"),
+            ("a://u:secret@h?envelope=own&source=a%20b", "not a URI reference"),
         ] {
             let error = Wrapping::at(address, None).unwrap_err().to_string();
             assert!(error.contains(words) && !error.contains("secret"), "{error}");
         }
         let error = Wrapping::at("a://h", Some(Envelope::Own.sent_by("\n"))).unwrap_err();
-        assert!(error.to_string().contains("no URI reference"), "{error}");
+        assert!(error.to_string().contains("not a URI reference"), "{error}");
     }
 }

@@ -1,4 +1,4 @@
-//! What a handler may return, and that it is asynchronous.
+//! Return types of a handler, and that it must be asynchronous.
 use punctual::Punctual;
 
 #[derive(serde::Deserialize)]

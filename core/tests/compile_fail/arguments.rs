@@ -1,4 +1,4 @@
-//! Arguments that no handler can take are named.
+//! Arguments: the error names the ones that a handler cannot take.
 use punctual::{Context, Punctual, job};
 
 struct Database;

@@ -1,4 +1,4 @@
-//! A cron expression that is none, and a zone that is none: both are said at once.
+//! An invalid cron expression and an invalid zone: both are reported at once.
 use punctual::job;
 
 #[job(name = "nightly", cron = "0 25 * * *", zone = "Europe/Warsav")]

@@ -1,4 +1,4 @@
-//! What the attribute stands on.
+//! Functions that the attribute can be placed on.
 use punctual::job;
 
 #[job(name = "a", every = "5m")]

@@ -1,4 +1,4 @@
-//! Options that do not exist, are given twice, stand alone or do not.
+//! Options that do not exist, are given twice, or have a value or none by mistake.
 use punctual::job;
 
 #[job(name = "a", every = "5m", timout = "30s")]

@@ -1,4 +1,4 @@
-//! A job has a name, and one schedule.
+//! Schedules: a job has a name, and exactly one schedule.
 use punctual::job;
 
 #[job(cron = "0 2 * * *")]

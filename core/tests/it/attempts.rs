@@ -1,14 +1,13 @@
-//! Attempts: how many run at once and in which order, what a handler may say, and what is written
-//! down about it.
+//! Attempts: concurrency and order, the outcomes a handler may return, and the recorded history.
 
 use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{DeadReason, Ending, MessageState, Recording};
 use punctual::{Context, Event, Inspect, Outcome, Punctual, Retry};
 use serde::{Deserialize, Serialize};
 
-use crate::acting::{Gate, endings, failing, history, retrying, telling, waiting};
-use crate::faulty::Faulty;
-use crate::harness::{Bench, Log, instant, rest, seconds, world};
+use crate::faulty_storage::FaultyStorage;
+use crate::harness::{Bench, Log, instant, run_until_idle, seconds, world};
+use crate::test_handlers::{Gate, endings, failing, history, logging, retrying, waiting};
 
 async fn in_state(bench: &Bench, state: MessageState) -> usize {
     let filter = MessageFilter { states: vec![state], ..MessageFilter::default() };
@@ -41,7 +40,7 @@ async fn no_more_is_claimed_than_can_start() {
     let lease = bench.message(first.unwrap()).await.lease.unwrap();
     assert_eq!(lease.until, instant("2026-03-02T07:05:00Z"), "from the moment it was claimed");
     gate.open(1);
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(
         (
             in_state(&bench, MessageState::Running).await,
@@ -50,7 +49,7 @@ async fn no_more_is_claimed_than_can_start() {
         (3, 6)
     );
     gate.open(9);
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(in_state(&bench, MessageState::Done).await, 10);
 }
 
@@ -71,19 +70,19 @@ async fn one_at_a_time_keeps_the_order_also_of_what_was_there_before() {
     let worker = Bench::start_in(world, |builder| {
         builder
             .queue("default", 1)
-            .handler("work", telling::<u32>(&log, |number, _| number.to_string()))
+            .handler("work", logging::<u32>(&log, |number, _| number.to_string()))
     })
     .await;
     for number in 5..9 {
         publisher.publish("work", &number).await.unwrap();
     }
-    worker.rest().await;
+    worker.run_until_idle().await;
     assert_eq!(log.lines().concat(), "012345678");
 }
 
 // spec: U-49
 #[tokio::test]
-async fn what_is_urgent_goes_first() {
+async fn the_highest_priority_goes_first() {
     let log = Log::default();
     let world = world();
     let sender = Bench::start_in(world.clone(), |builder| {
@@ -96,7 +95,7 @@ async fn what_is_urgent_goes_first() {
     }
     publisher.publish("work", "unmarked").await.unwrap();
     let _worker = Bench::start_in(world, |builder| {
-        builder.queue("default", 1).handler("work", telling::<String>(&log, |name, _| name.clone()))
+        builder.queue("default", 1).handler("work", logging::<String>(&log, |name, _| name.clone()))
     })
     .await;
     assert_eq!(log.lines(), ["first", "high", "normal", "unmarked", "last"]);
@@ -104,18 +103,18 @@ async fn what_is_urgent_goes_first() {
 
 // spec: U-54
 #[tokio::test]
-async fn a_service_wakes_at_the_instant_and_not_at_the_next_poll() {
+async fn a_worker_wakes_at_the_due_time_and_not_at_the_next_poll() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         builder
             .options(|options| options.poll_interval = seconds(3_600))
-            .handler("work", telling::<()>(&log, |(), context| context.started_at().to_string()))
+            .handler("work", logging::<()>(&log, |(), context| context.started_at().to_string()))
     })
     .await;
     let publisher = bench.punctual.publisher();
     publisher.publish("work", &()).after(seconds(100)).await.unwrap();
-    bench.rest().await;
-    // Something earlier rings the sleeper.
+    bench.run_until_idle().await;
+    // An earlier message notifies the waiting worker.
     publisher.publish("work", &()).after(seconds(7)).await.unwrap();
     bench.advance(seconds(200)).await;
     assert_eq!(log.lines(), ["2026-03-02T07:00:07Z", "2026-03-02T07:01:40Z"]);
@@ -129,13 +128,13 @@ struct Invoice {
 
 // spec: U-51, T-8
 #[tokio::test]
-async fn a_handler_gets_its_own_type_and_knows_where_it_stands() {
+async fn a_handler_gets_its_own_type_and_its_attempt_number() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         builder.handler_with(
             "bill",
             retrying(Retry::none()),
-            telling::<Invoice>(&log, |invoice, context| {
+            logging::<Invoice>(&log, |invoice, context| {
                 assert!(context.is_last_attempt());
                 assert_eq!(context.execution_id().to_string().len(), 36);
                 let tenant = context.headers().get("tenant").unwrap();
@@ -147,13 +146,13 @@ async fn a_handler_gets_its_own_type_and_knows_where_it_stands() {
     let invoice = Invoice { number: 7, lines: vec!["tea".to_owned()] };
     let publish = bench.punctual.publisher().publish("bill", &invoice);
     publish.header("tenant", "acme").key("order-7").await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines(), ["7 [\"tea\"] acme Some(\"order-7\")"]);
 }
 
 // spec: T-5, T-9, T-10
 #[tokio::test]
-async fn what_a_handler_says_is_what_happens() {
+async fn the_outcome_a_handler_returns_is_applied() {
     let bench = Bench::start(|builder| {
         builder.handler_with(
             "say",
@@ -209,10 +208,10 @@ async fn an_endless_snooze_becomes_a_failure() {
     assert_eq!(bench.message(sent.id).await.dead, Some(DeadReason::AttemptsSpent));
 }
 
-// Progress is no result: what counts is what the handler returns.
+// Progress is no result: only the returned outcome counts.
 // spec: T-8, T-11, T-70, C-4
 #[tokio::test]
-async fn progress_and_results_are_told_as_they_happen() {
+async fn progress_and_results_are_reported_as_they_happen() {
     let bench = Bench::start(|builder| {
         builder.handler_with(
             "work",
@@ -227,11 +226,11 @@ async fn progress_and_results_are_told_as_they_happen() {
     let mut events = bench.punctual.events().listen();
     for fails in [false, true] {
         bench.punctual.publisher().publish("work", &fails).await.unwrap();
-        bench.rest().await;
+        bench.run_until_idle().await;
     }
-    let mut told = Vec::new();
+    let mut recorded = Vec::new();
     while let Ok(event) = events.try_recv() {
-        told.push(match &*event {
+        recorded.push(match &*event {
             Event::AttemptProgressed { note, .. } => format!("{} {note}", event.name()),
             Event::AttemptFailed { error, .. } => {
                 format!("{} {}", event.name(), error.as_deref().unwrap())
@@ -250,12 +249,12 @@ async fn progress_and_results_are_told_as_they_happen() {
         "attempt.failed stopped half way",
         "message.dead",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(recorded, expected);
 }
 
 // Decision 3.34.
 #[tokio::test]
-async fn history_is_kept_as_the_terms_say() {
+async fn history_is_kept_as_the_options_say() {
     for (recording, kept) in [(Recording::All, 3), (Recording::Failures, 2), (Recording::None, 0)] {
         let handler_options =
             retrying(Retry::intervals([seconds(1)]).attempts(3)).recording(recording);
@@ -290,10 +289,10 @@ async fn attempts_are_counted_from_one_up_to_their_maximum() {
 }
 
 #[tokio::test]
-async fn a_batch_is_stored_as_one_and_duplicates_are_answered() {
+async fn a_batch_is_stored_as_one_and_duplicates_are_reported() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        builder.handler("work", telling::<u32>(&log, |number, _| number.to_string()))
+        builder.handler("work", logging::<u32>(&log, |number, _| number.to_string()))
     })
     .await;
     let publisher = bench.punctual.publisher();
@@ -318,28 +317,28 @@ async fn a_batch_is_stored_as_one_and_duplicates_are_answered() {
 }
 
 #[tokio::test]
-async fn a_storage_that_settles_slowly_is_not_claimed_from_without_end() {
+async fn a_storage_that_settles_slowly_limits_the_claims() {
     let (clock, storage) = world();
-    let door = Faulty::over(&storage);
+    let faulty = FaultyStorage::over(&storage);
     let log = Log::default();
     let punctual = Punctual::builder()
         .clock(clock.clone())
-        .storage(door.clone())
+        .storage(faulty.clone())
         .queue("default", 10)
-        .handler("work", telling::<u32>(&log, |number, _| number.to_string()))
+        .handler("work", logging::<u32>(&log, |number, _| number.to_string()))
         .build()
         .unwrap();
     let publisher = punctual.publisher();
     let many = (0..20_000_u32).map(|number| publisher.publish("work", &number)).collect();
     publisher.publish_all(many).await.unwrap();
-    door.fail(&["settle"]);
+    faulty.fail(&["settle"]);
     punctual.start().await.unwrap();
     for _ in 0..2_000 {
-        rest().await;
+        run_until_idle().await;
     }
-    // One batch in the writer's hands, four that wait for it, and the slots.
+    // One batch being written, four that wait for it, and the slots.
     assert!((1_000..=6_000).contains(&log.len()), "{} were handled", log.len());
-    door.heal();
+    faulty.heal();
     let bench = Bench { clock, storage, punctual };
     for _ in 0..100 {
         bench.advance(seconds(1)).await;

@@ -1,5 +1,5 @@
-//! A broker in memory that writes down how every delivery is settled. By itself it can neither
-//! delay nor count, like the plainest of brokers; a test may give it either.
+//! Broker in memory that records how every delivery is settled. By default it can neither delay nor count
+//! attempts; a test may enable either.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,18 +14,18 @@ use punctual::transport::{
 use punctual::{Builder, Error, ManualClock, Result, Transport};
 use tokio::sync::Notify;
 
-use crate::acting::Gate;
 use crate::harness::{Bench, Log, world};
+use crate::test_handlers::Gate;
 
-/// What it takes at most, whether its capabilities say so or not.
+/// Largest body it accepts in bytes, whether its capabilities declare it or not.
 const BODY_MAX: usize = 10_000;
 
 pub(crate) struct Broker {
-    desk: Arc<Desk>,
+    state: Arc<BrokerState>,
     capabilities: Capabilities,
 }
 
-/// A process with a transport named `post`, and the broker behind it.
+/// Starts a process with a transport named `post`, and returns its broker too.
 pub(crate) async fn post(
     capabilities: Capabilities,
     build: impl FnOnce(Builder) -> Builder,
@@ -37,14 +37,14 @@ pub(crate) async fn post(
     (bench, broker)
 }
 
-/// What the broker and everything it hands out share.
-struct Desk {
+/// State that the broker shares with its consumers and receipts.
+struct BrokerState {
     clock: Arc<ManualClock>,
     counts: bool,
     groups: Mutex<Vec<String>>,
-    waiting: Mutex<Vec<Waiting>>,
+    waiting: Mutex<Vec<QueuedMessage>>,
     arrived: Notify,
-    story: Log,
+    settlements: Log,
     batches: Mutex<Vec<usize>>,
     unsettled: Mutex<usize>,
     down: Mutex<Option<String>>,
@@ -56,7 +56,7 @@ struct Desk {
 }
 
 #[derive(Clone)]
-struct Waiting {
+struct QueuedMessage {
     message: Arc<Message>,
     group: String,
     attempt: u32,
@@ -64,7 +64,7 @@ struct Waiting {
     poison: Option<String>,
 }
 
-/// No delay, nobody counts.
+/// A broker that neither delays nor counts attempts.
 pub(crate) const PLAIN: Capabilities = Capabilities {
     publish_delay: Delay::None,
     requeue_delay: Delay::None,
@@ -78,24 +78,24 @@ pub(crate) const PLAIN: Capabilities = Capabilities {
 };
 
 impl Broker {
-    /// A broker with the one group "office".
+    /// Creates a broker with the one group "office".
     pub(crate) fn new(clock: &Arc<ManualClock>, capabilities: Capabilities) -> Arc<Self> {
         Self::with_groups(clock, capabilities, vec!["office".to_owned()])
     }
 
-    /// A broker that gives each of these groups its own copy.
+    /// Creates a broker that delivers a copy to each of these groups.
     pub(crate) fn with_groups(
         clock: &Arc<ManualClock>,
         capabilities: Capabilities,
         groups: Vec<String>,
     ) -> Arc<Self> {
-        let desk = Desk {
+        let state = BrokerState {
             clock: clock.clone(),
             counts: capabilities.attempts == AttemptCount::Counted,
             groups: Mutex::new(groups),
             waiting: Mutex::default(),
             arrived: Notify::new(),
-            story: Log::default(),
+            settlements: Log::default(),
             batches: Mutex::default(),
             unsettled: Mutex::default(),
             down: Mutex::default(),
@@ -105,76 +105,88 @@ impl Broker {
             confirming: Mutex::default(),
             settles_never: Mutex::default(),
         };
-        Arc::new(Self { desk: Arc::new(desk), capabilities })
+        Arc::new(Self { state: Arc::new(state), capabilities })
     }
 
-    /// How deliveries were settled, in order.
-    pub(crate) fn story(&self) -> Vec<String> {
-        self.desk.story.lines()
+    /// Returns how deliveries were settled, in order.
+    pub(crate) fn settlements(&self) -> Vec<String> {
+        self.state.settlements.lines()
     }
 
-    /// How many messages came with each call, in order.
+    /// Returns the number of messages of each publish call, in order.
     pub(crate) fn batches(&self) -> Vec<usize> {
-        self.desk.batches.lock().unwrap().clone()
+        self.state.batches.lock().unwrap().clone()
     }
 
-    /// How many messages lie here and wait.
+    /// Returns the number of messages that wait for delivery.
     pub(crate) fn waiting(&self) -> usize {
-        self.desk.waiting.lock().unwrap().len()
+        self.state.waiting.lock().unwrap().len()
     }
 
-    /// How many deliveries are out and not settled.
+    /// Returns the number of unsettled deliveries.
     pub(crate) fn unsettled(&self) -> usize {
-        *self.desk.unsettled.lock().unwrap()
+        *self.state.unsettled.lock().unwrap()
     }
 
-    /// Refuses to take messages of a topic, and to subscribe to it.
+    /// Makes publishing and subscribing to a topic fail.
     pub(crate) fn refuse(&self, topic: Option<&str>) {
-        *self.desk.down.lock().unwrap() = topic.map(str::to_owned);
+        *self.state.down.lock().unwrap() = topic.map(str::to_owned);
     }
 
-    /// Refuses to be subscribed to for good, as a topology that is another.
+    /// Makes subscribing fail permanently, as with a topology that differs.
     pub(crate) fn forbid(&self, forbids: bool) {
-        *self.desk.forbids.lock().unwrap() = forbids;
+        *self.state.forbids.lock().unwrap() = forbids;
     }
 
-    /// Breaks every connection, and lets none be made while it is broken.
+    /// Breaks every connection; new ones fail while it is broken.
     pub(crate) fn break_off(&self, broken: bool) {
-        *self.desk.broken.lock().unwrap() = broken;
-        self.desk.arrived.notify_waiters();
+        *self.state.broken.lock().unwrap() = broken;
+        self.state.arrived.notify_waiters();
     }
 
-    /// Lets a message arrive for the office that was delivered so often before.
+    /// Delivers a message with an attempt number to the office.
     pub(crate) fn deliver(&self, message: Arc<Message>, attempt: u32) {
-        let (due_at, poison) = (self.desk.clock.now(), None);
-        self.desk.put(Waiting { message, group: "office".to_owned(), attempt, due_at, poison });
+        let (due_at, poison) = (self.state.clock.now(), None);
+        self.state.put(QueuedMessage {
+            message,
+            group: "office".to_owned(),
+            attempt,
+            due_at,
+            poison,
+        });
     }
 
-    /// Takes messages of a topic, and never confirms them.
+    /// Accepts messages of a topic, and never confirms them.
     pub(crate) fn hang(&self, topic: Option<&str>) {
-        *self.desk.hanging.lock().unwrap() = topic.map(str::to_owned);
+        *self.state.hanging.lock().unwrap() = topic.map(str::to_owned);
     }
 
-    /// Takes every ack, requeue and reject, and never returns from it.
+    /// Makes every ack, requeue and reject hang.
     pub(crate) fn hang_settlements(&self, hangs: bool) {
-        *self.desk.settles_never.lock().unwrap() = hangs;
+        *self.state.settles_never.lock().unwrap() = hangs;
     }
 
-    /// Takes messages at once, but confirms them only when the gate opens.
+    /// Accepts messages immediately, but confirms them only when the gate opens.
     pub(crate) fn confirm_at(&self, gate: &Gate) {
-        *self.desk.confirming.lock().unwrap() = Some(gate.clone());
+        *self.state.confirming.lock().unwrap() = Some(gate.clone());
     }
 
-    /// Lets something unreadable arrive.
+    /// Delivers an unreadable message.
     pub(crate) fn garble(&self, message: Arc<Message>) {
-        let due_at = self.desk.clock.now();
+        let due_at = self.state.clock.now();
         let poison = Some("not one of our envelopes".to_owned());
-        self.desk.put(Waiting { message, group: "office".to_owned(), attempt: 1, due_at, poison });
+        self.state.put(QueuedMessage {
+            message,
+            group: "office".to_owned(),
+            attempt: 1,
+            due_at,
+            poison,
+        });
     }
 }
 
-impl Desk {
-    fn put(&self, waiting: Waiting) {
+impl BrokerState {
+    fn put(&self, waiting: QueuedMessage) {
         self.waiting.lock().unwrap().push(waiting);
         self.arrived.notify_waiters();
     }
@@ -195,8 +207,8 @@ impl Desk {
         Ok(())
     }
 
-    /// Takes what is due for a topic, oldest first.
-    fn take(&self, topic: &Topic, group: &str, limit: usize) -> Vec<Waiting> {
+    /// Removes and returns the due messages of a topic, oldest first.
+    fn take(&self, topic: &Topic, group: &str, limit: usize) -> Vec<QueuedMessage> {
         let now = self.clock.now();
         let mut waiting = self.waiting.lock().unwrap();
         let mut taken = Vec::new();
@@ -228,7 +240,7 @@ impl Transport for Broker {
 
     async fn publish(&self, batch: Vec<Outgoing>, now: Timestamp) -> Result<()> {
         for outgoing in &batch {
-            self.desk.check(&outgoing.message.topic)?;
+            self.state.check(&outgoing.message.topic)?;
             if !self.capabilities.publish_delay.reaches(outgoing.delay) {
                 return Err(Error::unsupported("this broker cannot delay"));
             }
@@ -237,17 +249,17 @@ impl Transport for Broker {
                 return Err(Error::invalid(format!("a body of {length} bytes is too large")));
             }
         }
-        let hangs = self.desk.hanging.lock().unwrap().clone();
+        let hangs = self.state.hanging.lock().unwrap().clone();
         if batch.iter().any(|one| hangs.as_deref() == Some(one.message.topic.as_str())) {
             std::future::pending::<()>().await;
         }
-        self.desk.batches.lock().unwrap().push(batch.len());
+        self.state.batches.lock().unwrap().push(batch.len());
         for outgoing in batch {
             let Outgoing { message, delay, attempt, group } = outgoing;
             let due_at = now + SignedDuration::try_from(delay).unwrap();
-            let known = self.desk.groups.lock().unwrap().clone();
+            let known = self.state.groups.lock().unwrap().clone();
             for to in known.into_iter().filter(|to| group.as_ref().is_none_or(|only| only == to)) {
-                self.desk.put(Waiting {
+                self.state.put(QueuedMessage {
                     message: message.clone(),
                     group: to,
                     attempt: attempt + 1,
@@ -256,7 +268,7 @@ impl Transport for Broker {
                 });
             }
         }
-        let gate = self.desk.confirming.lock().unwrap().clone();
+        let gate = self.state.confirming.lock().unwrap().clone();
         if let Some(gate) = gate {
             gate.pass().await;
         }
@@ -264,114 +276,117 @@ impl Transport for Broker {
     }
 
     async fn subscribe(&self, subscription: Subscription) -> Result<Box<dyn Consumer>> {
-        self.desk.check(&subscription.topic)?;
-        self.desk.check_connection()?;
-        if *self.desk.forbids.lock().unwrap() {
+        self.state.check(&subscription.topic)?;
+        self.state.check_connection()?;
+        if *self.state.forbids.lock().unwrap() {
             return Err(Error::invalid("the queue exists with other settings"));
         }
-        Ok(Box::new(Receiving {
-            desk: self.desk.clone(),
+        Ok(Box::new(BrokerConsumer {
+            state: self.state.clone(),
             topic: subscription.topic,
             group: subscription.group,
         }))
     }
 }
 
-struct Receiving {
-    desk: Arc<Desk>,
+struct BrokerConsumer {
+    state: Arc<BrokerState>,
     topic: Topic,
     group: String,
 }
 
 #[async_trait]
-impl Consumer for Receiving {
+impl Consumer for BrokerConsumer {
     async fn receive(&mut self, limit: usize) -> Result<Vec<Delivery>> {
         loop {
-            let arrived = self.desk.arrived.notified();
-            self.desk.check_connection()?;
-            let taken = self.desk.take(&self.topic, &self.group, limit);
+            let arrived = self.state.arrived.notified();
+            self.state.check_connection()?;
+            let taken = self.state.take(&self.topic, &self.group, limit);
             if !taken.is_empty() {
-                return Ok(taken.into_iter().map(|one| delivery(&self.desk, one)).collect());
+                return Ok(taken.into_iter().map(|one| delivery(&self.state, one)).collect());
             }
             tokio::select! {
                 () = arrived => {}
-                () = punctual::Clock::sleep_until(&*self.desk.clock, self.desk.next_due()) => {}
+                () = punctual::Clock::sleep_until(&*self.state.clock, self.state.next_due()) => {}
             }
         }
     }
 
     async fn close(&mut self, _until: Timestamp) -> Result<()> {
-        let unsettled = *self.desk.unsettled.lock().unwrap();
-        self.desk.story.push(format!("close with {unsettled} unsettled"));
+        let unsettled = *self.state.unsettled.lock().unwrap();
+        self.state.settlements.push(format!("close with {unsettled} unsettled"));
         Ok(())
     }
 }
 
-fn delivery(desk: &Arc<Desk>, waiting: Waiting) -> Delivery {
+fn delivery(state: &Arc<BrokerState>, waiting: QueuedMessage) -> Delivery {
     Delivery {
         message: waiting.message.clone(),
         attempt: waiting.attempt,
         poison: waiting.poison.clone(),
-        receipt: Receipt::Broker(Box::new(Stub { desk: desk.clone(), waiting: Some(waiting) })),
+        receipt: Receipt::Broker(Box::new(BrokerReceipt {
+            state: state.clone(),
+            waiting: Some(waiting),
+        })),
     }
 }
 
-/// The right to settle a delivery once. Dropped unsettled, the message comes again.
-struct Stub {
-    desk: Arc<Desk>,
-    waiting: Option<Waiting>,
+/// Receipt that settles a delivery once. Dropped unsettled, it redelivers the message.
+struct BrokerReceipt {
+    state: Arc<BrokerState>,
+    waiting: Option<QueuedMessage>,
 }
 
-impl Stub {
-    fn settle(&mut self, line: String) -> Waiting {
-        self.desk.story.push(line);
-        *self.desk.unsettled.lock().unwrap() -= 1;
+impl BrokerReceipt {
+    fn settle(&mut self, line: String) -> QueuedMessage {
+        self.state.settlements.push(line);
+        *self.state.unsettled.lock().unwrap() -= 1;
         self.waiting.take().expect("a delivery is settled once")
     }
 
-    /// Returns unless settlements hang.
-    async fn asked(&self, line: &str) {
-        let hangs = *self.desk.settles_never.lock().unwrap();
+    /// Hangs when settlements hang, otherwise returns.
+    async fn hang_when_set(&self, line: &str) {
+        let hangs = *self.state.settles_never.lock().unwrap();
         if hangs {
-            self.desk.story.push(format!("{line} hangs"));
+            self.state.settlements.push(format!("{line} hangs"));
             std::future::pending::<()>().await;
         }
     }
 
-    fn again(&mut self, line: String, delay: Duration) {
+    fn redeliver(&mut self, line: String, delay: Duration) {
         let mut waiting = self.settle(line);
-        waiting.attempt += u32::from(self.desk.counts);
-        waiting.due_at = self.desk.clock.now() + SignedDuration::try_from(delay).unwrap();
-        self.desk.put(waiting);
+        waiting.attempt += u32::from(self.state.counts);
+        waiting.due_at = self.state.clock.now() + SignedDuration::try_from(delay).unwrap();
+        self.state.put(waiting);
     }
 }
 
 #[async_trait]
-impl Acknowledge for Stub {
+impl Acknowledge for BrokerReceipt {
     async fn ack(mut self: Box<Self>) -> Result<()> {
-        self.asked("ack").await;
+        self.hang_when_set("ack").await;
         self.settle("ack".to_owned());
         Ok(())
     }
 
     async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
-        self.asked("requeue").await;
-        self.again(format!("requeue {delay:?}"), delay);
+        self.hang_when_set("requeue").await;
+        self.redeliver(format!("requeue {delay:?}"), delay);
         Ok(())
     }
 
     async fn reject(mut self: Box<Self>, rejection: &Rejection) -> Result<()> {
-        self.asked("reject").await;
+        self.hang_when_set("reject").await;
         self.settle(format!("reject {}", rejection.reason.as_str()));
         Ok(())
     }
 }
 
-impl Drop for Stub {
+impl Drop for BrokerReceipt {
     fn drop(&mut self) {
         if self.waiting.is_some() {
-            // A broker gives the others a moment before it delivers again.
-            self.again("redeliver".to_owned(), Duration::from_secs(1));
+            // A broker waits a moment before it redelivers.
+            self.redeliver("redeliver".to_owned(), Duration::from_secs(1));
         }
     }
 }

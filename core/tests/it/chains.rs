@@ -1,16 +1,16 @@
-//! What follows a message: steps on success, on failure and always, with results passed on; batches
-//! and what is sent at their end.
+//! Chains: steps on success, on failure and always, with results passed on; batches and the message at their
+//! end.
 
 use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{Ending, HandlerOptions, MessageState, Recording};
 use punctual::{Context, ErrorKind, Inspect, Outcome, Retry};
 
-use crate::acting::{failing, retrying, telling};
 use crate::harness::{Bench, Log, seconds};
+use crate::test_handlers::{failing, logging, retrying};
 
-/// A handler that returns a sum and says what came before it.
+/// A handler that returns a sum and logs the result before it.
 fn adding(log: &Log) -> impl Fn(u64, Context) -> std::future::Ready<()> + Send + Sync + 'static {
-    telling::<u64>(log, |number, context| {
+    logging::<u64>(log, |number, context| {
         let before: u64 = context.parent_result().unwrap().unwrap_or(0);
         context.returns(&(before + number)).unwrap();
         format!("{} {}", context.topic(), before + number)
@@ -29,7 +29,7 @@ async fn each_step_of_a_chain_gets_the_result_of_the_one_before() {
     let publisher = bench.punctual.publisher();
     let third = publisher.publish("third", &100).after(seconds(60));
     let second = publisher.publish("second", &10).then(third);
-    let first = publisher.publish("first", &1).correlation("story").then(second).await.unwrap();
+    let first = publisher.publish("first", &1).correlation("checkout").then(second).await.unwrap();
     bench.advance(seconds(59)).await;
     assert_eq!(log.lines(), ["first 1", "second 11"]);
     bench.advance(seconds(1)).await;
@@ -37,7 +37,7 @@ async fn each_step_of_a_chain_gets_the_result_of_the_one_before() {
     let all =
         bench.storage.messages(MessageFilter::default(), PageRequest::first(9)).await.unwrap().rows;
     let last = &all[0].message;
-    assert_eq!(last.correlation.id.as_deref(), Some("story"));
+    assert_eq!(last.correlation.id.as_deref(), Some("checkout"));
     let parent = last.relations.as_ref().unwrap().parent.as_ref().unwrap();
     assert_eq!((parent.ending, parent.message), (Ending::Succeeded, all[1].message.id));
     assert_eq!(last.correlation.causation, Some(parent.execution));
@@ -49,7 +49,7 @@ async fn each_step_of_a_chain_gets_the_result_of_the_one_before() {
 #[tokio::test]
 async fn success_failure_and_always_each_follow_their_own_end() {
     let log = Log::default();
-    let say = telling::<String>(&log, |name, context| {
+    let say = logging::<String>(&log, |name, context| {
         let parent = context.parent().unwrap();
         let note = parent.note.as_deref().unwrap_or("nothing wrong");
         format!("{name} after {}: {note}", parent.ending.as_str())
@@ -70,7 +70,7 @@ async fn success_failure_and_always_each_follow_their_own_end() {
         let chain = publisher.publish(topic, &()).then(say("thanks")).then(say("more thanks"));
         chain.on_failure(say("sorry")).always(say("counted")).await.unwrap();
     }
-    bench.rest().await;
+    bench.run_until_idle().await;
     let mut lines = log.lines();
     lines.sort();
     let nothing = "after succeeded: nothing wrong";
@@ -87,7 +87,7 @@ async fn success_failure_and_always_each_follow_their_own_end() {
 async fn a_cancelled_message_ends_its_chain() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        let builder = builder.handler("say", telling::<String>(&log, |name, _| name.clone()));
+        let builder = builder.handler("say", logging::<String>(&log, |name, _| name.clone()));
         builder.handler("stop", |(): (), _: Context| std::future::ready(Outcome::Cancel))
     })
     .await;
@@ -102,7 +102,7 @@ async fn a_cancelled_message_ends_its_chain() {
 
 // spec: C-10
 #[tokio::test]
-async fn a_chain_that_is_too_deep_or_asks_too_much_is_refused_with_the_way_out() {
+async fn a_chain_that_is_too_deep_or_too_large_is_refused_with_the_way_out() {
     let bench = Bench::start(|builder| builder).await;
     let publisher = bench.punctual.publisher();
     let publish = || publisher.publish("step", &());
@@ -118,7 +118,7 @@ async fn a_chain_that_is_too_deep_or_asks_too_much_is_refused_with_the_way_out()
 }
 
 #[tokio::test]
-async fn the_end_of_a_batch_is_told_once_with_what_became_of_it() {
+async fn the_end_of_a_batch_is_reported_once_with_its_counts() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         let once = HandlerOptions::new().retry(Retry::none());
@@ -148,8 +148,8 @@ async fn the_end_of_a_batch_is_told_once_with_what_became_of_it() {
     bench.advance(seconds(60)).await;
     assert_eq!(log.lines(), ["{Done: 2, Dead: 1}"]);
     assert_eq!(bench.message(batch.then[0].id).await.state, MessageState::Done);
-    let nobody = publisher.batch(Vec::new()).await.unwrap_err();
-    assert!(nobody.to_string().contains("1 to 100000 messages, not 0"), "{nobody}");
+    let empty = publisher.batch(Vec::new()).await.unwrap_err();
+    assert!(empty.to_string().contains("1 to 100000 messages, not 0"), "{empty}");
 }
 
 #[tokio::test]
@@ -159,11 +159,11 @@ async fn a_step_follows_although_the_one_before_left_no_history() {
         let quiet = HandlerOptions::new().recording(Recording::None);
         let builder =
             builder.handler_with("quiet", quiet, |(): (), _: Context| std::future::ready(()));
-        builder.handler("say", telling::<String>(&log, |name, _| name.clone()))
+        builder.handler("say", logging::<String>(&log, |name, _| name.clone()))
     })
     .await;
     let publisher = bench.punctual.publisher();
     publisher.publish("quiet", &()).then(publisher.publish("say", "still")).await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines(), ["still"]);
 }

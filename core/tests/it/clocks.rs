@@ -1,4 +1,4 @@
-//! Machines whose clocks are wrong. What the simulation found once is held here.
+//! Wrong clocks of machines. Some tests are regressions that the simulation found.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use punctual::{
     Clock, Context, Inspect, Job, ManualClock, MemoryStorage, Occurrence, Punctual, StorageClock,
 };
 
-use crate::acting::telling;
-use crate::faulty::Faulty;
-use crate::harness::{Log, instant, rest, seconds, world};
+use crate::faulty_storage::FaultyStorage;
+use crate::harness::{Log, instant, run_until_idle, seconds, world};
+use crate::test_handlers::logging;
 
-/// A machine whose clock runs ahead of the storage's.
+/// Returns the clock of a machine that runs ahead of the storage's.
 fn ahead(of: &ManualClock, by: Duration) -> Arc<ManualClock> {
     Arc::new(ManualClock::new(of.now() + SignedDuration::try_from(by).unwrap()))
 }
@@ -45,24 +45,24 @@ async fn a_process_that_starts_with_a_wrong_clock_runs_nothing_early() {
         .build()
         .unwrap();
     late.start().await.unwrap();
-    rest().await;
+    run_until_idle().await;
     assert_eq!(log.lines(), [""; 0], "the clock is an hour ahead, the storage knows better");
     let record = late.admin().job("tick").await.unwrap();
     assert_eq!(record.cursor, Some(instant("2026-03-02T07:10:00Z")));
 }
 
-/// Held: it published by the clock of the machine, and the message waited an hour.
+/// Regression: it published by the clock of the machine, and the message waited an hour.
 // spec: U-47
 #[tokio::test]
 async fn what_is_published_right_after_the_start_is_due_by_the_storages_time() {
     let (true_clock, storage) = world();
     let log = Log::default();
-    let ran = telling::<()>(&log, |(), _| "ran".to_owned());
+    let ran = logging::<()>(&log, |(), _| "ran".to_owned());
     let wrong = ahead(&true_clock, seconds(3_600));
     let punctual = on(wrong, storage).handler("mail", ran).build().unwrap();
     punctual.start().await.unwrap();
     punctual.publisher().publish("mail", &()).await.unwrap();
-    rest().await;
+    run_until_idle().await;
     assert_eq!(log.lines(), ["ran"], "at once, although no job was declared");
 }
 
@@ -71,13 +71,13 @@ async fn what_is_published_right_after_the_start_is_due_by_the_storages_time() {
 async fn a_process_that_only_publishes_counts_a_delay_from_the_storages_time() {
     for wrong_by in [3_600, -3_600] {
         let (true_clock, storage) = world();
-        let door = Faulty::over(&storage);
+        let faulty = FaultyStorage::over(&storage);
         let wrong = true_clock.now() + SignedDuration::from_secs(wrong_by);
         let clock = Arc::new(ManualClock::new(wrong));
-        let idle = Punctual::builder().clock(clock).storage(door.clone()).build().unwrap();
+        let idle = Punctual::builder().clock(clock).storage(faulty.clone()).build().unwrap();
         let publisher = idle.publisher();
         publisher.publish("mail", &()).await.unwrap();
-        assert_eq!(door.calls("time"), 0, "without a delay nothing is asked");
+        assert_eq!(faulty.calls("time"), 0, "without a delay nothing is asked");
         let delayed = || publisher.publish("mail", &()).after(seconds(60));
         let alone = delayed().await.unwrap().id;
         let many = publisher.publish_all(vec![delayed(), delayed()]).await.unwrap();
@@ -87,50 +87,50 @@ async fn a_process_that_only_publishes_counts_a_delay_from_the_storages_time() {
             assert_eq!(storage.message(id).await.unwrap().unwrap().due_at, due_at);
         }
         assert_eq!(prepared, due_at);
-        assert_eq!(door.calls("time"), 1, "it is asked once");
+        assert_eq!(faulty.calls("time"), 1, "it is asked once");
     }
 }
 
 // spec: D-13, U-47
 #[tokio::test]
-async fn a_storage_that_does_not_tell_its_time_delays_few_calls_and_is_asked_again() {
+async fn a_storage_that_does_not_return_its_time_delays_few_calls_and_is_asked_again() {
     let (true_clock, storage) = world();
-    let door = Faulty::over(&storage);
+    let faulty = FaultyStorage::over(&storage);
     let clock = ahead(&true_clock, seconds(3_600));
-    let idle = Punctual::builder().clock(clock.clone()).storage(door.clone()).build().unwrap();
-    door.fail(&["time"]);
+    let idle = Punctual::builder().clock(clock.clone()).storage(faulty.clone()).build().unwrap();
+    faulty.fail(&["time"]);
     let publisher = idle.publisher();
     let delayed = || publisher.publish("mail", &()).after(seconds(60));
     for _ in 0..3 {
         delayed().await.unwrap();
     }
-    assert_eq!(door.calls("time"), 1);
-    door.heal();
+    assert_eq!(faulty.calls("time"), 1);
+    faulty.heal();
     clock.advance(seconds(10));
     let id = delayed().await.unwrap().id;
     let due_at = true_clock.now() + SignedDuration::from_secs(60);
     assert_eq!(storage.message(id).await.unwrap().unwrap().due_at, due_at);
 }
 
-/// Held: the call that opened the connection took 100 ms, and everything ran 50 ms early until the next one.
+/// Regression: the call that opened the connection took 100 ms, and everything ran 50 ms early until the next one.
 #[tokio::test]
-async fn a_slow_answer_about_the_time_is_asked_for_again() {
+async fn a_slow_reading_of_the_time_is_repeated() {
     let (true_clock, storage) = world();
-    let storage = Faulty::over(&storage);
+    let storage = FaultyStorage::over(&storage);
     let wrong = ahead(&true_clock, seconds(3_600));
     let clock = StorageClock::new(wrong.clone());
     storage.slow_time(&wrong, Duration::from_millis(100));
     clock.follow(&*storage).await.unwrap();
     // The base clock alone moved by 100 ms: the storage's time stood still meanwhile.
     assert_eq!(clock.ahead(), SignedDuration::from_millis(-3_600_100));
-    assert_eq!(storage.calls_in_all(), 2);
+    assert_eq!(storage.total_calls(), 2);
 }
 
 // spec: U-47
 #[tokio::test]
-async fn a_slow_answer_is_never_believed_to_be_younger_than_its_call() {
+async fn a_slow_reading_is_never_taken_as_newer_than_its_call() {
     let (true_clock, storage) = world();
-    let storage = Faulty::over(&storage);
+    let storage = FaultyStorage::over(&storage);
     let clock = StorageClock::new(true_clock.clone());
     for length in [400, 40, 200] {
         storage.slow_time(&true_clock, Duration::from_millis(length));
@@ -140,13 +140,13 @@ async fn a_slow_answer_is_never_believed_to_be_younger_than_its_call() {
     assert!(!behind.is_negative(), "it is never later than proven");
     assert!(behind < SignedDuration::from_millis(41), "the quickest answer counts: {behind:?}");
     assert!(clock.latest() >= true_clock.now(), "and never surer than proven");
-    assert_eq!(storage.calls_in_all(), 3);
+    assert_eq!(storage.total_calls(), 3);
 }
 
 #[tokio::test]
-async fn a_slow_answer_that_agrees_takes_nothing_but_the_drift() {
+async fn a_slow_reading_that_agrees_changes_only_the_drift() {
     let (true_clock, storage) = world();
-    let storage = Faulty::over(&storage);
+    let storage = FaultyStorage::over(&storage);
     let clock = StorageClock::new(true_clock.clone());
     clock.follow(&*storage).await.unwrap();
     for _ in 0..3 {
@@ -158,15 +158,15 @@ async fn a_slow_answer_that_agrees_takes_nothing_but_the_drift() {
     assert!(!behind.is_negative());
 }
 
-/// A machine whose clock is set: what passed is told by its steady clock.
+/// A machine whose wall clock is changed; its steady clock measures the elapsed time.
 #[derive(Debug)]
-struct Set {
+struct SettableClock {
     steady: ManualClock,
     wall: ManualClock,
 }
 
 #[async_trait::async_trait]
-impl Clock for Set {
+impl Clock for SettableClock {
     fn now(&self) -> Timestamp {
         self.wall.now()
     }
@@ -181,11 +181,13 @@ impl Clock for Set {
 }
 
 #[tokio::test]
-async fn setting_the_clock_of_the_machine_changes_nothing_between_two_answers() {
+async fn setting_the_clock_of_the_machine_changes_nothing_between_two_readings() {
     let (true_clock, storage) = world();
     let wall = ManualClock::new(true_clock.now());
-    let clock =
-        StorageClock::new(Arc::new(Set { steady: (*true_clock).clone(), wall: wall.clone() }));
+    let clock = StorageClock::new(Arc::new(SettableClock {
+        steady: (*true_clock).clone(),
+        wall: wall.clone(),
+    }));
     clock.follow(&*storage).await.unwrap();
     let before = clock.now();
     wall.advance(seconds(3_600));

@@ -1,5 +1,5 @@
-//! Bodies in other forms than JSON, and compressed ones, from the publisher to the handler, through the
-//! storage and through brokers alike.
+//! Codecs: bodies in other forms than JSON, and compressed ones, from the publisher to the handler, through the
+//! storage and through brokers.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use punctual::erased_serde;
 use punctual::model::{Body, DeadReason, MessageState};
 use punctual::{Builder, Context, Error, Result};
 
-use crate::acting::telling;
 use crate::broker::{Broker, PLAIN};
 use crate::harness::{Bench, Log, seconds, world};
+use crate::test_handlers::logging;
 
-/// JSON behind a mark, so that it reads nothing that JSON wrote.
-struct Marked;
+/// JSON behind a prefix, so that it cannot read plain JSON.
+struct PrefixedJson;
 
-impl Codec for Marked {
+impl Codec for PrefixedJson {
     fn content_type(&self) -> &'static str {
         "application/x-marked"
     }
@@ -38,11 +38,11 @@ async fn post(log: &Log, build: impl FnOnce(Builder) -> Builder) -> (Bench, Arc<
     let world = world();
     let broker = Broker::new(&world.0, PLAIN);
     let bench = Bench::start_in(world, |builder| {
-        let handler = telling::<String>(log, |text, context: &Context| {
+        let handler = logging::<String>(log, |text, context: &Context| {
             let names: Vec<_> = context.headers().iter().map(|(name, _)| name).collect();
             format!("{} {names:?}", text.len())
         });
-        let raw = telling::<Body>(log, |body, _| format!("{} {:?}", body.content_type, body.bytes));
+        let raw = logging::<Body>(log, |body, _| format!("{} {:?}", body.content_type, body.bytes));
         let builder = builder.transport("post", broker.clone()).handler("mail", handler);
         build(builder.handler("raw", raw).subscribe("post", "mail", "office"))
     })
@@ -53,7 +53,7 @@ async fn post(log: &Log, build: impl FnOnce(Builder) -> Builder) -> (Bench, Arc<
 #[tokio::test]
 async fn a_codec_is_chosen_by_builder_or_publisher_and_found_again_by_content_type() {
     let log = Log::default();
-    let (bench, _) = post(&log, |builder| builder.default_codec(Marked)).await;
+    let (bench, _) = post(&log, |builder| builder.default_codec(PrefixedJson)).await;
     let publisher = bench.punctual.publisher();
     let marked = publisher.publish("mail", "a").await.unwrap();
     let json = publisher.writing("application/json").publish("mail", "ab").via("post");
@@ -68,7 +68,7 @@ async fn a_codec_is_chosen_by_builder_or_publisher_and_found_again_by_content_ty
 }
 
 #[tokio::test]
-async fn a_body_that_nobody_can_read_is_poison_that_names_it() {
+async fn a_body_that_no_codec_can_read_is_poison_that_names_it() {
     let log = Log::default();
     let (bench, broker) = post(&log, |builder| builder).await;
     let publisher = bench.punctual.publisher();
@@ -76,11 +76,11 @@ async fn a_body_that_nobody_can_read_is_poison_that_names_it() {
     let stored = publisher.publish_body("mail", picture()).await.unwrap();
     publisher.publish_body("mail", picture()).via("post").await.unwrap();
     publisher.publish_body("raw", picture()).await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     let record = bench.message(stored.id).await;
     assert_eq!((record.state, record.dead), (MessageState::Dead, Some(DeadReason::Poison)));
     assert!(record.error.as_deref().unwrap().contains("\"image/jpeg\""), "{:?}", record.error);
-    assert_eq!(broker.story(), ["reject poison"]);
+    assert_eq!(broker.settlements(), ["reject poison"]);
     assert_eq!(log.lines(), ["image/jpeg b\"\\xff\\xd8\""], "who takes the Body takes any");
 }
 
@@ -99,16 +99,20 @@ async fn a_large_body_is_compressed_on_its_way_and_whole_for_every_reader() {
     let mut lines = log.lines();
     lines.sort();
     assert_eq!(lines, ["2000 [\"tenant\"]", "2000 []", "2000 []", "3 []"]);
-    let kept = bench.message(stored.id).await;
-    assert!(kept.message.body.bytes.len() < 100, "{}", kept.message.body.bytes.len());
+    let stored_record = bench.message(stored.id).await;
+    assert!(
+        stored_record.message.body.bytes.len() < 100,
+        "{}",
+        stored_record.message.body.bytes.len()
+    );
     let shown = bench.punctual.admin().message(stored.id).await.unwrap().unwrap();
     assert_eq!(shown.message.body, Body::json(&large).unwrap());
 }
 
 #[tokio::test]
-async fn a_bomb_is_poison() {
+async fn a_decompression_bomb_is_poison() {
     let (world, log) = (world(), Log::default());
-    // Whoever sends may accept more than whoever receives.
+    // The sender may accept larger bodies than the receiver.
     let sender = punctual::Punctual::builder().clock(world.0.clone()).storage(world.1.clone());
     let sender = sender.options(|options| {
         options.compress_above = Some(0);
@@ -117,7 +121,7 @@ async fn a_bomb_is_poison() {
     let sender = sender.build().unwrap();
     let sent = sender.publisher().publish("mail", &" ".repeat(5_000_000)).await.unwrap();
     let bench = Bench::start_in(world, |builder| {
-        builder.handler("mail", telling::<String>(&log, |text, _| text.len().to_string()))
+        builder.handler("mail", logging::<String>(&log, |text, _| text.len().to_string()))
     })
     .await;
     let record = bench.message(sent.id).await;

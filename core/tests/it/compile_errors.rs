@@ -5,9 +5,9 @@
 //! compile the library and its dependencies a second time, for the compiler's side. There is no case that
 //! compiles: it would need the dependencies as libraries, not only as metadata. `strict.rs` is that case.
 
-/// One test, because all cases share one build.
+/// A single test, because all cases share one build.
 #[test]
-fn mistakes_are_said_where_they_stand() {
+fn mistakes_are_reported_where_they_are() {
     let cases = trybuild::TestCases::new();
     cases.compile_fail("compile_fail/*.rs");
 }

@@ -1,5 +1,5 @@
-//! The configuration layer: cron texts from the environment and from files win over the code, nothing
-//! else can be configured, and what is wrong is told and shown without keeping anybody from starting.
+//! Configuration: cron texts from the environment and from files win over the code, nothing else can be
+//! configured, and errors are reported without preventing the start.
 
 use std::io::Write as _;
 use std::process::Command;
@@ -20,7 +20,7 @@ fn file(text: &str) -> NamedTempFile {
     file
 }
 
-fn saying(cron: &str) -> NamedTempFile {
+fn file_with_cron(cron: &str) -> NamedTempFile {
     file(&format!(
         r#"{{"Messaging": {{"Scheduling": {{"Jobs": {{"nightly-report": {{"CronExpression": "{cron}"}}}}}}}}}}"#
     ))
@@ -42,7 +42,7 @@ async fn cursor(bench: &Bench) -> String {
 #[tokio::test]
 async fn a_file_wins_over_the_code_and_a_later_file_over_an_earlier_one() {
     let world = world();
-    let (seven, noon) = (saying("0 9 * * *"), saying("0 12 * * *"));
+    let (seven, noon) = (file_with_cron("0 9 * * *"), file_with_cron("0 12 * * *"));
     let bench =
         Bench::start_in(world.clone(), |builder| daily(builder).configure_file(seven.path())).await;
     assert_eq!(cursor(&bench).await, "08:00", "nine in Warsaw");
@@ -62,8 +62,8 @@ async fn a_file_wins_over_the_code_and_a_later_file_over_an_earlier_one() {
 
 // spec: H-53, H-54
 #[tokio::test]
-async fn what_the_application_gives_wins_over_files() {
-    let noon = saying("0 12 * * *");
+async fn what_the_application_sets_wins_over_files() {
+    let noon = file_with_cron("0 12 * * *");
     let bench = Bench::start(|builder| {
         daily(builder).configure_file(noon.path()).configure(variable("0 10 * * *"))
     })
@@ -83,11 +83,11 @@ async fn the_environment_wins_over_a_file() {
             .env(NAME, "0 10 * * *")
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&child.stdout);
-        assert!(child.status.success() && said.contains("1 passed"), "{said}");
+        let output = String::from_utf8_lossy(&child.stdout);
+        assert!(child.status.success() && output.contains("1 passed"), "{output}");
         return;
     }
-    let noon = saying("0 12 * * *");
+    let noon = file_with_cron("0 12 * * *");
     let bench =
         Bench::start(|builder| daily(builder).configure_from_env().configure_file(noon.path()))
             .await;
@@ -97,8 +97,8 @@ async fn the_environment_wins_over_a_file() {
 // trap 16
 // spec: H-55, H-56
 #[tokio::test]
-async fn a_wrong_value_is_told_shown_and_not_used() {
-    let wrong = saying("every now and then");
+async fn a_wrong_value_is_reported_shown_and_not_used() {
+    let wrong = file_with_cron("every now and then");
     let bench = Bench::start(|builder| daily(builder).configure_file(wrong.path())).await;
     assert_eq!(bench.punctual.events().count("job.configuration_invalid"), 1);
     let record = bench.punctual.admin().job("nightly-report").await.unwrap();
@@ -137,11 +137,11 @@ async fn only_the_cron_can_be_configured() {
         bench.punctual.admin().status().await.misconfigured.into_iter().map(|it| it.key).collect();
     assert!(keys.contains(&"Messaging:Scheduling:Jobs:nightly-report:TimeZone".to_owned()));
     let health = bench.punctual.admin().health().await;
-    assert_eq!(health.condition, Condition::Healthy, "a key too many harms nobody");
+    assert_eq!(health.condition, Condition::Healthy, "an unknown key is no problem of health");
 }
 
 #[tokio::test]
-async fn a_job_nobody_declares_is_warned_about() {
+async fn a_configured_job_that_is_not_declared_is_warned_about() {
     let bench = Bench::start(|builder| {
         let other = Configuration::from_pairs([("PUNCTUAL_JOBS__WEEKLY__CRON", "0 1 * * *")]);
         daily(builder).configure(other).cron_override("monthly", "0 1 1 * *")
@@ -175,7 +175,7 @@ fn every_spelling_is_in_the_guide() {
     ] {
         assert!(guide.contains(spelling), "{spelling}");
     }
-    // The files that the guide shows are read as it says.
+    // The files that the guide shows are read as documented.
     let shown = guide.lines().filter_map(|line| line.split('`').find(|part| part.starts_with('{')));
     let shown: Vec<&str> = shown.collect();
     assert_eq!(shown.len(), 2);
@@ -212,7 +212,11 @@ async fn a_cron_text_for_a_job_that_is_declared_later_is_shown_when_it_is_wrong(
     assert_eq!(admin.health().await.condition, Condition::Degraded);
     assert_eq!(events.count("configuration.ignored"), 0);
     admin.reconcile("file", job()).await.unwrap();
-    assert_eq!(admin.health().await.reasons.len(), 1, "said once, not with every reconciliation");
+    assert_eq!(
+        admin.health().await.reasons.len(),
+        1,
+        "reported once, not with every reconciliation"
+    );
 
     let bench = start("0 9 * * *").await;
     let admin = bench.punctual.admin();

@@ -1,14 +1,14 @@
-//! Correlation: what a handler publishes carries its story on.
+//! Correlation: a handler passes it on to the messages it publishes.
 
 use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{Message, Topic};
 use punctual::{Context, Inspect, Job, Occurrence};
 use std::sync::Arc;
 
-use crate::acting::history;
 use crate::harness::{Bench, Log, seconds};
+use crate::test_handlers::history;
 
-/// The messages of a topic, oldest first.
+/// Returns the messages of a topic, oldest first.
 async fn sent(bench: &Bench, topic: &str) -> Vec<Arc<Message>> {
     let filter =
         MessageFilter { topic: Some(Topic::new(topic).unwrap()), ..MessageFilter::default() };
@@ -18,7 +18,7 @@ async fn sent(bench: &Bench, topic: &str) -> Vec<Arc<Message>> {
     messages
 }
 
-/// Publishes two messages from inside a handler, and tells its own identities.
+/// A handler that publishes two messages, and logs its own ids.
 fn publishing(
     log: &Log,
 ) -> impl Fn((), Context) -> futures_util::future::BoxFuture<'static, ()> + Send + Sync + 'static {
@@ -39,12 +39,12 @@ fn publishing(
 
 // spec: C-2, C-3
 #[tokio::test]
-async fn what_a_handler_publishes_inherits_the_message_s_story() {
+async fn what_a_handler_publishes_inherits_the_correlation_of_its_message() {
     let log = Log::default();
     let bench = Bench::start(|builder| builder.handler("parent", publishing(&log))).await;
     let publisher = bench.punctual.publisher();
     publisher.publish("parent", &()).correlation("order-7").await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     let children = sent(&bench, "child").await;
     let lines = log.lines();
     for (index, child) in children.iter().enumerate() {
@@ -62,33 +62,33 @@ async fn what_a_handler_publishes_inherits_the_message_s_story() {
 
 // spec: C-3
 #[tokio::test]
-async fn a_message_without_a_story_begins_one_under_its_own_id() {
+async fn a_message_without_a_correlation_begins_one_with_its_own_id() {
     let log = Log::default();
     let bench = Bench::start(|builder| builder.handler("parent", publishing(&log))).await;
     let parent = bench.punctual.publisher().publish("parent", &()).await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     let children = sent(&bench, "child").await;
     assert_eq!(children[0].correlation.id.as_deref(), Some(parent.id.to_string().as_str()));
     assert_eq!(log.lines()[2], parent.id.to_string());
 }
 
-// Decision 3.19: the story of a scheduled run is the run itself.
+// Decision 3.19: a scheduled run is its own correlation.
 // spec: C-1, U-21
 #[tokio::test]
-async fn a_scheduled_run_begins_a_story_under_its_execution() {
+async fn a_scheduled_run_begins_a_correlation_with_its_execution() {
     let log = Log::default();
-    let told = log.clone();
+    let recorded = log.clone();
     let bench = Bench::start(|builder| {
         builder.job(
             Job::cron("hourly", "0 * * * *"),
             move |occurrence: Occurrence, context: Context| {
-                let told = told.clone();
+                let recorded = recorded.clone();
                 async move {
                     context.publisher().publish("child", &()).after(seconds(60)).await.unwrap();
                     assert_eq!(context.topic().as_str(), "hourly");
                     assert!(context.headers().is_empty());
                     assert_eq!(context.nominal(), Some(occurrence.nominal));
-                    told.push(context.message_id().to_string());
+                    recorded.push(context.message_id().to_string());
                 }
             },
         )
@@ -108,7 +108,7 @@ async fn a_scheduled_run_begins_a_story_under_its_execution() {
 
 // spec: C-2
 #[tokio::test]
-async fn what_is_given_wins_and_outside_a_handler_nothing_is_added() {
+async fn an_explicit_correlation_wins_and_outside_a_handler_none_is_added() {
     let bench = Bench::start(|builder| {
         builder.handler("parent", |(): (), context: Context| async move {
             let publish = context.publisher().publish("child", &()).correlation("my-own");
@@ -119,7 +119,7 @@ async fn what_is_given_wins_and_outside_a_handler_nothing_is_added() {
     let publisher = bench.punctual.publisher();
     publisher.publish("parent", &()).correlation("order-7").await.unwrap();
     publisher.publish("outside", &()).after(seconds(60)).await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     let child = &sent(&bench, "child").await[0];
     assert_eq!(child.correlation.id.as_deref(), Some("my-own"));
     assert!(child.correlation.causation.is_some(), "but what caused it is still known");
@@ -131,7 +131,7 @@ async fn what_is_given_wins_and_outside_a_handler_nothing_is_added() {
 
 // spec: C-1
 #[tokio::test]
-async fn stories_of_attempts_side_by_side_do_not_mix() {
+async fn correlations_of_concurrent_attempts_do_not_mix() {
     let bench = Bench::start(|builder| {
         builder.queue("default", 8).handler("parent", |name: String, context: Context| async move {
             for _ in 0..5 {
@@ -144,8 +144,8 @@ async fn stories_of_attempts_side_by_side_do_not_mix() {
     for name in ["a", "b", "c"] {
         bench.punctual.publisher().publish("parent", name).correlation(name).await.unwrap();
     }
-    bench.rest().await;
-    bench.rest().await;
+    bench.run_until_idle().await;
+    bench.run_until_idle().await;
     let children = sent(&bench, "child").await;
     assert_eq!(children.len(), 15);
     for name in ["a", "b", "c"] {

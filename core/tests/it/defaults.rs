@@ -1,10 +1,10 @@
-//! What a process has without being told: one storage in memory for everything, and its thresholds.
+//! Defaults of a process: one storage in memory for everything, and its thresholds.
 
 use punctual::{Job, Occurrence, Punctual};
 
-use crate::acting::telling;
-use crate::faulty::Faulty;
-use crate::harness::{Bench, Log, rest, seconds, world};
+use crate::faulty_storage::FaultyStorage;
+use crate::harness::{Bench, Log, run_until_idle, seconds, world};
+use crate::test_handlers::logging;
 
 // spec: H-63, H-59
 #[tokio::test]
@@ -13,19 +13,19 @@ async fn one_storage_in_memory_serves_messages_and_jobs_without_being_asked_for(
     let log = Log::default();
     let punctual = Punctual::builder()
         .clock(clock.clone())
-        .handler("hello", telling::<String>(&log, |name, _| name.clone()))
+        .handler("hello", logging::<String>(&log, |name, _| name.clone()))
         .job(
             Job::every("often", seconds(60)),
-            telling::<Occurrence>(&log, |occurrence, _| occurrence.job.to_string()),
+            logging::<Occurrence>(&log, |occurrence, _| occurrence.job.to_string()),
         )
         .build()
         .unwrap();
     punctual.start().await.unwrap();
     punctual.publisher().publish("hello", "ada").await.unwrap();
-    rest().await;
+    run_until_idle().await;
     for _ in 0..60 {
         clock.advance(seconds(1));
-        rest().await;
+        run_until_idle().await;
     }
     assert_eq!(log.lines(), ["ada", "often"]);
     let admin = punctual.admin();
@@ -41,11 +41,11 @@ async fn one_storage_in_memory_serves_messages_and_jobs_without_being_asked_for(
 // spec: H-13
 #[tokio::test]
 async fn without_a_storage_there_is_nothing_to_rescue() {
-    for (told, reclaims) in [(true, 0), (false, 10)] {
+    for (is_set, reclaims) in [(true, 0), (false, 10)] {
         let (clock, storage) = world();
-        let counted = Faulty::over(&storage);
+        let counted = FaultyStorage::over(&storage);
         let mut builder = Punctual::builder().clock(clock.clone()).storage(counted.clone());
-        if told {
+        if is_set {
             builder = builder.without_storage();
         }
         let punctual = builder.build().unwrap();

@@ -1,5 +1,5 @@
-//! Deliveries: how what a handler says about a broker's message is carried out, whatever the broker
-//! can do by itself. Each delivery is settled once, and no message is lost on the way.
+//! Deliveries: how the outcome of a handler is applied to a broker's message, for every set of capabilities.
+//! Each delivery is settled once, and no message is lost.
 
 use std::sync::Arc;
 
@@ -8,12 +8,12 @@ use punctual::storage::CommandResult;
 use punctual::transport::{AttemptCount, Capabilities, Delay};
 use punctual::{Builder, Context, Event, Inspect, Outcome, Retry};
 
-use crate::acting::{Gate, endings, failing, history, retrying, telling};
 use crate::broker::{Broker, PLAIN};
-use crate::faulty::Faulty;
+use crate::faulty_storage::FaultyStorage;
 use crate::harness::{Bench, Log, seconds, world};
+use crate::test_handlers::{Gate, endings, failing, history, logging, retrying};
 
-/// A process that receives "mail" with these terms.
+/// Starts a process that receives "mail" with these options.
 async fn post(
     capabilities: Capabilities,
     build: impl FnOnce(Builder) -> Builder,
@@ -44,7 +44,7 @@ async fn a_plain_broker_s_message_waits_in_the_storage_and_dies_at_its_last_atte
         ["1 2026-03-02T07:00:00Z", "2 2026-03-02T07:00:10Z", "3 2026-03-02T07:01:10Z"]
     );
     // Stored first, then acknowledged; the last failure is rejected.
-    assert_eq!(broker.story(), ["ack", "ack", "reject attempts spent"]);
+    assert_eq!(broker.settlements(), ["ack", "ack", "reject attempts spent"]);
     let record = bench.message(sent.id).await;
     assert_eq!((record.state, record.dead), (MessageState::Dead, Some(DeadReason::AttemptsSpent)));
     assert_eq!(record.attempt, 3);
@@ -82,7 +82,7 @@ async fn a_broker_that_can_delay_and_count_does_it_by_itself() {
         log.lines(),
         ["1 2026-03-02T07:00:00Z", "2 2026-03-02T07:00:10Z", "3 2026-03-02T07:01:10Z"]
     );
-    assert_eq!(broker.story(), ["requeue 10s", "requeue 60s", "reject attempts spent"]);
+    assert_eq!(broker.settlements(), ["requeue 10s", "requeue 60s", "reject attempts spent"]);
     assert_eq!(bench.message(sent.id).await.state, MessageState::Dead);
 }
 
@@ -98,10 +98,10 @@ async fn a_broker_that_can_delay_leaves_it_to_the_storage_where_that_is_wanted()
     bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.lines(), ["1 2026-03-02T07:00:00Z", "2 2026-03-02T07:00:10Z"]);
-    assert_eq!(broker.story(), ["ack", "reject attempts spent"]);
+    assert_eq!(broker.settlements(), ["ack", "reject attempts spent"]);
 }
 
-// The count must survive a requeue on every transport, also where nobody but us counts.
+// The count must survive a requeue on every transport, also where only Punctual counts.
 // spec: D-26, D-27
 #[tokio::test]
 async fn the_count_survives_a_requeue_without_a_delay() {
@@ -112,7 +112,7 @@ async fn the_count_survives_a_requeue_without_a_delay() {
     bench.advance(seconds(60)).await;
     assert_eq!(log.len(), 3, "{:?}", log.lines());
     assert_eq!(bench.message(sent.id).await.state, MessageState::Dead);
-    assert_eq!(broker.story().last().unwrap(), "reject attempts spent");
+    assert_eq!(broker.settlements().last().unwrap(), "reject attempts spent");
     assert_eq!(broker.unsettled(), 0);
 }
 
@@ -120,13 +120,13 @@ async fn the_count_survives_a_requeue_without_a_delay() {
 #[tokio::test]
 async fn other_messages_flow_while_one_waits() {
     let log = Log::default();
-    let told = log.clone();
+    let recorded = log.clone();
     let (bench, _broker) = post(PLAIN, |builder| {
         let builder = builder.options(|options| options.concurrency = 1);
         builder.handler("mail", move |text: String, context: Context| {
-            let told = told.clone();
+            let recorded = recorded.clone();
             async move {
-                told.push(format!("{text} {}", context.started_at().strftime("%H:%M")));
+                recorded.push(format!("{text} {}", context.started_at().strftime("%H:%M")));
                 match text.as_str() {
                     "busy" if context.attempt() == 1 => Outcome::RetryAfter(seconds(600)),
                     _ => Outcome::Done,
@@ -138,7 +138,7 @@ async fn other_messages_flow_while_one_waits() {
     let publisher = bench.punctual.publisher();
     publisher.publish("mail", "busy").via("post").await.unwrap();
     publisher.publish("mail", "next").via("post").await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines(), ["busy 07:00", "next 07:00"]);
     bench.advance(seconds(600)).await;
     assert_eq!(log.lines()[2], "busy 07:10");
@@ -147,9 +147,9 @@ async fn other_messages_flow_while_one_waits() {
 // Trap 5: the storage cannot be reached between the failure and the hold.
 // spec: D-25
 #[tokio::test]
-async fn what_cannot_be_held_is_not_acknowledged() {
+async fn what_cannot_be_stored_is_not_acknowledged() {
     let (world, log) = (world(), Log::default());
-    let (broker, faulty) = (Broker::new(&world.0, PLAIN), Faulty::over(&world.1));
+    let (broker, faulty) = (Broker::new(&world.0, PLAIN), FaultyStorage::over(&world.1));
     let bench = Bench::start_in(world, |builder| {
         failing_with(&log, Retry::intervals([seconds(10)]))(
             builder
@@ -161,24 +161,24 @@ async fn what_cannot_be_held_is_not_acknowledged() {
     .await;
     faulty.fail(&["enqueue"]);
     bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
-    bench.rest().await;
-    assert_eq!(broker.story(), ["redeliver"], "the broker still has it");
+    bench.run_until_idle().await;
+    assert_eq!(broker.settlements(), ["redeliver"], "the broker still has it");
     assert_eq!(bench.punctual.events().count("service.failed"), 1);
     faulty.heal();
     bench.advance(seconds(30)).await;
-    assert_eq!(broker.story(), ["redeliver", "ack", "reject attempts spent"]);
+    assert_eq!(broker.settlements(), ["redeliver", "ack", "reject attempts spent"]);
 }
 
-// Trap 14: the error is told, the loop goes on, and the message is not lost.
+// Trap 14: the error is reported, the loop continues, and the message is not lost.
 // spec: D-11
 #[tokio::test]
-async fn without_a_storage_a_delayed_retry_is_told_and_the_message_stays_with_the_broker() {
+async fn without_a_storage_a_delayed_retry_is_reported_and_the_message_stays_with_the_broker() {
     let log = Log::default();
     let (bench, broker) = post(PLAIN, |builder| {
         let builder = builder.without_storage().options(|options| options.concurrency = 1);
-        let told = log.clone();
+        let recorded = log.clone();
         builder.handler("mail", move |text: String, _: Context| {
-            told.push(text.clone());
+            recorded.push(text.clone());
             std::future::ready(if text == "busy" {
                 Outcome::RetryAfter(seconds(600))
             } else {
@@ -190,21 +190,21 @@ async fn without_a_storage_a_delayed_retry_is_told_and_the_message_stays_with_th
     let mut events = bench.punctual.events().listen();
     let publisher = bench.punctual.publisher();
     let busy = publisher.publish("mail", "busy").via("post").await.unwrap();
-    bench.rest().await;
-    assert_eq!(broker.story(), ["redeliver"]);
+    bench.run_until_idle().await;
+    assert_eq!(broker.settlements(), ["redeliver"]);
     assert_eq!(broker.waiting(), 1, "it is not lost");
-    let mut told = String::new();
+    let mut recorded = String::new();
     while let Ok(event) = events.try_recv() {
         if let Event::ServiceFailed { error, .. } = &*event {
-            told.clone_from(error);
+            recorded.clone_from(error);
         }
     }
     assert!(
-        told.contains(&busy.id.to_string()) && told.contains("give the builder a storage"),
-        "{told}"
+        recorded.contains(&busy.id.to_string()) && recorded.contains("give the builder a storage"),
+        "{recorded}"
     );
     publisher.publish("mail", "next").via("post").await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines(), ["busy", "next"], "the loop is alive");
 }
 
@@ -230,12 +230,12 @@ async fn each_outcome_settles_a_delivery_once() {
         ("discard", vec!["reject discarded"], MessageState::Dead),
         ("snooze", vec!["ack", "ack"], MessageState::Done),
     ];
-    let mut story = Vec::new();
+    let mut all_settlements = Vec::new();
     for (text, expected, state) in cases {
         let sent = bench.punctual.publisher().publish("mail", text).via("post").await.unwrap();
         bench.advance(seconds(60)).await;
-        story.extend(expected);
-        assert_eq!(broker.story(), story, "{text}");
+        all_settlements.extend(expected);
+        assert_eq!(broker.settlements(), all_settlements, "{text}");
         if state == MessageState::Dead {
             assert_eq!(bench.message(sent.id).await.dead, Some(DeadReason::Discarded));
         }
@@ -246,10 +246,10 @@ async fn each_outcome_settles_a_delivery_once() {
 }
 
 #[tokio::test]
-async fn something_unreadable_is_rejected_and_kept_for_people() {
+async fn an_unreadable_message_is_rejected_and_kept_for_operators() {
     let log = Log::default();
     let (bench, broker) = post(PLAIN, |builder| {
-        builder.handler("mail", telling::<String>(&log, |text, _| text.clone()))
+        builder.handler("mail", logging::<String>(&log, |text, _| text.clone()))
     })
     .await;
     let publisher = bench.punctual.publisher();
@@ -258,8 +258,8 @@ async fn something_unreadable_is_rejected_and_kept_for_people() {
     bench.punctual.admin().delete(sent.id).await.unwrap();
     broker.garble(message);
     let misfit = publisher.publish("mail", &[1, 2, 3]).via("post").await.unwrap();
-    bench.rest().await;
-    assert_eq!(broker.story(), ["reject poison", "reject poison"]);
+    bench.run_until_idle().await;
+    assert_eq!(broker.settlements(), ["reject poison", "reject poison"]);
     assert_eq!(log.len(), 0);
     for id in [sent.id, misfit.id] {
         let record = bench.message(id).await;
@@ -293,14 +293,14 @@ async fn a_failure_quicker_than_the_relay_is_not_lost() {
         MessageState::Dead,
         "it was tried to the end: {:?} {:?}",
         log.lines(),
-        broker.story()
+        broker.settlements()
     );
     assert_eq!((broker.waiting(), broker.unsettled()), (0, 0));
 }
 
 // Decision 3.34.
 #[tokio::test]
-async fn history_is_kept_as_the_terms_say() {
+async fn history_is_kept_as_the_options_say() {
     for (recording, expected) in
         [(Recording::All, 2), (Recording::Failures, 1), (Recording::None, 0)]
     {
@@ -317,7 +317,7 @@ async fn history_is_kept_as_the_terms_say() {
         .await;
         let sent = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
         bench.advance(seconds(60)).await;
-        assert_eq!(broker.story(), ["ack", "ack"]);
+        assert_eq!(broker.settlements(), ["ack", "ack"]);
         assert_eq!(endings(&bench.storage, sent.id).await.len(), expected, "{recording:?}");
     }
 }
@@ -328,11 +328,11 @@ async fn a_snooze_spends_no_attempt_where_the_broker_counts() {
     let capabilities =
         Capabilities { requeue_delay: Delay::Any, attempts: AttemptCount::Counted, ..PLAIN };
     let log = Log::default();
-    let told = log.clone();
+    let recorded = log.clone();
     let (bench, broker) = post(capabilities, |builder| {
         builder.handler("mail", move |_: String, context: Context| {
-            told.push(context.attempt().to_string());
-            let third = told.len() == 3;
+            recorded.push(context.attempt().to_string());
+            let third = recorded.len() == 3;
             std::future::ready(if third { Outcome::Done } else { Outcome::Snooze(seconds(5)) })
         })
     })
@@ -340,7 +340,7 @@ async fn a_snooze_spends_no_attempt_where_the_broker_counts() {
     bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
     bench.advance(seconds(60)).await;
     assert_eq!(log.lines(), ["1", "1", "1"]);
-    assert_eq!(broker.story(), ["ack", "ack", "ack"]);
+    assert_eq!(broker.settlements(), ["ack", "ack", "ack"]);
 }
 
 // Two groups fail over the same message: each gets its own retry and not the other's.
@@ -359,7 +359,7 @@ async fn a_retry_goes_back_to_its_own_group() {
     let _archive = Bench::start_in(world, |builder| {
         let builder =
             builder.transport("post", broker.clone()).subscribe("post", "mail", "archive");
-        builder.handler("mail", telling::<String>(&archived, |text, _| text.clone()))
+        builder.handler("mail", logging::<String>(&archived, |text, _| text.clone()))
     })
     .await;
     office.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
@@ -371,7 +371,7 @@ async fn a_retry_goes_back_to_its_own_group() {
 // Decision 3.9: each retry is measured by how far ahead the message was planned at first.
 // spec: T-38
 #[tokio::test]
-async fn proportional_retries_do_not_drift_while_a_message_is_kept() {
+async fn proportional_retries_do_not_drift_while_a_message_is_stored() {
     let log = Log::default();
     let (bench, _broker) = post(PLAIN, failing_with(&log, Retry::proportional())).await;
     let publish = bench.punctual.publisher().publish("mail", "x");
@@ -382,7 +382,7 @@ async fn proportional_retries_do_not_drift_while_a_message_is_kept() {
 }
 
 #[tokio::test]
-async fn a_message_with_every_header_it_may_have_can_still_be_kept() {
+async fn a_message_with_the_most_headers_can_still_be_stored() {
     let log = Log::default();
     let (bench, broker) = post(PLAIN, failing_with(&log, Retry::intervals([seconds(10)]))).await;
     let publish = bench.punctual.publisher().publish("mail", "x").via("post");
@@ -390,19 +390,19 @@ async fn a_message_with_every_header_it_may_have_can_still_be_kept() {
         .fold(publish, |publish, index| publish.header(format!("h{index}"), "v"));
     let sent = full.await.unwrap();
     bench.advance(seconds(60)).await;
-    assert_eq!(broker.story(), ["ack", "reject attempts spent"]);
-    let letter = bench.message(sent.id).await;
-    let headers = &letter.message.headers;
+    assert_eq!(broker.settlements(), ["ack", "reject attempts spent"]);
+    let dead_letter = bench.message(sent.id).await;
+    let headers = &dead_letter.message.headers;
     let theirs = headers.iter().filter(|(name, _)| !name.starts_with("punctual-")).count();
     assert_eq!(theirs, punctual::model::HEADERS_MAX);
     assert_eq!(headers.get("punctual-group"), Some("office"), "where a redrive sends it");
     assert_eq!(headers.len(), theirs + 1, "and nothing else of ours is left in it");
 }
 
-/// Found by the simulation: a retry that was kept replaced another accepted message, because both had
+/// Found by the simulation: a stored retry replaced another accepted message, because both had
 /// been published under one key, one after the other.
 #[tokio::test]
-async fn a_retry_that_is_kept_replaces_no_other_message() {
+async fn a_stored_retry_replaces_no_other_message() {
     let log = Log::default();
     let (bench, _broker) = post(PLAIN, failing_with(&log, Retry::intervals([seconds(60)]))).await;
     let publisher = bench.punctual.publisher();
@@ -422,11 +422,11 @@ async fn a_retry_that_is_kept_replaces_no_other_message() {
 #[tokio::test]
 async fn a_message_cannot_be_snoozed_for_ever() {
     let log = Log::default();
-    let told = log.clone();
+    let recorded = log.clone();
     let handler_options = retrying(Retry::none()).snoozes_max(3);
     let (bench, broker) = post(PLAIN, |builder| {
         builder.handler_with("mail", handler_options, move |_: String, _: Context| {
-            told.push("snoozed");
+            recorded.push("snoozed");
             std::future::ready(Outcome::Snooze(seconds(5)))
         })
     })
@@ -434,9 +434,9 @@ async fn a_message_cannot_be_snoozed_for_ever() {
     let sent = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
     bench.advance(seconds(600)).await;
     assert_eq!(log.len(), 4);
-    assert_eq!(broker.story(), ["ack", "ack", "ack", "reject attempts spent"]);
-    let letter = bench.message(sent.id).await;
-    assert_eq!((letter.state, letter.attempt), (MessageState::Dead, 1));
+    assert_eq!(broker.settlements(), ["ack", "ack", "ack", "reject attempts spent"]);
+    let dead_letter = bench.message(sent.id).await;
+    assert_eq!((dead_letter.state, dead_letter.attempt), (MessageState::Dead, 1));
     bench.punctual.admin().redrive(sent.id).await.unwrap();
     bench.advance(seconds(600)).await;
     assert_eq!(log.len(), 8, "and counted anew when it is sent again");

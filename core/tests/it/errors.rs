@@ -1,5 +1,5 @@
-//! What errors lead to besides the retry policy: rules by type, errors that say it themselves, hooks,
-//! and an external lock around the runs of a job.
+//! Errors besides the retry policy: rules by type, errors with their own decision, hooks, and an external lock
+//! around the runs of a job.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -14,44 +14,44 @@ use punctual::{
     Context, HandlerError, Job, Lock, Locks, Occurrence, Outcome, Overlap, Result, Retry,
 };
 
-use crate::acting::{Gate, endings, executions, retrying, stop_within, telling, waiting};
 use crate::harness::{Bench, Log, seconds};
+use crate::test_handlers::{Gate, endings, executions, logging, retrying, stop_within, waiting};
 
 #[derive(Debug)]
-enum Declined {
+enum PaymentError {
     Stolen,
     Closed,
     Other,
 }
 
-impl fmt::Display for Declined {
+impl fmt::Display for PaymentError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "declined: {self:?}")
     }
 }
 
-impl Error for Declined {}
+impl Error for PaymentError {}
 
 #[derive(Debug)]
-struct Wrapped(Declined);
+struct WrappedError(PaymentError);
 
-impl fmt::Display for Wrapped {
+impl fmt::Display for WrappedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the payment failed")
     }
 }
 
-impl Error for Wrapped {
+impl Error for WrappedError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&self.0)
     }
 }
 
-fn ruled(error: &Declined) -> Option<Outcome> {
+fn outcome_for(error: &PaymentError) -> Option<Outcome> {
     match error {
-        Declined::Stolen => Some(Outcome::Discard("never again".to_owned())),
-        Declined::Closed => Some(Outcome::Snooze(seconds(3_600))),
-        Declined::Other => None,
+        PaymentError::Stolen => Some(Outcome::Discard("never again".to_owned())),
+        PaymentError::Closed => Some(Outcome::Snooze(seconds(3_600))),
+        PaymentError::Other => None,
     }
 }
 
@@ -59,13 +59,17 @@ fn ruled(error: &Declined) -> Option<Outcome> {
 async fn a_rule_decides_by_the_type_of_an_error_also_of_its_cause() {
     let bench = Bench::start(|builder| {
         let retry = retrying(Retry::intervals([seconds(5)]));
-        builder.on_error(ruled).handler_with("pay", retry, |kind: String, _: Context| async move {
-            Err::<(), _>(match kind.as_str() {
-                "stolen" => Wrapped(Declined::Stolen),
-                "closed" => Wrapped(Declined::Closed),
-                _ => Wrapped(Declined::Other),
-            })
-        })
+        builder.on_error(outcome_for).handler_with(
+            "pay",
+            retry,
+            |kind: String, _: Context| async move {
+                Err::<(), _>(match kind.as_str() {
+                    "stolen" => WrappedError(PaymentError::Stolen),
+                    "closed" => WrappedError(PaymentError::Closed),
+                    _ => WrappedError(PaymentError::Other),
+                })
+            },
+        )
     })
     .await;
     let publisher = bench.punctual.publisher();
@@ -73,7 +77,7 @@ async fn a_rule_decides_by_the_type_of_an_error_also_of_its_cause() {
     for kind in ["stolen", "closed", "other"] {
         ids.push(publisher.publish("pay", kind).await.unwrap().id);
     }
-    bench.rest().await;
+    bench.run_until_idle().await;
     let dead = bench.message(ids[0]).await;
     assert_eq!((dead.state, dead.error.as_deref()), (MessageState::Dead, Some("never again")));
     assert_eq!(endings(&bench.storage, ids[1]).await, [Ending::Snoozed]);
@@ -84,7 +88,7 @@ async fn a_rule_decides_by_the_type_of_an_error_also_of_its_cause() {
 }
 
 #[tokio::test]
-async fn an_error_can_say_itself_that_it_is_for_good_or_when_to_try_again() {
+async fn an_error_can_declare_itself_permanent_or_its_retry_delay() {
     let bench = Bench::start(|builder| {
         builder.handler("pay", |for_good: bool, _: Context| async move {
             let error = HandlerError::new("declined");
@@ -95,17 +99,17 @@ async fn an_error_can_say_itself_that_it_is_for_good_or_when_to_try_again() {
     let publisher = bench.punctual.publisher();
     let gone = publisher.publish("pay", &true).await.unwrap().id;
     let later = publisher.publish("pay", &false).await.unwrap().id;
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(bench.message(gone).await.state, MessageState::Dead);
     let record = bench.message(later).await;
     assert_eq!(record.due_at.duration_since(bench.clock.now()).as_secs(), 77);
     assert_eq!((record.attempt, record.error.as_deref()), (1, Some("declined")));
 }
 
-// The exhausted callback never hears of what succeeded.
+// The callback for exhausted messages is not called for a success.
 // spec: U-53, U-26
 #[tokio::test]
-async fn hooks_hear_of_each_failure_and_once_of_the_end_and_harm_nobody() {
+async fn hooks_are_called_for_each_failure_and_once_at_the_end_and_cannot_break_the_worker() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         let (failures, ends) = (log.clone(), log.clone());
@@ -133,32 +137,32 @@ async fn hooks_hear_of_each_failure_and_once_of_the_end_and_harm_nobody() {
     assert!(lines[2].starts_with("fails is "), "{lines:?}");
 }
 
-/// Locks in memory, with a list of what was done with them.
+/// Locks in memory, with a log of the operations.
 #[derive(Default)]
-struct Held {
+struct MemoryLocks {
     taken: Mutex<BTreeSet<String>>,
     log: Log,
 }
 
-struct InHand(Arc<Held>, String);
+struct MemoryLock(Arc<MemoryLocks>, String);
 
 #[derive(Clone)]
-struct Provider(Arc<Held>);
+struct LockProvider(Arc<MemoryLocks>);
 
 #[async_trait]
-impl Locks for Provider {
+impl Locks for LockProvider {
     async fn acquire(&self, name: &str, length: Duration) -> Result<Option<Box<dyn Lock>>> {
         if !self.0.taken.lock().unwrap().insert(name.to_owned()) {
             self.0.log.push(format!("{name} is taken"));
             return Ok(None);
         }
         self.0.log.push(format!("{name} for {} s", length.as_secs()));
-        Ok(Some(Box::new(InHand(self.0.clone(), name.to_owned()))))
+        Ok(Some(Box::new(MemoryLock(self.0.clone(), name.to_owned()))))
     }
 }
 
 #[async_trait]
-impl Lock for InHand {
+impl Lock for MemoryLock {
     async fn extend(&mut self, _: Duration) -> Result<bool> {
         self.0.log.push("extended");
         Ok(true)
@@ -171,14 +175,14 @@ impl Lock for InHand {
     }
 }
 
-// Kept for as long as the job runs, which is the open question U-59.
+// Held as long as the job runs, which is the open question U-59.
 // spec: U-41, U-43, U-44, U-45, U-59
 #[tokio::test]
-async fn a_run_takes_the_lock_of_its_job_keeps_it_and_gives_it_back_even_after_a_failure() {
-    let (locks, gate, log) = (Arc::new(Held::default()), Gate::shut(), Log::default());
+async fn a_run_acquires_extends_and_releases_the_lock_of_its_job_even_after_a_failure() {
+    let (locks, gate, log) = (Arc::new(MemoryLocks::default()), Gate::shut(), Log::default());
     let bench = Bench::start(|builder| {
         let long = Job::cron("long", "5 7 * * *").lock_duration(seconds(90));
-        let builder = builder.locks(Arc::new(Provider(locks.clone())));
+        let builder = builder.locks(Arc::new(LockProvider(locks.clone())));
         builder
             .job(long, waiting::<Occurrence>(&log, &gate))
             .job(Job::cron("fails", "0 9 * * *"), |_: Occurrence, _: Context| async {
@@ -192,7 +196,7 @@ async fn a_run_takes_the_lock_of_its_job_keeps_it_and_gives_it_back_even_after_a
     bench.advance(seconds(60)).await;
     assert_eq!(locks.log.lines()[1..], ["extended", "extended"]);
     gate.open(9);
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(locks.log.lines()[3..], ["released"]);
     bench.advance(seconds(2 * 3_600)).await;
     assert_eq!(locks.log.lines()[4..], ["messaging:job:fails for 300 s", "released"]);
@@ -201,20 +205,20 @@ async fn a_run_takes_the_lock_of_its_job_keeps_it_and_gives_it_back_even_after_a
 
 // spec: U-42
 #[tokio::test]
-async fn while_somebody_else_has_the_lock_an_occurrence_is_skipped_or_waits() {
-    let (locks, log) = (Arc::new(Held::default()), Log::default());
+async fn while_another_process_has_the_lock_an_occurrence_is_skipped_or_waits() {
+    let (locks, log) = (Arc::new(MemoryLocks::default()), Log::default());
     for name in ["skips", "waits"] {
         locks.taken.lock().unwrap().insert(format!("messaging:job:{name}"));
     }
     let bench = Bench::start(|builder| {
         let waits = Job::cron("waits", "5 7 * * *").overlap(Overlap::Allow { parallel_max: None });
         builder
-            .locks(Arc::new(Provider(locks.clone())))
+            .locks(Arc::new(LockProvider(locks.clone())))
             .job(
                 Job::cron("skips", "5 7 * * *"),
-                telling::<Occurrence>(&log, |_, _| "skips".to_owned()),
+                logging::<Occurrence>(&log, |_, _| "skips".to_owned()),
             )
-            .job(waits, telling::<Occurrence>(&log, |_, _| "waits".to_owned()))
+            .job(waits, logging::<Occurrence>(&log, |_, _| "waits".to_owned()))
     })
     .await;
     bench.advance(seconds(300)).await;
@@ -229,7 +233,7 @@ async fn while_somebody_else_has_the_lock_an_occurrence_is_skipped_or_waits() {
 }
 
 #[tokio::test]
-async fn progress_and_log_are_written_down_for_others_to_see() {
+async fn progress_and_log_are_stored_for_other_processes() {
     let gate = Gate::shut();
     let bench = Bench::start(|builder| {
         let gate = gate.clone();
@@ -249,7 +253,7 @@ async fn progress_and_log_are_written_down_for_others_to_see() {
     let progress = bench.message(id).await.progress.unwrap();
     assert_eq!((progress.percent, progress.note.as_deref()), (Some(40), Some("reading")));
     gate.open(1);
-    bench.rest().await;
-    let history = crate::acting::history(&bench.storage, id).await;
+    bench.run_until_idle().await;
+    let history = crate::test_handlers::history(&bench.storage, id).await;
     assert_eq!(history[0].log.as_deref(), Some("opened the file\nclosed the file"));
 }

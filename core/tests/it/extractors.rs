@@ -1,5 +1,5 @@
-//! Handlers as plain functions: which arguments they may take, in which order, and what becomes of an
-//! attempt whose argument cannot be had.
+//! Extractors: which arguments a handler may take, in which order, and what happens to an attempt whose argument
+//! is missing.
 
 use punctual::handler::HandlerTest;
 use punctual::model::{Ending, ExecutionId, Headers, JobName, Key, MessageId, Source, Topic};
@@ -9,12 +9,12 @@ use punctual::{
     Retry, State, blocking,
 };
 
-use crate::acting::{endings, history, retrying};
 use crate::harness::{Bench, Log, seconds};
+use crate::test_handlers::{endings, history, retrying};
 
-/// What the handlers of a test share.
+/// Log that the handlers of a test share.
 #[derive(Clone, Default)]
-struct Seen(Log);
+struct SharedLog(Log);
 
 async fn nothing() {}
 
@@ -23,7 +23,7 @@ async fn only_context(context: Context) -> Outcome {
     Outcome::Done
 }
 
-async fn only_state(State(Seen(log)): State<Seen>) {
+async fn only_state(State(SharedLog(log)): State<SharedLog>) {
     log.push("only state");
 }
 
@@ -35,7 +35,7 @@ async fn payload_alone(number: u32) -> Result<(), std::num::TryFromIntError> {
 async fn as_many_as_there_may_be(
     number: u32,
     context: Context,
-    State(seen): State<Seen>,
+    State(seen): State<SharedLog>,
     publisher: Publisher,
     message: MessageId,
     execution: ExecutionId,
@@ -54,7 +54,7 @@ async fn as_many_as_there_may_be(
 // spec: U-2, T-7
 #[tokio::test]
 async fn a_handler_is_a_function_of_its_payload_and_up_to_eight_extractors() {
-    let seen = Seen::default();
+    let seen = SharedLog::default();
     let bench = Bench::start(|builder| {
         builder
             .state(seen.clone())
@@ -75,32 +75,36 @@ async fn a_handler_is_a_function_of_its_payload_and_up_to_eight_extractors() {
     sent.push(publisher.publish("closure", "text").await.unwrap().id);
     let nine = publisher.publish("nine", &7).header("tenant", "acme").key("order-7");
     sent.push(nine.await.unwrap().id);
-    bench.rest().await;
+    bench.run_until_idle().await;
     for id in sent {
         assert_eq!(endings(&bench.storage, id).await, [Ending::Succeeded]);
     }
     assert_eq!(seen.0.lines(), ["only state", "7 acme order-7", "only state"]);
     let failed = publisher.publish("payload", &256).await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(endings(&bench.storage, failed.id).await, [Ending::Failed]);
 }
 
 /// A handler without a payload does not care what the body is.
 #[tokio::test]
 async fn without_a_payload_no_body_is_poison() {
-    let tried = HandlerTest::new().payload("anything at all").run(only_context).await.unwrap();
-    assert_eq!(tried.report, AttemptEnd::Done);
-    let tried = HandlerTest::new().payload("text").run(payload_alone).await.unwrap();
-    let AttemptEnd::Poison { error } = tried.report else { panic!("{:?}", tried.report) };
-    assert!(error.contains("does not read as u32"), "{error}");
+    let result = HandlerTest::new().payload("anything at all").run(only_context).await.unwrap();
+    assert_eq!(result.report, AttemptEnd::Done);
+    let result = HandlerTest::new().payload("text").run(payload_alone).await.unwrap();
+    let AttemptEnd::Poison { error } = result.report else { panic!("{:?}", result.report) };
+    assert!(error.contains("cannot be read as u32"), "{error}");
 }
 
 #[tokio::test]
 async fn the_occurrence_is_the_payload_of_a_run_or_an_argument_behind_it() {
-    async fn first(occurrence: Occurrence, State(Seen(log)): State<Seen>) {
+    async fn first(occurrence: Occurrence, State(SharedLog(log)): State<SharedLog>) {
         log.push(format!("first {}", occurrence.job));
     }
-    async fn behind(payload: String, occurrence: Occurrence, State(Seen(log)): State<Seen>) {
+    async fn behind(
+        payload: String,
+        occurrence: Occurrence,
+        State(SharedLog(log)): State<SharedLog>,
+    ) {
         log.push(format!("{payload} behind {}", occurrence.job));
     }
     async fn perhaps(
@@ -108,12 +112,12 @@ async fn the_occurrence_is_the_payload_of_a_run_or_an_argument_behind_it() {
         occurrence: Option<Occurrence>,
         job: Option<JobName>,
         source: Source,
-        State(Seen(log)): State<Seen>,
+        State(SharedLog(log)): State<SharedLog>,
     ) {
         assert_eq!(occurrence.map(|occurrence| occurrence.job), job);
         log.push(format!("perhaps {source:?} {job:?}"));
     }
-    let seen = Seen::default();
+    let seen = SharedLog::default();
     let bench = Bench::start(|builder| {
         builder
             .state(seen.clone())
@@ -129,27 +133,30 @@ async fn the_occurrence_is_the_payload_of_a_run_or_an_argument_behind_it() {
         seen.0.lines(),
         ["first first", "report behind behind", "perhaps Scheduled Some(\"perhaps\")"]
     );
-    // Published by hand there is no occurrence, and that is said.
+    // A message published by hand has no occurrence, which is an error.
     let publisher = bench.punctual.publisher();
     publisher.publish("perhaps", &()).await.unwrap();
     let sent = publisher.publish("not-a-job", "text").await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(seen.0.lines()[3], "perhaps Published None");
     let note = history(&bench.storage, sent.id).await[0].note.clone().unwrap();
-    assert!(note.contains("punctual::model::occurrence::Occurrence could not be had"), "{note}");
+    assert!(
+        note.contains("punctual::model::occurrence::Occurrence could not be extracted"),
+        "{note}"
+    );
     assert!(note.contains("take Option<Occurrence> where it may be missing"), "{note}");
 }
 
 // spec: T-12
 #[tokio::test]
 async fn a_key_is_an_argument_also_where_there_is_nothing_else() {
-    async fn remind(key: Key, State(Seen(log)): State<Seen>) {
+    async fn remind(key: Key, State(SharedLog(log)): State<SharedLog>) {
         log.push(key.as_str());
     }
-    async fn perhaps(key: Option<Key>, State(Seen(log)): State<Seen>) {
+    async fn perhaps(key: Option<Key>, State(SharedLog(log)): State<SharedLog>) {
         log.push(format!("perhaps {key:?}"));
     }
-    let seen = Seen::default();
+    let seen = SharedLog::default();
     let bench = Bench::start(|builder| {
         builder.state(seen.clone()).handler("remind", remind).handler("perhaps", perhaps)
     })
@@ -163,22 +170,22 @@ async fn a_key_is_an_argument_also_where_there_is_nothing_else() {
 
 #[tokio::test]
 async fn cancellation_is_an_argument() {
-    async fn patient(cancellation: Cancellation, State(Seen(log)): State<Seen>) {
+    async fn patient(cancellation: Cancellation, State(SharedLog(log)): State<SharedLog>) {
         assert!(!cancellation.is_requested());
         let cause = cancellation.cancelled().await;
         assert!(cancellation.is_requested());
         log.push(format!("{cause:?}"));
     }
-    let seen = Seen::default();
+    let seen = SharedLog::default();
     let bench =
         Bench::start(|builder| builder.state(seen.clone()).handler("patient", patient)).await;
     bench.punctual.publisher().publish("patient", &()).await.unwrap();
-    bench.rest().await;
-    crate::acting::stop_within(&bench, seconds(600)).await;
+    bench.run_until_idle().await;
+    crate::test_handlers::stop_within(&bench, seconds(600)).await;
     assert_eq!(seen.0.lines(), [format!("{:?}", Cause::Shutdown)]);
 }
 
-/// A type that carries what it needs.
+/// A handler type with its own state.
 struct Mailer {
     sender: String,
     log: Log,
@@ -195,8 +202,8 @@ impl Handler<String> for Mailer {
 async fn a_type_may_be_a_handler() {
     let log = Log::default();
     let mailer = Mailer { sender: "ada".to_owned(), log: log.clone() };
-    let tried = HandlerTest::new().payload("bob").attempt(3).run(mailer).await.unwrap();
-    assert_eq!(tried.report, AttemptEnd::Done);
+    let result = HandlerTest::new().payload("bob").attempt(3).run(mailer).await.unwrap();
+    assert_eq!(result.report, AttemptEnd::Done);
     assert_eq!(log.lines(), ["ada to bob, attempt 3"]);
 }
 
@@ -207,10 +214,10 @@ async fn a_blocking_handler_takes_the_same_arguments() {
         context.report_success(sum.to_string());
         if sum > limit { Err(format!("{sum} is more than {limit}")) } else { Ok(()) }
     }
-    let trial =
+    let handler_test =
         |numbers: &[u64]| HandlerTest::new().state(10_u64).payload(numbers).run(blocking(sum));
-    let tried = trial(&[1, 2]).await.unwrap();
-    assert_eq!((tried.report.clone(), tried.note()), (AttemptEnd::Done, Some("3".into())));
-    let tried = trial(&[10, 2]).await.unwrap();
-    assert_eq!(tried.report, AttemptEnd::Failed { error: "12 is more than 10".into() });
+    let result = handler_test(&[1, 2]).await.unwrap();
+    assert_eq!((result.report.clone(), result.note()), (AttemptEnd::Done, Some("3".into())));
+    let result = handler_test(&[10, 2]).await.unwrap();
+    assert_eq!(result.report, AttemptEnd::Failed { error: "12 is more than 10".into() });
 }

@@ -1,4 +1,4 @@
-//! Documents that are rendered from the code. Each test fails when its file is stale; with
+//! Generated documents, rendered from the code. Each test fails when its file is outdated; with
 //! `PUNCTUAL_GENERATE=1`, which `cargo xtask generate` sets, it writes the file instead.
 
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! What the tests share: a process on a manual clock, and a way to let it come to rest. Tests never
-//! sleep; they move the clock and wait until nobody has anything left to do.
+//! Harness of these tests: a process on a manual clock, and a way to wait until it is idle. Tests never sleep;
+//! they move the clock and wait until no task has anything left to do.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,7 +23,7 @@ pub(crate) const fn seconds(count: u64) -> Duration {
     Duration::from_secs(count)
 }
 
-/// A clock and a storage at the usual beginning of time.
+/// Returns a clock and a storage at the start time of all tests.
 pub(crate) fn world() -> (Arc<ManualClock>, Arc<MemoryStorage>) {
     let clock = Arc::new(ManualClock::new(instant("2026-03-02T07:00:00Z")));
     let storage = Arc::new(MemoryStorage::new(clock.clone()));
@@ -31,12 +31,12 @@ pub(crate) fn world() -> (Arc<ManualClock>, Arc<MemoryStorage>) {
 }
 
 impl Bench {
-    /// A started process in a world of its own.
+    /// Starts a process with its own clock and storage.
     pub(crate) async fn start(build: impl FnOnce(Builder) -> Builder) -> Self {
         Self::start_in(world(), build).await
     }
 
-    /// A started process in a world that others may share.
+    /// Starts a process with a clock and a storage that other processes may share.
     pub(crate) async fn start_in(
         (clock, storage): (Arc<ManualClock>, Arc<MemoryStorage>),
         build: impl FnOnce(Builder) -> Builder,
@@ -48,27 +48,27 @@ impl Bench {
         let punctual = build(builder.ids(Arc::new(Ids::random()))).build().unwrap();
         punctual.start().await.unwrap();
         let bench = Self { clock, storage, punctual };
-        bench.rest().await;
+        bench.run_until_idle().await;
         bench
     }
 
     /// Lets every task run until nothing more happens at this instant.
-    pub(crate) async fn rest(&self) {
-        rest().await;
+    pub(crate) async fn run_until_idle(&self) {
+        run_until_idle().await;
     }
 
-    /// Moves time on in steps small enough that everything due on the way happens in its order.
+    /// Advances the clock from one timer to the next, so that everything due happens in order.
     pub(crate) async fn advance(&self, length: Duration) {
         let end = self.clock.now() + punctual::jiff::SignedDuration::try_from(length).unwrap();
         loop {
-            self.rest().await;
+            self.run_until_idle().await;
             match self.clock.next_wake() {
                 Some(wake) if wake <= end => self.clock.set(wake.max(self.clock.now())),
                 _ => break,
             }
         }
         self.clock.set(end);
-        self.rest().await;
+        self.run_until_idle().await;
     }
 
     pub(crate) async fn message(&self, id: MessageId) -> MessageRecord {
@@ -76,8 +76,8 @@ impl Bench {
     }
 }
 
-/// Enough turns of a single-threaded runtime for any chain of wake-ups in these tests.
-pub(crate) async fn rest() {
+/// Yields often enough on a single-threaded runtime for any chain of wakeups in these tests.
+pub(crate) async fn run_until_idle() {
     for _ in 0..64 {
         tokio::task::yield_now().await;
     }

@@ -1,26 +1,26 @@
-//! How a process is while its storage comes and goes.
+//! Health of a process while its storage becomes unavailable and available again.
 
 use punctual::health::{Condition, Lifecycle};
 use punctual::storage::{Claim, Storage};
 use punctual::{Inspect, Job, Occurrence, Punctual};
 
-use crate::acting::{Gate, failing, retrying, telling, waiting};
-use crate::faulty::{EVERYTHING, Faulty};
-use crate::harness::{Bench, Log, rest, seconds, world};
+use crate::faulty_storage::{ALL_CALLS, FaultyStorage};
+use crate::harness::{Bench, Log, run_until_idle, seconds, world};
+use crate::test_handlers::{Gate, failing, logging, retrying, waiting};
 
 // spec: T-2, H-47, H-49
 #[tokio::test]
-async fn a_process_starts_without_its_storage_says_so_and_works_when_it_is_there() {
+async fn a_process_starts_without_its_storage_reports_it_and_works_when_it_is_back() {
     let (clock, storage) = world();
-    let door = Faulty::over(&storage);
-    door.fail(&EVERYTHING);
+    let faulty = FaultyStorage::over(&storage);
+    faulty.fail(&ALL_CALLS);
     let log = Log::default();
     let punctual = Punctual::builder()
         .clock(clock.clone())
-        .storage(door.clone())
+        .storage(faulty.clone())
         .job(
             Job::every("often", seconds(60)),
-            telling::<Occurrence>(&log, |occurrence, _| occurrence.nominal.to_string()),
+            logging::<Occurrence>(&log, |occurrence, _| occurrence.nominal.to_string()),
         )
         .build()
         .unwrap();
@@ -32,7 +32,7 @@ async fn a_process_starts_without_its_storage_says_so_and_works_when_it_is_there
     assert!(health.reasons[0].contains("the storage is out of reach"), "{:?}", health.reasons);
     assert_eq!(health.last_tick_age, None, "never ticked");
     assert_eq!(log.len(), 0);
-    door.heal();
+    faulty.heal();
     bench.advance(seconds(90)).await;
     let health = bench.punctual.admin().health().await;
     assert_eq!((health.condition, health.reasons), (Condition::Healthy, Vec::new()));
@@ -40,26 +40,26 @@ async fn a_process_starts_without_its_storage_says_so_and_works_when_it_is_there
     assert!(log.len() >= 1, "the job runs");
 }
 
-// The page waits five seconds for the whole answer, and is red only when there is one.
+// The page waits five seconds for the response, and is red only when there is one.
 // spec: H-49
 #[tokio::test]
 async fn a_storage_that_never_returns_makes_it_unhealthy_within_three_seconds() {
     let (clock, storage) = world();
-    let door = Faulty::over(&storage);
-    let idle = Punctual::builder().clock(clock.clone()).storage(door.clone()).build().unwrap();
-    door.hang_looks();
+    let faulty = FaultyStorage::over(&storage);
+    let idle = Punctual::builder().clock(clock.clone()).storage(faulty.clone()).build().unwrap();
+    faulty.hang_next_due();
     let admin = idle.admin();
     let three_seconds = async {
         for _ in 0..3 {
-            rest().await;
+            run_until_idle().await;
             clock.advance(seconds(1));
         }
-        rest().await;
+        run_until_idle().await;
     };
     let health = tokio::select! {
         biased;
         health = admin.health() => health,
-        () = three_seconds => panic!("nothing is said after three seconds"),
+        () = three_seconds => panic!("health did not return within three seconds"),
     };
     assert_eq!(health.condition, Condition::Unhealthy);
     assert!(health.reasons[0].contains("no answer within 2 s"), "{:?}", health.reasons);
@@ -69,12 +69,12 @@ async fn a_storage_that_never_returns_makes_it_unhealthy_within_three_seconds() 
 // trap 17
 // spec: H-48, H-52
 #[tokio::test]
-async fn asking_about_stale_messages_degrades_and_frees_none_of_them() {
+async fn reading_stale_messages_degrades_health_and_frees_none_of_them() {
     let (clock, storage) = world();
-    let door = Faulty::over(&storage);
+    let faulty = FaultyStorage::over(&storage);
     let idle = Punctual::builder()
         .clock(clock.clone())
-        .storage(door.clone())
+        .storage(faulty.clone())
         .declare(Job::cron("hourly", "0 * * * *"))
         .build()
         .unwrap();
@@ -88,18 +88,19 @@ async fn asking_about_stale_messages_degrades_and_frees_none_of_them() {
     storage.claim(claim, clock.now()).await.unwrap();
     clock.advance(seconds(301));
     let before = storage.message(id).await.unwrap();
-    let asked = door.calls_in_all();
+    let asked = faulty.total_calls();
     let health = idle.admin().health().await;
     assert_eq!(health.stale, 1);
     assert!(health.reasons.iter().any(|reason| reason.contains("owner that is gone")));
-    let reads: u64 = ["look", "counts", "due_jobs"].map(|call| door.calls(call)).iter().sum();
-    assert_eq!(door.calls_in_all() - asked, reads, "it only reads");
+    let reads: u64 =
+        ["next_due_all", "counts", "due_jobs"].map(|call| faulty.calls(call)).iter().sum();
+    assert_eq!(faulty.total_calls() - asked, reads, "it only reads");
     assert_eq!(storage.message(id).await.unwrap(), before, "it is as stale as before");
 }
 
 // spec: H-47, H-50
 #[tokio::test]
-async fn late_schedules_dead_letters_and_the_depth_of_queues_are_told() {
+async fn late_schedules_dead_letters_and_the_depth_of_queues_are_reported() {
     let log = Log::default();
     let world = world();
     let bench = Bench::start_in(world.clone(), |builder| {
@@ -115,12 +116,12 @@ async fn late_schedules_dead_letters_and_the_depth_of_queues_are_told() {
     let publisher = bench.punctual.publisher();
     publisher.publish("post", &()).await.unwrap();
     publisher.publish("later", &()).after(seconds(9_999)).await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     let health = bench.punctual.admin().health().await;
     assert_eq!((health.condition, health.late_schedules), (Condition::Healthy, 0));
     assert_eq!((health.dead, health.queue_depth), (1, 1));
     bench.punctual.shutdown().await;
-    // Nobody fires any more.
+    // No process fires any more.
     bench.clock.advance(seconds(3_600 + 60));
     assert_eq!(bench.punctual.admin().health().await.late_schedules, 0, "exactly at the threshold");
     bench.clock.advance(seconds(1));
@@ -129,9 +130,9 @@ async fn late_schedules_dead_letters_and_the_depth_of_queues_are_told() {
     assert_eq!(health.condition, Condition::Unhealthy, "the services stand still");
 }
 
-// A job of every minute with a policy was late after five minutes only, long after its occurrence was missed.
+// Regression: a job of every minute was late after five minutes only, long after its occurrence was missed.
 #[tokio::test]
-async fn a_job_is_late_beyond_the_threshold_in_force_which_its_rhythm_bounds() {
+async fn a_job_is_late_beyond_the_effective_threshold_which_its_interval_bounds() {
     let bench = Bench::start_in(world(), |builder| {
         builder
             .declare(Job::cron("minutely", "* * * * *").misfire(punctual::Misfire::skip_to_next()))
@@ -141,7 +142,7 @@ async fn a_job_is_late_beyond_the_threshold_in_force_which_its_rhythm_bounds() {
             )
     })
     .await;
-    bench.rest().await;
+    bench.run_until_idle().await;
     bench.punctual.shutdown().await;
     let (admin, now) = (bench.punctual.admin(), bench.clock.now());
     let next = admin.job("minutely").await.unwrap().cursor.unwrap();
@@ -153,9 +154,10 @@ async fn a_job_is_late_beyond_the_threshold_in_force_which_its_rhythm_bounds() {
 
 // spec: H-50, H-52
 #[tokio::test]
-async fn asking_changes_nothing() {
+async fn reading_health_changes_nothing() {
     let bench = Bench::start(|builder| builder).await;
-    let id = bench.punctual.publisher().publish("nobody", &()).after(seconds(60)).await.unwrap().id;
+    let id =
+        bench.punctual.publisher().publish("unhandled", &()).after(seconds(60)).await.unwrap().id;
     let before = bench.message(id).await;
     for _ in 0..3 {
         assert_eq!(bench.punctual.admin().health().await.condition, Condition::Healthy);
@@ -170,7 +172,7 @@ async fn health_says_stopping_from_the_first_moment_and_then_stopped() {
     let (log, gate) = (Log::default(), Gate::shut());
     let bench = Bench::start(|builder| builder.handler("slow", waiting::<()>(&log, &gate))).await;
     bench.punctual.publisher().publish("slow", &()).await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     let admin = bench.punctual.admin();
     assert_eq!(admin.health().await.lifecycle, Lifecycle::Running);
     let seen = async {

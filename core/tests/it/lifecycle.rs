@@ -1,5 +1,4 @@
-//! A whole life: one call from start to stop, set-ups that are made twice, and signals that come before
-//! anything began.
+//! Lifecycle: one call from start to stop, repeated registrations, and signals before the start.
 
 use std::future::pending;
 #[cfg(unix)]
@@ -8,8 +7,8 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use punctual::{Context, ErrorKind, Job, Occurrence, Punctual, ShutdownReport};
 use tokio::sync::oneshot;
 
-use crate::acting::{stuck, telling};
-use crate::harness::{Bench, Log, rest, seconds, world};
+use crate::harness::{Bench, Log, run_until_idle, seconds, world};
+use crate::test_handlers::{logging, never_returning};
 
 fn builder() -> punctual::Builder {
     let (clock, storage) = world();
@@ -18,18 +17,18 @@ fn builder() -> punctual::Builder {
 
 // spec: T-62
 #[tokio::test]
-async fn it_runs_until_the_signal_and_reports_how_it_ended() {
+async fn a_process_runs_until_the_signal_and_reports_how_it_ended() {
     let log = Log::default();
-    let bench = Bench::start(|builder| builder.handler("long", stuck::<()>(&log))).await;
+    let bench = Bench::start(|builder| builder.handler("long", never_returning::<()>(&log))).await;
     bench.punctual.publisher().publish("long", &()).await.unwrap();
-    let (ring, signal) = oneshot::channel::<()>();
-    let told = async {
+    let (stop, signal) = oneshot::channel::<()>();
+    let send_signal = async {
         bench.advance(seconds(10)).await;
-        ring.send(()).unwrap();
+        stop.send(()).unwrap();
         bench.advance(seconds(60)).await;
     };
     let running = bench.punctual.run_until(async { signal.await.unwrap() });
-    let (stopped, ()) = tokio::join!(running, told);
+    let (stopped, ()) = tokio::join!(running, send_signal);
     let stopped = stopped.unwrap();
     assert_eq!(stopped, ShutdownReport { interrupted: 1, abandoned: 0 });
     assert!(!stopped.is_clean());
@@ -39,7 +38,7 @@ async fn it_runs_until_the_signal_and_reports_how_it_ended() {
 
 // spec: T-62
 #[tokio::test]
-async fn a_signal_before_the_start_ends_it_quietly() {
+async fn a_signal_before_the_start_ends_the_process_without_an_error() {
     let punctual = builder().build().unwrap();
     let stopped = punctual.run_until(std::future::ready(())).await.unwrap();
     assert!(stopped.is_clean());
@@ -49,17 +48,17 @@ async fn a_signal_before_the_start_ends_it_quietly() {
 
 // spec: T-62
 #[tokio::test]
-async fn giving_up_waiting_ends_it_with_the_process() {
+async fn a_dropped_run_until_stops_with_the_process() {
     let (clock, storage) = world();
     let punctual = Punctual::builder().clock(clock.clone()).storage(storage).build().unwrap();
     tokio::select! {
         biased;
         _ = punctual.run_until(pending()) => unreachable!("nobody signals"),
-        () = rest() => {}
+        () = run_until_idle() => {}
     }
     assert!(clock.sleepers() > 0, "the services wait");
     drop(punctual);
-    rest().await;
+    run_until_idle().await;
     assert_eq!(clock.sleepers(), 0, "and are gone with it");
 }
 
@@ -69,7 +68,7 @@ async fn the_same_job_from_two_modules_is_one_job() {
     let log = Log::default();
     let job = || Job::cron("hourly", "0 * * * *").zone("Europe/Warsaw").tag("both");
     let bench = Bench::start(|builder| {
-        builder.job(job(), telling::<Occurrence>(&log, |_, _| "ran".to_owned())).declare(job())
+        builder.job(job(), logging::<Occurrence>(&log, |_, _| "ran".to_owned())).declare(job())
     })
     .await;
     assert_eq!(bench.punctual.events().count("job.declared"), 1);
@@ -87,7 +86,7 @@ async fn clients_work_where_services_are_switched_off() {
     let bench = Bench::start(|builder| {
         builder
             .handler("mail", |(): (), _: Context| async {})
-            .job(Job::cron("hourly", "0 * * * *"), stuck::<Occurrence>(&log))
+            .job(Job::cron("hourly", "0 * * * *"), never_returning::<Occurrence>(&log))
             .options(|options| {
                 options.scheduling = false;
                 options.handling = false;
@@ -101,7 +100,7 @@ async fn clients_work_where_services_are_switched_off() {
     assert_eq!(log.len(), 0);
 }
 
-// This test starts itself as a process of its own, because a signal is for a whole process.
+// This test starts itself as a child process, because a signal is for a whole process.
 // spec: U-28
 #[cfg(unix)]
 #[tokio::test]
@@ -110,7 +109,7 @@ async fn a_process_that_is_asked_to_end_stops_gracefully() {
     if std::env::var_os(CHILD).is_some() {
         let punctual = Punctual::builder().build().unwrap();
         let ready = async {
-            rest().await;
+            run_until_idle().await;
             println!("ready");
         };
         let (stopped, ()) = tokio::join!(punctual.run(), ready);
@@ -124,17 +123,17 @@ async fn a_process_that_is_asked_to_end_stops_gracefully() {
         .stdout(std::process::Stdio::piped())
         .spawn()
         .unwrap();
-    let mut said = BufReader::new(child.stdout.take().unwrap());
+    let mut output = BufReader::new(child.stdout.take().unwrap());
     let mut line = String::new();
     while !line.contains("ready") {
         line.clear();
-        assert!(said.read_line(&mut line).unwrap() > 0, "it ended before it was ready");
+        assert!(output.read_line(&mut line).unwrap() > 0, "it ended before it was ready");
     }
     let id = child.id().to_string();
     let sent = std::process::Command::new("kill").args(["-TERM", &id]).status().unwrap();
     assert!(sent.success());
     let mut rest = String::new();
-    said.read_to_string(&mut rest).unwrap();
+    output.read_to_string(&mut rest).unwrap();
     assert!(child.wait().unwrap().success());
     assert!(rest.contains("stopped; everything that ran has finished"), "{rest}");
 }
@@ -172,17 +171,17 @@ async fn a_process_that_fires_no_jobs_declares_its_own_and_retires_none() {
 async fn a_start_without_a_storage_returns_and_the_jobs_come_later() {
     for scheduling in [true, false] {
         let (clock, storage) = world();
-        let door = crate::faulty::Faulty::over(&storage);
-        door.fail(&crate::faulty::EVERYTHING);
+        let faulty = crate::faulty_storage::FaultyStorage::over(&storage);
+        faulty.fail(&crate::faulty_storage::ALL_CALLS);
         let punctual = Punctual::builder()
             .clock(clock.clone())
-            .storage(door.clone())
+            .storage(faulty.clone())
             .declare(Job::cron("nightly", "0 2 * * *"))
             .options(|options| options.scheduling = scheduling)
             .build()
             .unwrap();
         punctual.start().await.unwrap();
-        door.heal();
+        faulty.heal();
         assert!(punctual.admin().job("nightly").await.is_err());
         let bench = Bench { clock, storage, punctual };
         bench.advance(seconds(90)).await;

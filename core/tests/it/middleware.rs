@@ -1,4 +1,4 @@
-//! Middleware: around every publish and every attempt, in the order it was given.
+//! Middleware: around every publish and every attempt, in the order of registration.
 
 use async_trait::async_trait;
 use punctual::inspect::{MessageFilter, PageRequest};
@@ -8,17 +8,17 @@ use punctual::{
     NextPublish, Occurrence, Outcome, Result, Retry,
 };
 
-use crate::acting::{endings, retrying, telling};
 use crate::harness::{Bench, Log, seconds};
+use crate::test_handlers::{endings, logging, retrying};
 
-/// Tells when something passes it, on the way in and on the way out.
-struct Telling {
+/// Logs every publish and attempt, before and after.
+struct LoggingMiddleware {
     name: &'static str,
     log: Log,
 }
 
 #[async_trait]
-impl Middleware for Telling {
+impl Middleware for LoggingMiddleware {
     async fn around_publish(&self, message: Message, next: NextPublish<'_>) -> Result<()> {
         self.log.push(format!("{} publishes", self.name));
         let result = next.run(message).await;
@@ -36,17 +36,17 @@ impl Middleware for Telling {
 
 // spec: U-53
 #[tokio::test]
-async fn the_first_one_given_is_outermost() {
+async fn the_first_middleware_is_outermost() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         builder
-            .middleware(Telling { name: "outer", log: log.clone() })
-            .middleware(Telling { name: "inner", log: log.clone() })
-            .handler("mail", telling::<()>(&log, |(), _| "handler".to_owned()))
+            .middleware(LoggingMiddleware { name: "outer", log: log.clone() })
+            .middleware(LoggingMiddleware { name: "inner", log: log.clone() })
+            .handler("mail", logging::<()>(&log, |(), _| "handler".to_owned()))
     })
     .await;
     bench.punctual.publisher().publish("mail", &()).await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(
         log.lines(),
         [
@@ -65,27 +65,27 @@ async fn the_first_one_given_is_outermost() {
 
 // spec: U-23, U-57
 #[tokio::test]
-async fn scheduled_runs_pass_it_too() {
+async fn scheduled_runs_pass_the_middleware_too() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        builder.middleware(Telling { name: "it", log: log.clone() }).job(
+        builder.middleware(LoggingMiddleware { name: "it", log: log.clone() }).job(
             Job::cron("hourly", "0 * * * *"),
-            telling::<Occurrence>(&log, |_, _| "ran".to_owned()),
+            logging::<Occurrence>(&log, |_, _| "ran".to_owned()),
         )
     })
     .await;
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.lines(), ["it handles", "ran", "it handled"]);
     bench.punctual.jobs().once("hourly").payload(&serde_json::Value::Null).await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines()[3..5], ["it publishes", "it published"], "and so does planning");
 }
 
-/// Refuses what has no tenant, and stamps what has.
-struct Tenants;
+/// Refuses messages without a tenant, and adds a header to the others.
+struct TenantMiddleware;
 
 #[async_trait]
-impl Middleware for Tenants {
+impl Middleware for TenantMiddleware {
     async fn around_publish(&self, mut message: Message, next: NextPublish<'_>) -> Result<()> {
         if message.headers.get("tenant").is_none() {
             return Err(Error::invalid("a message needs a tenant").with("message", message.id));
@@ -99,9 +99,9 @@ impl Middleware for Tenants {
 async fn a_publish_may_be_refused_or_changed() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        builder.middleware(Tenants).handler(
+        builder.middleware(TenantMiddleware).handler(
             "mail",
-            telling::<()>(&log, |(), context| format!("{:?}", context.headers().get("stamped"))),
+            logging::<()>(&log, |(), context| format!("{:?}", context.headers().get("stamped"))),
         )
     })
     .await;
@@ -111,18 +111,18 @@ async fn a_publish_may_be_refused_or_changed() {
     let tenant = publisher.publish("mail", &()).header("tenant", "a");
     let many = vec![publisher.publish("mail", &()), tenant];
     assert!(publisher.publish_all(many).await.is_err(), "also among many");
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.len(), 0);
     publisher.publish("mail", &()).header("tenant", "b").await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines(), ["Some(\"yes\")"]);
 }
 
-/// Swallows a publish without an error, which must not look like a success.
-struct Swallowing;
+/// Drops a publish without an error, which must not look like a success.
+struct SwallowingMiddleware;
 
 #[async_trait]
-impl Middleware for Swallowing {
+impl Middleware for SwallowingMiddleware {
     async fn around_publish(&self, _: Message, _: NextPublish<'_>) -> Result<()> {
         Ok(())
     }
@@ -130,7 +130,7 @@ impl Middleware for Swallowing {
 
 #[tokio::test]
 async fn a_publish_that_is_swallowed_is_not_a_success() {
-    let bench = Bench::start(|builder| builder.middleware(Swallowing)).await;
+    let bench = Bench::start(|builder| builder.middleware(SwallowingMiddleware)).await;
     let error = bench.punctual.publisher().publish("mail", &()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     let stored =
@@ -138,11 +138,11 @@ async fn a_publish_that_is_swallowed_is_not_a_success() {
     assert!(stored.rows.is_empty());
 }
 
-/// Answers instead of the handler: done for some, a failure for the rest.
-struct Answering;
+/// Returns a result without the handler: done for some, a failure for others.
+struct ShortCircuitMiddleware;
 
 #[async_trait]
-impl Middleware for Answering {
+impl Middleware for ShortCircuitMiddleware {
     async fn around_handle(&self, context: Context, next: NextHandle<'_>) -> HandlerResult {
         match context.headers().get("answer") {
             Some("done") => Ok(Outcome::Done),
@@ -154,13 +154,13 @@ impl Middleware for Answering {
 }
 
 #[tokio::test]
-async fn an_attempt_may_be_answered_without_the_handler() {
+async fn middleware_may_return_an_outcome_without_the_handler() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        builder.middleware(Answering).handler_with(
+        builder.middleware(ShortCircuitMiddleware).handler_with(
             "mail",
             retrying(Retry::none()),
-            telling::<()>(&log, |(), _| "handler".to_owned()),
+            logging::<()>(&log, |(), _| "handler".to_owned()),
         )
     })
     .await;
@@ -173,7 +173,7 @@ async fn an_attempt_may_be_answered_without_the_handler() {
     ];
     for (answer, state, ending) in cases {
         let sent = publisher.publish("mail", &()).header("answer", answer).await.unwrap();
-        bench.rest().await;
+        bench.run_until_idle().await;
         assert_eq!(bench.message(sent.id).await.state, state, "{answer}");
         assert_eq!(endings(&bench.storage, sent.id).await, [ending], "{answer}");
     }

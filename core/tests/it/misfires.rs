@@ -1,26 +1,25 @@
-//! Misfires end to end: a process was away, comes back, and each policy does what it promises with
-//! what was missed, once.
+//! Misfires end to end: after an outage each policy is applied once to the missed occurrences.
 
 use punctual::inspect::{ExecutionFilter, MessageFilter, PageRequest};
 use punctual::model::{Ending, MessageRecord, SkipReason};
 use punctual::policy::MisfirePolicy;
 use punctual::{Builder, Event, Inspect, Job, JobBuilder, Misfire, Occurrence, Punctual};
 
-use crate::acting::{Gate, executions, leap, stop_within, telling};
-use crate::harness::{Bench, Log, instant, rest, seconds};
+use crate::harness::{Bench, Log, instant, run_until_idle, seconds};
+use crate::test_handlers::{Gate, advance_in_steps, executions, logging, stop_within};
 
-/// Lets a process declare a job at 07:00, go away, and come back later the same day.
+/// Starts a process that declares a job at 07:00, stops it, and starts it again later the same day.
 async fn away_until(back: &str, job: impl Fn() -> JobBuilder) -> (Bench, Log) {
     let log = Log::default();
-    let first = Bench::start(|builder| builder.job(job(), telling(&log, line))).await;
+    let first = Bench::start(|builder| builder.job(job(), logging(&log, line))).await;
     first.punctual.shutdown().await;
     let world = (first.clock.clone(), first.storage.clone());
     world.0.set(instant(&format!("2026-03-02T{back}Z")));
     let second = Bench::start_in(world, |builder| {
-        builder.queue("default", 1).job(job(), telling(&log, line))
+        builder.queue("default", 1).job(job(), logging(&log, line))
     })
     .await;
-    second.rest().await;
+    second.run_until_idle().await;
     (second, log)
 }
 
@@ -41,7 +40,7 @@ fn line(occurrence: &Occurrence, context: &punctual::Context) -> String {
 
 // spec: H-43, M-2, M-3, M-14, M-21
 #[tokio::test]
-async fn fire_now_runs_once_in_the_name_of_the_oldest() {
+async fn fire_now_runs_once_with_the_nominal_time_of_the_oldest() {
     let (bench, log) = away_until("10:05:00", || Job::cron("hourly", "0 * * * *")).await;
     assert_eq!(log.lines(), ["08:00 at 10:05: 0 of 3 from 08:00 late 7500s"]);
     bench.advance(seconds(3_600)).await;
@@ -50,7 +49,7 @@ async fn fire_now_runs_once_in_the_name_of_the_oldest() {
 
 // spec: M-17, M-12
 #[tokio::test]
-async fn fire_once_runs_once_in_the_name_of_the_newest() {
+async fn fire_once_runs_once_with_the_nominal_time_of_the_newest() {
     let job =
         || Job::cron("hourly", "0 * * * *").misfire(Misfire::fire_once().threshold(seconds(60)));
     let (bench, log) = away_until("10:05:00", job).await;
@@ -61,7 +60,7 @@ async fn fire_once_runs_once_in_the_name_of_the_newest() {
 
 // spec: H-42, H-46, M-15
 #[tokio::test]
-async fn skip_to_next_runs_nothing_and_leaves_an_answer_for_each() {
+async fn skip_to_next_runs_nothing_and_records_each() {
     let job =
         || Job::cron("hourly", "0 * * * *").misfire(Misfire::skip_to_next().threshold(seconds(60)));
     let (bench, log) = away_until("10:05:00", job).await;
@@ -131,11 +130,11 @@ async fn a_restart_in_the_middle_of_fire_all_repeats_nothing() {
             Bench::start_in(world, |builder| builder.queue("default", 1).job(job(), handler()))
                 .await;
         gate.open(1);
-        bench.rest().await;
+        bench.run_until_idle().await;
         stop_within(&bench, seconds(60)).await;
         world = (bench.clock.clone(), bench.storage.clone());
     }
-    // A run that a shutdown gives back goes behind those that wait, so only the first is certain.
+    // A run that a shutdown releases is queued behind the waiting ones, so only the first is certain.
     let mut runs = log.lines();
     assert_eq!(runs[0], "08");
     runs.sort();
@@ -146,7 +145,7 @@ async fn a_restart_in_the_middle_of_fire_all_repeats_nothing() {
 #[tokio::test]
 async fn exactly_at_the_threshold_is_late_but_not_missed() {
     let job = || Job::cron("daily", "0 8 * * *").misfire(Misfire::skip_to_next());
-    // A policy that is chosen without a threshold has one of five minutes.
+    // A policy without an explicit threshold has one of five minutes.
     let (at, log) = away_until("08:05:00", job).await;
     assert_eq!(log.lines(), ["08:00 at 08:05"]);
     assert_eq!(at.punctual.events().count("job.misfired"), 0);
@@ -170,32 +169,32 @@ async fn a_threshold_of_two_hours_forgives_an_outage_of_one() {
 async fn a_misfire_is_noticed_at_any_time_not_only_at_the_start() {
     let log = Log::default();
     let job = Job::cron("hourly", "0 * * * *").misfire(Misfire::skip_to_next());
-    let bench = Bench::start(|builder| builder.job(job, telling(&log, line))).await;
+    let bench = Bench::start(|builder| builder.job(job, logging(&log, line))).await;
     let mut events = bench.punctual.events().listen();
     // The machine sleeps for two hours and a half.
     bench.clock.set(instant("2026-03-02T09:30:00Z"));
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.len(), 0);
-    let mut told = None;
+    let mut misfire = None;
     while let Ok(event) = events.try_recv() {
         if let Event::JobMisfired { missed, policy, threshold, cursor, .. } = *event {
-            told = Some((missed, policy, threshold, cursor));
+            misfire = Some((missed, policy, threshold, cursor));
         }
     }
     let next = Some(instant("2026-03-02T10:00:00Z"));
-    assert_eq!(told, Some((2, MisfirePolicy::SkipToNext, seconds(300), next)));
+    assert_eq!(misfire, Some((2, MisfirePolicy::SkipToNext, seconds(300), next)));
 }
 
 // spec: M-6, M-13
 #[tokio::test]
-async fn what_was_missed_is_decided_before_anything_runs_and_summed_up_at_the_start() {
+async fn what_was_missed_is_decided_before_anything_runs_and_summarised_at_the_start() {
     let log = Log::default();
     let build = |builder: Builder| {
         let daily = Job::cron("daily", "0 8 * * *").misfire(Misfire::skip_to_next());
         builder
-            .job(Job::cron("hourly", "0 * * * *"), telling(&log, line))
-            .job(daily, telling(&log, line))
-            .job(Job::cron("late", "0 23 * * *"), telling(&log, line))
+            .job(Job::cron("hourly", "0 * * * *"), logging(&log, line))
+            .job(daily, logging(&log, line))
+            .job(Job::cron("late", "0 23 * * *"), logging(&log, line))
     };
     let first = Bench::start(build).await;
     assert_eq!(first.punctual.events().count("misfires.found"), 0, "nothing was missed");
@@ -205,7 +204,7 @@ async fn what_was_missed_is_decided_before_anything_runs_and_summed_up_at_the_st
     let second = build(builder).build().unwrap();
     let mut events = second.events().listen();
     second.start().await.unwrap();
-    rest().await;
+    run_until_idle().await;
     let (mut names, mut sums) = (Vec::new(), Vec::new());
     while let Ok(event) = events.try_recv() {
         names.push(event.name());
@@ -222,7 +221,7 @@ async fn what_was_missed_is_decided_before_anything_runs_and_summed_up_at_the_st
 
 // spec: H-39, H-42
 #[tokio::test]
-async fn a_job_that_says_nothing_uses_the_threshold_of_the_options() {
+async fn a_job_without_a_threshold_uses_the_one_of_the_options() {
     let log = Log::default();
     let start = |world, threshold: u64| {
         Bench::start_in(world, move |builder| {
@@ -230,7 +229,7 @@ async fn a_job_that_says_nothing_uses_the_threshold_of_the_options() {
         })
     };
     let first =
-        Bench::start(|builder| builder.job(Job::cron("daily", "0 8 * * *"), telling(&log, line)))
+        Bench::start(|builder| builder.job(Job::cron("daily", "0 8 * * *"), logging(&log, line)))
             .await;
     first.punctual.shutdown().await;
     let world = (first.clock.clone(), first.storage.clone());
@@ -251,8 +250,8 @@ async fn a_second_restart_does_not_apply_the_policy_again() {
     assert_eq!(log.len(), 1);
     back.punctual.shutdown().await;
     let world = (back.clock.clone(), back.storage.clone());
-    let again = Bench::start_in(world, |builder| builder.job(job(), telling(&log, line))).await;
-    leap(&again, seconds(1_800), seconds(900)).await;
+    let again = Bench::start_in(world, |builder| builder.job(job(), logging(&log, line))).await;
+    advance_in_steps(&again, seconds(1_800), seconds(900)).await;
     assert_eq!(log.lines()[1..], ["11:00 at 11:00"]);
     assert_eq!(again.punctual.events().count("job.misfired"), 0);
 }

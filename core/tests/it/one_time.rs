@@ -1,5 +1,5 @@
-//! One-time jobs: planned at run time, about something, cancellable, tried again in proportion to
-//! how far ahead they were planned.
+//! One-time jobs: planned at run time with a key, cancellable, retried in proportion to how far ahead they were
+//! planned.
 
 use std::future::IntoFuture;
 
@@ -8,8 +8,8 @@ use punctual::model::{DeadReason, Ending, MessageState, Source};
 use punctual::storage::CommandResult;
 use punctual::{Builder, Context, ErrorKind, Inspect, Job, Retry};
 
-use crate::acting::{Gate, endings, failing, leap, telling, waiting};
 use crate::harness::{Bench, Log, instant, seconds, world};
+use crate::test_handlers::{Gate, advance_in_steps, endings, failing, logging, waiting};
 
 async fn stored(bench: &Bench) -> usize {
     bench
@@ -25,7 +25,7 @@ fn reminding(log: &Log) -> impl FnOnce(Builder) -> Builder + use<'_> {
     |builder| {
         builder.handler(
             "remind",
-            telling::<Option<String>>(log, |payload, context| {
+            logging::<Option<String>>(log, |payload, context| {
                 let key = context.key().map_or("nothing", |key| key.as_str());
                 let payload = payload.as_deref().unwrap_or("no payload");
                 format!("{payload} about {key} at {}", context.started_at())
@@ -72,16 +72,16 @@ async fn an_instant_in_the_past_is_refused_and_nothing_is_stored() {
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("in the past"), "{error}");
     assert_eq!(stored(&bench).await, 0);
-    // A second is forgiven to clocks that differ a little.
+    // A second is tolerated, because clocks differ a little.
     jobs.once("remind").at(instant("2026-03-02T06:59:59Z")).await.unwrap();
     jobs.once("remind").at(instant("2020-01-01T00:00:00Z")).allow_past().await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.len(), 2);
 }
 
 // spec: H-33, H-34, H-75
 #[tokio::test]
-async fn the_process_that_plans_need_not_have_the_handler() {
+async fn the_process_that_plans_does_not_need_the_handler() {
     let log = Log::default();
     let world = world();
     let planner = Bench::start_in(world.clone(), |builder| {
@@ -96,7 +96,7 @@ async fn the_process_that_plans_need_not_have_the_handler() {
 
 // spec: T-44
 #[tokio::test]
-async fn it_survives_a_restart() {
+async fn a_one_time_job_survives_a_restart() {
     let log = Log::default();
     let first = Bench::start(reminding(&log)).await;
     first.punctual.jobs().once("remind").after(seconds(3_600)).key("order-7").await.unwrap();
@@ -107,10 +107,10 @@ async fn it_survives_a_restart() {
     assert_eq!(log.lines(), ["no payload about order-7 at 2026-03-05T00:00:00Z"]);
 }
 
-// Decision 3.30: a pending one about the same is a conflict, unless it is to be replaced.
+// Decision 3.30: a pending one with the same key is a conflict, unless it is to be replaced.
 // spec: D-33
 #[tokio::test]
-async fn a_second_one_about_the_same_is_a_conflict_or_a_replacement() {
+async fn a_second_one_time_job_with_the_same_name_and_key_is_a_conflict_or_a_replacement() {
     let log = Log::default();
     let bench = Bench::start(reminding(&log)).await;
     let jobs = bench.punctual.jobs();
@@ -124,13 +124,13 @@ async fn a_second_one_about_the_same_is_a_conflict_or_a_replacement() {
         jobs.once("remind").after(seconds(120)).key("order-7").payload("second").replace();
     replacing.await.unwrap();
     bench.advance(seconds(600)).await;
-    let told: Vec<String> = log.lines().iter().map(|line| line[..6].trim().to_owned()).collect();
-    assert_eq!(told, ["other", "second"]);
+    let runs: Vec<String> = log.lines().iter().map(|line| line[..6].trim().to_owned()).collect();
+    assert_eq!(runs, ["other", "second"]);
     jobs.once("remind").after(seconds(60)).key("order-7").await.unwrap();
 }
 
 #[tokio::test]
-async fn names_and_keys_do_not_run_into_each_other() {
+async fn names_and_keys_are_not_confused() {
     let bench = Bench::start(|builder| builder).await;
     let jobs = bench.punctual.jobs();
     jobs.once("a/b").after(seconds(60)).key("c").await.unwrap();
@@ -140,16 +140,16 @@ async fn names_and_keys_do_not_run_into_each_other() {
 }
 
 #[tokio::test]
-async fn a_running_one_is_not_replaced() {
+async fn a_running_one_time_job_is_not_replaced() {
     let (log, gate) = (Log::default(), Gate::shut());
     let bench = Bench::start(|builder| builder.handler("remind", waiting::<()>(&log, &gate))).await;
     let jobs = bench.punctual.jobs();
     jobs.once("remind").key("order-7").await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     let error = jobs.once("remind").key("order-7").replace().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     gate.open(1);
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines(), ["began", "ended"]);
 }
 
@@ -160,8 +160,8 @@ async fn a_cancel_by_name_and_key_takes_what_is_pending_and_nothing_else() {
     let bench = Bench::start(|builder| builder.handler("remind", waiting::<()>(&log, &gate))).await;
     let jobs = bench.punctual.jobs();
     let running = jobs.once("remind").key("order-7").await.unwrap();
-    bench.rest().await;
-    assert_eq!(jobs.cancel("remind", "order-7").await.unwrap(), 0, "a running one goes on");
+    bench.run_until_idle().await;
+    assert_eq!(jobs.cancel("remind", "order-7").await.unwrap(), 0, "a running one continues");
     let pending = jobs.once("remind").after(seconds(60)).key("order-8").await.unwrap();
     let other = jobs.once("other").after(seconds(60)).key("order-8").await.unwrap();
     assert_eq!(jobs.cancel("remind", "order-8").await.unwrap(), 1);
@@ -194,7 +194,7 @@ async fn retries_wait_in_proportion_and_end_as_a_dead_letter() {
     assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Failed; 3]);
     let admin = bench.punctual.admin();
     assert_eq!(admin.redrive(sent.id).await.unwrap(), CommandResult::Applied(1));
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines()[3], "1 2026-03-02T08:00:00Z", "an operator starts the count anew");
 }
 
@@ -204,7 +204,7 @@ async fn a_job_planned_two_days_ahead_retries_by_the_hour() {
     let log = Log::default();
     let bench = Bench::start(|builder| builder.handler("remind", failing::<()>(&log))).await;
     bench.punctual.jobs().once("remind").after(seconds(48 * 3_600)).await.unwrap();
-    leap(&bench, seconds(56 * 3_600), seconds(3_600)).await;
+    advance_in_steps(&bench, seconds(56 * 3_600), seconds(3_600)).await;
     let hours: Vec<String> = log.lines().iter().map(|line| line[13..15].to_owned()).collect();
     assert_eq!(
         hours,
@@ -219,14 +219,16 @@ async fn a_job_planned_two_days_ahead_retries_by_the_hour() {
 #[tokio::test]
 async fn a_lost_process_counts_as_a_failed_attempt() {
     let log = Log::default();
-    let first =
-        Bench::start(|builder| builder.handler("remind", crate::acting::stuck::<()>(&log))).await;
+    let first = Bench::start(|builder| {
+        builder.handler("remind", crate::test_handlers::never_returning::<()>(&log))
+    })
+    .await;
     let sent = first.punctual.jobs().once("remind").after(seconds(600)).await.unwrap();
     first.advance(seconds(600)).await;
     let Bench { clock, storage, punctual } = first;
     drop(punctual);
     let done =
-        telling::<()>(&log, |(), context: &Context| format!("attempt {}", context.attempt()));
+        logging::<()>(&log, |(), context: &Context| format!("attempt {}", context.attempt()));
     let second = Bench::start_in((clock, storage), |builder| builder.handler("remind", done)).await;
     second.advance(seconds(61)).await;
     let record = second.message(sent.id).await;
@@ -246,7 +248,7 @@ async fn declarations_leave_one_time_jobs_alone() {
     let second = Bench::start_in(world, |builder| {
         builder
             .options(|options| options.allow_empty_reconcile = true)
-            .handler("remind", telling::<()>(&log, |(), _| "reminded".to_owned()))
+            .handler("remind", logging::<()>(&log, |(), _| "reminded".to_owned()))
             .declare(Job::cron("unrelated", "0 0 1 1 *"))
     })
     .await;

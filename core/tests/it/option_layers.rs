@@ -1,5 +1,4 @@
-//! Options in layers: each field from the innermost layer that sets it, and nothing dropped by setting
-//! something else.
+//! Option layers: each field comes from the innermost layer that sets it, and setting one field keeps the others.
 
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use punctual::{Builder, Job, OneTimeJob, Retry};
 const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-async fn rehearse(change: impl FnOnce(Builder) -> Builder) -> TestHarness {
+async fn harness(change: impl FnOnce(Builder) -> Builder) -> TestHarness {
     TestHarness::start(change).await.unwrap()
 }
 
@@ -24,75 +23,75 @@ fn no_retries() -> HandlerOptions {
 
 #[tokio::test]
 async fn a_message_that_expires_keeps_the_retries_of_its_handler() {
-    let rehearsal = rehearse(|builder| failing(builder, no_retries())).await;
-    rehearsal.publisher().publish("charge", &()).expires_after(DAY).await.unwrap();
-    rehearsal.advance(DAY).await;
-    rehearsal.assert_executed("charge", 1);
-    rehearsal.assert_dead("charge", 1);
+    let harness = harness(|builder| failing(builder, no_retries())).await;
+    harness.publisher().publish("charge", &()).expires_after(DAY).await.unwrap();
+    harness.advance(DAY).await;
+    harness.assert_executed("charge", 1);
+    harness.assert_dead("charge", 1);
 }
 
 #[tokio::test]
-async fn a_call_wins_over_its_handler_in_what_it_says_only() {
+async fn a_call_wins_over_its_handler_only_in_the_fields_it_sets() {
     let handler_options = no_retries().timeout(Duration::from_secs(5));
-    let rehearsal = rehearse(|builder| {
+    let harness = harness(|builder| {
         builder.handler_with("charge", handler_options, async |(): ()| {
             std::future::pending::<()>().await;
         })
     })
     .await;
     let twice = HandlerOptions::new().retry(Retry::intervals([Duration::from_secs(60)]));
-    rehearsal
+    harness
         .publisher()
         .publish("charge", &())
         .expires_after(DAY)
         .handler_options(twice)
         .await
         .unwrap();
-    rehearsal.advance(HOUR).await;
-    rehearsal.assert_executed("charge", 2);
+    harness.advance(HOUR).await;
+    harness.assert_executed("charge", 2);
     let endings: Vec<&str> =
-        rehearsal.executions("charge").iter().map(|one| one.ending.as_str()).collect();
+        harness.executions("charge").iter().map(|one| one.ending.as_str()).collect();
     assert_eq!(endings, ["timed_out", "timed_out"], "the timeout of the handler");
 }
 
 // spec: T-42
 #[tokio::test]
 async fn a_one_time_job_keeps_retries_and_timeout_of_its_handler() {
-    let rehearsal = rehearse(|builder| {
+    let harness = harness(|builder| {
         let handler_options = no_retries().timeout(Duration::from_secs(5));
         failing(builder, no_retries()).handler_with("wait", handler_options, async |(): ()| {
             std::future::pending::<()>().await;
         })
     })
     .await;
-    rehearsal.jobs().once("charge").after(HOUR).payload(&()).await.unwrap();
-    rehearsal.jobs().once("wait").after(HOUR).payload(&()).await.unwrap();
-    rehearsal.advance(DAY).await;
-    rehearsal.assert_executed("charge", 1);
-    rehearsal.assert_executed("wait", 1);
-    assert_eq!(rehearsal.executions("wait")[0].ending.as_str(), "timed_out");
+    harness.jobs().once("charge").after(HOUR).payload(&()).await.unwrap();
+    harness.jobs().once("wait").after(HOUR).payload(&()).await.unwrap();
+    harness.advance(DAY).await;
+    harness.assert_executed("charge", 1);
+    harness.assert_executed("wait", 1);
+    assert_eq!(harness.executions("wait")[0].ending.as_str(), "timed_out");
 }
 
 #[tokio::test]
-async fn a_one_time_job_has_its_own_retries_where_no_layer_says_anything() {
-    let rehearsal = rehearse(|builder| failing(builder, HandlerOptions::new())).await;
-    rehearsal.jobs().once("charge").after(HOUR).payload(&()).await.unwrap();
-    rehearsal.advance(DAY).await;
-    rehearsal.assert_executed("charge", 4);
+async fn a_one_time_job_has_its_own_retries_where_no_layer_sets_any() {
+    let harness = harness(|builder| failing(builder, HandlerOptions::new())).await;
+    harness.jobs().once("charge").after(HOUR).payload(&()).await.unwrap();
+    harness.advance(DAY).await;
+    harness.assert_executed("charge", 4);
 }
 
 #[tokio::test]
-async fn a_job_on_a_topic_keeps_the_retries_of_its_handler_unless_it_says_otherwise() {
-    let rehearsal = rehearse(|builder| {
+async fn a_job_on_a_topic_keeps_the_retries_of_its_handler_unless_it_sets_its_own() {
+    let harness = harness(|builder| {
         let three = HandlerOptions::new().retry(Retry::intervals([Duration::from_secs(60); 3]));
         failing(builder, three)
             .declare(Job::every("usual", DAY).topic("charge").payload(&()))
             .declare(Job::every("once", DAY).topic("charge").payload(&()).retry(Retry::none()))
     })
     .await;
-    rehearsal.advance(DAY + HOUR).await;
+    harness.advance(DAY + HOUR).await;
     let runs = |job: &str| {
-        let all = rehearsal.executions("charge");
+        let all = harness.executions("charge");
         all.iter().filter(|one| one.job.as_ref().is_some_and(|name| name.as_str() == job)).count()
     };
     let firings = runs("once");
@@ -101,47 +100,47 @@ async fn a_job_on_a_topic_keeps_the_retries_of_its_handler_unless_it_says_otherw
 }
 
 #[tokio::test]
-async fn a_queue_and_the_process_say_what_the_layers_inside_do_not() {
-    let rehearsal = rehearse(|builder| {
+async fn the_queue_and_the_process_set_what_the_inner_layers_do_not() {
+    let harness = harness(|builder| {
         failing(builder, HandlerOptions::new())
             .handler_options(no_retries())
             .queue_options("patient", HandlerOptions::new().retry(Retry::intervals([HOUR])))
             .queue("patient", 1)
     })
     .await;
-    rehearsal.publisher().publish("charge", &()).await.unwrap();
-    rehearsal.advance(DAY).await;
-    rehearsal.assert_executed("charge", 1);
-    rehearsal.publisher().publish("charge", &()).queue("patient").await.unwrap();
-    rehearsal.advance(DAY).await;
-    rehearsal.assert_executed("charge", 3);
+    harness.publisher().publish("charge", &()).await.unwrap();
+    harness.advance(DAY).await;
+    harness.assert_executed("charge", 1);
+    harness.publisher().publish("charge", &()).queue("patient").await.unwrap();
+    harness.advance(DAY).await;
+    harness.assert_executed("charge", 3);
 }
 
 // spec: T-74
 #[tokio::test]
-async fn a_definition_gives_one_time_jobs_what_a_call_does_not_say() {
+async fn a_definition_gives_one_time_jobs_what_a_call_does_not_set() {
     let definition = OneTimeJob::new("charge")
         .max_retries(2)
         .timeout(Duration::from_secs(5))
         .queue("payments")
         .priority(7);
-    let rehearsal = rehearse(|builder| {
+    let harness = harness(|builder| {
         failing(builder, no_retries()).one_time_job(definition).queue("payments", 1)
     })
     .await;
-    let entry = rehearsal.jobs().once("charge").after(HOUR).prepare().await.unwrap();
+    let entry = harness.jobs().once("charge").after(HOUR).prepare().await.unwrap();
     assert_eq!(entry.message.queue.as_str(), "payments");
     assert_eq!(entry.message.priority, Priority::new(7).unwrap());
-    let other = rehearsal.jobs().once("charge").after(HOUR).queue("default").priority(1);
+    let other = harness.jobs().once("charge").after(HOUR).queue("default").priority(1);
     let entry = other.prepare().await.unwrap();
     assert_eq!((entry.message.queue.as_str(), entry.message.priority.level()), ("default", 1));
-    rehearsal.jobs().once("charge").after(HOUR).key("a").payload(&()).await.unwrap();
-    rehearsal.advance(DAY).await;
-    rehearsal.assert_executed("charge", 3);
-    let once = rehearsal.jobs().once("charge").after(HOUR).key("b").payload(&());
+    harness.jobs().once("charge").after(HOUR).key("a").payload(&()).await.unwrap();
+    harness.advance(DAY).await;
+    harness.assert_executed("charge", 3);
+    let once = harness.jobs().once("charge").after(HOUR).key("b").payload(&());
     once.retry(Retry::none()).await.unwrap();
-    rehearsal.advance(DAY).await;
-    rehearsal.assert_executed("charge", 4);
+    harness.advance(DAY).await;
+    harness.assert_executed("charge", 4);
 }
 
 #[tokio::test]
@@ -162,8 +161,8 @@ async fn a_definition_that_cannot_work_is_refused_by_its_field() {
 
 #[tokio::test]
 async fn a_second_limit_is_refused_in_either_order() {
-    let rehearsal = rehearse(|builder| failing(builder, HandlerOptions::new())).await;
-    let publish = || rehearsal.publisher().publish("charge", &()).key("ada");
+    let harness = harness(|builder| failing(builder, HandlerOptions::new())).await;
+    let publish = || harness.publisher().publish("charge", &()).key("ada");
     let first = publish().rate("api", 1, HOUR).one_at_a_time().await.unwrap_err();
     let second = publish().one_at_a_time().rate("api", 1, HOUR).await.unwrap_err();
     for error in [first, second] {
@@ -175,15 +174,16 @@ async fn a_second_limit_is_refused_in_either_order() {
 
 #[tokio::test]
 async fn a_one_time_job_takes_the_options_of_a_message() {
-    let rehearsal = rehearse(|builder| failing(builder, HandlerOptions::new())).await;
-    let once = rehearsal.jobs().once("charge").after(HOUR).queue("mail").priority(8);
-    let once = once.header("tenant", "acme").timeout(HOUR).expires_after(DAY).correlation("story");
+    let harness = harness(|builder| failing(builder, HandlerOptions::new())).await;
+    let once = harness.jobs().once("charge").after(HOUR).queue("mail").priority(8);
+    let once =
+        once.header("tenant", "acme").timeout(HOUR).expires_after(DAY).correlation("checkout");
     let message = once.rate("api", 1, HOUR).prepare().await.unwrap().message;
     assert_eq!((message.queue.as_str(), message.priority.level()), ("mail", 8));
     assert_eq!(message.headers.get("tenant"), Some("acme"));
     let handler_options = message.handler_options.as_ref().unwrap();
     assert_eq!((handler_options.timeout, handler_options.expires_after), (Some(HOUR), Some(DAY)));
     assert_eq!(handler_options.retry, None, "left to the handler");
-    assert_eq!(message.correlation.id.as_deref(), Some("story"));
+    assert_eq!(message.correlation.id.as_deref(), Some("checkout"));
     assert!(message.limit().is_some());
 }

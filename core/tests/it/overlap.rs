@@ -1,11 +1,11 @@
-//! Overlap: what an occurrence does while the run before is still alive.
+//! Overlap: what an occurrence does while the previous run is still alive.
 
 use punctual::inspect::{ExecutionFilter, MessageFilter, PageRequest};
 use punctual::model::{Ending, MessageState, SkipReason};
 use punctual::{Cause, Context, Inspect, Job, Occurrence, Overlap, Retry};
 
-use crate::acting::{Gate, executions, stuck, waiting};
 use crate::harness::{Bench, Log, instant, seconds};
+use crate::test_handlers::{Gate, executions, never_returning, waiting};
 
 async fn skipped(bench: &Bench) -> Vec<String> {
     let filter = ExecutionFilter { endings: vec!["skipped"], ..ExecutionFilter::default() };
@@ -27,7 +27,7 @@ async fn alive(bench: &Bench) -> usize {
     bench.storage.messages(filter, PageRequest::first(100)).await.unwrap().rows.len()
 }
 
-// Trap 7: a skipped occurrence moves the schedule on, so nothing spins.
+// Trap 7: a skipped occurrence advances the schedule, so there is no busy loop.
 // spec: U-42, U-5
 #[tokio::test]
 async fn skip_records_the_occurrence_and_moves_on() {
@@ -54,7 +54,8 @@ async fn a_failed_run_is_over_and_the_next_one_fires() {
     let log = Log::default();
     let job = Job::cron("hourly", "0 * * * *");
     let bench =
-        Bench::start(|builder| builder.job(job, crate::acting::failing::<Occurrence>(&log))).await;
+        Bench::start(|builder| builder.job(job, crate::test_handlers::failing::<Occurrence>(&log)))
+            .await;
     bench.advance(seconds(2 * 3_600)).await;
     assert_eq!(log.len(), 2);
     assert!(skipped(&bench).await.is_empty());
@@ -65,7 +66,8 @@ async fn a_run_that_waits_for_its_retry_is_alive() {
     let log = Log::default();
     let job = Job::cron("hourly", "0 * * * *").retry(Retry::intervals([seconds(5_400)]));
     let bench =
-        Bench::start(|builder| builder.job(job, crate::acting::failing::<Occurrence>(&log))).await;
+        Bench::start(|builder| builder.job(job, crate::test_handlers::failing::<Occurrence>(&log)))
+            .await;
     bench.advance(seconds(2 * 3_600)).await;
     assert_eq!(skipped(&bench).await, ["09:00"]);
 }
@@ -75,9 +77,10 @@ async fn allow_runs_them_side_by_side_up_to_its_limit() {
     for (parallel_max, expected) in [(None, 4), (Some(2), 2)] {
         let log = Log::default();
         let job = Job::cron("hourly", "0 * * * *").overlap(Overlap::Allow { parallel_max });
-        let bench =
-            Bench::start(|builder| builder.queue("default", 8).job(job, stuck::<Occurrence>(&log)))
-                .await;
+        let bench = Bench::start(|builder| {
+            builder.queue("default", 8).job(job, never_returning::<Occurrence>(&log))
+        })
+        .await;
         bench.advance(seconds(4 * 3_600)).await;
         assert_eq!(log.len(), expected, "{parallel_max:?}");
         assert_eq!(skipped(&bench).await.len(), 4 - expected);
@@ -96,7 +99,7 @@ async fn queue_one_keeps_one_waiting_and_skips_the_third() {
     assert_eq!(alive(&bench).await, 2);
     assert_eq!(skipped(&bench).await, ["10:00", "11:00"]);
     gate.open(2);
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(
         log.lines(),
         ["began", "ended", "began", "ended"],
@@ -115,23 +118,23 @@ async fn queue_one_waits_although_there_is_room_to_run() {
     bench.advance(seconds(3 * 3_600)).await;
     assert_eq!(log.lines(), ["began"]);
     gate.open(2);
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines(), ["began", "ended", "began", "ended"]);
 }
 
 #[tokio::test]
 async fn cancel_running_stops_the_old_run_and_starts_the_new_one() {
     let log = Log::default();
-    let told = log.clone();
+    let recorded = log.clone();
     let job = Job::cron("hourly", "0 * * * *").overlap(Overlap::CancelRunning);
     let bench = Bench::start(|builder| {
         builder.queue("default", 8).job(job, move |occurrence: Occurrence, context: Context| {
-            let told = told.clone();
+            let recorded = recorded.clone();
             async move {
                 let hour = occurrence.nominal.strftime("%H").to_string();
-                told.push(format!("{hour} began"));
+                recorded.push(format!("{hour} began"));
                 assert_eq!(context.cancelled().await, Cause::Cancelled);
-                told.push(format!("{hour} stopped"));
+                recorded.push(format!("{hour} stopped"));
             }
         })
     })
@@ -147,7 +150,10 @@ async fn cancel_running_also_replaces_a_run_that_only_waits() {
     let log = Log::default();
     let job = Job::cron("hourly", "0 * * * *").overlap(Overlap::CancelRunning).queue("elsewhere");
     let bench = Bench::start(|builder| {
-        builder.queue("default", 1).only_named_queues().job(job, stuck::<Occurrence>(&log))
+        builder
+            .queue("default", 1)
+            .only_named_queues()
+            .job(job, never_returning::<Occurrence>(&log))
     })
     .await;
     bench.advance(seconds(3 * 3_600)).await;

@@ -1,5 +1,5 @@
-//! Reconciliation: what the code declares, what the configuration overrides and what the storage
-//! remembers become one at every start, without undoing what operators did.
+//! Reconciliation: every start merges the declarations of the code, the overrides of the configuration and the
+//! stored jobs, without undoing changes of operators.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use punctual::client::PauseRequest;
 use punctual::model::{JobPhase, JobRecord, Retirement};
 use punctual::{Builder, ErrorKind, Job, ManualClock, MemoryStorage, Misfire, Occurrence};
 
-use crate::acting::telling;
-use crate::faulty::{EVERYTHING, Faulty};
+use crate::faulty_storage::{ALL_CALLS, FaultyStorage};
 use crate::harness::{Bench, Log, instant, seconds, world};
+use crate::test_handlers::logging;
 
 type World = (Arc<ManualClock>, Arc<MemoryStorage>);
 
-/// Starts a process, lets it reconcile, stops it, and answers what is stored then.
+/// Starts a process, lets it reconcile, stops it, and returns the stored jobs.
 async fn deploy(world: &World, build: impl FnOnce(Builder) -> Builder) -> Vec<JobRecord> {
     let bench = Bench::start_in(world.clone(), |builder| build(builder).release(1)).await;
     let jobs = bench.punctual.admin().jobs().await.unwrap();
@@ -54,7 +54,7 @@ async fn another_schedule_is_stored_and_moves_the_cursor() {
         builder.declare(Job::cron("hourly", "30 * * * *").zone("Asia/Kathmandu"))
     })
     .await;
-    // Half past the hour there is a quarter to the hour here.
+    // Half past the hour in that zone is a quarter to the hour in UTC.
     assert_eq!(zone_only[0].cursor, Some(instant("2026-03-02T07:45:00Z")));
 }
 
@@ -65,7 +65,7 @@ async fn the_same_declaration_writes_nothing_and_keeps_what_is_overdue() {
     let world = world();
     let first = deploy(&world, |builder| daily(hourly(builder))).await;
     world.0.set(instant("2026-03-02T10:30:00Z"));
-    let faulty = Faulty::over(&world.1);
+    let faulty = FaultyStorage::over(&world.1);
     let second = Bench::start_in(world.clone(), |builder| {
         daily(hourly(builder.storage(faulty.clone()))).release(2)
     })
@@ -92,7 +92,11 @@ async fn a_vanished_job_is_retired_and_comes_back_when_it_is_declared_again() {
     world.0.set(instant("2026-03-05T00:00:00Z"));
     let again = deploy(&world, |builder| daily(hourly(builder))).await;
     assert_eq!((again[0].retired, again[0].phase()), (None, JobPhase::Active));
-    assert_eq!(again[0].cursor, Some(instant("2026-03-05T08:00:00Z")), "nothing is made up for");
+    assert_eq!(
+        again[0].cursor,
+        Some(instant("2026-03-05T08:00:00Z")),
+        "no missed occurrence is run"
+    );
 }
 
 // Trap 3: what an operator paused stays paused, across changes, removal and return.
@@ -121,9 +125,9 @@ async fn an_operator_s_pause_is_kept() {
 // Trap 16.
 // spec: H-55, H-57, T-21
 #[tokio::test]
-async fn a_configured_cron_that_cannot_be_read_is_told_and_not_used() {
+async fn a_configured_cron_that_cannot_be_read_is_reported_and_not_used() {
     let log = Log::default();
-    let fired = telling::<Occurrence>(&log, |occurrence, _| occurrence.nominal.to_string());
+    let fired = logging::<Occurrence>(&log, |occurrence, _| occurrence.nominal.to_string());
     let bench = Bench::start(|builder| {
         builder
             .job(Job::cron("hourly", "0 * * * *"), fired)
@@ -202,9 +206,9 @@ async fn two_releases_side_by_side_do_not_flip_a_job() {
 #[tokio::test]
 async fn a_storage_that_is_down_at_the_start_delays_scheduling_and_nothing_else() {
     let world = world();
-    let (faulty, log) = (Faulty::over(&world.1), Log::default());
-    faulty.fail(&EVERYTHING);
-    let fired = telling::<Occurrence>(&log, |occurrence, _| occurrence.nominal.to_string());
+    let (faulty, log) = (FaultyStorage::over(&world.1), Log::default());
+    faulty.fail(&ALL_CALLS);
+    let fired = logging::<Occurrence>(&log, |occurrence, _| occurrence.nominal.to_string());
     let bench = Bench::start_in(world, |builder| {
         builder.storage(faulty.clone()).job(Job::cron("hourly", "0 * * * *"), fired)
     })
@@ -244,7 +248,7 @@ async fn another_application_s_jobs_are_left_alone() {
     assert_eq!(jobs.len(), 2);
     assert_eq!((jobs[1].app.as_str(), jobs[1].phase()), ("shop", JobPhase::Active));
     assert_eq!(jobs[1].cursor, Some(instant("2026-03-02T08:00:00Z")));
-    assert_eq!(bench.punctual.events().count("job.foreign"), 1, "and that is told");
+    assert_eq!(bench.punctual.events().count("job.foreign"), 1, "and that is reported");
 }
 
 #[tokio::test]
@@ -263,13 +267,13 @@ async fn several_nodes_that_start_together_declare_a_job_once() {
     assert_eq!(missing.kind(), ErrorKind::NotFound);
 }
 
-// The storage is the authority while processes run: a deploy elsewhere takes effect here.
+// The storage is the authority while processes run: a deploy of another process takes effect here.
 // spec: T-19, T-20
 #[tokio::test]
 async fn a_running_node_follows_what_another_deploy_changed() {
     let log = Log::default();
     let world = world();
-    let fired = telling::<Occurrence>(&log, |occurrence, _| occurrence.nominal.to_string());
+    let fired = logging::<Occurrence>(&log, |occurrence, _| occurrence.nominal.to_string());
     let running = Bench::start_in(world.clone(), |builder| {
         builder.release(1).job(Job::cron("report", "0 * * * *"), fired)
     })
@@ -294,7 +298,7 @@ async fn one_time_jobs_are_not_touched_by_a_deploy() {
     let planned = later.await.unwrap();
     let before = first.message(planned.id).await;
     first.punctual.shutdown().await;
-    let ran = telling::<()>(&log, |(), context| context.started_at().to_string());
+    let ran = logging::<()>(&log, |(), context| context.started_at().to_string());
     let second =
         Bench::start_in(world, |builder| daily(builder).release(2).handler("reminder", ran)).await;
     assert_eq!(second.message(planned.id).await, before);
@@ -324,7 +328,7 @@ async fn what_was_missed_over_a_deploy_is_decided_once_by_the_policy() {
             let next = Bench::start_in(world.clone(), |builder| {
                 // Another timeout is another definition, but the same schedule.
                 let job = job().timeout(seconds(release));
-                builder.release(release).job(job, telling::<Occurrence>(&log, line))
+                builder.release(release).job(job, logging::<Occurrence>(&log, line))
             })
             .await;
             next.advance(seconds(1)).await;
@@ -337,9 +341,9 @@ async fn what_was_missed_over_a_deploy_is_decided_once_by_the_policy() {
 // A storage that fails in the middle of a reconciliation: what is left is done later, once.
 // spec: T-2
 #[tokio::test]
-async fn a_reconciliation_that_broke_off_goes_on_later() {
+async fn an_interrupted_reconciliation_continues_later() {
     let world = world();
-    let faulty = Faulty::over(&world.1);
+    let faulty = FaultyStorage::over(&world.1);
     faulty.fail(&["declare"]);
     let bench =
         Bench::start_in(world, |builder| daily(hourly(builder.storage(faulty.clone())))).await;

@@ -1,5 +1,4 @@
-//! Requests: the sender waits for a reply, by any transport and through the storage, for as long as it
-//! says and no longer.
+//! Requests: the sender waits for a reply, by any transport and through the storage, until its timeout.
 
 use std::sync::Arc;
 
@@ -8,17 +7,17 @@ use punctual::builtin::{GROUP_DEFAULT, memory_transport};
 use punctual::model::ProcessId;
 use punctual::{Builder, Context, ErrorKind, HandlerError, Reply, Result, Transport};
 
-use crate::acting::Gate;
 use crate::broker::{Broker, PLAIN};
 use crate::harness::{Bench, Log, seconds, world};
+use crate::test_handlers::Gate;
 
 async fn double(number: u64, context: Context) -> Result<(), HandlerError> {
     context.reply(&(number * 2)).await?;
     Ok(())
 }
 
-/// A process whose handlers answer, with a transport of the name "post".
-async fn office(
+/// Starts a process whose handlers reply, with a transport named "post".
+async fn process_with_handlers(
     transport: impl FnOnce(&Arc<punctual::ManualClock>) -> Arc<dyn Transport>,
     build: impl FnOnce(Builder) -> Builder,
 ) -> Bench {
@@ -41,30 +40,30 @@ fn stored(clock: &Arc<punctual::ManualClock>) -> Arc<dyn Transport> {
     Arc::new(memory_transport(clock.clone(), owner))
 }
 
-/// Waits while time goes on, an hour at most.
+/// Waits while the clock advances, at most an hour.
 async fn awaited(bench: &Bench, asking: impl Future<Output = Result<Reply>>) -> Result<Reply> {
     tokio::select! {
         biased;
         reply = asking => reply,
-        () = bench.advance(seconds(3_600)) => panic!("nobody stopped waiting"),
+        () = bench.advance(seconds(3_600)) => panic!("the request did not end"),
     }
 }
 
 #[tokio::test]
-async fn a_request_is_answered_by_every_way_a_message_can_go() {
+async fn a_request_gets_its_reply_by_every_route() {
     for (transport, via) in [
         (broker as fn(&Arc<punctual::ManualClock>) -> Arc<dyn Transport>, true),
         (stored, true),
         (broker, false),
     ] {
-        let bench = office(transport, |builder| builder).await;
+        let bench = process_with_handlers(transport, |builder| builder).await;
         let publisher = bench.punctual.publisher();
         for number in 1..=3_u64 {
             let request = publisher.request("double", &number);
             let request = if via { request.via("post") } else { request };
             let reply = awaited(&bench, request.into_future()).await.unwrap();
             assert_eq!(reply.read::<u64>().unwrap(), number * 2);
-            assert_eq!(reply.headers().len(), 1, "only what says whose reply it is");
+            assert_eq!(reply.headers().len(), 1, "only the header that identifies the request");
         }
         assert_eq!(bench.punctual.events().count("reply.late"), 0);
     }
@@ -72,7 +71,7 @@ async fn a_request_is_answered_by_every_way_a_message_can_go() {
 
 #[tokio::test]
 async fn many_requests_at_once_get_each_its_own_reply() {
-    let bench = office(broker, |builder| builder.via_default("post")).await;
+    let bench = process_with_handlers(broker, |builder| builder.via_default("post")).await;
     let publisher = bench.punctual.publisher();
     let asking = (0..50_u64).map(|number| {
         let request = publisher.request("double", &number);
@@ -96,16 +95,16 @@ async fn what_a_handler_returns_answers_too_and_its_own_reply_wins() {
     }
     let bench = Bench::start(|builder| builder.handler("quiet", quiet).handler("loud", loud)).await;
     let publisher = bench.punctual.publisher();
-    for (topic, said) in [("quiet", "tea!"), ("loud", "TEA")] {
+    for (topic, expected) in [("quiet", "tea!"), ("loud", "TEA")] {
         let reply = awaited(&bench, publisher.request(topic, "tea").into_future()).await.unwrap();
-        assert_eq!(reply.read::<String>().unwrap(), said);
+        assert_eq!(reply.read::<String>().unwrap(), expected);
     }
     bench.advance(seconds(60)).await;
     assert_eq!(bench.punctual.events().count("reply.late"), 0, "there was one reply each");
 }
 
 #[tokio::test]
-async fn a_reply_that_comes_too_late_is_dropped_and_told() {
+async fn a_late_reply_is_dropped_and_reported() {
     let (gate, log) = (Gate::shut(), Log::default());
     let slow = {
         let (gate, log) = (gate.clone(), log.clone());
@@ -118,9 +117,10 @@ async fn a_reply_that_comes_too_late_is_dropped_and_told() {
             }
         }
     };
-    let bench =
-        office(broker, |builder| builder.handler("slow", slow).subscribe("post", "slow", "office"))
-            .await;
+    let bench = process_with_handlers(broker, |builder| {
+        builder.handler("slow", slow).subscribe("post", "slow", "office")
+    })
+    .await;
     let publisher = bench.punctual.publisher();
     let began = bench.clock.now();
     let request = publisher.request("slow", &7).via("post").timeout(seconds(10));
@@ -135,20 +135,20 @@ async fn a_reply_that_comes_too_late_is_dropped_and_told() {
 }
 
 #[tokio::test]
-async fn only_so_many_requests_wait_and_one_that_is_dropped_makes_room() {
-    let bench = office(broker, |builder| {
+async fn pending_requests_are_limited_and_a_dropped_one_frees_its_place() {
+    let bench = process_with_handlers(broker, |builder| {
         builder.via_default("post").options(|options| options.requests_max = 2)
     })
     .await;
     let publisher = bench.punctual.publisher();
-    let ask = || Box::pin(publisher.request("nobody", "x").timeout(seconds(10)).into_future());
+    let ask = || Box::pin(publisher.request("unhandled", "x").timeout(seconds(10)).into_future());
     let (mut first, mut second) = (ask(), ask());
     for asking in [&mut first, &mut second] {
         assert!(asking.as_mut().now_or_never().is_none());
-        bench.rest().await;
+        bench.run_until_idle().await;
         assert!(asking.as_mut().now_or_never().is_none());
     }
-    let error = publisher.request("nobody", "x").await.unwrap_err();
+    let error = publisher.request("unhandled", "x").await.unwrap_err();
     assert!(error.is_temporary() && error.to_string().contains("requests_max"), "{error}");
     drop(second);
     let answered = awaited(&bench, publisher.request("double", &4).into_future()).await.unwrap();
@@ -157,26 +157,26 @@ async fn only_so_many_requests_wait_and_one_that_is_dropped_makes_room() {
 }
 
 #[tokio::test]
-async fn nobody_can_answer_what_nobody_asked() {
+async fn a_reply_without_a_request_is_refused() {
     let log = Log::default();
-    let told = log.clone();
+    let recorded = log.clone();
     let answering = move |number: u64, context: Context| {
-        let told = told.clone();
+        let recorded = recorded.clone();
         async move {
             let refused = context.reply(&number).await.unwrap_err();
-            told.push(format!("{} {refused}", context.is_asked()));
+            recorded.push(format!("{} {refused}", context.expects_reply()));
         }
     };
     let bench = Bench::start(|builder| builder.handler("plain", answering)).await;
     bench.punctual.publisher().publish("plain", &7).await.unwrap();
-    bench.rest().await;
-    assert!(log.lines()[0].starts_with("false nobody waits for a reply"), "{:?}", log.lines());
+    bench.run_until_idle().await;
+    assert!(log.lines()[0].starts_with("false no process waits for a reply"), "{:?}", log.lines());
 }
 
 #[tokio::test]
 async fn a_shutdown_ends_the_receiving_of_replies() {
-    let bench = office(stored, |builder| builder).await;
+    let bench = process_with_handlers(stored, |builder| builder).await;
     let request = bench.punctual.publisher().request("double", &1).via("post");
     awaited(&bench, request.into_future()).await.unwrap();
-    crate::acting::stop_within(&bench, seconds(41)).await;
+    crate::test_handlers::stop_within(&bench, seconds(41)).await;
 }

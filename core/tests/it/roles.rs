@@ -1,19 +1,19 @@
-//! Roles: which services a process runs, and that it answers without any.
+//! Roles: which services a process runs, and that it responds without any.
 
 use punctual::client::TriggerResult;
 use punctual::model::MessageState;
 use punctual::{ErrorKind, Job, Occurrence, Retry, Roles};
 
-use crate::acting::{retrying, telling};
 use crate::broker::{Broker, PLAIN};
 use crate::harness::{Bench, Log, seconds, world};
+use crate::test_handlers::{logging, retrying};
 
 // spec: T-61
 #[tokio::test]
 async fn a_process_without_scheduler_fires_nothing() {
     let (log, world) = (Log::default(), world());
     let job = || Job::cron("minutely", "* * * * *");
-    let ran = || telling::<Occurrence>(&log, |_, _| "ran".to_owned());
+    let ran = || logging::<Occurrence>(&log, |_, _| "ran".to_owned());
     let office = Bench::start_in(world.clone(), |builder| {
         builder.job(job(), ran()).roles(Roles { scheduler: false, ..Roles::ALL })
     })
@@ -29,7 +29,7 @@ async fn a_process_without_scheduler_fires_nothing() {
     assert!(office.punctual.admin().job("minutely").await.is_ok(), "it declares its own");
     let started = office.punctual.admin().trigger("made", false).await.unwrap();
     assert!(matches!(started, TriggerResult::Started(_)));
-    office.rest().await;
+    office.run_until_idle().await;
     assert_eq!(log.len(), 1, "but it works");
 }
 
@@ -37,10 +37,10 @@ async fn a_process_without_scheduler_fires_nothing() {
 #[tokio::test]
 async fn a_process_without_worker_claims_nothing_and_still_publishes_and_schedules() {
     let (log, world) = (Log::default(), world());
-    let told = || telling::<String>(&log, |text, _| text.clone());
+    let handler = || logging::<String>(&log, |text, _| text.clone());
     let office = Bench::start_in(world.clone(), |builder| {
         builder
-            .handler("mail", told())
+            .handler("mail", handler())
             .declare(Job::cron("minutely", "* * * * *").topic("mail").payload("by schedule"))
             .roles(Roles { worker: false, ..Roles::default() })
     })
@@ -54,10 +54,10 @@ async fn a_process_without_worker_claims_nothing_and_still_publishes_and_schedul
     let error = office.punctual.queues().serve("default", 1).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     let worker = Bench::start_in(world, |builder| {
-        builder.handler("mail", told()).roles(Roles { worker: true, ..Roles::NONE })
+        builder.handler("mail", handler()).roles(Roles { worker: true, ..Roles::NONE })
     })
     .await;
-    worker.rest().await;
+    worker.run_until_idle().await;
     assert_eq!(log.lines(), ["by hand", "by schedule"]);
 }
 
@@ -78,13 +78,13 @@ async fn a_process_without_relay_hands_nothing_to_a_transport() {
         builder.transport("post", broker.clone()).roles(Roles { relay: true, ..Roles::NONE })
     })
     .await;
-    relay.rest().await;
+    relay.run_until_idle().await;
     assert_eq!(broker.waiting(), 1);
 }
 
 // spec: T-61
 #[tokio::test]
-async fn only_a_process_with_upkeep_frees_what_was_left_behind() {
+async fn only_a_process_with_upkeep_frees_abandoned_messages() {
     let world = world();
     let lost = Bench::start_in(world.clone(), |builder| {
         let handler_options = retrying(Retry::none());
@@ -92,7 +92,7 @@ async fn only_a_process_with_upkeep_frees_what_was_left_behind() {
     })
     .await;
     let sent = lost.punctual.publisher().publish("mail", &()).await.unwrap();
-    lost.rest().await;
+    lost.run_until_idle().await;
     drop(lost.punctual);
     let careless = Bench::start_in(world.clone(), |builder| {
         builder.roles(Roles { worker: false, upkeep: false, ..Roles::ALL })
@@ -109,7 +109,7 @@ async fn only_a_process_with_upkeep_frees_what_was_left_behind() {
 
 // spec: T-61
 #[tokio::test]
-async fn a_process_without_any_role_answers_and_is_healthy() {
+async fn a_process_without_any_role_responds_and_is_healthy() {
     let bench = Bench::start(|builder| builder.roles(Roles::NONE)).await;
     bench.punctual.publisher().publish("mail", &()).await.unwrap();
     bench.advance(seconds(59)).await;

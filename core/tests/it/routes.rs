@@ -1,4 +1,4 @@
-//! Which transport carries a topic when its sender names none.
+//! Routes: the transport of a topic when its sender names none.
 
 use punctual::{Builder, Punctual};
 

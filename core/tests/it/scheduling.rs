@@ -1,4 +1,4 @@
-//! Scheduling: occurrences become messages, once each, at their instant, whatever handlers do.
+//! Scheduling: occurrences become messages, once each, at their instant, independent of the handlers.
 
 use std::sync::Arc;
 
@@ -9,17 +9,17 @@ use punctual::model::{
 use punctual::schedule::{Spread, SpreadLimit};
 use punctual::{Context, Inspect, Job, JobBuilder, Misfire, Occurrence, Overlap, Retry, Schedule};
 
-use crate::acting::{executions, failing, leap, stuck, telling};
 use crate::harness::{Bench, Log, instant, seconds, world};
+use crate::test_handlers::{advance_in_steps, executions, failing, logging, never_returning};
 
-/// A handler that tells when a run was planned.
+/// A handler that logs when a run was planned.
 fn planned(
     log: &Log,
 ) -> impl Fn(Occurrence, Context) -> std::future::Ready<()> + Send + Sync + 'static {
-    telling::<Occurrence>(log, |occurrence, _| occurrence.nominal.to_string())
+    logging::<Occurrence>(log, |occurrence, _| occurrence.nominal.to_string())
 }
 
-/// Runs a job from an instant for a while and answers the instants it was planned for.
+/// Runs a job from an instant for a while and returns its planned instants.
 async fn runs(job: JobBuilder, from: &str, length: u64) -> Vec<String> {
     let log = Log::default();
     let world = world();
@@ -28,7 +28,7 @@ async fn runs(job: JobBuilder, from: &str, length: u64) -> Vec<String> {
         builder.options(|options| options.poll_interval = seconds(3_600)).job(job, planned(&log))
     })
     .await;
-    leap(&bench, seconds(length), seconds(900)).await;
+    advance_in_steps(&bench, seconds(length), seconds(900)).await;
     log.lines()
 }
 
@@ -67,17 +67,20 @@ async fn a_clock_that_steps_back_fires_nothing_twice() {
 #[tokio::test]
 async fn scheduling_waits_for_no_handler() {
     let log = Log::default();
-    let told = Log::default();
+    let stuck_log = Log::default();
     let bench = Bench::start(|builder| {
         builder
             .queue("slow", 1)
             .queue("default", 4)
-            .job(Job::cron("stuck", "0 * * * *").queue("slow"), stuck::<Occurrence>(&told))
+            .job(
+                Job::cron("stuck", "0 * * * *").queue("slow"),
+                never_returning::<Occurrence>(&stuck_log),
+            )
             .job(Job::cron("quick", "30 * * * *"), planned(&log))
     })
     .await;
     bench.advance(seconds(3 * 3_600)).await;
-    assert_eq!(told.len(), 1, "the first run never ended");
+    assert_eq!(stuck_log.len(), 1, "the first run never ended");
     assert_eq!(log.len(), 3, "the other job did not notice");
     let skipped = ExecutionFilter { endings: vec!["skipped"], ..ExecutionFilter::default() };
     assert_eq!(
@@ -95,14 +98,14 @@ async fn a_handler_receives_the_occurrence_or_the_payload_of_its_job() {
         builder
             .job(
                 Job::cron("plain", "0 8 * * *"),
-                telling::<Occurrence>(&log, |occurrence, context| {
+                logging::<Occurrence>(&log, |occurrence, context| {
                     assert_eq!(context.occurrence(), Some(occurrence));
                     format!("{} {} {:?}", occurrence.job, occurrence.nominal, occurrence.schedule)
                 }),
             )
             .job(
                 Job::cron("laden", "0 9 * * *").payload(&vec![1, 2, 3]).topic("work"),
-                telling::<Vec<u8>>(&log, |payload, context| {
+                logging::<Vec<u8>>(&log, |payload, context| {
                     let (job, nominal) = (context.job().unwrap(), context.nominal().unwrap());
                     assert_eq!(context.source(), Source::Scheduled);
                     format!("{payload:?} {job} {nominal} {}", context.topic())
@@ -135,7 +138,7 @@ async fn a_job_without_a_handler_waits_and_disturbs_nothing_else() {
             .job(Job::cron("known", "0 8 * * *"), planned(&log))
     })
     .await;
-    leap(&bench, seconds(25 * 3_600), seconds(3_600)).await;
+    advance_in_steps(&bench, seconds(25 * 3_600), seconds(3_600)).await;
     assert_eq!(log.len(), 2);
     let history = bench.punctual.admin().history("orphan", PageRequest::first(9)).await.unwrap();
     let endings: Vec<Ending> = history.rows.iter().map(|run| run.ending).collect();
@@ -187,7 +190,7 @@ async fn a_declared_one_time_job_runs_however_late_and_once() {
     assert_eq!((record.retired, record.cursor), (Some(Retirement::Finished), None));
     second.punctual.shutdown().await;
     let third = Bench::start_in(world, |builder| builder.job(job(), planned(&log))).await;
-    leap(&third, seconds(86_400), seconds(3_600)).await;
+    advance_in_steps(&third, seconds(86_400), seconds(3_600)).await;
     assert_eq!(log.len(), 1, "declared again it does not run again");
 }
 
@@ -207,11 +210,11 @@ async fn a_schedule_ends_after_its_runs_or_at_its_end() {
 }
 
 #[tokio::test]
-async fn a_job_that_is_over_says_so_and_is_kept() {
+async fn a_job_that_is_over_shows_it_and_is_kept() {
     let log = Log::default();
     let twice = Job::scheduled("twice", Schedule::cron_utc("0 * * * *").unwrap().at_most(2));
     let bench = Bench::start(|builder| builder.job(twice, planned(&log))).await;
-    leap(&bench, seconds(86_400), seconds(3_600)).await;
+    advance_in_steps(&bench, seconds(86_400), seconds(3_600)).await;
     let record = bench.punctual.admin().job("twice").await.unwrap();
     assert_eq!((record.phase(), record.runs), (JobPhase::Retired, 2));
     assert_eq!(record.retired, Some(Retirement::Finished));
@@ -221,8 +224,8 @@ async fn a_job_that_is_over_says_so_and_is_kept() {
 #[tokio::test]
 async fn a_spread_moves_the_start_and_not_the_planned_time() {
     let log = Log::default();
-    let spread = Spread::Stable(SpreadLimit::Length(seconds(600)));
-    let started = telling::<Occurrence>(&log, |occurrence, context| {
+    let spread = Spread::Stable(SpreadLimit::Duration(seconds(600)));
+    let started = logging::<Occurrence>(&log, |occurrence, context| {
         format!("{} {}", occurrence.nominal, context.started_at())
     });
     let job = Job::cron("spread", "0 * * * *").spread(spread);
@@ -303,7 +306,7 @@ async fn what_a_job_with_the_longest_name_sends_can_be_written_and_read_back() {
     let name = "n".repeat(200);
     let bench = Bench::start(|builder| {
         let job = Job::cron(&*name, "0 8 * * *").overlap(Overlap::Allow { parallel_max: None });
-        builder.job(job, stuck::<Occurrence>(&log))
+        builder.job(job, never_returning::<Occurrence>(&log))
     })
     .await;
     bench.punctual.jobs().once(&name).key(&name).after(seconds(60)).await.unwrap();
@@ -324,7 +327,7 @@ async fn the_next_occurrence_is_the_first_after_the_last_one_or_after_the_declar
     let log = Log::default();
     let bench = Bench::start(|builder| {
         let job = Job::cron("report", "15 * * * *").zone("Asia/Kathmandu");
-        builder.job(job, telling::<Occurrence>(&log, |run, _| run.nominal.to_string()))
+        builder.job(job, logging::<Occurrence>(&log, |run, _| run.nominal.to_string()))
     })
     .await;
     // Declared at 07:00 UTC, which is 12:45 there: the next quarter past is at 07:30 UTC.

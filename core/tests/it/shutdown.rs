@@ -1,12 +1,13 @@
-//! Starting and stopping: what is in flight finishes or is given back, nothing is spent by a
-//! shutdown, and a shutdown always ends.
+//! Start and shutdown: running messages finish or are released, a shutdown spends no attempt, and it always ends.
 
 use punctual::model::{DeadReason, Ending, HandlerOptions, MessageState, WhenInterrupted};
 use punctual::{Cause, Context, Job, Occurrence, Outcome, Punctual, Retry, ShutdownReport};
 
-use crate::acting::{Gate, endings, history, retrying, stop_within, stuck, telling, waiting};
-use crate::faulty::Faulty;
-use crate::harness::{Bench, Log, rest, seconds, world};
+use crate::faulty_storage::FaultyStorage;
+use crate::harness::{Bench, Log, run_until_idle, seconds, world};
+use crate::test_handlers::{
+    Gate, endings, history, logging, never_returning, retrying, stop_within, waiting,
+};
 
 const QUIET: ShutdownReport = ShutdownReport { interrupted: 0, abandoned: 0 };
 
@@ -16,11 +17,11 @@ async fn what_is_in_flight_finishes_within_the_drain() {
     let (log, gate) = (Log::default(), Gate::shut());
     let bench = Bench::start(|builder| builder.handler("report", waiting::<()>(&log, &gate))).await;
     let sent = bench.punctual.publisher().publish("report", &()).await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     let stopping = async {
         bench.advance(seconds(20)).await;
         gate.open(1);
-        bench.rest().await;
+        bench.run_until_idle().await;
     };
     let (stopped, ()) = tokio::join!(bench.punctual.shutdown(), stopping);
     assert_eq!(stopped, QUIET);
@@ -30,7 +31,7 @@ async fn what_is_in_flight_finishes_within_the_drain() {
 
 // spec: U-28
 #[tokio::test]
-async fn nobody_takes_over_what_still_finishes_within_the_drain() {
+async fn no_process_takes_over_what_still_finishes_within_the_drain() {
     let (log, gate) = (Log::default(), Gate::shut());
     let leaving = Bench::start(|builder| {
         builder
@@ -39,7 +40,7 @@ async fn nobody_takes_over_what_still_finishes_within_the_drain() {
     })
     .await;
     let sent = leaving.punctual.publisher().publish("report", &()).await.unwrap();
-    leaving.rest().await;
+    leaving.run_until_idle().await;
     let world = (leaving.clock.clone(), leaving.storage.clone());
     let _staying =
         Bench::start_in(world, |builder| builder.handler("report", waiting::<()>(&log, &gate)))
@@ -47,7 +48,7 @@ async fn nobody_takes_over_what_still_finishes_within_the_drain() {
     let stopping = async {
         leaving.advance(seconds(200)).await;
         gate.open(2);
-        leaving.rest().await;
+        leaving.run_until_idle().await;
     };
     let (stopped, ()) = tokio::join!(leaving.punctual.shutdown(), stopping);
     assert_eq!(stopped, QUIET);
@@ -59,19 +60,19 @@ async fn nobody_takes_over_what_still_finishes_within_the_drain() {
 #[tokio::test]
 async fn what_is_unfinished_is_given_back_without_spending_an_attempt() {
     let log = Log::default();
-    let told = log.clone();
+    let recorded = log.clone();
     let leaving = Bench::start(|builder| {
         builder.handler_with("report", retrying(Retry::none()), move |(): (), context: Context| {
-            let told = told.clone();
+            let recorded = recorded.clone();
             async move {
-                told.push(format!("{:?}", context.cancelled().await));
+                recorded.push(format!("{:?}", context.cancelled().await));
                 Err::<(), _>("broken off")
             }
         })
     })
     .await;
     let sent = leaving.punctual.publisher().publish("report", &()).await.unwrap();
-    leaving.rest().await;
+    leaving.run_until_idle().await;
     let stopped = stop_within(&leaving, seconds(31)).await;
     assert_eq!((stopped.interrupted, stopped.abandoned), (1, 0));
     assert_eq!(log.lines(), ["Shutdown"]);
@@ -81,7 +82,7 @@ async fn what_is_unfinished_is_given_back_without_spending_an_attempt() {
 
     let world = (leaving.clock.clone(), leaving.storage.clone());
     let _staying = Bench::start_in(world, |builder| {
-        builder.handler("report", telling::<()>(&log, |(), context| context.attempt().to_string()))
+        builder.handler("report", logging::<()>(&log, |(), context| context.attempt().to_string()))
     })
     .await;
     assert_eq!(log.lines(), ["Shutdown", "1"], "the next process has it at once");
@@ -97,11 +98,11 @@ async fn what_is_not_run_again_when_interrupted_is_dead_after_the_drain() {
     let log = Log::default();
     let leaving = Bench::start(|builder| {
         let handler_options = HandlerOptions::new().when_interrupted(WhenInterrupted::Lost);
-        builder.handler_with("report", handler_options, stuck::<()>(&log))
+        builder.handler_with("report", handler_options, never_returning::<()>(&log))
     })
     .await;
     let sent = leaving.punctual.publisher().publish("report", &()).await.unwrap();
-    leaving.rest().await;
+    leaving.run_until_idle().await;
     let stopped = stop_within(&leaving, seconds(36)).await;
     assert_eq!((stopped.interrupted, stopped.abandoned), (1, 0));
     let record = leaving.message(sent.id).await;
@@ -120,7 +121,7 @@ async fn a_result_that_arrives_while_stopping_is_stored() {
     })
     .await;
     let sent = bench.punctual.publisher().publish("report", &()).await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     let stopped = stop_within(&bench, seconds(31)).await;
     assert_eq!((stopped.interrupted, stopped.abandoned), (1, 0));
     assert_eq!(bench.message(sent.id).await.state, MessageState::Done);
@@ -130,9 +131,10 @@ async fn a_result_that_arrives_while_stopping_is_stored() {
 #[tokio::test]
 async fn a_handler_that_never_returns_does_not_hold_the_shutdown_up() {
     let log = Log::default();
-    let bench = Bench::start(|builder| builder.handler("report", stuck::<()>(&log))).await;
+    let bench =
+        Bench::start(|builder| builder.handler("report", never_returning::<()>(&log))).await;
     let sent = bench.punctual.publisher().publish("report", &()).await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     // The drain of 30 s and the grace of 5 s, after which the handler is dropped.
     let stopped = stop_within(&bench, seconds(36)).await;
     assert_eq!((stopped.interrupted, stopped.abandoned), (1, 0));
@@ -143,14 +145,14 @@ async fn a_handler_that_never_returns_does_not_hold_the_shutdown_up() {
 #[tokio::test]
 async fn a_storage_that_is_gone_does_not_hold_the_shutdown_up() {
     let world = world();
-    let (faulty, log) = (Faulty::over(&world.1), Log::default());
+    let (faulty, log) = (FaultyStorage::over(&world.1), Log::default());
     let bench = Bench::start_in(world, |builder| {
-        builder.storage(faulty.clone()).handler("report", stuck::<()>(&log))
+        builder.storage(faulty.clone()).handler("report", never_returning::<()>(&log))
     })
     .await;
     bench.punctual.publisher().publish("report", &()).await.unwrap();
-    bench.rest().await;
-    faulty.fail(&crate::faulty::EVERYTHING);
+    bench.run_until_idle().await;
+    faulty.fail(&crate::faulty_storage::ALL_CALLS);
     // The drain, the grace and as much again to store what cannot be stored.
     let stopped = stop_within(&bench, seconds(41)).await;
     assert_eq!((stopped.interrupted, stopped.abandoned), (1, 1));
@@ -158,18 +160,18 @@ async fn a_storage_that_is_gone_does_not_hold_the_shutdown_up() {
 
 // spec: T-60
 #[tokio::test]
-async fn starting_twice_is_one_set_up() {
+async fn starting_twice_starts_once() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         builder.job(
             Job::cron("hourly", "0 * * * *"),
-            telling::<Occurrence>(&log, |occurrence, _| occurrence.nominal.to_string()),
+            logging::<Occurrence>(&log, |occurrence, _| occurrence.nominal.to_string()),
         )
     })
     .await;
     let sleepers = bench.clock.sleepers();
     bench.punctual.start().await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(bench.clock.sleepers(), sleepers, "no second set of services");
     assert_eq!(bench.punctual.events().count("process.started"), 1);
     bench.advance(seconds(3_600)).await;
@@ -181,7 +183,7 @@ async fn starting_twice_is_one_set_up() {
 async fn services_can_be_switched_off() {
     let log = Log::default();
     let job = || Job::cron("hourly", "0 * * * *");
-    let handler = || telling::<Occurrence>(&log, |_, _| "ran".to_owned());
+    let handler = || logging::<Occurrence>(&log, |_, _| "ran".to_owned());
     let idle = Bench::start(|builder| {
         builder.job(job(), handler()).options(|options| {
             options.scheduling = false;
@@ -205,36 +207,36 @@ async fn stopping_before_the_start_and_while_waiting_is_quiet() {
     let never = Punctual::builder().clock(clock).storage(storage).build().unwrap();
     assert_eq!(never.shutdown().await, QUIET);
     never.start().await.unwrap();
-    rest().await;
+    run_until_idle().await;
     assert_eq!(never.events().count("service.failed"), 0);
 
     let log = Log::default();
     let waiting = Bench::start(|builder| {
-        builder.job(Job::cron("yearly", "0 0 1 1 *"), stuck::<Occurrence>(&log))
+        builder.job(Job::cron("yearly", "0 0 1 1 *"), never_returning::<Occurrence>(&log))
     })
     .await;
     waiting.advance(seconds(3_600)).await;
     let before = waiting.clock.now();
     assert_eq!(waiting.punctual.shutdown().await, QUIET);
-    assert_eq!(waiting.clock.now(), before, "nobody had to wait for anything");
+    assert_eq!(waiting.clock.now(), before, "no time had to pass");
     assert_eq!(waiting.punctual.events().count("service.failed"), 0);
     assert_eq!(waiting.clock.sleepers(), 0, "no service is left behind");
     assert_eq!(waiting.punctual.shutdown().await, QUIET, "twice is fine");
 }
 
 #[tokio::test]
-async fn after_the_stop_is_asked_for_nothing_new_is_claimed() {
+async fn after_the_stop_is_requested_nothing_new_is_claimed() {
     let (log, gate) = (Log::default(), Gate::shut());
     let bench = Bench::start(|builder| builder.handler("report", waiting::<()>(&log, &gate))).await;
     let publisher = bench.punctual.publisher();
     publisher.publish("report", &()).await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     let late = async {
-        bench.rest().await;
+        bench.run_until_idle().await;
         let late = publisher.publish("report", &()).await.unwrap();
         bench.advance(seconds(10)).await;
         gate.open(2);
-        bench.rest().await;
+        bench.run_until_idle().await;
         late
     };
     let (_, late) = tokio::join!(bench.punctual.shutdown(), late);
@@ -243,20 +245,20 @@ async fn after_the_stop_is_asked_for_nothing_new_is_claimed() {
 }
 
 #[tokio::test]
-async fn goodbye_frees_what_was_abandoned_at_once() {
+async fn deregistering_frees_abandoned_messages_at_once() {
     let world = world();
-    let (faulty, log) = (Faulty::over(&world.1), Log::default());
+    let (faulty, log) = (FaultyStorage::over(&world.1), Log::default());
     let leaving = Bench::start_in(world.clone(), |builder| {
-        builder.storage(faulty.clone()).handler("report", stuck::<()>(&log))
+        builder.storage(faulty.clone()).handler("report", never_returning::<()>(&log))
     })
     .await;
     let sent = leaving.punctual.publisher().publish("report", &()).await.unwrap();
-    leaving.rest().await;
+    leaving.run_until_idle().await;
     faulty.fail(&["settle"]);
     assert_eq!(stop_within(&leaving, seconds(41)).await.abandoned, 1);
     assert_eq!(leaving.message(sent.id).await.state, MessageState::Running);
-    let done = telling::<()>(&log, |(), _| "rescued".to_owned());
+    let done = logging::<()>(&log, |(), _| "rescued".to_owned());
     let staying = Bench::start_in(world, |builder| builder.handler("report", done)).await;
     staying.advance(seconds(1)).await;
-    assert_eq!(log.lines()[1..], ["rescued"], "without waiting for missing beats");
+    assert_eq!(log.lines()[1..], ["rescued"], "without waiting for missing heartbeats");
 }

@@ -1,4 +1,4 @@
-//! What handlers share, and what is made for each attempt: known before anything runs, bound once.
+//! Shared states and extractors of handlers: checked when the process is built, bound once.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -8,49 +8,49 @@ use punctual::model::{Ending, MessageState};
 use punctual::policy::AttemptEnd;
 use punctual::{Context, ErrorKind, FromContext, HandlerError, Punctual, Retry, State};
 
-use crate::acting::{endings, retrying};
 use crate::harness::{Bench, Log, seconds};
+use crate::test_handlers::{endings, retrying};
 
-/// What the handlers of a test share.
+/// Log that the handlers of a test share.
 #[derive(Clone, Default)]
-struct Seen(Log);
+struct SharedLog(Log);
 
-async fn only_state(State(Seen(log)): State<Seen>) {
+async fn only_state(State(SharedLog(log)): State<SharedLog>) {
     log.push("only state");
 }
 
-/// An extractor that counts how many of it live, and needs a state.
-struct Scope(Arc<AtomicUsize>);
+/// An extractor that counts its live instances, and needs a state.
+struct CountedScope(Arc<AtomicUsize>);
 
 #[derive(Clone, Default)]
-struct Living {
+struct LiveCount {
     now: Arc<AtomicUsize>,
     made: Arc<AtomicUsize>,
 }
 
-impl FromContext for Scope {
+impl FromContext for CountedScope {
     async fn from_context(context: &Context) -> Result<Self, HandlerError> {
-        let living: Living = context.state()?;
+        let live_count: LiveCount = context.state()?;
         if context.headers().get("broken").is_some() {
             return Err("the database is away".into());
         }
-        living.now.fetch_add(1, Ordering::Relaxed);
-        living.made.fetch_add(1, Ordering::Relaxed);
-        Ok(Self(living.now))
+        live_count.now.fetch_add(1, Ordering::Relaxed);
+        live_count.made.fetch_add(1, Ordering::Relaxed);
+        Ok(Self(live_count.now))
     }
 
     fn needs(needs: &mut RequiredStates) {
-        needs.state::<Living>();
+        needs.state::<LiveCount>();
     }
 }
 
-impl Drop for Scope {
+impl Drop for CountedScope {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-async fn scoped(scope: Scope, context: Context) -> Result<(), &'static str> {
+async fn scoped(scope: CountedScope, context: Context) -> Result<(), &'static str> {
     assert_eq!(scope.0.load(Ordering::Relaxed), 1);
     if context.attempt() == 1 { Err("again") } else { Ok(()) }
 }
@@ -58,9 +58,9 @@ async fn scoped(scope: Scope, context: Context) -> Result<(), &'static str> {
 // spec: U-22
 #[tokio::test]
 async fn an_extractor_is_made_for_each_attempt_and_gone_after_it() {
-    let living = Living::default();
+    let live_count = LiveCount::default();
     let bench = Bench::start(|builder| {
-        builder.state(living.clone()).handler_with(
+        builder.state(live_count.clone()).handler_with(
             "scoped",
             retrying(Retry::intervals([seconds(1)])),
             scoped,
@@ -70,16 +70,19 @@ async fn an_extractor_is_made_for_each_attempt_and_gone_after_it() {
     let sent = bench.punctual.publisher().publish("scoped", &()).await.unwrap();
     bench.advance(seconds(2)).await;
     assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Failed, Ending::Succeeded]);
-    assert_eq!(living.made.load(Ordering::Relaxed), 2);
-    assert_eq!(living.now.load(Ordering::Relaxed), 0);
+    assert_eq!(live_count.made.load(Ordering::Relaxed), 2);
+    assert_eq!(live_count.now.load(Ordering::Relaxed), 0);
 }
 
 #[tokio::test]
 async fn an_extractor_that_fails_fails_the_attempt_by_name() {
-    let trial = HandlerTest::new().state(Living::default()).header("broken", "yes");
-    let tried = trial.run(scoped).await.unwrap();
-    let AttemptEnd::Failed { error } = tried.report else { panic!("{:?}", tried.report) };
-    assert!(error.contains("states::Scope could not be had: the database is away"), "{error}");
+    let handler_test = HandlerTest::new().state(LiveCount::default()).header("broken", "yes");
+    let result = handler_test.run(scoped).await.unwrap();
+    let AttemptEnd::Failed { error } = result.report else { panic!("{:?}", result.report) };
+    assert!(
+        error.contains("states::CountedScope could not be extracted: the database is away"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -88,18 +91,19 @@ async fn a_state_that_is_missing_or_doubled_fails_when_the_process_is_built() {
     assert_eq!(error.kind(), ErrorKind::Invalid);
     let text = error.to_string();
     assert!(text.contains("the handler of the topic \"pay\" needs a state of the type"), "{text}");
-    assert!(text.contains("states::Seen, "), "{text}");
+    assert!(text.contains("states::SharedLog, "), "{text}");
     assert!(text.contains("add state(value) before build()"), "{text}");
-    // Also where only an extractor asks for it.
+    // Also where only an extractor needs it.
     let error = Punctual::builder().handler("scoped", scoped).build().err().unwrap();
-    assert!(error.to_string().contains("states::Living, "), "{error}");
+    assert!(error.to_string().contains("states::LiveCount, "), "{error}");
 
-    let twice = Punctual::builder().state(Seen::default()).state(Seen::default());
+    let twice = Punctual::builder().state(SharedLog::default()).state(SharedLog::default());
     let error = twice.handler("pay", only_state).build().err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(error.to_string().contains("two states of the type"), "{error}");
     assert!(error.to_string().contains("states::Seen"), "{error}");
-    let one = Punctual::builder().state(Seen::default()).state(3_u8).handler("pay", only_state);
+    let one =
+        Punctual::builder().state(SharedLog::default()).state(3_u8).handler("pay", only_state);
     assert!(one.build().is_ok());
 }
 
@@ -126,7 +130,7 @@ fn a_handler_is_bound_once() {
         assert_eq!(*clones.lock().unwrap(), 1, "once, at build");
         for _ in 0..10 {
             let sent = bench.punctual.publisher().publish("counted", &()).await.unwrap();
-            bench.rest().await;
+            bench.run_until_idle().await;
             assert_eq!(bench.message(sent.id).await.state, MessageState::Done);
         }
         assert_eq!(*clones.lock().unwrap(), 11, "and one for each attempt");

@@ -1,5 +1,5 @@
-//! The status view: every job in one list, before anything ran, after a restart, with another node at
-//! work, and while the storage is away.
+//! Status view: every job in one list, before anything ran, after a restart, with another node, and while the
+//! storage is unavailable.
 
 use punctual::client::PauseRequest;
 use punctual::engine::RECENT_RUNS_MAX;
@@ -9,16 +9,16 @@ use punctual::policy::{Edit, Field};
 use punctual::status::{JobStatus, Status};
 use punctual::{Builder, Job, Occurrence};
 
-use crate::acting::{Gate, executions, failing, leap, telling, waiting};
-use crate::faulty::{EVERYTHING, Faulty};
+use crate::faulty_storage::{ALL_CALLS, FaultyStorage};
 use crate::harness::{Bench, Log, instant, seconds, world};
+use crate::test_handlers::{Gate, advance_in_steps, executions, failing, logging, waiting};
 
 fn of<'s>(status: &'s Status, name: &str) -> &'s JobStatus {
     status.jobs.iter().find(|job| job.name.as_str() == name).unwrap()
 }
 
 fn jobs(builder: Builder, log: &Log, gate: &Gate) -> Builder {
-    let done = telling::<Occurrence>(log, |_, _| "done".to_owned());
+    let done = logging::<Occurrence>(log, |_, _| "done".to_owned());
     builder
         .job(Job::cron("good", "0 * * * *").description("does well").tag("daily"), done)
         .job(Job::cron("bad", "0 * * * *"), failing::<Occurrence>(log))
@@ -28,7 +28,7 @@ fn jobs(builder: Builder, log: &Log, gate: &Gate) -> Builder {
 
 // spec: T-47, T-56, T-57
 #[tokio::test]
-async fn it_is_complete_before_anything_ran() {
+async fn the_status_is_complete_before_anything_ran() {
     let bench = Bench::start(|builder| jobs(builder, &Log::default(), &Gate::shut())).await;
     let status = bench.punctual.admin().status().await;
     assert_eq!(status.storage_error, None);
@@ -51,7 +51,7 @@ async fn it_is_complete_before_anything_ran() {
 
 // spec: T-47, T-56, T-57
 #[tokio::test]
-async fn it_is_complete_before_the_declarations_are_stored() {
+async fn the_status_is_complete_before_the_declarations_are_stored() {
     let (clock, storage) = world();
     let builder = punctual::Punctual::builder().clock(clock).storage(storage);
     let punctual = jobs(builder, &Log::default(), &Gate::shut()).build().unwrap();
@@ -62,7 +62,7 @@ async fn it_is_complete_before_the_declarations_are_stored() {
 
 // spec: T-55, T-56, M-21
 #[tokio::test]
-async fn it_shows_endings_lengths_and_what_runs() {
+async fn the_status_shows_endings_durations_and_running_attempts() {
     let (log, gate) = (Log::default(), Gate::shut());
     let bench = Bench::start(|builder| jobs(builder, &log, &gate)).await;
     let admin = bench.punctual.admin();
@@ -74,14 +74,14 @@ async fn it_shows_endings_lengths_and_what_runs() {
     assert_eq!((last.ending, last.note.as_deref()), (Ending::Failed, Some("out of order")));
     bench.advance(seconds(90)).await;
     gate.open(1);
-    bench.rest().await;
+    bench.run_until_idle().await;
     let status = admin.status().await;
     assert_eq!(of(&status, "slow").last_took_ms, Some(90_000));
     assert_eq!(of(&status, "slow").word(), "succeeded");
 }
 
 #[tokio::test]
-async fn it_shows_who_paused_what_was_changed_and_what_is_gone() {
+async fn the_status_shows_who_paused_what_was_changed_and_what_was_removed() {
     let world = world();
     let log = Log::default();
     let first = Bench::start_in(world.clone(), |builder| {
@@ -89,7 +89,7 @@ async fn it_shows_who_paused_what_was_changed_and_what_is_gone() {
     })
     .await;
     first.punctual.shutdown().await;
-    let done = telling::<Occurrence>(&log, |_, _| "done".to_owned());
+    let done = logging::<Occurrence>(&log, |_, _| "done".to_owned());
     let bench = Bench::start_in(world, |builder| builder.job(Job::cron("kept", "0 * * * *"), done));
     let bench = bench.await;
     let admin = bench.punctual.admin();
@@ -110,7 +110,7 @@ async fn it_shows_who_paused_what_was_changed_and_what_is_gone() {
 
 // spec: T-56
 #[tokio::test]
-async fn it_knows_runs_of_other_nodes_and_of_earlier_processes() {
+async fn the_status_includes_runs_of_other_nodes_and_of_earlier_processes() {
     let (log, gate) = (Log::default(), Gate::shut());
     let world = world();
     let worker = Bench::start_in(world.clone(), |builder| jobs(builder, &log, &gate)).await;
@@ -133,11 +133,11 @@ async fn it_knows_runs_of_other_nodes_and_of_earlier_processes() {
 async fn the_last_fifty_runs_are_in_memory_beside_the_stored_ones() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        let done = telling::<Occurrence>(&log, |_, _| "done".to_owned());
+        let done = logging::<Occurrence>(&log, |_, _| "done".to_owned());
         builder.job(Job::every("often", seconds(60)), done)
     })
     .await;
-    leap(&bench, seconds(60 * 60), seconds(60)).await;
+    advance_in_steps(&bench, seconds(60 * 60), seconds(60)).await;
     let admin = bench.punctual.admin();
     let recent = admin.recent("often").unwrap();
     assert_eq!((log.len(), recent.len()), (60, RECENT_RUNS_MAX));
@@ -154,16 +154,16 @@ async fn the_last_fifty_runs_are_in_memory_beside_the_stored_ones() {
 
 // spec: T-2, T-55
 #[tokio::test]
-async fn it_says_what_it_knows_while_the_storage_is_away() {
+async fn the_status_shows_what_the_process_knows_while_the_storage_is_away() {
     let (clock, storage) = world();
-    let door = Faulty::over(&storage);
+    let faulty = FaultyStorage::over(&storage);
     let (log, gate) = (Log::default(), Gate::shut());
     let bench = Bench::start_in((clock, storage), |builder| {
-        jobs(builder.storage(door.clone()), &log, &gate)
+        jobs(builder.storage(faulty.clone()), &log, &gate)
     })
     .await;
     bench.advance(seconds(3_600)).await;
-    door.fail(&EVERYTHING);
+    faulty.fail(&ALL_CALLS);
     let status = bench.punctual.admin().status().await;
     assert!(status.storage_error.as_ref().unwrap().contains("out of reach"));
     assert_eq!(status.jobs.len(), 4);

@@ -1,4 +1,4 @@
-//! Subscriptions while a process runs, and the check of what it receives before it does.
+//! Subscriptions while a process runs, and their validation before the start.
 
 use std::sync::Arc;
 
@@ -8,9 +8,9 @@ use punctual::policy::Breaker;
 use punctual::transport::{AttemptCount, Capabilities};
 use punctual::{Builder, ErrorKind, Punctual, Subscribe, SubscriptionName, SystemClock};
 
-use crate::acting::{Gate, stop_within, telling, waiting};
 use crate::broker::{Broker, PLAIN};
 use crate::harness::{Bench, Log, seconds, world};
+use crate::test_handlers::{Gate, logging, stop_within, waiting};
 
 async fn post(build: impl FnOnce(Builder) -> Builder) -> (Bench, Arc<Broker>) {
     let world = world();
@@ -26,7 +26,7 @@ fn name(group: &str) -> SubscriptionName {
 
 async fn send(bench: &Bench, text: &str) {
     bench.punctual.publisher().publish("mail", text).via("post").await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
 }
 
 #[tokio::test]
@@ -46,10 +46,10 @@ async fn a_paused_subscription_receives_nothing_and_loses_nothing() {
     assert_eq!(log.lines(), ["began", "ended"], "what ran came to its end, nothing else began");
     assert!(subscriptions.list()[0].paused);
     subscriptions.resume(&name("office")).unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines(), ["began", "ended", "began", "ended"]);
     assert_eq!(bench.punctual.events().count("subscription.steered"), 2, "each change once");
-    let error = subscriptions.pause(&name("nobody")).unwrap_err();
+    let error = subscriptions.pause(&name("unhandled")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }
 
@@ -58,14 +58,14 @@ async fn a_subscription_may_begin_paused() {
     let log = Log::default();
     let (bench, broker) = post(|builder| {
         builder
-            .handler("mail", telling::<String>(&log, |text, _| text.clone()))
+            .handler("mail", logging::<String>(&log, |text, _| text.clone()))
             .subscription(Subscribe::new("post", "mail", "office").paused())
     })
     .await;
     send(&bench, "x").await;
     assert_eq!((log.len(), broker.waiting()), (0, 2));
     bench.punctual.subscriptions().resume(&name("office")).unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines(), ["x"]);
 }
 
@@ -86,16 +86,20 @@ async fn functions_subscribe_while_the_process_runs() {
     send(&bench, "y").await;
     assert!(subscriptions.list().is_empty());
     assert_eq!(log.lines(), ["began"], "nothing new is received");
-    assert_eq!(broker.story(), Vec::<String>::new(), "and it stays open for what it has in hand");
+    assert_eq!(
+        broker.settlements(),
+        Vec::<String>::new(),
+        "and it stays open for its unsettled deliveries"
+    );
     gate.open(1);
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines(), ["began", "ended"], "the call came to its end");
-    assert_eq!(broker.story(), ["ack", "close with 0 unsettled"]);
+    assert_eq!(broker.settlements(), ["ack", "close with 0 unsettled"]);
     assert_eq!(subscriptions.remove(&added).unwrap_err().kind(), ErrorKind::NotFound);
     // The name is free again, and what came meanwhile was not lost.
-    let told = telling::<String>(&log, |text, _| text.clone());
-    subscriptions.add(office().handler(told)).await.unwrap();
-    bench.rest().await;
+    let handler = logging::<String>(&log, |text, _| text.clone());
+    subscriptions.add(office().handler(handler)).await.unwrap();
+    bench.run_until_idle().await;
     assert_eq!(log.lines()[2..], ["y"]);
 }
 
@@ -109,7 +113,7 @@ async fn what_was_added_is_shut_down_like_the_rest() {
     send(&bench, "x").await;
     let stopped = stop_within(&bench, seconds(60)).await;
     assert_eq!((stopped.interrupted, stopped.abandoned), (1, 0));
-    assert_eq!(broker.story(), ["requeue 0ns", "close with 0 unsettled"]);
+    assert_eq!(broker.settlements(), ["requeue 0ns", "close with 0 unsettled"]);
     let late = Subscribe::new("post", "mail", "archive").handler(async |_: String| ());
     assert_eq!(subscriptions.add(late).await.unwrap_err().kind(), ErrorKind::Conflict);
 }
@@ -118,7 +122,7 @@ async fn what_was_added_is_shut_down_like_the_rest() {
 async fn a_refused_subscription_leaves_no_name_behind() {
     let log = Log::default();
     let (bench, broker) =
-        post(|builder| builder.handler("mail", telling::<String>(&log, |text, _| text.clone())))
+        post(|builder| builder.handler("mail", logging::<String>(&log, |text, _| text.clone())))
             .await;
     let subscriptions = bench.punctual.subscriptions();
     let office = || Subscribe::new("post", "mail", "office");
@@ -135,7 +139,7 @@ async fn a_refused_subscription_leaves_no_name_behind() {
     assert_eq!(log.lines(), ["x"]);
 }
 
-/// What a builder with the transports "post" (plain) and "stored" says.
+/// Returns the error of a builder with the transports "post" (plain) and "stored".
 fn refusal(build: impl FnOnce(Builder) -> Builder) -> String {
     let clock = world().0;
     let owner = ProcessId::from_uuid(punctual::uuid::Uuid::from_u128(1));
@@ -172,9 +176,9 @@ async fn the_topology_is_checked_as_a_whole() {
         (mail().breaker(Breaker::after(0)), "opens after 0 failures"),
         (mail().handler(async |_: String, _: punctual::State<u8>| ()), "the handler of the"),
     ] {
-        let asked = format!("{subscribe:?}");
-        let said = one(subscribe);
-        assert!(said.contains(expected), "{asked}: {said:?}");
+        let subscribe_text = format!("{subscribe:?}");
+        let problem = one(subscribe);
+        assert!(problem.contains(expected), "{subscribe_text}: {problem:?}");
     }
     assert_eq!(one(mail().at_most_once().max_deliveries(1)), "");
     assert_eq!(one(Subscribe::queue("post", "mail")), "");
@@ -185,9 +189,9 @@ async fn the_topology_is_checked_as_a_whole() {
     assert_eq!(groups, "");
 }
 
-// Messaging without a storage: refused is what cannot work, and only that.
+// Messaging without a storage: only what cannot work is refused.
 #[tokio::test]
-async fn without_a_storage_a_count_that_nobody_keeps_is_refused() {
+async fn without_a_storage_an_attempt_limit_the_broker_does_not_count_is_refused() {
     let clock = world().0;
     let build = |capabilities: Capabilities, subscribe: Subscribe| {
         let broker = Broker::new(&clock, capabilities);
@@ -209,9 +213,9 @@ async fn a_queue_has_one_owner() {
     let broker = Broker::with_groups(&world.0, PLAIN, vec![GROUP_DEFAULT.to_owned()]);
     let mut benches = Vec::new();
     for _ in 0..3 {
-        let told = telling::<String>(&log, |text, _| text.clone());
+        let handler = logging::<String>(&log, |text, _| text.clone());
         let bench = Bench::start_in(world.clone(), |builder| {
-            let builder = builder.transport("post", broker.clone()).handler("mail", told);
+            let builder = builder.transport("post", broker.clone()).handler("mail", handler);
             builder.subscription(Subscribe::queue("post", "mail"))
         });
         benches.push(bench.await);

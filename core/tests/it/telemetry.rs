@@ -1,5 +1,5 @@
-//! What a process tells about itself: a span for every attempt, events before, after and at an error with
-//! the same facts, and measures that cost nothing until somebody wants them.
+//! Telemetry of a process: a span for every attempt, events before, after and at an error with the same facts, and
+//! measures that cost nothing until the first read.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -13,30 +13,30 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::Interest;
 use tracing::{Metadata, Subscriber};
 
-use crate::acting::{Gate, failing, retrying, telling, waiting};
 use crate::harness::{Bench, Log, instant, seconds};
+use crate::test_handlers::{Gate, failing, logging, retrying, waiting};
 
 type Fields = BTreeMap<String, String>;
 
-/// Keeps the spans of attempts with their fields, and in which of them each record was made.
+/// Records the spans of attempts with their fields, and the span of each log record.
 #[derive(Clone, Default)]
-struct Spans {
+struct SpanRecorder {
     made: Arc<Mutex<BTreeMap<u64, Fields>>>,
     entered: Arc<Mutex<Vec<u64>>>,
     inside: Arc<Mutex<Vec<(u64, String)>>>,
     next: Arc<AtomicU64>,
 }
 
-struct Reading<'f>(&'f mut Fields);
+struct FieldVisitor<'f>(&'f mut Fields);
 
-impl Visit for Reading<'_> {
+impl Visit for FieldVisitor<'_> {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         self.0.insert(field.name().to_owned(), format!("{value:?}"));
     }
 }
 
-impl Subscriber for Spans {
-    /// Asked anew each time, because other tests run beside this one without a subscriber.
+impl Subscriber for SpanRecorder {
+    /// Evaluated anew each time, because tests in other threads run without a subscriber.
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
         Interest::sometimes()
     }
@@ -48,21 +48,21 @@ impl Subscriber for Spans {
     fn new_span(&self, span: &Attributes<'_>) -> Id {
         let id = self.next.fetch_add(1, Ordering::Relaxed) + 1;
         let mut fields = Fields::from([("name".to_owned(), span.metadata().name().to_owned())]);
-        span.record(&mut Reading(&mut fields));
+        span.record(&mut FieldVisitor(&mut fields));
         self.made.lock().unwrap().insert(id, fields);
         Id::from_u64(id)
     }
 
     fn record(&self, span: &Id, values: &Record<'_>) {
         let mut spans = self.made.lock().unwrap();
-        values.record(&mut Reading(spans.get_mut(&span.into_u64()).unwrap()));
+        values.record(&mut FieldVisitor(spans.get_mut(&span.into_u64()).unwrap()));
     }
 
     fn record_follows_from(&self, _: &Id, _: &Id) {}
 
     fn event(&self, event: &tracing::Event<'_>) {
         let mut fields = Fields::new();
-        event.record(&mut Reading(&mut fields));
+        event.record(&mut FieldVisitor(&mut fields));
         let inside = self.entered.lock().unwrap().last().copied().unwrap_or(0);
         let name = fields.remove("event").unwrap_or_default();
         self.inside.lock().unwrap().push((inside, name));
@@ -80,9 +80,9 @@ impl Subscriber for Spans {
 // spec: C-5
 #[tokio::test]
 async fn every_attempt_has_a_span_with_stable_names_and_says_whether_it_succeeded() {
-    let spans = Spans::default();
-    // With a single subscriber, tests beside this one would decide for it which records nobody wants.
-    let _second = tracing::Dispatch::new(Spans::default());
+    let spans = SpanRecorder::default();
+    // With a single subscriber, tests in other threads would disable records of this one.
+    let _second = tracing::Dispatch::new(SpanRecorder::default());
     let guard = tracing::subscriber::set_default(spans.clone());
     let log = Log::default();
     let failed = log.clone();
@@ -133,8 +133,8 @@ async fn events_before_after_and_at_an_error_carry_the_same_facts() {
     bench.advance(seconds(3_600)).await;
     bench.advance(seconds(7)).await;
     gate.open(1);
-    bench.rest().await;
-    let mut told = Vec::new();
+    bench.run_until_idle().await;
+    let mut recorded = Vec::new();
     while let Ok(event) = events.try_recv() {
         let (execution, job, nominal, attempt, what) = match &*event {
             Event::AttemptStarted { execution, job, nominal, attempt, late, .. } => {
@@ -150,9 +150,9 @@ async fn events_before_after_and_at_an_error_carry_the_same_facts() {
             _ => continue,
         };
         let (job, nominal) = (job.clone().unwrap(), nominal.unwrap().strftime("%H:%M"));
-        told.push((execution.to_string(), format!("{job} {nominal} {attempt}: {what}")));
+        recorded.push((execution.to_string(), format!("{job} {nominal} {attempt}: {what}")));
     }
-    let lines: Vec<&str> = told.iter().map(|(_, line)| line.as_str()).collect();
+    let lines: Vec<&str> = recorded.iter().map(|(_, line)| line.as_str()).collect();
     let expected = [
         "bad 07:30 1: started 0ns late",
         "bad 07:30 1: out of order after 0ns",
@@ -160,15 +160,19 @@ async fn events_before_after_and_at_an_error_carry_the_same_facts() {
         "good 08:00 1: took 7s",
     ];
     assert_eq!(lines, expected);
-    assert_eq!((&told[0].0, &told[2].0), (&told[1].0, &told[3].0), "by the same execution");
+    assert_eq!(
+        (&recorded[0].0, &recorded[2].0),
+        (&recorded[1].0, &recorded[3].0),
+        "by the same execution"
+    );
 }
 
 // spec: C-5, C-4
 #[tokio::test]
-async fn measures_are_kept_from_the_first_time_somebody_asks() {
+async fn measures_are_recorded_from_the_first_read_on() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        builder.handler("mail", telling::<()>(&log, |(), _| "sent".to_owned())).handler_with(
+        builder.handler("mail", logging::<()>(&log, |(), _| "sent".to_owned())).handler_with(
             "post",
             retrying(Retry::none()),
             failing::<()>(&log),
@@ -196,18 +200,18 @@ async fn measures_are_kept_from_the_first_time_somebody_asks() {
 
 // spec: M-21
 #[tokio::test]
-async fn what_a_run_makes_up_for_is_visible_on_it() {
+async fn the_missed_occurrences_a_run_stands_for_are_visible_on_it() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        let told = telling::<Occurrence>(&log, |_, context| {
+        let handler = logging::<Occurrence>(&log, |_, context| {
             let facts = context.misfire().unwrap();
             format!("{} missed since {}", facts.missed_count, facts.misfired_from)
         });
-        builder.job(Job::cron("hourly", "0 * * * *"), told)
+        builder.job(Job::cron("hourly", "0 * * * *"), handler)
     })
     .await;
     bench.clock.set(instant("2026-03-02T10:30:00Z"));
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines(), ["3 missed since 2026-03-02T08:00:00Z"]);
     let admin = bench.punctual.admin();
     let runs = admin.recent("hourly").unwrap();

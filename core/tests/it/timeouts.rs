@@ -1,11 +1,10 @@
-//! Timeouts: which limit applies, what the handler is told, and what becomes of an attempt that
-//! took too long.
+//! Timeouts: which limit applies, how the handler is cancelled, and what happens to an attempt that took too long.
 
 use punctual::model::{DeadReason, Ending, HandlerOptions, MessageState, OnTimeout};
 use punctual::{Cause, Context, Event, Job, Occurrence, Outcome, Retry};
 
-use crate::acting::{Gate, endings, retrying, stuck, telling, waiting};
 use crate::harness::{Bench, Log, seconds};
+use crate::test_handlers::{Gate, endings, logging, never_returning, retrying, waiting};
 
 fn limited(limit: u64, retry: Retry) -> HandlerOptions {
     retrying(retry).timeout(seconds(limit))
@@ -18,9 +17,9 @@ async fn the_limit_is_the_message_s_own_else_the_global_one() {
     let bench = Bench::start(|builder| {
         builder
             .options(|options| options.timeout = Some(seconds(60)))
-            .handler_with("own", limited(10, Retry::none()), stuck::<()>(&log))
-            .handler_with("global", retrying(Retry::none()), stuck::<()>(&log))
-            .handler_with("sent", limited(10, Retry::none()), stuck::<()>(&log))
+            .handler_with("own", limited(10, Retry::none()), never_returning::<()>(&log))
+            .handler_with("global", retrying(Retry::none()), never_returning::<()>(&log))
+            .handler_with("sent", limited(10, Retry::none()), never_returning::<()>(&log))
             .queue("default", 8)
     })
     .await;
@@ -58,25 +57,25 @@ async fn without_a_limit_a_handler_is_never_cancelled_by_time() {
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.lines(), ["began"]);
     gate.open(1);
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines(), ["began", "ended"]);
     assert_eq!(endings(&bench.storage, sent.id).await, [Ending::Succeeded]);
 }
 
 // spec: H-26, H-27
 #[tokio::test]
-async fn a_timeout_tells_the_handler_why_fails_the_attempt_and_is_retried() {
+async fn a_timeout_cancels_the_handler_with_its_cause_fails_the_attempt_and_is_retried() {
     let log = Log::default();
-    let told = log.clone();
+    let recorded = log.clone();
     let handler_options = limited(30, Retry::intervals([seconds(100)]));
     let bench = Bench::start(|builder| {
         builder.handler_with("slow", handler_options, move |(): (), context: Context| {
-            let told = told.clone();
+            let recorded = recorded.clone();
             async move {
                 let cause = context.cancelled().await;
-                told.push(format!("{cause:?}"));
+                recorded.push(format!("{cause:?}"));
                 assert_eq!(context.cancel_cause(), Some(Cause::Timeout));
-                // What it says after its time does not count.
+                // A result after the timeout is ignored.
                 Outcome::Done
             }
         })
@@ -105,12 +104,13 @@ async fn a_timeout_tells_the_handler_why_fails_the_attempt_and_is_retried() {
 }
 
 #[tokio::test]
-async fn a_timeout_gives_up_at_once_where_the_terms_say_so() {
+async fn a_timeout_gives_up_at_once_where_the_options_say_so() {
     let log = Log::default();
     let handler_options = limited(30, Retry::exponential()).on_timeout(OnTimeout::Fail);
-    let bench =
-        Bench::start(|builder| builder.handler_with("slow", handler_options, stuck::<()>(&log)))
-            .await;
+    let bench = Bench::start(|builder| {
+        builder.handler_with("slow", handler_options, never_returning::<()>(&log))
+    })
+    .await;
     let sent = bench.punctual.publisher().publish("slow", &()).await.unwrap();
     bench.advance(seconds(3_600)).await;
     assert_eq!(log.len(), 1);
@@ -121,29 +121,29 @@ async fn a_timeout_gives_up_at_once_where_the_terms_say_so() {
 // spec: H-27
 #[tokio::test]
 async fn a_handler_that_ignores_the_signal_is_dropped_after_its_grace() {
-    struct Told(Log);
-    impl Drop for Told {
+    struct DropLog(Log);
+    impl Drop for DropLog {
         fn drop(&mut self) {
             self.0.push("dropped");
         }
     }
     let log = Log::default();
-    let told = log.clone();
+    let recorded = log.clone();
     let bench = Bench::start(|builder| {
         builder.options(|options| options.grace = seconds(7)).handler_with(
-            "deaf",
+            "ignores",
             limited(30, Retry::none()),
             move |(): (), _: Context| {
-                let told = Told(told.clone());
+                let recorded = DropLog(recorded.clone());
                 async move {
                     std::future::pending::<()>().await;
-                    drop(told);
+                    drop(recorded);
                 }
             },
         )
     })
     .await;
-    let sent = bench.punctual.publisher().publish("deaf", &()).await.unwrap();
+    let sent = bench.punctual.publisher().publish("ignores", &()).await.unwrap();
     bench.advance(seconds(36)).await;
     assert_eq!(log.len(), 0);
     assert_eq!(bench.message(sent.id).await.state, MessageState::Running);
@@ -158,10 +158,13 @@ async fn a_job_declares_its_limit_and_zero_means_none() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         builder
-            .job(Job::cron("limited", "0 8 * * *").timeout(seconds(20)), stuck::<Occurrence>(&log))
+            .job(
+                Job::cron("limited", "0 8 * * *").timeout(seconds(20)),
+                never_returning::<Occurrence>(&log),
+            )
             .job(
                 Job::cron("free", "0 8 * * *").timeout(seconds(0)),
-                telling::<Occurrence>(&log, |_, _| "free".to_owned()),
+                logging::<Occurrence>(&log, |_, _| "free".to_owned()),
             )
     })
     .await;

@@ -1,4 +1,4 @@
-//! Messages inside the caller's own transaction, and handlers that settle inside theirs. The
+//! Transactions: messages inside the caller's own transaction, and handlers that settle inside theirs. The
 //! transactions here are lists that commit into the memory storage.
 
 use std::sync::Arc;
@@ -11,26 +11,26 @@ use punctual::{
     Storage,
 };
 
-use crate::acting::telling;
 use crate::harness::{Bench, Log, seconds};
+use crate::test_handlers::logging;
 
-/// An open transaction: what it stores is seen when it commits.
+/// An open transaction: its messages are visible after the commit.
 #[derive(Default)]
-struct Open(Vec<Entry>);
+struct OpenTransaction(Vec<Entry>);
 
-impl Outbox for Open {
+impl Outbox for OpenTransaction {
     async fn enqueue(
         &mut self,
         entries: Vec<Entry>,
         _now: Timestamp,
     ) -> Result<Vec<EnqueueResult>> {
-        let answers = vec![EnqueueResult::Stored; entries.len()];
+        let results = vec![EnqueueResult::Stored; entries.len()];
         self.0.extend(entries);
-        Ok(answers)
+        Ok(results)
     }
 }
 
-impl Open {
+impl OpenTransaction {
     async fn commit(self, storage: &MemoryStorage, now: Timestamp) {
         storage.enqueue(self.0, now).await.unwrap();
     }
@@ -40,18 +40,18 @@ impl Open {
 async fn a_message_published_in_a_transaction_is_handled_after_the_commit_only() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        builder.handler("hello", telling::<String>(&log, |name, _| name.clone()))
+        builder.handler("hello", logging::<String>(&log, |name, _| name.clone()))
     })
     .await;
     let publisher = bench.punctual.publisher();
-    let (mut open, mut dropped) = (Open::default(), Open::default());
+    let (mut open, mut dropped) = (OpenTransaction::default(), OpenTransaction::default());
     let published = publisher.publish("hello", "kept").key("a").in_tx(&mut open).await.unwrap();
     publisher.publish("hello", "gone").in_tx(&mut dropped).await.unwrap();
     bench.advance(seconds(10)).await;
     assert_eq!(bench.storage.message(published.id).await.unwrap(), None);
     drop(dropped);
     open.commit(&bench.storage, bench.clock.now()).await;
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines(), ["kept"]);
     assert_eq!(bench.message(published.id).await.state, MessageState::Done);
 }
@@ -61,19 +61,19 @@ async fn a_one_time_job_and_many_messages_can_be_stored_in_a_transaction_too() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         builder
-            .handler("hello", telling::<u32>(&log, |number, _| number.to_string()))
-            .handler("remind", telling::<String>(&log, |name, _| format!("remind {name}")))
+            .handler("hello", logging::<u32>(&log, |number, _| number.to_string()))
+            .handler("remind", logging::<String>(&log, |name, _| format!("remind {name}")))
     })
     .await;
     let (publisher, jobs) = (bench.punctual.publisher(), bench.punctual.jobs());
-    let mut open = Open::default();
+    let mut open = OpenTransaction::default();
     let many = (1..=3).map(|number| publisher.publish("hello", &number)).collect();
     let published = publisher.publish_all_in_tx(many, &mut open).await.unwrap();
     assert_eq!(published.len(), 3);
     let once = jobs.once("remind").key("ada").payload("ada").after(seconds(60));
     once.in_tx(&mut open).await.unwrap();
     open.commit(&bench.storage, bench.clock.now()).await;
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines(), ["1", "2", "3"]);
     bench.advance(seconds(60)).await;
     assert_eq!(log.lines().last().unwrap(), "remind ada");
@@ -82,35 +82,35 @@ async fn a_one_time_job_and_many_messages_can_be_stored_in_a_transaction_too() {
 #[tokio::test]
 async fn bad_input_is_refused_before_it_reaches_the_transaction() {
     let bench = Bench::start(|builder| builder).await;
-    let mut open = Open::default();
+    let mut open = OpenTransaction::default();
     let publisher = bench.punctual.publisher();
     let error = publisher.publish("x".repeat(201), "").in_tx(&mut open).await.unwrap_err();
     assert!(error.to_string().contains("201 characters"), "{error}");
     assert!(open.0.is_empty());
 }
 
-/// A handler that settles its message itself, as one inside a transaction does, and then says
-/// something.
-struct Settling {
+/// A handler that settles its message itself, as one inside a transaction does, and then returns an
+/// outcome.
+struct SettlingHandler {
     storage: Arc<MemoryStorage>,
-    says: fn() -> HandlerResult,
+    outcome: fn() -> HandlerResult,
 }
 
-impl Handler<String> for Settling {
+impl Handler<String> for SettlingHandler {
     async fn handle(&self, _name: String, context: Context) -> HandlerResult {
         let settlement = context.settlement()?;
         let settled = self.storage.settle(vec![settlement], context.started_at()).await?;
         assert_eq!(settled, [SettleResult::Applied]);
-        (self.says)()
+        (self.outcome)()
     }
 }
 
 #[tokio::test]
 async fn a_handler_that_settled_in_its_transaction_is_neither_lost_nor_repeated() {
     let world = crate::harness::world();
-    let settling = |says| Settling { storage: world.1.clone(), says };
-    let done = settling(|| Ok(Outcome::Done));
-    let failed = settling(|| Err("after the commit".into()));
+    let settling_handler = |outcome| SettlingHandler { storage: world.1.clone(), outcome };
+    let done = settling_handler(|| Ok(Outcome::Done));
+    let failed = settling_handler(|| Err("after the commit".into()));
     let bench =
         Bench::start_in(world, |builder| builder.handler("done", done).handler("failed", failed))
             .await;
@@ -129,10 +129,10 @@ async fn a_handler_that_settled_in_its_transaction_is_neither_lost_nor_repeated(
 }
 
 #[tokio::test]
-async fn when_the_transaction_was_rolled_back_what_the_handler_says_counts() {
+async fn when_the_transaction_was_rolled_back_the_outcome_of_the_handler_counts() {
     let bench = Bench::start(|builder| {
         builder.handler("work", async |_: String, context: Context| {
-            // Asked for, and never applied.
+            // Prepared, and never applied.
             context.settlement().map(|_| ())?;
             if context.attempt() == 1 {
                 Err(punctual::Error::internal("rolled back"))
@@ -143,7 +143,7 @@ async fn when_the_transaction_was_rolled_back_what_the_handler_says_counts() {
     })
     .await;
     let id = bench.punctual.publisher().publish("work", "x").await.unwrap().id;
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(bench.message(id).await.state, MessageState::Pending, "to be tried again");
     bench.advance(seconds(3_600)).await;
     let record = bench.message(id).await;

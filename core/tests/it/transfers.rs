@@ -1,4 +1,4 @@
-//! Moving from one storage to another by JSON lines.
+//! Transfers from one storage to another by JSON lines.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use punctual::{DocumentStore, Inspect, Job, MemoryStorage, Outcome, Result, Stor
 
 use crate::harness::{Bench, seconds};
 
-/// A process with a paused job, and messages that wait, run, were tried, and died.
+/// Starts a process with a paused job, and with waiting, running, retried and dead messages.
 async fn busy() -> Bench {
     let bench = Bench::start(|builder| {
         builder
@@ -29,7 +29,7 @@ async fn busy() -> Bench {
         publisher.publish(topic, body).header("tenant", "x").await.unwrap();
     }
     publisher.publish("fails", "later").after(seconds(86_400)).unique("one").await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     bench
 }
 
@@ -134,7 +134,7 @@ async fn a_message_whose_deduplication_key_is_alive_stays_where_it_is() {
 
 // Finding F1 of the security review.
 #[tokio::test]
-async fn what_only_punctual_may_make_is_imported_only_from_a_trusted_file() {
+async fn reserved_names_are_imported_only_from_a_trusted_file() {
     let bench = busy().await;
     let (lines, _) = lines(&bench.storage).await;
     for (from, to, what) in [
@@ -173,7 +173,7 @@ async fn a_topic_with_a_blank_before_it_is_imported_as_it_is() {
     assert!(all.iter().all(|one| !one.message.topic.is_system()));
 }
 
-// Finding P6 of the newcomer's review: users and webhooks stayed behind without a word.
+// Finding P6 of the newcomer's review: users and webhooks were not copied, without a message.
 #[tokio::test]
 async fn documents_are_copied_once_with_the_times_at_which_they_expire() {
     let bench = Bench::start(|builder| builder).await;

@@ -1,5 +1,5 @@
-//! Transports: messages leave through them, wait in the storage where they cannot wait there, and
-//! arrive at handlers.
+//! Transports: messages leave through them, wait in the storage where the transport cannot delay, and arrive at
+//! handlers.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use punctual::model::{Ending, MessageState, ProcessId, Queue, TransportName};
 use punctual::transport::{Capabilities, Delay};
 use punctual::{Builder, Context, ErrorKind, Inspect, MemoryStorage};
 
-use crate::acting::{history, stop_within, stuck, telling};
 use crate::broker::{Broker, PLAIN, post};
-use crate::faulty::Faulty;
+use crate::faulty_storage::FaultyStorage;
 use crate::harness::{Bench, Log, instant, seconds, world};
+use crate::test_handlers::{history, logging, never_returning, stop_within};
 
 fn receiving(log: &Log) -> impl FnOnce(Builder) -> Builder + use<'_> {
     |builder| {
@@ -20,7 +20,7 @@ fn receiving(log: &Log) -> impl FnOnce(Builder) -> Builder + use<'_> {
             let tenant = context.headers().get("tenant").unwrap_or("none");
             format!("{text} for {tenant} at {}", context.started_at())
         };
-        builder.handler("mail", telling::<String>(log, line)).subscribe("post", "mail", "office")
+        builder.handler("mail", logging::<String>(log, line)).subscribe("post", "mail", "office")
     }
 }
 
@@ -37,7 +37,7 @@ async fn held(storage: &MemoryStorage) -> usize {
 #[tokio::test]
 async fn without_a_delay_a_message_goes_at_once_and_past_the_storage() {
     let (world, log) = (world(), Log::default());
-    let (broker, faulty) = (Broker::new(&world.0, PLAIN), Faulty::over(&world.1));
+    let (broker, faulty) = (Broker::new(&world.0, PLAIN), FaultyStorage::over(&world.1));
     let bench = Bench::start_in(world, |builder| {
         receiving(&log)(builder.storage(faulty.clone()).transport("post", broker.clone()))
     })
@@ -48,17 +48,17 @@ async fn without_a_delay_a_message_goes_at_once_and_past_the_storage() {
     let past = instant("2026-01-01T00:00:00Z");
     publisher.publish("mail", "past").at(past).allow_past().via("post").await.unwrap();
     assert_eq!(faulty.calls("enqueue"), 0);
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.len(), 3);
     assert_eq!(log.lines()[0], "now for none at 2026-03-02T07:00:00Z");
-    assert_eq!(broker.story(), ["ack", "ack", "ack"]);
+    assert_eq!(broker.settlements(), ["ack", "ack", "ack"]);
     let history = history(&bench.storage, sent.id).await;
     assert_eq!((history.len(), history[0].ending), (1, Ending::Succeeded));
 }
 
 // spec: D-2, D-3, D-9, D-25, D-37, D-39
 #[tokio::test]
-async fn a_delay_the_transport_cannot_do_is_waited_for_in_the_storage() {
+async fn a_delay_beyond_the_transport_waits_in_the_storage() {
     let log = Log::default();
     let (bench, broker) = post(PLAIN, receiving(&log)).await;
     let publish = bench.punctual.publisher().publish("mail", "later").header("tenant", "acme");
@@ -122,11 +122,11 @@ async fn a_storage_of_its_own_serves_as_a_transport() {
 }
 
 #[tokio::test]
-async fn a_long_handler_keeps_what_it_got_from_a_stored_transport() {
-    let (world, log, gate) = (world(), Log::default(), crate::acting::Gate::shut());
+async fn a_long_handler_keeps_its_lease_on_a_stored_transport() {
+    let (world, log, gate) = (world(), Log::default(), crate::test_handlers::Gate::shut());
     let owner = ProcessId::from_uuid(punctual::uuid::Uuid::from_u128(1));
     let stored = Arc::new(memory_transport(world.0.clone(), owner));
-    let waiting = crate::acting::waiting::<String>(&log, &gate);
+    let waiting = crate::test_handlers::waiting::<String>(&log, &gate);
     let bench = Bench::start_in(world, |builder| {
         builder
             .transport("post", stored)
@@ -137,15 +137,15 @@ async fn a_long_handler_keeps_what_it_got_from_a_stored_transport() {
     bench.punctual.publisher().publish("mail", "long").via("post").await.unwrap();
     bench.advance(seconds(1_000)).await;
     gate.open(2);
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.lines(), ["began", "ended"], "it was neither cancelled nor run twice");
     assert_eq!(bench.punctual.events().count("attempt.succeeded"), 1);
 }
 
-// A topic that fails delays its own messages and nobody else's.
+// A topic that fails delays only its own messages.
 // spec: D-18
 #[tokio::test]
-async fn a_refused_topic_holds_up_no_other() {
+async fn a_refused_topic_delays_no_other() {
     let log = Log::default();
     let (bench, broker) = post(PLAIN, receiving(&log)).await;
     broker.refuse(Some("broken"));
@@ -187,12 +187,12 @@ async fn without_a_storage_a_delay_is_a_configuration_error() {
     }
     assert_eq!(broker.waiting(), 0);
     publisher.publish("mail", "now").via("post").await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(log.len(), 1, "without a delay it works");
 }
 
 #[tokio::test]
-async fn a_transport_nobody_gave_is_not_found() {
+async fn a_transport_that_was_not_configured_is_not_found() {
     let bench = Bench::start(|builder| builder).await;
     let error = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
@@ -200,7 +200,7 @@ async fn a_transport_nobody_gave_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_broker_that_is_down_at_the_start_is_tried_until_it_answers() {
+async fn a_broker_that_is_down_at_the_start_is_retried_until_it_responds() {
     let log = Log::default();
     let world = world();
     let broker = Broker::new(&world.0, PLAIN);
@@ -238,7 +238,7 @@ async fn a_subscription_that_is_refused_for_good_fails_the_start_which_can_be_tr
     broker.forbid(false);
     process.start().await.unwrap();
     process.publisher().publish("mail", "hello").via("post").await.unwrap();
-    crate::harness::rest().await;
+    crate::harness::run_until_idle().await;
     assert_eq!(log.len(), 1);
 }
 
@@ -258,15 +258,15 @@ async fn a_process_that_does_not_handle_subscribes_to_nothing() {
 async fn a_shutdown_reaches_deliveries_and_closes_when_they_are_settled() {
     let log = Log::default();
     let (bench, broker) = post(PLAIN, |builder| {
-        builder.handler("mail", stuck::<String>(&log)).subscribe("post", "mail", "office")
+        builder.handler("mail", never_returning::<String>(&log)).subscribe("post", "mail", "office")
     })
     .await;
     bench.punctual.publisher().publish("mail", "stuck").via("post").await.unwrap();
-    bench.rest().await;
+    bench.run_until_idle().await;
     assert_eq!(broker.unsettled(), 1);
     let stopped = stop_within(&bench, seconds(41)).await;
     assert_eq!((stopped.interrupted, stopped.abandoned), (1, 0));
-    assert_eq!(broker.story(), ["requeue 0ns", "close with 0 unsettled"]);
+    assert_eq!(broker.settlements(), ["requeue 0ns", "close with 0 unsettled"]);
     assert_eq!(broker.waiting(), 1, "the broker has it again");
     assert_eq!(held(&bench.storage).await, 0);
 }
@@ -277,9 +277,9 @@ async fn a_shutdown_reaches_deliveries_and_closes_when_they_are_settled() {
 async fn no_transport_is_needed_at_all() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
-        builder.handler("mail", telling::<String>(&log, |text, _| text.clone())).job(
+        builder.handler("mail", logging::<String>(&log, |text, _| text.clone())).job(
             punctual::Job::cron("hourly", "0 * * * *"),
-            telling::<punctual::Occurrence>(&log, |_, _| "hourly".to_owned()),
+            logging::<punctual::Occurrence>(&log, |_, _| "hourly".to_owned()),
         )
     })
     .await;

@@ -1,4 +1,4 @@
-// A week: a cell per day and hour, darker where more runs start, red where some failed. A cell leads to its day.
+// Week view: a cell per day and hour, darker for more runs, red when some failed. A cell links to its day.
 
 import { html } from '../../lib/html.js';
 import { to } from '../../lib/route.js';
@@ -11,8 +11,8 @@ import { calendar as text } from '../../texts.js';
 const HOURS = Array.from({ length: 24 }, (_, hour) => String(hour).padStart(2, '0'));
 const STEPS = 5;
 
-/** How many runs and failures fall into each hour of each day. */
-function counted(runs, zone) {
+/** Counts runs and failures by day and hour. */
+function countsByHour(runs, zone) {
   const cells = new Map();
   for (const run of runs) {
     const at = new Date(run.at).getTime();
@@ -25,25 +25,75 @@ function counted(runs, zone) {
   return cells;
 }
 
-const dayPage = (day, asked) => to(['calendar'], { date: day, zone: asked.zone === viewerZone ? null : asked.zone, job: asked.job });
+const dayPage = (day, range) =>
+  to(['calendar'], { date: day, zone: range.zone === viewerZone ? null : range.zone, job: range.job });
 
-function Cell({ day, hour, cell, top, asked, isPile, isNow }) {
+function Cell({ day, hour, cell, top, range, isPile, isNow }) {
   if (!cell) return html`<td class=${isNow ? 'now' : ''}></td>`;
   const level = Math.ceil((cell.count / top) * STEPS);
-  const link = dayPage(day, asked);
+  const link = dayPage(day, range);
   const label = text.cell(dayName(day), hour, cell.count, cell.bad);
-  return html`<td class=${isNow ? 'now' : ''}><a class="slot level-${level} ${cell.bad ? 'bad' : ''} ${isPile ? 'pile' : ''}" href=${link} title=${label} aria-label=${label}>${short(cell.count)}</a></td>`;
+  return html`<td class=${isNow ? 'now' : ''}>
+    <a
+      class="slot level-${level} ${cell.bad ? 'bad' : ''} ${isPile ? 'pile' : ''}"
+      href=${link}
+      title=${label}
+      aria-label=${label}
+    >
+      ${short(cell.count)}
+    </a>
+  </td>`;
 }
 
-export function Week({ runs, piles, changes, asked }) {
-  const days = Array.from({ length: 7 }, (_, at) => addDays(asked.first, at));
-  const cells = counted(runs, asked.zone);
+export function Week({ runs, piles, changes, range }) {
+  const days = Array.from({ length: 7 }, (_, at) => addDays(range.first, at));
+  const cells = countsByHour(runs, range.zone);
   const top = Math.max(1, ...[...cells.values()].map((cell) => cell.count));
-  const hourKey = (at) => `${dayOf(new Date(at).getTime(), asked.zone)} ${hourOf(new Date(at).getTime(), asked.zone)}`;
+  const hourKey = (at) => `${dayOf(new Date(at).getTime(), range.zone)} ${hourOf(new Date(at).getTime(), range.zone)}`;
   const piled = new Set(piles.map((pile) => hourKey(pile.at)));
   const now = hourKey(Date.now());
-  const changed = new Map(changes.map((change) => [dayOf(new Date(change.at).getTime(), asked.zone), change]));
-  return html`<div class="week"><table aria-label=${text.weekLabel}><thead><tr><th scope="col"><span class="visually-hidden">${text.hour}</span></th>${days.map((day) => html`<th key=${day} scope="col"><a href=${dayPage(day, asked)}><span>${dayName(day, 'short').split(' ')[0]}</span> <span class="date">${dayName(day, 'short').split(' ').slice(1).join(' ')}</span></a>${
-      changed.has(day) ? html` <span class="flag" title=${`${changed.get(day).zone}: ${changed.get(day).note}`}>⚑</span>` : null}</th>`)}</tr></thead>
-    <tbody>${HOURS.map((hour) => html`<tr key=${hour}><th scope="row" class="num">${hour}</th>${days.map((day) => html`<${Cell} key=${day} day=${day} hour=${hour} cell=${cells.get(`${day} ${hour}`)} top=${top} asked=${asked} isPile=${piled.has(`${day} ${hour}`)} isNow=${`${day} ${hour}` === now} />`)}</tr>`)}</tbody></table></div>`;
+  const changed = new Map(changes.map((change) => [dayOf(new Date(change.at).getTime(), range.zone), change]));
+  return html`<div class="week">
+    <table aria-label=${text.weekLabel}>
+      <thead>
+        <tr>
+          <th scope="col"><span class="visually-hidden">${text.hour}</span></th>
+          ${days.map(
+            (day) =>
+              html`<th key=${day} scope="col">
+                <a href=${dayPage(day, range)}>
+                  <span>${dayName(day, 'short').split(' ')[0]}</span> <span class="date">
+                    ${dayName(day, 'short').split(' ').slice(1).join(' ')}
+                  </span>
+                </a>
+                ${changed.has(day)
+                  ? html` <span class="flag" title=${`${changed.get(day).zone}: ${changed.get(day).note}`}>⚑</span>`
+                  : null}
+              </th>`,
+          )}
+        </tr>
+      </thead>
+      <tbody>
+        ${HOURS.map(
+          (hour) =>
+            html`<tr key=${hour}>
+              <th scope="row" class="num">${hour}</th>
+              ${days.map(
+                (day) =>
+                  html`<${Cell}
+                    key=${day}
+                    day=${day}
+                    hour=${hour}
+                    cell=${cells.get(`${day} ${hour}`)}
+                    top=${top}
+                    range=${range}
+                    isPile=${piled.has(`${day} ${hour}`)}
+                    isNow=${`${day} ${hour}` === now}
+                  />`,
+              )}
+            </tr>`,
+        )}
+      </tbody>
+    </table>
+  </div>`;
 }

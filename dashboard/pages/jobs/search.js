@@ -1,10 +1,10 @@
-// The field of the page of jobs that searches.
+// Search field of the jobs page.
 
 import { html, useEffect, useRef } from '../../lib/html.js';
 import { refine } from '../../lib/route.js';
 
-/** Typing changes the address only when it rests. */
-const REST = 250;
+/** Pause in typing after which the address changes, in milliseconds. */
+const TYPING_PAUSE = 250;
 
 export function Search({ value, label }) {
   const timer = useRef(null);
@@ -12,7 +12,7 @@ export function Search({ value, label }) {
   const typed = (event) => {
     const search = event.target.value;
     clearTimeout(timer.current);
-    timer.current = setTimeout(() => refine({ search, after: null }), REST);
+    timer.current = setTimeout(() => refine({ search, after: null }), TYPING_PAUSE);
   };
   return html`<input type="search" placeholder=${label} aria-label=${label} value=${value ?? ''} onInput=${typed} />`;
 }

@@ -1,4 +1,4 @@
-//! What handlers of the web application take to talk to Punctual, whatever else their state holds.
+//! Client extractors: handlers of the web application take a client of Punctual as an argument.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use punctual::{Admin, Jobs, Publisher, Punctual};
 /// A client of the process as an argument of a handler: `Client<Publisher>`, `Client<Jobs>` or
 /// `Client<Admin>`.
 ///
-/// The state of the router is an `Arc<Punctual>`, or gives one by `FromRef`:
+/// The state of the router is an `Arc<Punctual>`, or implements `FromRef` for it:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -45,9 +45,9 @@ use punctual::{Admin, Jobs, Publisher, Punctual};
 #[derive(Clone, Copy, Debug)]
 pub struct Client<T>(pub T);
 
-/// What a process gives to those who talk to it.
-pub trait OfProcess: sealed::Sealed + Sized {
-    /// The client of a process.
+/// A client that a process provides: [`Admin`], [`Jobs`] or [`Publisher`].
+pub trait ProcessClient: sealed::Sealed + Sized {
+    /// Returns the client of a process.
     fn of(punctual: &Punctual) -> Self;
 }
 
@@ -55,7 +55,7 @@ macro_rules! clients {
     ($($client:ty, $method:ident;)*) => {
         $(impl sealed::Sealed for $client {}
 
-        impl OfProcess for $client {
+        impl ProcessClient for $client {
             fn of(punctual: &Punctual) -> Self {
                 punctual.$method()
             }
@@ -76,7 +76,7 @@ mod sealed {
 impl<S, T> FromRequestParts<S> for Client<T>
 where
     S: Send + Sync,
-    T: OfProcess,
+    T: ProcessClient,
     Arc<Punctual>: FromRef<S>,
 {
     type Rejection = Infallible;

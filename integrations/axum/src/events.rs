@@ -1,6 +1,6 @@
-//! What happens, as it happens, as server-sent events. A listener that is too slow misses some and is told
-//! how many, by an event `missed`; so the process never waits for a listener, and never keeps more for one
-//! than the buffer of its stream. When the process has stopped, so has the stream.
+//! Event stream: events of the process as server-sent events. A listener that is too slow misses some and
+//! gets their number in an event `missed`; so the process never waits for a listener, and buffers no more
+//! for one than its stream. The stream ends when the process has stopped.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,34 +20,34 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::routes::Shared;
 
-/// One who listens.
+/// A listener of the stream, and its place among the permitted ones.
 struct Listener {
     events: Receiver<Arc<Event>>,
-    is_over: bool,
-    _seat: OwnedSemaphorePermit,
+    has_ended: bool,
+    _permit: OwnedSemaphorePermit,
 }
 
-/// Every event from now on: its name, and the object of [`Event::to_json`].
+/// Streams every event from now on: its name, and the object of [`Event::to_json`].
 pub(crate) async fn events(State(shared): State<Shared>) -> Response {
-    let Ok(seat) = shared.listeners.clone().try_acquire_owned() else {
-        return later("as many listen as may; come again later");
+    let Ok(permit) = shared.listeners.clone().try_acquire_owned() else {
+        return unavailable("the limit of listeners is reached; try again later");
     };
-    // Listened to before it is asked, so that the end of a process cannot fall between.
+    // Subscribed before the check, so that a stop in between is not missed.
     let events = shared.punctual.events().listen();
     if shared.punctual.is_stopping() {
-        return later("the process is stopping");
+        return unavailable("the process is stopping");
     }
-    let listener = Listener { events, is_over: false, _seat: seat };
+    let listener = Listener { events, has_ended: false, _permit: permit };
     Sse::new(unfold(listener, next)).keep_alive(KeepAlive::default()).into_response()
 }
 
 async fn next(mut listener: Listener) -> Option<(Result<Frame, Infallible>, Listener)> {
-    if listener.is_over {
+    if listener.has_ended {
         return None;
     }
     let (name, object) = match listener.events.recv().await {
         Ok(event) => {
-            listener.is_over = matches!(*event, Event::ProcessStopped { .. });
+            listener.has_ended = matches!(*event, Event::ProcessStopped { .. });
             (event.name(), event.to_json())
         }
         Err(RecvError::Lagged(missed)) => {
@@ -58,7 +58,7 @@ async fn next(mut listener: Listener) -> Option<(Result<Frame, Infallible>, List
     Some((Ok(Frame::default().event(name).data(object.to_string())), listener))
 }
 
-fn later(why: &str) -> Response {
+fn unavailable(why: &str) -> Response {
     let body = Json(json!({ "error": "unavailable", "message": why }));
     (StatusCode::SERVICE_UNAVAILABLE, [(RETRY_AFTER, "5")], body).into_response()
 }

@@ -1,4 +1,4 @@
-//! Whether the process does its work, for orchestrators and for people. Asking changes nothing.
+//! Health routes: health, liveness and readiness, for orchestrators and operators. Reading changes nothing.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,24 +9,24 @@ use serde_json::json;
 
 use crate::routes::Shared;
 
-/// How the process is, with the stable keys of [`Health`].
+/// Returns the health of the process, with the stable keys of [`Health`].
 pub(crate) async fn health(State(shared): State<Shared>) -> (StatusCode, Json<Health>) {
     let health = shared.punctual.admin().health().await;
-    (code(health.condition != Condition::Unhealthy), Json(health))
+    (status_code(health.condition != Condition::Unhealthy), Json(health))
 }
 
-/// Whether anybody is there. A storage that is away is no reason to restart a process, so nobody is asked.
+/// Returns 200 while the process responds. The storage is not checked: its failure is no reason for a restart.
 pub(crate) async fn live() -> impl IntoResponse {
     Json(json!({ "live": true }))
 }
 
-/// Whether it makes sense to send work here.
+/// Returns whether the process accepts work.
 pub(crate) async fn ready(State(shared): State<Shared>) -> impl IntoResponse {
     let Health { condition, reasons, .. } = shared.punctual.admin().health().await;
     let ready = condition != Condition::Unhealthy;
-    (code(ready), Json(json!({ "ready": ready, "reasons": reasons })))
+    (status_code(ready), Json(json!({ "ready": ready, "reasons": reasons })))
 }
 
-fn code(good: bool) -> StatusCode {
-    if good { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
+fn status_code(is_ok: bool) -> StatusCode {
+    if is_ok { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE }
 }

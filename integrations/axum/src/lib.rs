@@ -1,5 +1,5 @@
 //! Punctual inside an [axum](https://docs.rs/axum) application: routes for health, status and live events,
-//! clients for the application's own handlers, and one end for both.
+//! clients for the application's own handlers, and a common shutdown.
 //!
 //! ```no_run
 //! use std::sync::Arc;
@@ -8,9 +8,9 @@
 //! use axum::routing::post;
 //! use axum::Router;
 //! use punctual::{Publisher, Punctual};
-//! use punctual_axum::{Client, Problem, router, serve_until};
+//! use punctual_axum::{Client, ProblemResponse, router, serve_until};
 //!
-//! async fn order(Path(id): Path<u64>, Client(publisher): Client<Publisher>) -> Result<StatusCode, Problem> {
+//! async fn order(Path(id): Path<u64>, Client(publisher): Client<Publisher>) -> Result<StatusCode, ProblemResponse> {
 //!     publisher.publish("order", &id).await?;
 //!     Ok(StatusCode::ACCEPTED)
 //! }
@@ -30,16 +30,16 @@
 //! # }
 //! ```
 //!
-//! | route | answers |
+//! | route | response |
 //! |---|---|
 //! | `/health` | [`Admin::health`](punctual::Admin::health) as JSON; 200 when healthy or degraded, 503 when unhealthy |
-//! | `/health/live` | 200 as long as anybody answers; asks nobody |
+//! | `/health/live` | 200 while the process responds; checks nothing else |
 //! | `/health/ready` | 200, or 503 while it is unhealthy or stopping |
 //! | `/status` | [`Admin::status`](punctual::Admin::status) as JSON: every job |
 //! | `/events` | every [`Event`](punctual::Event) from now on, as server-sent events |
 //!
-//! Nothing is there unless [`router`] or [`Routes`] is called. Status and events are for operators: put them
-//! behind the application's own authorisation, and give the public only [`Routes::only_health`].
+//! There are no routes unless [`router`] or [`Routes`] is called. Status and events are for operators: put them
+//! behind the application's own authorisation, and expose only [`Routes::only_health`] to the public.
 
 mod client;
 mod events;
@@ -49,7 +49,7 @@ mod routes;
 mod serve;
 mod status;
 
-pub use client::{Client, OfProcess};
-pub use problem::Problem;
+pub use client::{Client, ProcessClient};
+pub use problem::ProblemResponse;
 pub use routes::{LISTENERS_MAX_DEFAULT, Routes, router};
 pub use serve::{REQUEST_GRACE, serve_until};

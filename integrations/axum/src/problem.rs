@@ -1,4 +1,4 @@
-//! An error of Punctual as the answer to a request.
+//! Error responses: an error of Punctual as the response to a request.
 
 use axum::Json;
 use axum::http::StatusCode;
@@ -6,20 +6,20 @@ use axum::response::{IntoResponse, Response};
 use punctual::{Error, ErrorKind};
 use serde_json::json;
 
-/// An error as a response: `?` makes one in a handler that returns `Result<_, Problem>`.
+/// An error as a response: `?` makes one in a handler that returns `Result<_, ProblemResponse>`.
 ///
-/// What the caller can mend is said in words: 400 for a value that cannot work, 404, 409. What they cannot
-/// is 501, 503 or 500 and the kind alone, because the words may name machines.
+/// Errors of the caller have a message: 400 for an invalid value, 404, 409. All others are 501, 503 or 500
+/// with the kind only, because the message may name machines.
 #[derive(Debug)]
-pub struct Problem(pub Error);
+pub struct ProblemResponse(pub Error);
 
-impl From<Error> for Problem {
+impl From<Error> for ProblemResponse {
     fn from(error: Error) -> Self {
         Self(error)
     }
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ProblemResponse {
     fn into_response(self) -> Response {
         let kind = self.0.kind();
         let status = match kind {
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_the_caller_cannot_mend_is_not_explained() {
+    async fn errors_that_the_caller_cannot_fix_have_no_message() {
         for (error, code, body) in [
             (Error::invalid("no"), 400, r#"{"error":"invalid","message":"no"}"#),
             (Error::not_found("no"), 404, r#"{"error":"not found","message":"no"}"#),
@@ -51,7 +51,7 @@ mod tests {
             (Error::unavailable("db 7"), 503, r#"{"error":"unavailable","message":null}"#),
             (Error::internal("line 7"), 500, r#"{"error":"internal","message":null}"#),
         ] {
-            let response = Problem(error).into_response();
+            let response = ProblemResponse(error).into_response();
             assert_eq!(response.status().as_u16(), code);
             let bytes = to_bytes(response.into_body(), 1_000).await.unwrap();
             assert_eq!(&bytes[..], body.as_bytes());

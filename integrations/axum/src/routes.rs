@@ -1,5 +1,5 @@
-//! Which routes there are, and putting them together. What was mounted and cannot work is refused when
-//! the router is built, by its path.
+//! Routes of a process and their router. A mounted path that cannot work is refused when the router is
+//! built.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use tokio::sync::Semaphore;
 
 use crate::{events, health, status};
 
-/// How many may listen to the events of a process at once, unless told otherwise.
+/// Default number of concurrent listeners to the events of a process.
 pub const LISTENERS_MAX_DEFAULT: usize = 100;
 
-/// What begins the paths of our own.
-const OWN: [&str; 3] = ["/health", "/status", "/events"];
+/// First segments of the built-in paths.
+const BUILT_IN_PATHS: [&str; 3] = ["/health", "/status", "/events"];
 
-/// The routes of a process, on their way into a router.
-#[must_use = "routes are nowhere until they are built and nested"]
+/// Builder of the routes of a process.
+#[must_use = "routes have no effect until they are built and nested"]
 pub struct Routes {
     punctual: Arc<Punctual>,
     only_health: bool,
@@ -28,22 +28,22 @@ pub struct Routes {
     mounted: Vec<(String, Router<Arc<Punctual>>)>,
 }
 
-/// What every route knows.
+/// State of the built-in routes.
 #[derive(Clone)]
 pub(crate) struct Shared {
     pub(crate) punctual: Arc<Punctual>,
     pub(crate) listeners: Arc<Semaphore>,
 }
 
-/// All routes of a process, for nesting under a path of the application: one call, and they are there.
+/// Returns all routes of a process, for nesting under a path of the application.
 ///
-/// Refused for a process that was built without a storage, because there is nothing it could tell.
+/// Fails for a process that was built without a storage, because it has nothing to show.
 pub fn router<S: Clone + Send + Sync + 'static>(punctual: &Arc<Punctual>) -> Result<Router<S>> {
     Routes::new(punctual).build()
 }
 
 impl Routes {
-    /// Health, status and events.
+    /// Creates the routes for health, status and events.
     pub fn new(punctual: &Arc<Punctual>) -> Self {
         Self {
             punctual: punctual.clone(),
@@ -53,30 +53,30 @@ impl Routes {
         }
     }
 
-    /// Health alone, for a port that everybody reaches.
+    /// Keeps the health routes only, for a public port.
     pub fn only_health(mut self) -> Self {
         self.only_health = true;
         self
     }
 
-    /// How many may listen to events at once; the next one is told to come again later.
+    /// Limits the concurrent listeners to events; a further one gets 503 with `Retry-After`.
     pub fn listeners_max(mut self, count: usize) -> Self {
         self.listeners_max = count;
         self
     }
 
-    /// Something else beside them, under a path: views and commands that are made of the clients of this
-    /// process, which they find as their state, also by [`Client`](crate::Client).
+    /// Adds a router of the application under a path. Its state is the process, so its handlers can use
+    /// [`Client`](crate::Client).
     pub fn mount(mut self, path: impl Into<String>, router: Router<Arc<Punctual>>) -> Self {
         self.mounted.push((path.into(), router));
         self
     }
 
-    /// The router, for an application with whatever state.
+    /// Builds the router, for an application with any state.
     pub fn build<S: Clone + Send + Sync + 'static>(self) -> Result<Router<S>> {
         if !self.punctual.has_storage() {
             return Err(Error::unsupported(
-                "health, status and events are about what is stored, and this process was built without_storage(); leave the routes out",
+                "health, status and events read the storage, and this process was built without_storage(); omit the routes",
             ));
         }
         check(&self.mounted)?;
@@ -90,7 +90,7 @@ impl Routes {
         }
         let listeners = Arc::new(Semaphore::new(self.listeners_max.min(Semaphore::MAX_PERMITS)));
         let shared = Shared { punctual: self.punctual.clone(), listeners };
-        // Answers about this moment are of no use in the next.
+        // Responses describe this moment and must not be cached.
         let mut router = router.layer(map_response(uncached)).with_state(shared);
         for (path, mounted) in self.mounted {
             router = router.nest(&path, mounted.with_state(self.punctual.clone()));
@@ -104,7 +104,7 @@ async fn uncached(mut response: Response) -> Response {
     response
 }
 
-/// Refuses paths that the router would not take, and those that hide each other.
+/// Fails for paths that the router would not accept, and for overlapping ones.
 fn check(mounted: &[(String, Router<Arc<Punctual>>)]) -> Result<()> {
     let paths: Vec<&str> = mounted.iter().map(|(path, _)| path.as_str()).collect();
     for (index, path) in paths.iter().enumerate() {
@@ -117,7 +117,7 @@ fn check(mounted: &[(String, Router<Arc<Punctual>>)]) -> Result<()> {
                 "nothing can be mounted at {path:?}; give a plain path such as \"/dashboard\""
             )));
         }
-        let others = OWN.iter().chain(&paths[..index]);
+        let others = BUILT_IN_PATHS.iter().chain(&paths[..index]);
         if let Some(other) = others.into_iter().find(|other| overlap(path, other)) {
             return Err(Error::conflict(format!(
                 "{path:?} cannot be mounted beside {other:?}; give it a path of its own"
@@ -127,7 +127,7 @@ fn check(mounted: &[(String, Router<Arc<Punctual>>)]) -> Result<()> {
     Ok(())
 }
 
-/// Whether one path is the other, or lies under it.
+/// Returns whether one path equals the other or lies under it.
 fn overlap(one: &str, other: &str) -> bool {
     let under = |long: &str, short: &str| {
         long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

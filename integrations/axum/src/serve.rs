@@ -1,4 +1,4 @@
-//! One life for both: the server and the process start together and, at one signal, stop together.
+//! Graceful shutdown: the HTTP server and the process start together and, at one signal, stop together.
 
 use std::future::IntoFuture;
 use std::pin::pin;
@@ -10,15 +10,15 @@ use punctual::{Error, Punctual, Result, ShutdownReport};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-/// How long requests that are under way may take after the process has stopped; then they are left.
+/// Time that open requests have after the process has stopped; then they are dropped.
 pub const REQUEST_GRACE: Duration = Duration::from_secs(10);
 
 /// Starts the process, serves the application, and stops both when the signal comes.
 ///
-/// From the signal on no new connection is accepted and no new message is claimed. Requests and handlers
-/// that are under way finish side by side: handlers within the times of
+/// From the signal on no new connection is accepted and no new message is claimed. Open requests
+/// and running handlers finish concurrently: handlers within the times of
 /// [`Options`](punctual::Options), requests within the same and [`REQUEST_GRACE`] more. A request may
-/// still publish meanwhile; what it publishes is stored and handled by whoever comes next.
+/// still publish meanwhile; what it publishes is stored and handled by the next process.
 pub async fn serve_until(
     listener: TcpListener,
     app: Router,
@@ -41,7 +41,7 @@ pub async fn serve_until(
         () = &mut signal => {}
         ended = &mut server => {
             punctual.shutdown().await;
-            let error = Error::unavailable("the server ended before it was asked to");
+            let error = Error::unavailable("the server ended without a signal");
             return Err(match ended {
                 Ok(()) => error,
                 Err(cause) => error.caused_by(cause),
@@ -50,11 +50,11 @@ pub async fn serve_until(
     }
     let _ = stop.send(());
     let mut shutdown = pin!(punctual.shutdown());
-    let (stopped, served) = tokio::select! {
+    let (stopped, server_ended) = tokio::select! {
         stopped = &mut shutdown => (stopped, false),
         _ = &mut server => (shutdown.await, true),
     };
-    if !served {
+    if !server_ended {
         let clock = SystemClock;
         let _ = within(&clock, add(clock.now(), REQUEST_GRACE), server).await;
     }

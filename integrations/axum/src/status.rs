@@ -1,4 +1,4 @@
-//! How every job is.
+//! Status route: the state of every job.
 
 use axum::Json;
 use axum::extract::State;
@@ -6,7 +6,7 @@ use punctual::status::Status;
 
 use crate::routes::Shared;
 
-/// Every job that the process declares or the storage remembers; also while the storage is away, and then
+/// Returns every job that the process declares or the storage remembers; also while the storage is away, and then
 /// with the reason in `storage_error`.
 pub(crate) async fn status(State(shared): State<Shared>) -> Json<Status> {
     Json(shared.punctual.admin().status().await)

@@ -1,5 +1,5 @@
-//! Punctual's meters through the facade of the crate [metrics](https://docs.rs/metrics), for whichever
-//! recorder the application installs: Prometheus, `StatsD`, or one of its own.
+//! Punctual's meters through the facade of the crate [metrics](https://docs.rs/metrics), for any
+//! recorder that the application installs: Prometheus, `StatsD`, or one of its own.
 //!
 //! ```
 //! use punctual::Punctual;
@@ -11,36 +11,36 @@
 //! assert!(punctual.is_ok());
 //! ```
 //!
-//! | name | labels | says |
+//! | name | labels | meaning |
 //! |---|---|---|
-//! | `punctual_events_total` | `event` | how often each event happened |
-//! | `punctual_attempts_total` | `topic`, `ending` | attempts that ended, by how |
-//! | `punctual_attempt_duration_seconds` | `topic`, `ending` | how long attempts took |
-//! | `punctual_attempt_lateness_seconds` | `topic` | how long after its due time an attempt began |
+//! | `punctual_events_total` | `event` | number of each event |
+//! | `punctual_attempts_total` | `topic`, `ending` | attempts by their ending |
+//! | `punctual_attempt_duration_seconds` | `topic`, `ending` | duration of attempts |
+//! | `punctual_attempt_lateness_seconds` | `topic` | delay between due time and start of an attempt |
 //! | `punctual_messages_dead_total` | `topic`, `reason` | messages that were given up |
 //! | `punctual_leases_rescued_total` | | messages of lost processes that were freed |
 //! | `punctual_occurrences_missed_total` | | occurrences of jobs that were missed |
 //! | `punctual_occurrences_skipped_total` | `reason` | occurrences of jobs that were not run |
-//! | `punctual_job_runs_total` | `job_name`, `result` | runs of jobs that ended, by how |
+//! | `punctual_job_runs_total` | `job_name`, `result` | runs of jobs by their result |
 //!
-//! The list is [`METERS`] of the library. Only the first 200 topics are told apart; the rest are
+//! The list is [`METERS`] of the library. Only the first 200 topics are labels of their own; the rest are
 //! `~other`, so that the memory of a recorder does not grow with what is published.
 
 use metrics::{Label, Unit, counter, describe_counter, describe_histogram, histogram};
 use punctual::Event;
 use punctual::measure::{Amount, LabelNames, METERS, MeterKind, Reading, readings};
 
-/// A hook for [`Builder::on_event`](punctual::Builder::on_event) that exports every meter.
+/// Returns a hook for [`Builder::on_event`](punctual::Builder::on_event) that exports every meter.
 ///
-/// The recorder is looked up for each reading, so it may be installed later; what happened before is then
-/// not counted. The meters are described to the recorder that is there now.
+/// The recorder is looked up for each reading, so it may be installed later; earlier events are then not
+/// counted. The meters are described to the current recorder.
 pub fn exporter() -> impl Fn(&Event) + Send + Sync + 'static {
     describe();
     let names = LabelNames::default();
     move |event| readings(event, &names, &mut export)
 }
 
-/// Tells the recorder what each meter says. For a recorder that was installed after [`exporter`].
+/// Describes each meter to the recorder. Only needed for a recorder that was installed after [`exporter`].
 pub fn describe() {
     for meter in METERS {
         match meter.kind {

@@ -1,4 +1,4 @@
-//! What a recorder gets to see of a process.
+//! Export: the metrics that a recorder gets from a process.
 #![allow(clippy::unwrap_used)] // tests, whose helpers clippy does not know as such
 
 use std::collections::BTreeMap;
@@ -11,8 +11,8 @@ use punctual::model::HandlerOptions;
 use punctual::testing::TestHarness;
 use punctual::{Job, Misfire, Occurrence, Retry};
 
-/// Every metric as `name{label=value}`, and what it holds.
-fn seen(snapshotter: &Snapshotter) -> BTreeMap<String, String> {
+/// Returns every metric as `name{label=value}`, and its value.
+fn exported_metrics(snapshotter: &Snapshotter) -> BTreeMap<String, String> {
     let one = |(key, _, _, value): (metrics_util::CompositeKey, _, _, DebugValue)| {
         let labels: Vec<String> =
             key.key().labels().map(|label| format!("{}={}", label.key(), label.value())).collect();
@@ -35,31 +35,31 @@ async fn attempts_are_counted_and_measured_by_topic_and_ending() {
     let recorder = DebuggingRecorder::new();
     let _guard = metrics::set_default_local_recorder(&recorder);
     let handler_options = HandlerOptions::new().retry(Retry::intervals([Duration::from_secs(60)]));
-    let rehearsal = TestHarness::start(|builder| {
+    let harness = TestHarness::start(|builder| {
         builder
             .on_event(punctual_metrics::exporter())
             .handler("mail", async |_: u32| {})
             .handler_with("post", handler_options, async |_: u32| Err::<(), _>("no stamps"))
     });
-    let rehearsal = rehearsal.await.unwrap();
-    let publisher = rehearsal.publisher();
+    let harness = harness.await.unwrap();
+    let publisher = harness.publisher();
     for number in 0..3 {
         publisher.publish("mail", &number).await.unwrap();
     }
     publisher.publish("post", &1).await.unwrap();
-    rehearsal.advance(Duration::from_secs(60)).await;
-    let seen = seen(&recorder.snapshotter());
-    let of = |name: &str| seen.get(name).map_or("-", String::as_str);
-    assert_eq!(of("punctual_attempts_total{topic=mail,ending=succeeded}"), "3");
-    assert_eq!(of("punctual_attempts_total{topic=post,ending=failed}"), "2");
-    let took = of("punctual_attempt_duration_seconds{topic=mail,ending=succeeded}");
+    harness.advance(Duration::from_secs(60)).await;
+    let exported_metrics = exported_metrics(&recorder.snapshotter());
+    let value_of = |name: &str| exported_metrics.get(name).map_or("-", String::as_str);
+    assert_eq!(value_of("punctual_attempts_total{topic=mail,ending=succeeded}"), "3");
+    assert_eq!(value_of("punctual_attempts_total{topic=post,ending=failed}"), "2");
+    let took = value_of("punctual_attempt_duration_seconds{topic=mail,ending=succeeded}");
     assert_eq!(took, "[0.0, 0.0, 0.0]");
-    assert_eq!(of("punctual_attempt_lateness_seconds{topic=post}"), "[0.0, 0.0]");
-    assert_eq!(of("punctual_messages_dead_total{topic=post,reason=attempts spent}"), "1");
-    assert_eq!(of("punctual_events_total{event=message.enqueued}"), "4");
-    let events = rehearsal.events();
+    assert_eq!(value_of("punctual_attempt_lateness_seconds{topic=post}"), "[0.0, 0.0]");
+    assert_eq!(value_of("punctual_messages_dead_total{topic=post,reason=attempts spent}"), "1");
+    assert_eq!(value_of("punctual_events_total{event=message.enqueued}"), "4");
+    let events = harness.events();
     for (name, count) in events.counts().filter(|(_, count)| *count > 0) {
-        let exported = of(&format!("punctual_events_total{{event={name}}}")).to_owned();
+        let exported = value_of(&format!("punctual_events_total{{event={name}}}")).to_owned();
         assert_eq!(exported, count.to_string(), "{name}");
     }
 }
@@ -68,18 +68,18 @@ async fn attempts_are_counted_and_measured_by_topic_and_ending() {
 async fn missed_occurrences_are_counted_one_by_one() {
     let recorder = DebuggingRecorder::new();
     let _guard = metrics::set_default_local_recorder(&recorder);
-    let rehearsal = TestHarness::start(|builder| {
+    let harness = TestHarness::start(|builder| {
         let job = Job::cron("hourly", "0 * * * *").misfire(Misfire::skip_to_next());
         builder.on_event(punctual_metrics::exporter()).job(job, async |_: Occurrence| {})
     });
-    let rehearsal = rehearsal.await.unwrap();
-    // Three occurrences pass while nobody is awake.
-    let now = rehearsal.clock();
+    let harness = harness.await.unwrap();
+    // Three occurrences pass while no process runs.
+    let now = harness.clock();
     now.advance(Duration::from_secs(3 * 3_600 + 1_800));
-    rehearsal.run_due().await;
-    let seen = seen(&recorder.snapshotter());
-    assert_eq!(seen["punctual_occurrences_missed_total{}"], "3");
-    assert_eq!(seen["punctual_occurrences_skipped_total{reason=misfire}"], "3");
+    harness.run_due().await;
+    let exported_metrics = exported_metrics(&recorder.snapshotter());
+    assert_eq!(exported_metrics["punctual_occurrences_missed_total{}"], "3");
+    assert_eq!(exported_metrics["punctual_occurrences_skipped_total{reason=misfire}"], "3");
 }
 
 #[test]

@@ -1,24 +1,24 @@
-//! The context of a trace in the headers of a message.
+//! Trace carrier: the context of a trace in the headers of a message.
 
 use opentelemetry::Context;
 use opentelemetry::propagation::{Extractor, Injector, TextMapPropagator};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
 use punctual::model::Headers;
 
-/// Writes the context down, in place of what was there. A message that has as many headers as it may is
-/// sent without: telemetry must not fail what it watches.
+/// Writes the context into the headers, replacing an earlier one. A message with the largest number of
+/// headers is sent without: telemetry must not make a publish fail.
 pub(crate) fn inject(context: &Context, headers: &mut Headers) {
-    TraceContextPropagator::new().inject_context(context, &mut Writing(headers));
+    TraceContextPropagator::new().inject_context(context, &mut HeaderInjector(headers));
 }
 
-/// The context that was written down, if any; without one that is empty.
+/// Returns the context in the headers; an empty one without.
 pub(crate) fn extract(headers: &Headers) -> Context {
-    TraceContextPropagator::new().extract_with_context(&Context::new(), &Reading(headers))
+    TraceContextPropagator::new().extract_with_context(&Context::new(), &HeaderExtractor(headers))
 }
 
-struct Writing<'h>(&'h mut Headers);
+struct HeaderInjector<'h>(&'h mut Headers);
 
-impl Injector for Writing<'_> {
+impl Injector for HeaderInjector<'_> {
     fn set(&mut self, name: &str, value: String) {
         if value.is_empty() {
             self.0.remove(name);
@@ -28,9 +28,9 @@ impl Injector for Writing<'_> {
     }
 }
 
-struct Reading<'h>(&'h Headers);
+struct HeaderExtractor<'h>(&'h Headers);
 
-impl Extractor for Reading<'_> {
+impl Extractor for HeaderExtractor<'_> {
     fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name)
     }

@@ -1,5 +1,5 @@
-//! Punctual and [OpenTelemetry](https://docs.rs/opentelemetry): a trace goes on from the publisher to the
-//! handler, through every storage and transport, however much later; and every event is counted.
+//! Punctual and [OpenTelemetry](https://docs.rs/opentelemetry): a trace continues from the publisher to the
+//! handler, through every storage and transport, also after a long delay; and every event is counted.
 //!
 //! ```
 //! use punctual::Punctual;
@@ -25,10 +25,10 @@
 //!
 //! # Beside `tracing-opentelemetry`
 //!
-//! Its spans and ours know each other, because both keep to the current context: a publish inside one of
-//! its spans goes on with its trace, and its spans inside a handler are children of `process {topic}`.
-//! The library's own span `attempt`, seen through it, is around all of that and was begun before the
-//! headers were read; the two are linked.
+//! Its spans and ours are in one tree, because both use the current context: a publish inside one of
+//! its spans continues its trace, and its spans inside a handler are children of `process {topic}`.
+//! The library's own span `attempt`, exported by it, is around all of that and starts before the
+//! headers are read; the two are linked.
 
 mod carrier;
 mod meters;
@@ -44,10 +44,10 @@ use punctual::Builder;
 /// The name of this instrumentation.
 pub const SCOPE: &str = "punctual";
 
-/// Traces and meters, by the global providers: one call for both.
+/// Adds traces and meters with the global providers to a builder.
 ///
-/// Set the providers before, because tracer and meter are taken from them now. Middleware that is given to
-/// the builder after this runs inside the spans.
+/// Set the providers before: tracer and meter are taken from them in this call. Middleware that is added to
+/// the builder later runs inside the spans.
 pub fn instrument(builder: Builder) -> Builder {
     let builder = builder.middleware(Traces::new(global::tracer(SCOPE)));
     builder.on_event(meters(&global::meter(SCOPE)))

@@ -1,4 +1,4 @@
-//! Every event and attempt as instruments of a meter.
+//! Meters: every event and attempt as instruments of a meter.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use opentelemetry::metrics::{Counter, Histogram, Meter};
 use punctual::Event;
 use punctual::measure::{Amount, BOUNDS_MS, LabelNames, METERS, MeterKind, readings};
 
-/// A hook for [`Builder::on_event`](punctual::Builder::on_event) that counts and measures on a meter,
+/// Returns a hook for [`Builder::on_event`](punctual::Builder::on_event) that counts and measures on a meter,
 /// under the names of [`METERS`]. Histograms are in seconds and have the library's own bounds; only the
-/// first 200 topics are told apart.
+/// first 200 topics are labels of their own.
 pub fn meters(meter: &Meter) -> impl Fn(&Event) + Send + Sync + 'static {
     let instruments = Instruments::on(meter);
     let names = LabelNames::default();
@@ -31,7 +31,7 @@ struct Instruments {
 impl Instruments {
     fn on(meter: &Meter) -> Self {
         let mut instruments = Self { counters: BTreeMap::new(), histograms: BTreeMap::new() };
-        // The bounds are whole milliseconds of at most an hour, which a float holds exactly enough.
+        // The bounds are whole milliseconds of at most an hour, precise enough in a float.
         let bounds: Vec<f64> = BOUNDS_MS
             .iter()
             .map(|bound| std::time::Duration::from_millis(*bound).as_secs_f64())

@@ -1,4 +1,4 @@
-//! Names of attributes: those of the semantic conventions for messaging, then our own.
+//! Attribute names: those of the semantic conventions for messaging, then our own.
 
 pub(crate) const SYSTEM: &str = "messaging.system";
 pub(crate) const OPERATION_NAME: &str = "messaging.operation.name";

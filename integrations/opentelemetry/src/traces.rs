@@ -1,4 +1,4 @@
-//! Spans around publishing and around attempts, and the trace that goes from one to the other.
+//! Traces: spans around publishing and around attempts, in one trace.
 
 use std::fmt;
 
@@ -30,21 +30,21 @@ where
     T: Tracer + Send + Sync + 'static,
     T::Span: Send + Sync + 'static,
 {
-    /// Spans by a tracer.
+    /// Creates the middleware with a tracer.
     pub fn new(tracer: T) -> Self {
         Self { tracer, linked: false }
     }
 
-    /// Attempts begin traces of their own and only link to the publisher's: for work that is due days
-    /// later, whose trace nobody would keep open.
+    /// Makes attempts begin traces of their own that only link to the publisher's: for work that is due
+    /// days later, after the end of the publisher's trace.
     #[must_use]
     pub fn linked(mut self) -> Self {
         self.linked = true;
         self
     }
 
-    /// The span of an attempt as the current one: below its publisher, or below what is around it here;
-    /// and linked to the other one.
+    /// Starts the span of an attempt, as a child of the publisher's span or of the current span, and linked
+    /// to the other one.
     fn begin(&self, context: &Context) -> Trace {
         let (here, sent) = (Trace::current(), extract(context.headers()));
         let follows = sent.span().span_context().is_valid() && !self.linked;
@@ -53,7 +53,7 @@ where
             .tracer
             .span_builder(format!("process {}", context.topic()))
             .with_kind(SpanKind::Consumer)
-            .with_attributes(facts(context));
+            .with_attributes(attempt_attributes(context));
         let span = self.tracer.build_with_context(span, parent);
         let trace = here.with_span(span);
         let other: SpanContext = other.span().span_context().clone();
@@ -71,10 +71,11 @@ where
     T::Span: Send + Sync + 'static,
 {
     async fn around_publish(&self, mut message: Message, next: NextPublish<'_>) -> Result<()> {
-        // A message that somebody else's trace was given to goes on with that one.
-        let given = extract(&message.headers);
-        let parent = if given.span().span_context().is_valid() { given } else { Trace::current() };
-        let mut attributes = operation("send", message.topic.as_str());
+        // A message with a foreign trace in its headers continues that one.
+        let from_headers = extract(&message.headers);
+        let is_foreign = from_headers.span().span_context().is_valid();
+        let parent = if is_foreign { from_headers } else { Trace::current() };
+        let mut attributes = operation_attributes("send", message.topic.as_str());
         attributes.push(KeyValue::new(MESSAGE_ID, message.id.to_string()));
         let span = self
             .tracer
@@ -94,24 +95,24 @@ where
     }
 
     async fn around_handle(&self, context: Context, next: NextHandle<'_>) -> HandlerResult {
-        let open = Open { trace: self.begin(&context), is_answered: false };
-        let trace = open.trace.clone();
+        let span = AttemptSpan { trace: self.begin(&context), has_result: false };
+        let trace = span.trace.clone();
         let result = next.run(context.clone()).with_context(trace).await;
-        open.close(&result, context.reported());
+        span.close(&result, context.reported());
         result
     }
 }
 
-/// The span of an attempt until it has an answer. One that is dropped before, by a panic, a timeout or a
+/// The span of an attempt until it has a result. One that is dropped before, by a panic, a timeout or a
 /// shutdown, is a failure.
-struct Open {
+struct AttemptSpan {
     trace: Trace,
-    is_answered: bool,
+    has_result: bool,
 }
 
-impl Open {
+impl AttemptSpan {
     fn close(mut self, result: &HandlerResult, reported: Option<SelfReport>) {
-        self.is_answered = true;
+        self.has_result = true;
         let failure = match (result, reported) {
             (Err(error), _) => Some(error.text().clone()),
             (Ok(Outcome::Done), Some(SelfReport::Failure(text))) => Some(text),
@@ -136,20 +137,20 @@ impl Open {
     }
 }
 
-impl Drop for Open {
+impl Drop for AttemptSpan {
     fn drop(&mut self) {
         let span = self.trace.span();
-        if !self.is_answered {
+        if !self.has_result {
             span.set_attribute(KeyValue::new(OUTCOME, "dropped"));
             span.set_attribute(KeyValue::new(SUCCESS, false));
             span.set_attribute(KeyValue::new(ERROR_TYPE, "dropped"));
-            span.set_status(Status::error("the attempt ended without an answer"));
+            span.set_status(Status::error("the attempt ended without a result"));
         }
         span.end();
     }
 }
 
-fn operation(name: &'static str, topic: &str) -> Vec<KeyValue> {
+fn operation_attributes(name: &'static str, topic: &str) -> Vec<KeyValue> {
     vec![
         KeyValue::new(SYSTEM, "punctual"),
         KeyValue::new(OPERATION_NAME, name),
@@ -158,17 +159,18 @@ fn operation(name: &'static str, topic: &str) -> Vec<KeyValue> {
     ]
 }
 
-fn facts(context: &Context) -> Vec<KeyValue> {
-    let mut facts = operation("process", context.topic().as_str());
-    facts.extend([
+fn attempt_attributes(context: &Context) -> Vec<KeyValue> {
+    let mut attributes = operation_attributes("process", context.topic().as_str());
+    attributes.extend([
         KeyValue::new(MESSAGE_ID, context.message_id().to_string()),
         KeyValue::new(CONVERSATION_ID, context.correlation().to_string()),
         KeyValue::new(EXECUTION_ID, context.execution_id().to_string()),
         KeyValue::new(ATTEMPT, i64::from(context.attempt())),
     ]);
-    facts.extend(context.job().map(|job| KeyValue::new(JOB_NAME, job.to_string())));
-    facts.extend(context.nominal().map(|nominal| KeyValue::new(JOB_NOMINAL, nominal.to_string())));
-    facts
+    attributes.extend(context.job().map(|job| KeyValue::new(JOB_NAME, job.to_string())));
+    attributes
+        .extend(context.nominal().map(|nominal| KeyValue::new(JOB_NOMINAL, nominal.to_string())));
+    attributes
 }
 
 impl<T> fmt::Debug for Traces<T> {

@@ -1,6 +1,6 @@
-//! What layers see: an attempt on its way in, and the service at the bottom, which lets the rest of the
-//! chain run. The rest borrows from the process, and requests of tower own what they have; so an attempt
-//! carries one end of two channels, and the middleware, which has the rest, holds the other.
+//! Attempt: the request type of the layers, and the service below them, which starts the inner part of
+//! the chain (further middleware and the handler). That part borrows from the process, and requests of
+//! tower own their data; so an attempt has one end of two channels and the middleware has the other.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -12,10 +12,10 @@ use punctual::{Context, HandlerError, HandlerResult, Outcome};
 use tokio::sync::oneshot;
 use tower_service::Service;
 
-/// Any error, as layers of tower give it.
+/// Any error, in the form that layers of tower use.
 pub type BoxError = Box<dyn StdError + Send + Sync>;
 
-/// One attempt on its way through the layers. It cannot be cloned, because it is made once:
+/// One attempt as a request of the layers. It cannot be cloned, because it runs once:
 ///
 /// ```compile_fail
 /// fn twice(attempt: &punctual_tower::Attempt) -> punctual_tower::Attempt {
@@ -25,26 +25,29 @@ pub type BoxError = Box<dyn StdError + Send + Sync>;
 #[derive(Debug)]
 pub struct Attempt {
     context: Context,
-    go: oneshot::Sender<Context>,
-    answer: oneshot::Receiver<HandlerResult>,
+    started: oneshot::Sender<Context>,
+    result: oneshot::Receiver<HandlerResult>,
 }
 
-/// The middleware's side of an attempt.
-pub(crate) struct Waiting {
-    /// Tells that the layers let the attempt through.
-    pub(crate) go: oneshot::Receiver<Context>,
-    /// Where what came of it goes. Closed when the layers no longer want to know.
-    pub(crate) answer: oneshot::Sender<HandlerResult>,
+/// The middleware's ends of the channels of an attempt.
+pub(crate) struct AttemptChannels {
+    /// Receives the context when the layers call the inner service.
+    pub(crate) started: oneshot::Receiver<Context>,
+    /// Returns the result to the inner service. Closed when the layers dropped the call.
+    pub(crate) result: oneshot::Sender<HandlerResult>,
 }
 
 impl Attempt {
-    pub(crate) fn new(context: Context) -> (Self, Waiting) {
-        let (go, gone) = oneshot::channel();
-        let (answer, answered) = oneshot::channel();
-        (Self { context, go, answer: answered }, Waiting { go: gone, answer })
+    pub(crate) fn new(context: Context) -> (Self, AttemptChannels) {
+        let (started, started_receiver) = oneshot::channel();
+        let (result, result_receiver) = oneshot::channel();
+        (
+            Self { context, started, result: result_receiver },
+            AttemptChannels { started: started_receiver, result },
+        )
     }
 
-    /// What the handler may know: topic, job, attempt, headers.
+    /// Returns the context of the attempt: topic, job, attempt, headers.
     pub fn context(&self) -> &Context {
         &self.context
     }
@@ -52,9 +55,9 @@ impl Attempt {
 
 /// The service under all layers: further middleware, and the handler. Always ready.
 #[derive(Clone, Copy, Debug)]
-pub struct Rest(pub(crate) ());
+pub struct InnerService(pub(crate) ());
 
-impl Service<Attempt> for Rest {
+impl Service<Attempt> for InnerService {
     type Response = Outcome;
     type Error = AttemptError;
     type Future = Pin<Box<dyn Future<Output = Result<Outcome, AttemptError>> + Send>>;
@@ -64,22 +67,22 @@ impl Service<Attempt> for Rest {
     }
 
     fn call(&mut self, attempt: Attempt) -> Self::Future {
-        let Attempt { context, go, answer } = attempt;
+        let Attempt { context, started, result } = attempt;
         Box::pin(async move {
-            // Either end is gone only when the attempt itself was dropped; then nobody reads this.
+            // A channel closes only when the attempt itself was dropped; then this error is not read.
             let ended = || AttemptError(HandlerError::new("the attempt has ended"));
-            go.send(context).map_err(|_| ended())?;
-            answer.await.map_err(|_| ended())?.map_err(AttemptError)
+            started.send(context).map_err(|_| ended())?;
+            result.await.map_err(|_| ended())?.map_err(AttemptError)
         })
     }
 }
 
-/// A failed attempt as an error that layers can carry. It comes out of them as it went in, with what it
-/// says itself should happen.
+/// A failed attempt as an error that layers can pass on. It leaves them unchanged, with its own retry
+/// decision.
 pub struct AttemptError(pub(crate) HandlerError);
 
 impl AttemptError {
-    /// What the handler, or a middleware under the layers, returned.
+    /// Returns the error of the handler, or of a middleware under the layers.
     pub fn handler_error(&self) -> &HandlerError {
         &self.0
     }

@@ -14,33 +14,33 @@
 //!     .timeout(Duration::from_secs(30));
 //! let punctual = Punctual::builder()
 //!     .middleware(layered(layers))
-//!     // Too much at once is no failure: again in a second, and no attempt is spent.
+//!     // Overload is no failure: retried in a second, and no attempt is spent.
 //!     .on_error(|_: &Overloaded| Some(Outcome::Snooze(Duration::from_secs(1))))
 //!     .handler("mail", async |to: String| println!("to {to}"))
 //!     .build();
 //! assert!(punctual.is_ok());
 //! ```
 //!
-//! A layer sees an [`Attempt`], which knows its context, and answers an
+//! A layer receives an [`Attempt`], which has the context, and returns an
 //! [`Outcome`](punctual::Outcome) or an error. Errors of layers are failures like any other, and
 //! [`Builder::on_error`](punctual::Builder::on_error) finds them by their type.
 //!
-//! # What is no layer
+//! # What not to do with a layer
 //!
-//! **Retries.** An attempt cannot be cloned, so a layer cannot make it twice, and should not: it would
-//! sleep in a slot of the queue, forget everything with the process, and count attempts that nobody else
-//! knows of. A failed attempt makes the message due again, by its
+//! **Retries.** An attempt cannot be cloned, so a layer cannot run it twice, and should not: it would
+//! wait in a slot of the queue, lose its state with the process, and count attempts that are not
+//! stored. A failed attempt makes the message due again, by its
 //! [`Retry`](punctual::Retry) policy, and the slot is free meanwhile.
 //!
-//! **Limits of the cluster.** A layer limits one process, and what waits in it holds a slot.
-//! [`Publish::limit`](punctual::client::Publish::limit) and `rate` are for all processes, and what is over
-//! them is not claimed.
+//! **Limits of the cluster.** A layer limits one process, and an attempt that waits in it occupies a slot.
+//! [`Publish::limit`](punctual::client::Publish::limit) and `rate` are for all processes, and messages above
+//! them are not claimed.
 //!
 //! **The timeout of a message.** A layer that gives up drops the handler at once. A timeout of the
-//! message's terms asks it to stop first, and is in the history as a timeout.
+//! handler's options cancels it first, and is in the history as a timeout.
 
 mod attempt;
-mod layered;
+mod middleware;
 
-pub use attempt::{Attempt, AttemptError, BoxError, Rest};
-pub use layered::{Layered, layered};
+pub use attempt::{Attempt, AttemptError, BoxError, InnerService};
+pub use middleware::{TowerMiddleware, layered};

@@ -1,4 +1,4 @@
-//! Layers of tower itself, and one of our own, around real attempts.
+//! Layers of tower itself, and a custom one, around real attempts.
 #![allow(clippy::unwrap_used)] // tests, whose helpers clippy does not know as such
 
 use std::convert::Infallible;
@@ -24,80 +24,80 @@ use tower::{Layer, Service, ServiceBuilder};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Counts how many of it are there.
+/// Counts the handlers that run.
 #[derive(Clone, Default)]
-struct Present(Arc<AtomicUsize>);
+struct RunningCount(Arc<AtomicUsize>);
 
-impl Present {
+impl RunningCount {
     fn count(&self) -> usize {
         self.0.load(Ordering::Acquire)
     }
 
-    fn come(&self) -> Self {
+    fn enter(&self) -> Self {
         self.0.fetch_add(1, Ordering::AcqRel);
         self.clone()
     }
 }
 
-struct Guest(Present);
+struct RunningGuard(RunningCount);
 
-impl Drop for Guest {
+impl Drop for RunningGuard {
     fn drop(&mut self) {
         self.0.0.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
-// The runtime's own clock stands still and jumps when everybody waits for it.
+// The paused clock of the runtime advances when every task waits for it.
 #[tokio::test(start_paused = true)]
 async fn a_timeout_drops_the_handler_and_fails_the_attempt() {
-    let present = Present::default();
-    let guests = present.clone();
-    let tried = HandlerTest::new()
+    let running = RunningCount::default();
+    let counter = running.clone();
+    let tested = HandlerTest::new()
         .with(|builder| builder.middleware(layered(TimeoutLayer::new(5 * SECOND))))
         .run(move || {
-            let guest = Guest(guests.come());
+            let guard = RunningGuard(counter.enter());
             async move {
                 std::future::pending::<()>().await;
-                drop(guest);
+                drop(guard);
             }
         })
         .await
         .unwrap();
-    assert_eq!(tried.report, AttemptEnd::Failed { error: "request timed out".into() });
-    assert_eq!(present.count(), 0, "the handler is gone");
+    assert_eq!(tested.report, AttemptEnd::Failed { error: "request timed out".into() });
+    assert_eq!(running.count(), 0, "the handler is gone");
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_a_handler_returns_in_time_passes_unchanged() {
-    let slow = |answer: Result<Outcome, HandlerError>| {
-        let answer = Mutex::new(Some(answer));
+    let slow = |result: Result<Outcome, HandlerError>| {
+        let result = Mutex::new(Some(result));
         move || {
-            let answer = answer.lock().unwrap().take().unwrap();
+            let result = result.lock().unwrap().take().unwrap();
             async move {
                 tokio::task::yield_now().await;
-                answer
+                result
             }
         }
     };
     let layers = || ServiceBuilder::new().load_shed().concurrency_limit(1).timeout(SECOND);
-    let trial = || HandlerTest::new().with(|builder| builder.middleware(layered(layers())));
-    let tried = trial().run(slow(Ok(Outcome::Snooze(SECOND)))).await.unwrap();
-    assert_eq!(tried.report, AttemptEnd::Snooze { wait: SECOND });
+    let handler_test = || HandlerTest::new().with(|builder| builder.middleware(layered(layers())));
+    let tested = handler_test().run(slow(Ok(Outcome::Snooze(SECOND)))).await.unwrap();
+    assert_eq!(tested.report, AttemptEnd::Snooze { wait: SECOND });
     let error = HandlerError::new("the card is stolen").permanent();
-    let tried = trial().run(slow(Err(error))).await.unwrap();
-    assert_eq!(tried.report, AttemptEnd::Discard { reason: "the card is stolen".into() });
+    let tested = handler_test().run(slow(Err(error))).await.unwrap();
+    assert_eq!(tested.report, AttemptEnd::Discard { reason: "the card is stolen".into() });
     let error = HandlerError::from(std::io::Error::other("no route"));
-    let tried = trial()
+    let tested = handler_test()
         .with(|builder| builder.on_error(|_: &std::io::Error| Some(Outcome::Cancel)))
         .run(slow(Err(error)))
         .await
         .unwrap();
-    assert_eq!(tried.report, AttemptEnd::Cancel, "rules still find the handler's own error");
+    assert_eq!(tested.report, AttemptEnd::Cancel, "rules still find the handler's own error");
 }
 
 #[tokio::test(start_paused = true)]
 async fn the_error_of_a_layer_is_found_by_its_type() {
-    let tried = HandlerTest::new()
+    let tested = HandlerTest::new()
         .with(|builder| {
             let rule = |_: &Elapsed| Some(Outcome::RetryAfter(60 * SECOND));
             builder.middleware(layered(TimeoutLayer::new(SECOND))).on_error(rule)
@@ -105,94 +105,94 @@ async fn the_error_of_a_layer_is_found_by_its_type() {
         .run(std::future::pending::<()>)
         .await
         .unwrap();
-    let AttemptEnd::RetryAfter { wait, .. } = tried.report else { panic!("{:?}", tried.report) };
+    let AttemptEnd::RetryAfter { wait, .. } = tested.report else { panic!("{:?}", tested.report) };
     assert_eq!(wait, 60 * SECOND);
 }
 
 #[tokio::test]
 async fn a_panic_under_a_layer_is_a_failed_attempt() {
-    let tried = HandlerTest::new()
+    let tested = HandlerTest::new()
         .with(|builder| builder.middleware(layered(ConcurrencyLimitLayer::new(1))))
         .run(async || -> () { panic!("out of paper") })
         .await
         .unwrap();
     let error = "the handler panicked: out of paper".into();
-    assert_eq!(tried.report, AttemptEnd::Panicked { error });
+    assert_eq!(tested.report, AttemptEnd::Panicked { error });
 }
 
-/// A process whose handler waits at a gate, with layers around it.
-async fn at_the_gate(
-    present: &Present,
+/// Starts a process with layers around a handler that waits at a gate.
+async fn harness_with_gate(
+    running: &RunningCount,
     gate: &Arc<Semaphore>,
     middleware: impl punctual::Middleware,
 ) -> TestHarness {
-    let (present, gate) = (present.clone(), gate.clone());
+    let (running, gate) = (running.clone(), gate.clone());
     let handler_options = HandlerOptions::new().retry(Retry::none());
-    let rehearsal = TestHarness::start(|builder| {
+    let harness = TestHarness::start(|builder| {
         let builder = builder.middleware(middleware);
         builder.handler_with("work", handler_options, move |_: u32| {
-            let (present, gate) = (present.clone(), gate.clone());
+            let (running, gate) = (running.clone(), gate.clone());
             async move {
-                let _guest = Guest(present.come());
+                let _guard = RunningGuard(running.enter());
                 gate.acquire().await.map(tokio::sync::SemaphorePermit::forget)
             }
         })
     });
-    let rehearsal = rehearsal.await.unwrap();
+    let harness = harness.await.unwrap();
     for number in 0..5 {
-        rehearsal.publisher().publish("work", &number).await.unwrap();
+        harness.publisher().publish("work", &number).await.unwrap();
     }
-    rehearsal.run_due().await;
-    rehearsal
+    harness.run_due().await;
+    harness
 }
 
 #[tokio::test]
 async fn a_limit_is_shared_by_all_attempts() {
-    let (present, gate) = (Present::default(), Arc::new(Semaphore::new(0)));
+    let (running, gate) = (RunningCount::default(), Arc::new(Semaphore::new(0)));
     let limit = layered(ConcurrencyLimitLayer::new(2));
-    let rehearsal = at_the_gate(&present, &gate, limit).await;
-    assert_eq!(present.count(), 2, "two inside, three wait");
+    let harness = harness_with_gate(&running, &gate, limit).await;
+    assert_eq!(running.count(), 2, "two inside, three wait");
     gate.add_permits(1);
-    rehearsal.run_due().await;
-    assert_eq!(present.count(), 2, "one left, one came");
+    harness.run_due().await;
+    assert_eq!(running.count(), 2, "one ended, one started");
     gate.add_permits(4);
-    rehearsal.run_due().await;
-    assert_eq!(present.count(), 0);
-    rehearsal.assert_executed("work", 5);
-    rehearsal.assert_dead("work", 0);
+    harness.run_due().await;
+    assert_eq!(running.count(), 0);
+    harness.assert_executed("work", 5);
+    harness.assert_dead("work", 0);
 }
 
 #[tokio::test]
-async fn load_is_shed_as_a_failure() {
-    let (present, gate) = (Present::default(), Arc::new(Semaphore::new(0)));
+async fn shed_load_is_a_failure() {
+    let (running, gate) = (RunningCount::default(), Arc::new(Semaphore::new(0)));
     let layers = ServiceBuilder::new().load_shed().concurrency_limit(2);
-    let rehearsal = at_the_gate(&present, &gate, layered(layers)).await;
-    assert_eq!(present.count(), 2);
+    let harness = harness_with_gate(&running, &gate, layered(layers)).await;
+    assert_eq!(running.count(), 2);
     gate.add_permits(2);
-    rehearsal.run_due().await;
-    rehearsal.assert_dead("work", 3);
-    let executions = rehearsal.executions("work");
+    harness.run_due().await;
+    harness.assert_dead("work", 3);
+    let executions = harness.executions("work");
     let shed = executions.iter().find(|one| one.ending == Ending::Failed).unwrap();
     assert_eq!(shed.note.as_deref(), Some(Overloaded::new().to_string().as_str()));
 }
 
 #[tokio::test]
-async fn a_buffer_may_stand_between() {
-    let (present, gate) = (Present::default(), Arc::new(Semaphore::new(5)));
+async fn a_buffer_may_be_between() {
+    let (running, gate) = (RunningCount::default(), Arc::new(Semaphore::new(5)));
     let layers = ServiceBuilder::new().buffer(8).concurrency_limit(1);
-    let rehearsal = at_the_gate(&present, &gate, layered(layers)).await;
-    rehearsal.assert_executed("work", 5);
-    rehearsal.assert_dead("work", 0);
+    let harness = harness_with_gate(&running, &gate, layered(layers)).await;
+    harness.assert_executed("work", 5);
+    harness.assert_dead("work", 0);
 }
 
-/// Lets no attempt of a topic through, and tells of the others.
+/// Refuses the attempts of a topic, and logs the results of the others.
 #[derive(Clone)]
-struct Watchman<S> {
+struct TopicFilter<S> {
     inner: S,
-    book: Arc<Mutex<Vec<String>>>,
+    log: Arc<Mutex<Vec<String>>>,
 }
 
-impl<S> Service<Attempt> for Watchman<S>
+impl<S> Service<Attempt> for TopicFilter<S>
 where
     S: Service<Attempt, Response = Outcome, Error = AttemptError> + Clone + Send + 'static,
     S::Future: Send,
@@ -208,24 +208,26 @@ where
     fn call(&mut self, attempt: Attempt) -> Self::Future {
         let line = format!("{} {}", attempt.context().topic(), attempt.context().attempt());
         if line.starts_with("closed") {
-            return Box::pin(async { Err(HandlerError::new("nobody goes in").permanent().into()) });
+            return Box::pin(async {
+                Err(HandlerError::new("the topic is closed").permanent().into())
+            });
         }
-        let (answer, book) = (self.inner.call(attempt), self.book.clone());
+        let (result, log) = (self.inner.call(attempt), self.log.clone());
         Box::pin(async move {
-            let answer = answer.await;
-            let end = answer.as_ref().map_or_else(ToString::to_string, |end| format!("{end:?}"));
-            book.lock().unwrap().push(format!("{line}: {end}"));
-            answer
+            let result = result.await;
+            let end = result.as_ref().map_or_else(ToString::to_string, |end| format!("{end:?}"));
+            log.lock().unwrap().push(format!("{line}: {end}"));
+            result
         })
     }
 }
 
 #[tokio::test]
-async fn a_layer_of_ones_own_sees_the_context_and_the_answer() {
-    let book = Arc::new(Mutex::new(Vec::new()));
-    let kept = book.clone();
-    let layer = tower::layer::layer_fn(move |inner| Watchman { inner, book: kept.clone() });
-    let rehearsal = TestHarness::start(|builder| {
+async fn a_custom_layer_gets_the_context_and_the_result() {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let layer_log = log.clone();
+    let layer = tower::layer::layer_fn(move |inner| TopicFilter { inner, log: layer_log.clone() });
+    let harness = TestHarness::start(|builder| {
         builder
             .middleware(layered(layer))
             .handler("open", async |_: u32, context: Context| match context.attempt() {
@@ -234,19 +236,19 @@ async fn a_layer_of_ones_own_sees_the_context_and_the_answer() {
             })
             .handler("closed", async |_: u32| {})
     });
-    let rehearsal = rehearsal.await.unwrap();
-    rehearsal.publisher().publish("open", &1).await.unwrap();
-    rehearsal.publisher().publish("closed", &1).await.unwrap();
-    rehearsal.advance(60 * SECOND).await;
-    assert_eq!(*book.lock().unwrap(), ["open 1: not yet", "open 2: Done"]);
-    assert_eq!(rehearsal.dead("closed")[0].error.as_deref(), Some("nobody goes in"));
+    let harness = harness.await.unwrap();
+    harness.publisher().publish("open", &1).await.unwrap();
+    harness.publisher().publish("closed", &1).await.unwrap();
+    harness.advance(60 * SECOND).await;
+    assert_eq!(*log.lock().unwrap(), ["open 1: not yet", "open 2: Done"]);
+    assert_eq!(harness.dead("closed")[0].error.as_deref(), Some("the topic is closed"));
 }
 
-/// A service that drops what it is called with.
+/// A service that drops its request.
 #[derive(Clone)]
-struct Hole;
+struct DroppingService;
 
-impl Service<Attempt> for Hole {
+impl Service<Attempt> for DroppingService {
     type Response = Outcome;
     type Error = Infallible;
     type Future = std::future::Ready<Result<Outcome, Infallible>>;
@@ -260,23 +262,23 @@ impl Service<Attempt> for Hole {
     }
 }
 
-struct HoleLayer;
+struct DroppingLayer;
 
-impl<S> Layer<S> for HoleLayer {
-    type Service = Hole;
+impl<S> Layer<S> for DroppingLayer {
+    type Service = DroppingService;
 
-    fn layer(&self, _: S) -> Hole {
-        Hole
+    fn layer(&self, _: S) -> DroppingService {
+        DroppingService
     }
 }
 
 #[tokio::test]
-async fn a_layer_may_answer_instead_of_the_handler() {
+async fn a_layer_may_return_an_outcome_instead_of_the_handler() {
     let same = MapRequestLayer::new(|attempt: Attempt| attempt);
-    let tried = HandlerTest::new()
-        .with(|builder| builder.middleware(layered((same, HoleLayer))))
-        .run(async || -> () { panic!("nobody calls it") })
+    let tested = HandlerTest::new()
+        .with(|builder| builder.middleware(layered((same, DroppingLayer))))
+        .run(async || -> () { panic!("must not be called") })
         .await
         .unwrap();
-    assert_eq!(tried.report, AttemptEnd::Cancel);
+    assert_eq!(tested.report, AttemptEnd::Cancel);
 }

@@ -1,10 +1,10 @@
-//! From wall clock to instants: what happens when clocks change.
+//! Clock changes: from wall clock times to instants.
 //!
 //! The occurrences of an expression in a zone are one set of instants, and both
 //! directions walk exactly that set: every instant whose wall clock time
 //! matches (in the second pass of a fold only when interval-like), and the end
 //! of every gap in which a matching time was skipped. Only changes of offset
-//! count; a transition that renames the zone is nothing here.
+//! count; a transition that only renames the zone is ignored.
 
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -13,7 +13,7 @@ use jiff::tz::Offset;
 use super::field::Fields;
 use crate::zone::{ClockChange, Reading, Zone};
 
-/// The first occurrence strictly after an instant.
+/// Returns the first occurrence strictly after an instant.
 pub(super) fn next(fields: &Fields, after: Timestamp, zone: &Zone) -> Option<Timestamp> {
     let start = whole_second(after, 0)?;
     let offset = zone.offset(start);
@@ -25,7 +25,7 @@ pub(super) fn next(fields: &Fields, after: Timestamp, zone: &Zone) -> Option<Tim
     }
 }
 
-/// The last occurrence strictly before an instant.
+/// Returns the last occurrence strictly before an instant.
 pub(super) fn prev(fields: &Fields, before: Timestamp, zone: &Zone) -> Option<Timestamp> {
     let start = match before.subsec_nanosecond() {
         0 => whole_second(before, -1)?,
@@ -40,7 +40,7 @@ pub(super) fn prev(fields: &Fields, before: Timestamp, zone: &Zone) -> Option<Ti
     }
 }
 
-/// Whether the wall clock reads a time of the expression at an instant.
+/// Returns whether the wall clock reads a time of the expression at an instant.
 pub(super) fn matches(fields: &Fields, at: Timestamp, zone: &Zone) -> bool {
     let offset = zone.offset(at);
     let wall = offset.to_datetime(at);
@@ -51,7 +51,7 @@ pub(super) fn matches(fields: &Fields, at: Timestamp, zone: &Zone) -> bool {
     at.subsec_nanosecond() == 0 && fields.match_wall(wall) && !over()
 }
 
-/// What is left of a fold: the rest of the first pass, then the second pass for
+/// Searches the remainder of a fold: the rest of the first pass, then the second pass for
 /// interval-like expressions.
 fn next_in_fold(
     fields: &Fields,
@@ -68,7 +68,7 @@ fn next_in_fold(
     }
 }
 
-/// What lies behind within a fold, in the opposite order.
+/// Searches a fold backwards.
 fn prev_in_fold(
     fields: &Fields,
     fold: &ClockChange,
@@ -87,7 +87,7 @@ fn prev_in_fold(
     }
 }
 
-/// The first occurrence from a wall clock time that is in no fold.
+/// Returns the first occurrence from a wall clock time that is in no fold.
 fn forward(fields: &Fields, from: DateTime, zone: &Zone) -> Option<Timestamp> {
     let wall = fields.wall_from(from)?;
     match zone.read(wall) {
@@ -97,7 +97,7 @@ fn forward(fields: &Fields, from: DateTime, zone: &Zone) -> Option<Timestamp> {
     }
 }
 
-/// The last occurrence up to a wall clock time that is in no fold.
+/// Returns the last occurrence up to a wall clock time that is in no fold.
 fn backward(fields: &Fields, until: DateTime, zone: &Zone) -> Option<Timestamp> {
     let wall = fields.wall_until(until)?;
     match zone.read(wall) {
@@ -108,12 +108,12 @@ fn backward(fields: &Fields, until: DateTime, zone: &Zone) -> Option<Timestamp> 
     }
 }
 
-/// The instant, unless it lies past the end of time.
+/// Returns the instant, unless it lies past the end of time.
 fn instant(wall: DateTime, offset: Offset) -> Option<Timestamp> {
     offset.to_timestamp(wall).ok()
 }
 
-/// The whole second at or before an instant, moved by some seconds.
+/// Returns the whole second at or before an instant, moved by some seconds.
 fn whole_second(at: Timestamp, moved: i64) -> Option<Timestamp> {
     let second = match at.subsec_nanosecond() {
         ..0 => at.as_second() - 1,

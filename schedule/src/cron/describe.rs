@@ -1,8 +1,8 @@
-//! An expression in words, from its parsed value and not from its text: "every
+//! Descriptions: an expression in words, from its parsed value and not from its text: "every
 //! 15 minutes of the hours 9 to 17, on Monday to Friday".
 //!
-//! Units are told from the smallest upwards. Both day fields must match, and
-//! the words say so.
+//! Units are listed from the smallest upwards. Both day fields must match, and
+//! the text says so.
 
 use super::field::{Days, Fields, WEEK, Weekdays};
 use super::words::{join, list, month, nth, ordinal, values, weekday};
@@ -12,7 +12,7 @@ const HOURS: u64 = (1 << 24) - 1;
 const MONTHS: u16 = 0b1_1111_1111_1110;
 const DAYS: u32 = u32::MAX - 1;
 
-/// As many times of day as a sentence can spell out.
+/// Largest number of times of day that a sentence lists.
 const TIMES_MAX: usize = 6;
 
 pub(super) fn describe(fields: &Fields, happens: bool) -> String {
@@ -32,7 +32,7 @@ pub(super) fn describe(fields: &Fields, happens: bool) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// What happens to these times when the clocks change.
+/// Returns what happens to these times when the clocks change.
 pub(super) fn clock_change_note(fields: &Fields) -> &'static str {
     let times_a_day =
         fields.seconds.count_ones() * fields.minutes.count_ones() * fields.hours.count_ones();
@@ -44,7 +44,7 @@ pub(super) fn clock_change_note(fields: &Fields) -> &'static str {
     }
 }
 
-/// `09:30`, when there are few enough of them.
+/// Returns the times such as `09:30`, or `None` when there are too many to list.
 fn times_of_day(fields: &Fields) -> Option<Vec<String>> {
     let seconds = values(fields.seconds);
     let minutes = values(fields.minutes);
@@ -64,18 +64,18 @@ fn times_of_day(fields: &Fields) -> Option<Vec<String>> {
     Some(times)
 }
 
-/// Seconds of minutes of hours, leaving out what goes without saying.
+/// Returns seconds of minutes of hours, without the parts that are obvious.
 fn units(fields: &Fields) -> String {
     let units = [
         ("second", fields.seconds, SIXTY),
         ("minute", fields.minutes, SIXTY),
         ("hour", fields.hours.into(), HOURS),
     ];
-    // Seconds that are just 0 are not worth a word.
-    let told = if fields.seconds == 1 { &units[1..] } else { &units[..] };
+    // Seconds that are only 0 are not mentioned.
+    let shown = if fields.seconds == 1 { &units[1..] } else { &units[..] };
     let mut words = String::new();
     let mut flowing = false;
-    for (unit, bits, full) in told.iter().copied() {
+    for (unit, bits, full) in shown.iter().copied() {
         let step = step_of(bits, full);
         let phrase = match (words.is_empty(), bits == full, step) {
             (true, true, _) => format!("every {unit}"),
@@ -93,13 +93,13 @@ fn units(fields: &Fields) -> String {
     words
 }
 
-/// `minute 5`, `minutes 0 and 30`.
+/// Returns `minute 5`, `minutes 0 and 30`.
 fn counted(unit: &str, bits: u64) -> String {
     let plural = if bits.is_power_of_two() { "" } else { "s" };
     format!("{unit}{plural} {}", list(bits, "and", |value| value.to_string()))
 }
 
-/// The distance of values that divide the unit evenly from 0 on.
+/// Returns the step of values that divide the unit evenly from 0 on.
 fn step_of(bits: u64, full: u64) -> Option<u8> {
     let size = u8::try_from(full.count_ones()).ok()?;
     let step = size.checked_div(u8::try_from(bits.count_ones()).ok()?)?;

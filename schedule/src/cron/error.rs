@@ -1,5 +1,5 @@
-//! Why a text is not a cron expression: which field, where, and what would be
-//! valid. The message is complete on its own; the parts are for tools.
+//! Cron errors: why a text is not a cron expression, in which field and where, and
+//! what would be valid. The message is complete on its own; the parts are for tools.
 
 use std::fmt;
 
@@ -18,11 +18,11 @@ pub struct CronError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum CronErrorKind {
-    /// Nothing but blanks.
+    /// An empty text, or only blanks.
     Empty,
-    /// Longer than any sensible expression.
+    /// A text above the length limit.
     TooLong,
-    /// Not five or six fields.
+    /// A number of fields other than five or six.
     FieldCount,
     /// An `@word` that is not known.
     Macro,
@@ -53,17 +53,17 @@ impl CronError {
         self
     }
 
-    /// What kind of mistake it is.
+    /// Returns the kind of mistake.
     pub fn kind(&self) -> CronErrorKind {
         self.kind
     }
 
-    /// The first field at fault, unless the text as a whole is wrong.
+    /// Returns the first field at fault, or `None` when the text as a whole is wrong.
     pub fn field(&self) -> Option<CronField> {
         self.field
     }
 
-    /// Where in the text the mistake is, in characters from 0.
+    /// Returns the position of the mistake in the text, in characters from 0.
     pub fn position(&self) -> usize {
         self.position
     }

@@ -1,5 +1,5 @@
-//! [`Cron`]: a parsed expression with its text. Parsing happens once, and every
-//! question afterwards is answered from bit sets, without a clock or a lock.
+//! [`Cron`]: a parsed expression with its text. Parsing happens once; every
+//! later call works on bit sets, without a clock or a lock.
 //!
 //! Equality is by meaning: `0` and `7` for Sunday are equal, `31 1 *` and
 //! `L 1 *` are not.
@@ -44,12 +44,12 @@ pub struct Cron {
 const BLANKS: [char; 2] = [' ', '\t'];
 
 impl Cron {
-    /// Reads an expression. `H` is refused, see [`parse_seeded`](Self::parse_seeded).
+    /// Parses an expression. `H` is refused, see [`parse_seeded`](Self::parse_seeded).
     pub fn parse(text: &str) -> Result<Cron, CronError> {
         Cron::read(text, None)
     }
 
-    /// Reads an expression in which `H`, `H/n`, `H(a-b)` and `H(a-b)/n` draw
+    /// Parses an expression in which `H`, `H/n`, `H(a-b)` and `H(a-b)/n` draw
     /// their values from the seed, usually the name of the job.
     pub fn parse_seeded(text: &str, seed: &str) -> Result<Cron, CronError> {
         Cron::read(text, Some(seed))
@@ -65,7 +65,7 @@ impl Cron {
         })
     }
 
-    /// An expression as it was stored: the text as given, and what it drew.
+    /// Restores a stored expression: the text as given, and the one with its drawn values.
     pub(crate) fn restored(source: &str, resolved: &str) -> Result<Cron, CronError> {
         let mut cron = Cron::parse(resolved)?;
         cron.resolved = Some(cron.source);
@@ -73,51 +73,51 @@ impl Cron {
         Ok(cron)
     }
 
-    /// The text as it was given.
+    /// Returns the text as it was given.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// The text with every `H` replaced by the value it drew: parses without a
+    /// Returns the text with every `H` replaced by the value it drew: it parses without a
     /// seed to the same expression. The source itself when it has no `H`.
     pub fn resolved(&self) -> &str {
         self.resolved.as_ref().unwrap_or(&self.source)
     }
 
-    /// Whether a star, range or step in second, minute or hour makes it follow
+    /// Returns whether a star, range or step in second, minute or hour makes it follow
     /// elapsed time, so that it runs in both passes of a repeated hour.
     pub fn is_interval_like(&self) -> bool {
         self.fields.interval_like
     }
 
-    /// Whether any date at all fits; `0 0 30 2 *` never happens.
+    /// Returns whether any date matches; `0 0 30 2 *` never happens.
     pub fn happens(&self) -> bool {
         self.happens
     }
 
-    /// The first occurrence strictly after an instant; none up to the end of
-    /// the year 9999 is `None`.
+    /// Returns the first occurrence strictly after an instant, or `None` when there is none up
+    /// to the end of the year 9999.
     pub fn next(&self, after: Timestamp, zone: &Zone) -> Option<Timestamp> {
         if self.happens { clock_change::next(&self.fields, after, zone) } else { None }
     }
 
-    /// The last occurrence strictly before an instant, not before the year 1.
+    /// Returns the last occurrence strictly before an instant, not before the year 1.
     /// Walks the same instants as [`next`](Self::next).
     pub fn prev(&self, before: Timestamp, zone: &Zone) -> Option<Timestamp> {
         if self.happens { clock_change::prev(&self.fields, before, zone) } else { None }
     }
 
-    /// Whether the wall clock reads a time of this expression at an instant: the
+    /// Returns whether the wall clock reads a time of this expression at an instant: the
     /// start of an inclusive search.
     ///
     /// A run that was moved out of a gap does not count: the clock reads 03:00
-    /// and the field says 02:30. So a scheduler asks for what comes after the
+    /// and the field says 02:30. So a scheduler searches for the first one after the
     /// last planned time, and never inclusively.
     pub fn matches(&self, at: Timestamp, zone: &Zone) -> bool {
         clock_change::matches(&self.fields, at, zone)
     }
 
-    /// The occurrences from an instant (inclusive) until another (exclusive).
+    /// Returns the occurrences from an instant (inclusive) until another (exclusive).
     pub fn between<'c>(
         &'c self,
         from: Timestamp,
@@ -135,12 +135,12 @@ impl Cron {
             .take_while(move |at| *at < until))
     }
 
-    /// The expression in words.
+    /// Returns the expression in words.
     pub fn describe(&self) -> String {
         describe::describe(&self.fields, self.happens)
     }
 
-    /// What happens to its times when the clocks of a zone change, in words.
+    /// Returns what happens to its times when the clocks of a zone change, in words.
     pub fn clock_change_note(&self) -> &'static str {
         describe::clock_change_note(&self.fields)
     }
@@ -149,7 +149,7 @@ impl Cron {
 /// The canonical text: sorted values, `*` for a full field, no seconds when
 /// they are just 0.
 ///
-/// It tells which wall clock times are meant, but not whether they were listed
+/// It shows which wall clock times are meant, but not whether they were listed
 /// or stepped, so [`resolved`](Cron::resolved) is the text to store.
 impl fmt::Display for Cron {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -33,7 +33,7 @@ impl CronField {
         CronField::Weekday,
     ];
 
-    /// The field's name as error messages write it.
+    /// Returns the field's name as error messages write it.
     pub fn name(self) -> &'static str {
         match self {
             CronField::Second => "second",
@@ -45,7 +45,7 @@ impl CronField {
         }
     }
 
-    /// The smallest value.
+    /// Returns the smallest value.
     pub(super) fn low(self) -> u8 {
         match self {
             CronField::Day | CronField::Month => 1,
@@ -53,7 +53,7 @@ impl CronField {
         }
     }
 
-    /// The largest value; also the largest step.
+    /// Returns the largest value; also the largest step.
     pub(super) fn high(self) -> u8 {
         match self {
             CronField::Second | CronField::Minute => 59,
@@ -64,15 +64,15 @@ impl CronField {
         }
     }
 
-    /// How many places a wrapped range has; the two Sundays are one place.
-    pub(super) fn notify(self) -> u8 {
+    /// Returns the number of distinct values; the two Sundays count once.
+    pub(super) fn cycle_len(self) -> u8 {
         match self {
             CronField::Weekday => 7,
             _ => self.high() - self.low() + 1,
         }
     }
 
-    /// The highest value `H` may draw: every month has it, and no value twice.
+    /// Returns the highest value `H` may draw: every month has it, and no value twice.
     pub(super) fn hashed_high(self) -> u8 {
         match self {
             CronField::Day => 28,
@@ -81,13 +81,13 @@ impl CronField {
         }
     }
 
-    /// Whether a star, range or step in this field makes the expression follow
+    /// Returns whether a star, range or step in this field makes the expression follow
     /// elapsed time when clocks change.
     pub(super) fn is_time(self) -> bool {
         matches!(self, CronField::Second | CronField::Minute | CronField::Hour)
     }
 
-    /// The names of the values, from [`low`](Self::low) upwards.
+    /// Returns the names of the values, from [`low`](Self::low) upwards.
     pub(super) fn value_names(self) -> &'static [&'static str] {
         match self {
             CronField::Month => &MONTHS,
@@ -96,7 +96,7 @@ impl CronField {
         }
     }
 
-    /// The values in words, for error messages.
+    /// Returns the values in words, for error messages.
     pub(super) fn allowed(self) -> &'static str {
         match self {
             CronField::Second | CronField::Minute => "0 to 59",
@@ -122,7 +122,7 @@ const WEEKDAYS: [&str; 7] = ["SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"];
 /// Every bit of the seven weekdays.
 pub(super) const WEEK: u8 = 0b0111_1111;
 
-/// What an expression means, as bit sets (bit n for value n).
+/// The meaning of an expression, as bit sets (bit n for value n).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Fields {
     pub(super) seconds: u64,

@@ -71,7 +71,7 @@ struct Draw {
 }
 
 impl Draw {
-    /// The drawn value; with a step, the first one, less than a step above the
+    /// Returns the drawn value; with a step, the first one, less than a step above the
     /// low end.
     fn value(&self, seed: &str, field: CronField) -> u8 {
         let count = self.high - self.low + 1;
@@ -81,7 +81,7 @@ impl Draw {
         self.low + u8::try_from(place).unwrap_or(0)
     }
 
-    /// The text that means the same without `H`; a stepped one stays a range,
+    /// Returns the text that means the same without `H`; a stepped one stays a range,
     /// which keeps the expression interval-like.
     fn text(&self, value: u8) -> String {
         match self.step {

@@ -1,11 +1,11 @@
-//! Which days of a month an expression selects, as one bit mask.
+//! Month masks: the days of a month that an expression selects, as one bit mask.
 //!
 //! A month is only its length and the weekday of its first day, so all months
 //! of all years are 28 shapes, and "never" can be decided without a search.
 
 use super::field::{Days, Fields, WEEK, Weekdays};
 
-/// A month as far as cron is concerned.
+/// The length of a month and the weekday of its first day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct MonthShape {
     /// 28 to 31.
@@ -23,7 +23,7 @@ impl MonthShape {
         (self.first + day - 1) % 7
     }
 
-    /// The Monday to Friday nearest to a day, within the month.
+    /// Returns the Monday to Friday nearest to a day, within the month.
     fn nearest_workday(self, day: u8) -> u8 {
         match self.weekday(day) {
             6 if day > 1 => day - 1,
@@ -36,12 +36,12 @@ impl MonthShape {
 }
 
 impl Fields {
-    /// The days of such a month on which both day fields agree; bit n is day n.
+    /// Returns the days of such a month on which both day fields agree; bit n is day n.
     pub(super) fn month_days(&self, month: MonthShape) -> u32 {
         self.days.mask(month) & self.weekdays.mask(month)
     }
 
-    /// Whether any month of any year has a day for this expression.
+    /// Returns whether any month of any year has a day for this expression.
     pub(super) fn happens(&self) -> bool {
         (1..=12).any(|month| {
             let lengths = match month {

@@ -1,8 +1,8 @@
-//! From text to [`Fields`]: one pass over the bytes, bounded by the length
+//! Parser: from text to [`Fields`], in one pass over the bytes, bounded by the length
 //! limit, naming the first field at fault, the position and what is valid.
 //!
-//! The fields are counted first, so that a text of seven fields is told about
-//! years and not about its hour. Stars, `H`, `L`, `W` and `#` stand alone.
+//! The fields are counted first, so that the error for seven fields is about
+//! years and not about the hour. Stars, `H`, `L`, `W` and `#` stand alone.
 
 use super::error::{CronError, CronErrorKind as Kind};
 use super::field::{CronField as Field, Days, Fields, Weekdays};
@@ -27,11 +27,11 @@ const MACROS: [(&str, &str); 9] = [
 /// A parsed text.
 pub(super) struct Parsed {
     pub(super) fields: Fields,
-    /// The text with every `H` replaced by what it drew, when it had one.
+    /// The text with every `H` replaced by its value; `None` without an `H`.
     pub(super) resolved: Option<String>,
 }
 
-/// Reads a text; `seed` is what `H` draws from.
+/// Parses a text; `H` draws its values from `seed`.
 pub(super) fn parse(text: &str, seed: Option<&str>) -> Result<Parsed, CronError> {
     if text.len() > LEN_MAX {
         return Err(CronError::new(
@@ -48,7 +48,7 @@ pub(super) fn parse(text: &str, seed: Option<&str>) -> Result<Parsed, CronError>
     }
 }
 
-/// Start and end of everything between blanks (spaces and tabs).
+/// Returns start and end of every word between blanks (spaces and tabs).
 fn words(text: &str) -> Vec<(usize, usize)> {
     let mut words = Vec::with_capacity(6);
     let mut start = None;
@@ -136,7 +136,7 @@ fn wrong_count(text: &str, words: &[(usize, usize)]) -> CronError {
     let odd_blank = text.char_indices().find(|(_, c)| *c != ' ' && *c != '\t' && c.is_whitespace());
     let found = words.len();
     let (position, hint) = match (odd_blank, found) {
-        (Some((at, _)), _) => (at, "; fields are parted by spaces and tabs only".to_owned()),
+        (Some((at, _)), _) => (at, "; fields are separated by spaces and tabs only".to_owned()),
         (None, 1..5) => {
             let missing = Field::ALL[found + 1];
             (text.len(), format!("; the {missing} is missing"))

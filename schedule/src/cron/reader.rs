@@ -1,4 +1,4 @@
-//! Reads the pieces of one field after the other: values, names, ranges, steps,
+//! Field reader: reads the pieces of one field after the other: values, names, ranges, steps,
 //! lists, and the `L`, `W`, `#` and `H` that stand alone.
 //!
 //! Only ASCII bytes are ever consumed, so the position stays on a character.
@@ -7,7 +7,7 @@ use super::error::{CronError, CronErrorKind as Kind};
 use super::field::{CronField as Field, Days, WEEK, Weekdays};
 use super::parse::{characters, low_bits};
 
-/// A place in the text, the field it belongs to, and what was seen so far.
+/// A position in the text, the field it belongs to, and the state collected so far.
 pub(super) struct Reader<'t> {
     text: &'t str,
     pub(super) seed: Option<&'t str>,
@@ -38,7 +38,7 @@ impl<'t> Reader<'t> {
         self.end = end;
     }
 
-    /// Refuses what is left of the field.
+    /// Fails when the field has more characters.
     pub(super) fn leave(&self) -> Result<(), CronError> {
         match self.peek() {
             None => Ok(()),
@@ -46,7 +46,7 @@ impl<'t> Reader<'t> {
         }
     }
 
-    /// The text with every `H` replaced, when there was one.
+    /// Returns the text with every `H` replaced, or `None` without an `H`.
     pub(super) fn resolved(&self) -> Option<String> {
         let mut text = String::new();
         let mut copied = 0;
@@ -59,7 +59,7 @@ impl<'t> Reader<'t> {
         (!self.draws.is_empty()).then_some(text)
     }
 
-    /// A field of plain values, as a bit set.
+    /// Reads a field of plain values as a bit set.
     pub(super) fn values(&mut self) -> Result<u64, CronError> {
         match self.peek() {
             Some(b'*' | b'?') => self.star(),
@@ -95,7 +95,7 @@ impl<'t> Reader<'t> {
             return Ok(Weekdays::Last(first % 7));
         }
         if self.accept(b'#') {
-            let nth = self.number(&Wanted {
+            let nth = self.number(&NumberBounds {
                 kind: Kind::Value,
                 what: "the count within the month",
                 low: 1,
@@ -109,7 +109,7 @@ impl<'t> Reader<'t> {
     fn last_day(&mut self) -> Result<Days, CronError> {
         self.at += 1;
         let before = if self.accept(b'-') {
-            self.number(&Wanted {
+            self.number(&NumberBounds {
                 kind: Kind::Value,
                 what: "the days before the last",
                 low: 0,
@@ -129,7 +129,7 @@ impl<'t> Reader<'t> {
         Ok(range_bits(self.field, self.field.low(), self.field.high(), step))
     }
 
-    /// The rest of a list whose first value was read.
+    /// Reads the rest of a list whose first value was read.
     fn list(&mut self, first: u8) -> Result<u64, CronError> {
         let mut bits = self.item(first)?;
         while self.accept(b',') {
@@ -139,7 +139,7 @@ impl<'t> Reader<'t> {
         Ok(bits)
     }
 
-    /// The rest of `a`, `a/n`, `a-b` or `a-b/n` whose `a` was read.
+    /// Reads the rest of `a`, `a/n`, `a-b` or `a-b/n` whose `a` was read.
     fn item(&mut self, low: u8) -> Result<u64, CronError> {
         let high = if self.accept(b'-') { Some(self.value()?) } else { None };
         let step = if self.accept(b'/') { Some(self.step()?) } else { None };
@@ -152,10 +152,15 @@ impl<'t> Reader<'t> {
     }
 
     pub(super) fn step(&mut self) -> Result<u8, CronError> {
-        self.number(&Wanted { kind: Kind::Step, what: "the step", low: 1, high: self.field.high() })
+        self.number(&NumberBounds {
+            kind: Kind::Step,
+            what: "the step",
+            low: 1,
+            high: self.field.high(),
+        })
     }
 
-    /// A value of the field: a number or a name.
+    /// Reads a value of the field: a number or a name.
     pub(super) fn value(&mut self) -> Result<u8, CronError> {
         let low = self.field.low();
         if let Some(word) = self.text.get(self.at..self.end.min(self.at + 3)) {
@@ -166,11 +171,16 @@ impl<'t> Reader<'t> {
                 }
             }
         }
-        self.number(&Wanted { kind: Kind::Value, what: "a value", low, high: self.field.high() })
+        self.number(&NumberBounds {
+            kind: Kind::Value,
+            what: "a value",
+            low,
+            high: self.field.high(),
+        })
     }
 
-    /// One or two digits within bounds.
-    fn number(&mut self, wanted: &Wanted) -> Result<u8, CronError> {
+    /// Reads one or two digits within bounds.
+    fn number(&mut self, bounds: &NumberBounds) -> Result<u8, CronError> {
         let digits = self.text.as_bytes()[self.at..self.end]
             .iter()
             .take_while(|byte| byte.is_ascii_digit())
@@ -178,7 +188,7 @@ impl<'t> Reader<'t> {
         let word = &self.text[self.at..self.at + digits];
         let found = match (digits, word.parse()) {
             (0, _) => self.found(),
-            (1 | 2, Ok(number)) if (wanted.low..=wanted.high).contains(&number) => {
+            (1 | 2, Ok(number)) if (bounds.low..=bounds.high).contains(&number) => {
                 self.at += digits;
                 return Ok(number);
             }
@@ -186,17 +196,17 @@ impl<'t> Reader<'t> {
             _ => format!("{word:.8} has more than two digits"),
         };
         let what = match digits {
-            0 => format!("{found} where {} should be", wanted.what),
-            _ => format!("{} {found}", wanted.what.trim_start_matches("a value")),
+            0 => format!("{found} where {} should be", bounds.what),
+            _ => format!("{} {found}", bounds.what.trim_start_matches("a value")),
         };
-        let allowed = match wanted.kind {
-            Kind::Value if wanted.high == self.field.high() => self.field.allowed().to_owned(),
-            _ => format!("{} to {}", wanted.low, wanted.high),
+        let allowed = match bounds.kind {
+            Kind::Value if bounds.high == self.field.high() => self.field.allowed().to_owned(),
+            _ => format!("{} to {}", bounds.low, bounds.high),
         };
-        Err(self.error(wanted.kind, format!("{}, use {allowed}", what.trim_start())))
+        Err(self.error(bounds.kind, format!("{}, use {allowed}", what.trim_start())))
     }
 
-    /// What stands here, for messages.
+    /// Describes the next character, for error messages.
     fn found(&self) -> String {
         match self.text[self.at..self.end].chars().next() {
             Some(found) => format!("{found:?} stands"),
@@ -208,28 +218,28 @@ impl<'t> Reader<'t> {
         self.text.as_bytes()[self.at..self.end].first().copied()
     }
 
-    pub(super) fn accept(&mut self, wanted: u8) -> bool {
-        if self.peek() == Some(wanted) {
+    pub(super) fn accept(&mut self, byte: u8) -> bool {
+        if self.peek() == Some(byte) {
             self.at += 1;
             return true;
         }
         false
     }
 
-    /// A capital or small letter.
+    /// Accepts a letter in upper or lower case.
     fn accept_letter(&mut self, capital: u8) -> bool {
         self.accept(capital) || self.accept(capital.to_ascii_lowercase())
     }
 
     pub(super) fn unexpected(&self) -> CronError {
         let hint = match self.peek() {
-            Some(b',' | b'-' | b'/') => "a star, H, L, W or # stands alone in its field",
-            Some(b'*' | b'?') => "a star stands alone in its field",
+            Some(b',' | b'-' | b'/') => "a star, H, L, W or # must be alone in its field",
+            Some(b'*' | b'?') => "a star must be alone in its field",
             Some(b'L' | b'l' | b'W' | b'w' | b'#') => {
-                "L, W and # stand alone, outside lists and ranges"
+                "L, W and # must be alone, outside lists and ranges"
             }
             Some(byte) if byte.is_ascii_alphabetic() => "names have three letters",
-            _ => "lists are parted by commas",
+            _ => "lists are separated by commas",
         };
         let allowed = self.field.allowed();
         self.error(
@@ -243,27 +253,27 @@ impl<'t> Reader<'t> {
     }
 }
 
-/// A number that a place in the text asks for.
-struct Wanted {
+/// The number expected at a position of the text.
+struct NumberBounds {
     kind: Kind,
     what: &'static str,
     low: u8,
     high: u8,
 }
 
-/// The weekday set of a field's bits: 7 is Sunday too.
+/// Returns the weekday set of a field's bits: 7 is Sunday too.
 fn week(bits: u64) -> Weekdays {
     let bits: u8 = low_bits(bits);
     Weekdays::Set((bits | (bits >> 7)) & WEEK)
 }
 
-/// Every `step`-th value from `from` to `to`, running on across the end of the
+/// Returns every `step`-th value from `from` to `to`, continuing across the end of the
 /// field when the range wraps.
 pub(super) fn range_bits(field: Field, from: u8, to: u8, step: u8) -> u64 {
-    let (low, ring) = (field.low(), field.notify());
-    let (length, wraps) = if from <= to { (to - from, false) } else { (to + ring - from, true) };
+    let (low, cycle) = (field.low(), field.cycle_len());
+    let (length, wraps) = if from <= to { (to - from, false) } else { (to + cycle - from, true) };
     (0..=length).step_by(usize::from(step)).fold(0, |bits, places| {
-        let value = if wraps { low + (from - low + places) % ring } else { from + places };
+        let value = if wraps { low + (from - low + places) % cycle } else { from + places };
         bits | (1 << value)
     })
 }

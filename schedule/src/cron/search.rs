@@ -1,4 +1,4 @@
-//! The search on the wall clock: the nearest date and time at which all fields
+//! Wall clock search: the nearest date and time at which all fields
 //! match, forward and backward, as "next set bit" per unit.
 //!
 //! Nothing here knows zones. The caller has made sure that the expression
@@ -17,7 +17,7 @@ const YEAR_LAST: i16 = 9_999;
 type Time = (u32, u32, u32);
 
 impl Fields {
-    /// Whether a wall clock time is one of this expression.
+    /// Returns whether a wall clock time is one of this expression.
     pub(super) fn match_wall(&self, wall: DateTime) -> bool {
         let (hour, minute, second) = time_of(wall);
         let (year, month, day) = date_of(wall);
@@ -27,7 +27,7 @@ impl Fields {
             && self.days_of(year, month) & (1 << day) != 0
     }
 
-    /// The first matching wall clock time at or after one.
+    /// Returns the first matching wall clock time at or after one.
     pub(super) fn wall_from(&self, wall: DateTime) -> Option<DateTime> {
         let (mut year, mut month, day) = date_of(wall);
         let mut days = self.days_of(year, month) & (u32::MAX << day);
@@ -53,7 +53,7 @@ impl Fields {
         at(year, month, lowest(days.into()), self.first_time())
     }
 
-    /// The last matching wall clock time at or before one.
+    /// Returns the last matching wall clock time at or before one.
     pub(super) fn wall_until(&self, wall: DateTime) -> Option<DateTime> {
         let (mut year, mut month, day) = date_of(wall);
         if year < YEAR_FIRST {
@@ -127,7 +127,7 @@ impl Fields {
     }
 }
 
-/// The lowest set bit at or above a place.
+/// Returns the lowest set bit at or above a position.
 fn bit_from(bits: u64, place: u32) -> Option<u32> {
     match bits & (u64::MAX << place) {
         0 => None,
@@ -135,7 +135,7 @@ fn bit_from(bits: u64, place: u32) -> Option<u32> {
     }
 }
 
-/// The highest set bit below a place.
+/// Returns the highest set bit below a position.
 fn bit_below(bits: u64, place: u32) -> Option<u32> {
     match bits & !(u64::MAX << place) {
         0 => None,
@@ -143,7 +143,7 @@ fn bit_below(bits: u64, place: u32) -> Option<u32> {
     }
 }
 
-/// Bits up to and including a day of the month.
+/// Returns the bits up to and including a day of the month.
 fn up_to(day: u32) -> u32 {
     u32::MAX >> (31 - day)
 }
@@ -169,7 +169,7 @@ fn at(year: i16, month: u32, day: u32, (hour, minute, second): Time) -> Option<D
     DateTime::new(year, part(month), part(day), part(hour), part(minute), part(second), 0).ok()
 }
 
-/// A calendar unit, never negative, as a bit number.
+/// Converts a calendar unit, which is never negative, to a bit number.
 fn wide(unit: i8) -> u32 {
     u32::from(unit.unsigned_abs())
 }

@@ -1,4 +1,4 @@
-//! The canonical text of an expression.
+//! Canonical text of an expression.
 
 use std::fmt::{self, Write};
 

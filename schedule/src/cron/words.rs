@@ -32,7 +32,7 @@ pub(super) fn nth(number: u8) -> &'static str {
     NTH[usize::from(number - 1)]
 }
 
-/// 2nd, 3rd, 11th.
+/// Returns `2nd`, `3rd`, `11th`.
 pub(super) fn ordinal(number: u8) -> String {
     let ending = match (number % 10, number / 10) {
         (1, tens) if tens != 1 => "st",
@@ -43,12 +43,12 @@ pub(super) fn ordinal(number: u8) -> String {
     format!("{number}{ending}")
 }
 
-/// The values of a set, rising.
+/// Returns the values of a set in rising order.
 pub(super) fn values(bits: u64) -> Vec<u8> {
     (0..64).filter(|value| bits & (1 << value) != 0).collect()
 }
 
-/// `9 to 17`, `1, 2 and 5`: three or more in a row become a range.
+/// Returns `9 to 17` or `1, 2 and 5`: three or more in a row become a range.
 pub(super) fn list(bits: u64, last: &str, name: impl Fn(u8) -> String) -> String {
     let mut runs: Vec<(u8, u8)> = Vec::new();
     for value in values(bits) {
@@ -65,7 +65,7 @@ pub(super) fn list(bits: u64, last: &str, name: impl Fn(u8) -> String) -> String
     join(words.collect(), last)
 }
 
-/// `a, b and c`.
+/// Returns `a, b and c`.
 pub(super) fn join(mut words: Vec<String>, last: &str) -> String {
     match words.pop() {
         None => String::new(),

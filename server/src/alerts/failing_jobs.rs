@@ -1,5 +1,5 @@
-//! Jobs that fail: whose last run that is over failed, how often in a row, since when and why. A run that is
-//! tried again is not over. Also when each job last succeeded. Bounded in jobs and in runs of each.
+//! Failing jobs: jobs whose last finished run failed, how often in a row, since when and why; also when each job last
+//! succeeded. A run that will be retried is not finished. Bounded in jobs and in runs of each.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,15 @@ use super::{Alert, AlertKind};
 use crate::app::App;
 use crate::statuses::statuses;
 
-/// The most jobs that are looked at closely.
+/// Largest number of jobs whose attempts are read.
 const JOBS_MAX: usize = 200;
-/// How many attempts of each are looked at.
+/// How many attempts of each job are read.
 const ATTEMPTS_MAX: usize = 30;
-/// How many jobs are asked about at once.
-const TOGETHER_MAX: usize = 100;
-/// The most jobs whose last success is looked for beyond those attempts.
+/// How many jobs are read in one call.
+const JOBS_PER_CALL: usize = 100;
+/// Largest number of jobs whose last success is searched beyond those attempts.
 const SUCCESSES_MAX: usize = 50;
-/// The most characters of an error in a sentence.
+/// Largest number of characters of an error in a sentence.
 const ERROR_LEN_MAX: usize = 200;
 
 /// A job that fails.
@@ -30,9 +30,9 @@ const ERROR_LEN_MAX: usize = 200;
 pub(crate) struct FailingJob {
     /// The job.
     pub(crate) name: String,
-    /// How many of its runs failed, one after another.
+    /// Number of consecutive failed runs.
     pub(crate) failures: u64,
-    /// Whether it may be more: older runs were not looked at.
+    /// Whether there may be more: older runs were not read.
     pub(crate) more: bool,
     /// The last failure.
     pub(crate) error: Option<String>,
@@ -47,33 +47,33 @@ pub(crate) struct FailingJob {
 }
 
 impl FailingJob {
-    /// The alert about it.
+    /// Returns the alert about this job.
     pub(super) fn alert(&self) -> Alert {
         let runs = match (self.failures, self.more) {
             (1, false) => "the last run".to_owned(),
             (failures, false) => format!("the last {failures} runs"),
             (failures, true) => format!("the last {failures} runs or more"),
         };
-        let error = self.error.as_deref().unwrap_or("no reason is known");
+        let error = self.error.as_deref().unwrap_or("unknown error");
         let error: String = error.chars().take(ERROR_LEN_MAX).collect();
         let text = format!("{runs} of the job {:?} failed: {}", self.name, error.trim());
         Alert::about(AlertKind::JobFailing, &self.name, text)
     }
 }
 
-/// Which jobs fail, and when each job last succeeded.
+/// Failing jobs, and the last success of each job.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    /// The jobs that fail, those first that failed most often.
+pub(super) struct JobFailures {
+    /// Failing jobs, most failures first.
     pub(super) failing: Vec<FailingJob>,
-    /// Whether more jobs may fail: those beyond the bound were not looked at.
+    /// Whether more jobs may fail: those beyond the bound were not checked.
     pub(super) more: bool,
     /// When each job last succeeded, as far as known.
     pub(super) successes: BTreeMap<String, Timestamp>,
 }
 
-/// Finds the jobs that fail, and the last success of every job.
-pub(super) async fn find(app: &App) -> Result<Found> {
+/// Returns the failing jobs and the last success of every job.
+pub(super) async fn find(app: &App) -> Result<JobFailures> {
     let status = statuses(app).await?;
     let jobs = status.jobs.iter().filter(|job| job.retired.is_none());
     let (succeeded, others): (Vec<_>, Vec<_>) = jobs
@@ -81,17 +81,17 @@ pub(super) async fn find(app: &App) -> Result<Found> {
         .partition(|(_, last)| last.ending == Ending::Succeeded);
     let successes =
         succeeded.iter().map(|(job, last)| (job.name.to_string(), last.ended_at)).collect();
-    // Paused and finished jobs never fail; only their last success is looked for, where there is room.
+    // Paused and finished jobs are never alerts; only their last success is searched, as far as the bound allows.
     let (active, resting): (Vec<_>, Vec<_>) =
         others.into_iter().partition(|(job, _)| job.phase == JobPhase::Active);
     let more = active.len() > JOBS_MAX;
-    let mut found = Found { failing: Vec::new(), more, successes };
+    let mut found = JobFailures { failing: Vec::new(), more, successes };
     let others = active.iter().chain(&resting).take(JOBS_MAX);
     let others: BTreeMap<&JobName, JobPhase> =
         others.map(|(job, _)| (&job.name, job.phase)).collect();
     let names: Vec<JobName> = others.keys().map(|name| (*name).clone()).collect();
     let mut unknown = Vec::new();
-    for some in names.chunks(TOGETHER_MAX) {
+    for some in names.chunks(JOBS_PER_CALL) {
         let mut attempts: BTreeMap<JobName, Vec<Execution>> = BTreeMap::new();
         for attempt in app.inspect.latest_runs(some, ATTEMPTS_MAX).await? {
             if let Some(job) = attempt.job.clone() {
@@ -101,7 +101,7 @@ pub(super) async fn find(app: &App) -> Result<Found> {
         for (name, attempts) in attempts {
             if others.get(&name) == Some(&JobPhase::Active) {
                 let alive = alive(app, &attempts).await?;
-                found.failing.extend(judge(&name, &attempts, alive));
+                found.failing.extend(failing_job(&name, &attempts, alive));
             }
             let success = attempts.iter().find(|attempt| attempt.ending == Ending::Succeeded);
             if let Some(success) = success {
@@ -124,7 +124,7 @@ pub(super) async fn find(app: &App) -> Result<Found> {
     Ok(found)
 }
 
-/// Returns the message of the newest attempt while it is not over.
+/// Returns the message of the newest attempt while it is pending or running.
 async fn alive(app: &App, attempts: &[Execution]) -> Result<Option<MessageId>> {
     let Some(newest) = attempts.first().and_then(|attempt| attempt.message) else {
         return Ok(None);
@@ -146,16 +146,20 @@ async fn last_success(app: &App, job: &JobName) -> Result<Option<Timestamp>> {
     Ok(page.rows.first().map(|run| run.ended_at))
 }
 
-/// Judges a job by its attempts, newest first; `alive` is a message that is tried again.
-fn judge(name: &JobName, attempts: &[Execution], alive: Option<MessageId>) -> Option<FailingJob> {
+/// Returns whether and how a job fails by its attempts, newest first; `alive` is a message that will be retried.
+fn failing_job(
+    name: &JobName,
+    attempts: &[Execution],
+    alive: Option<MessageId>,
+) -> Option<FailingJob> {
     let mut over: Vec<&Execution> = Vec::new();
     for attempt in attempts.iter().filter(|attempt| alive.is_none() || attempt.message != alive) {
-        // The newest attempt of a message says how its run ended.
+        // The newest attempt of a message is the end of its run.
         if over.iter().all(|newer| newer.message != attempt.message) {
             over.push(attempt);
         }
     }
-    // What was cancelled or given back says nothing of the job.
+    // A cancelled or released run is neither a success nor a failure.
     over.retain(|run| run.ending == Ending::Succeeded || run.ending.is_failure());
     let failed: Vec<&&Execution> = over.iter().take_while(|run| run.ending.is_failure()).collect();
     let (last, first) = (failed.first()?, failed.last()?);
@@ -214,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_that_failed_one_after_another_are_counted_by_message() {
+    fn consecutive_failed_runs_are_counted_by_message() {
         let attempts = [
             attempt(4, 40, Ending::Cancelled),
             attempt(3, 32, Ending::TimedOut),
@@ -222,7 +226,7 @@ mod tests {
             attempt(2, 20, Ending::Failed),
             attempt(1, 10, Ending::Succeeded),
         ];
-        let found = judge(&job(), &attempts, None).unwrap();
+        let found = failing_job(&job(), &attempts, None).unwrap();
         assert_eq!((found.failures, found.more), (2, false));
         assert_eq!((found.since.as_second(), found.last_at.as_second()), (20, 32));
         assert_eq!(found.error.as_deref(), Some("failed at 32"));
@@ -232,24 +236,24 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_is_tried_again_is_not_over() {
+    fn a_run_that_will_be_retried_is_not_finished() {
         let first = [attempt(1, 10, Ending::Failed)];
-        assert_eq!(judge(&job(), &first, Some(message(1))), None);
+        assert_eq!(failing_job(&job(), &first, Some(message(1))), None);
         let after_a_success = [attempt(2, 20, Ending::Failed), attempt(1, 10, Ending::Succeeded)];
-        assert_eq!(judge(&job(), &after_a_success, Some(message(2))), None);
+        assert_eq!(failing_job(&job(), &after_a_success, Some(message(2))), None);
         let after_a_failure = [attempt(2, 20, Ending::Failed), attempt(1, 10, Ending::Failed)];
-        let found = judge(&job(), &after_a_failure, Some(message(2))).unwrap();
+        let found = failing_job(&job(), &after_a_failure, Some(message(2))).unwrap();
         assert_eq!((found.failures, found.last_at.as_second()), (1, 10));
         assert!(found.alert().text.starts_with("the last run of"), "{:?}", found.alert());
     }
 
     #[test]
-    fn more_failures_than_were_looked_at_are_said_to_be_more() {
+    fn failures_beyond_the_bound_are_reported_as_or_more() {
         let attempts: Vec<Execution> = (1_u32..=30)
             .rev()
             .map(|number| attempt(u128::from(number), i64::from(number), Ending::Failed))
             .collect::<Vec<_>>();
-        let found = judge(&job(), &attempts, None).unwrap();
+        let found = failing_job(&job(), &attempts, None).unwrap();
         assert_eq!((found.failures, found.more), (30, true));
         assert!(found.alert().text.contains("30 runs or more"), "{:?}", found.alert());
     }

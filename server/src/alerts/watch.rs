@@ -1,5 +1,5 @@
-//! Tells of alerts as events: once when one is raised, once when it is cleared, by one node of all. What was
-//! told is kept as documents, so that a restart repeats nothing.
+//! Alert events: one event when an alert is raised and one when it is cleared, emitted by one elected node. Raised
+//! alerts are stored as documents, so that a restart repeats nothing.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,26 +14,26 @@ use serde_json::{Value, json};
 use super::{Alert, AlertKind, current, refused_configurations};
 use crate::app::App;
 
-/// How often it is looked for changes.
+/// How often alerts are compared with the stored ones.
 const INTERVAL: Duration = Duration::from_secs(5);
-/// The kind of the documents of alerts that were told.
+/// The kind of the documents of raised alerts.
 const KIND: &str = "alert";
-/// The kind and the key of the document that says which node tells.
+/// The kind and the key of the document that names the elected node.
 const WATCHER: &str = "alert_watcher";
-/// How long a node tells without renewing that.
-const WATCHES_FOR: Duration = Duration::from_secs(20);
-/// The most alerts that are told of.
+/// How long an election is valid without renewal.
+const ELECTION_TTL: Duration = Duration::from_secs(20);
+/// Largest number of alerts with events.
 const ALERTS_MAX: usize = 500;
 
-/// Tells of alerts until the process stops.
+/// Emits alert events until the process stops.
 pub(crate) async fn follow(app: App) {
-    let mut is_refusal_told = false;
+    let mut is_refusal_published = false;
     while !app.punctual.is_stopping() {
-        if let Err(error) = refused_configurations::tell(&app, &mut is_refusal_told).await {
-            tracing::debug!(%error, "the other processes do not know that the configuration was refused");
+        if let Err(error) = refused_configurations::publish(&app, &mut is_refusal_published).await {
+            tracing::debug!(%error, "the refused configuration was not published to the other processes");
         }
         if let Err(error) = watch(&app).await {
-            tracing::debug!(%error, "alerts were not looked for");
+            tracing::debug!(%error, "alerts could not be checked");
         }
         app.rest_until(add(app.clock.now(), INTERVAL)).await;
     }
@@ -46,7 +46,7 @@ async fn watch(app: &App) -> Result<()> {
     let alerts = current(app).await?;
     let now = app.clock.now();
     let range = KeyRange { limit: DOCUMENTS_MAX, ..KeyRange::default() };
-    let mut told: BTreeMap<String, Value> = app
+    let mut raised: BTreeMap<String, Value> = app
         .documents
         .list(KIND, range, now)
         .await?
@@ -57,7 +57,7 @@ async fn watch(app: &App) -> Result<()> {
     let shared = alerts.list.iter().filter(|alert| alert.kind != AlertKind::ConfigurationRefused);
     for alert in shared.take(ALERTS_MAX) {
         let key = key(alert);
-        if told.remove(&key).is_none() {
+        if raised.remove(&key).is_none() {
             let body = json!({ "alert": alert.kind.as_str(), "subject": alert.subject });
             app.documents.put_all(vec![NewDocument::new(KIND, &key, body)], now).await?;
             app.punctual.events().emit(Event::AlertRaised {
@@ -67,7 +67,7 @@ async fn watch(app: &App) -> Result<()> {
             });
         }
     }
-    for (key, body) in told {
+    for (key, body) in raised {
         let _ = app.documents.remove(KIND, &key, ExpectedVersion::Any).await?;
         app.punctual.events().emit(Event::AlertCleared {
             alert: body["alert"].as_str().unwrap_or_default().to_owned(),
@@ -77,20 +77,21 @@ async fn watch(app: &App) -> Result<()> {
     Ok(())
 }
 
-/// Whether this node is the one that tells; becomes it when no other is.
+/// Returns whether this node is the elected one; elects it when no other is.
 async fn is_watcher(app: &App) -> Result<bool> {
-    let (now, ours) = (app.clock.now(), app.punctual.process_id().to_string());
+    let (now, own_id) = (app.clock.now(), app.punctual.process_id().to_string());
     let present = app.documents.get(WATCHER, WATCHER, now).await?;
-    let seen = match &present {
-        Some(document) if document.body != ours.as_str() => return Ok(false),
+    let expected = match &present {
+        Some(document) if document.body != own_id.as_str() => return Ok(false),
         Some(document) => ExpectedVersion::Version(document.version),
         None => ExpectedVersion::New,
     };
-    let draft = NewDocument::new(WATCHER, WATCHER, ours.into()).expires_at(add(now, WATCHES_FOR));
-    Ok(matches!(app.documents.put(draft, seen, now).await?, PutResult::Stored(_)))
+    let draft =
+        NewDocument::new(WATCHER, WATCHER, own_id.into()).expires_at(add(now, ELECTION_TTL));
+    Ok(matches!(app.documents.put(draft, expected, now).await?, PutResult::Stored(_)))
 }
 
-/// The key of the document of an alert; within the bound of keys.
+/// Returns the document key of an alert, cut to the longest key allowed.
 fn key(alert: &Alert) -> String {
     let subject = alert.subject.as_deref().unwrap_or("-");
     format!("{}/{subject}", alert.kind.as_str()).chars().take(KEY_LEN_MAX).collect()

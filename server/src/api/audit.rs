@@ -1,4 +1,4 @@
-//! The audit trail, for people.
+//! Audit trail: lists who changed what.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,42 +8,42 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::audit::Entry;
+use crate::audit::AuditEntry;
 use crate::caller::{Caller, Role};
 use crate::extract::Query;
 use crate::page::{Listing, PageQuery};
 use crate::problem::Answer;
 
-/// The most entries that are looked at for one page.
-const LOOKED_AT_MAX: usize = 10_000;
-/// How many are read at once.
+/// Largest number of entries read for one page.
+const SCANNED_MAX: usize = 10_000;
+/// Number of entries read at once.
 const BATCH: usize = 500;
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list))
 }
 
-/// Which entries; what is not given does not matter.
+/// Filter of audit entries; omitted parameters match every entry.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
-pub(crate) struct Wanted {
-    /// Only by this one: the name, or the `identity` of an entry.
+pub(crate) struct AuditQuery {
+    /// Only changes by this caller: the `who` or the `identity` of an entry.
     who: Option<String>,
-    /// Only what begins with this, such as `job` or `job.pause`.
+    /// Only actions that begin with this text, such as `job` or `job.pause`.
     what: Option<String>,
-    /// Only to this.
+    /// Only changes of this target.
     target: Option<String>,
-    /// At most so many rows: 1 to 1000, 50 when not given.
+    /// Page size, 1 to 1000. Default: 50.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-    /// The `next` of the page before.
+    /// Cursor: `next` of the previous page.
     after: Option<String>,
 }
 
-impl Wanted {
-    fn has(&self, entry: &Entry) -> bool {
+impl AuditQuery {
+    fn matches(&self, entry: &AuditEntry) -> bool {
         let is_by = |who: &String| entry.who == *who || entry.identity.as_ref() == Some(who);
         self.who.as_ref().is_none_or(is_by)
             && self.what.as_ref().is_none_or(|what| entry.what.starts_with(what.as_str()))
@@ -51,18 +51,18 @@ impl Wanted {
     }
 }
 
-/// Who changed what, newest first.
-#[utoipa::path(get, path = "/audit", tag = "audit", params(Wanted), responses((status = 200, body = Listing<Entry>)))]
+/// Lists the audit trail, newest first.
+#[utoipa::path(get, path = "/audit", tag = "audit", params(AuditQuery), responses((status = 200, body = Listing<AuditEntry>)))]
 async fn list(
     State(app): State<App>,
     caller: Caller,
-    Query(wanted): Query<Wanted>,
-) -> Answer<Json<Listing<Entry>>> {
+    Query(query): Query<AuditQuery>,
+) -> Answer<Json<Listing<AuditEntry>>> {
     caller.must_be(Role::Viewer)?;
-    let limit = PageQuery { limit: wanted.limit, after: None }.limit()?;
-    let mut after = wanted.after.clone();
+    let limit = PageQuery { limit: query.limit, after: None }.limit()?;
+    let mut after = query.after.clone();
     let mut items = Vec::new();
-    for _ in 0..LOOKED_AT_MAX / BATCH {
+    for _ in 0..SCANNED_MAX / BATCH {
         let entries = app.audit().list(after.clone(), BATCH).await?;
         let is_last = entries.len() < BATCH;
         for entry in entries {
@@ -70,8 +70,8 @@ async fn list(
                 return Ok(Json(Listing { items, next: after }));
             }
             after = Some(entry.id.clone());
-            if wanted.has(&entry) {
-                items.push(shown(&app, entry));
+            if query.matches(&entry) {
+                items.push(redacted(&app, entry));
             }
         }
         if is_last {
@@ -81,8 +81,8 @@ async fn list(
     Ok(Json(Listing { items, next: after }))
 }
 
-/// An entry without what nobody gets to see.
-fn shown(app: &App, mut entry: Entry) -> Entry {
+/// Returns an entry without redacted values.
+fn redacted(app: &App, mut entry: AuditEntry) -> AuditEntry {
     for value in [&mut entry.before, &mut entry.after].into_iter().flatten() {
         app.redaction().hide_job(value);
     }

@@ -1,4 +1,4 @@
-//! Batches: messages that belong together, how far they are, and stopping all of them.
+//! Batches: groups of messages, their counts by state, and cancelling them.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
-use punctual::client::SWEEP_MAX;
+use punctual::client::BULK_MAX;
 use punctual::inspect::MessageFilter;
 use punctual::model::{BatchId, MessageId, MessageState as Stored};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use super::messages::{Act, LOOKED_AT_MAX, Swept, Wanted, look, sweep};
+use super::messages::{BulkCommand, BulkResult, MessageSelection, SCANNED_MAX, run_bulk, search};
 use crate::app::App;
 use crate::audit::Change;
 use crate::caller::{Caller, Role};
@@ -22,40 +22,40 @@ use crate::extract::{Path, Query};
 use crate::page::PageQuery;
 use crate::problem::{Answer, Problem};
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(one)).routes(routes!(cancel))
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get)).routes(routes!(cancel))
 }
 
-/// Messages that belong together.
+/// A batch: messages that were published together.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct BatchView {
-    /// Its id.
+    /// Id of the batch.
     id: String,
-    /// How many messages it has; done ones count until they are pruned.
+    /// Number of messages; done ones are counted until they are pruned.
     total: u64,
-    /// How many wait.
+    /// Number of pending messages.
     pending: u64,
-    /// How many are being handled.
+    /// Number of messages in flight.
     running: u64,
-    /// How many are done.
+    /// Number of messages that succeeded.
     done: u64,
-    /// How many were given up.
+    /// Number of dead letters.
     dead: u64,
-    /// How many were stopped.
+    /// Number of cancelled messages.
     cancelled: u64,
-    /// When it was made.
+    /// Creation time of its oldest message.
     created_at: Timestamp,
 }
 
-/// Batches, and where the next page begins.
+/// A page of batches.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct BatchList {
     /// The batches, newest first.
     items: Vec<BatchView>,
-    /// Give this as `after` for the next page; null when this was the last.
+    /// Cursor of the next page, passed as `after`; null on the last page.
     next: Option<String>,
-    /// Whether there are older messages than those that were looked at.
+    /// Whether there are older messages than the ones that were read.
     more: bool,
 }
 
@@ -74,7 +74,7 @@ async fn view(app: &App, id: BatchId, created_at: Timestamp) -> punctual::Result
     })
 }
 
-/// Batches, newest first, of the newest 10000 messages.
+/// Lists the batches of the newest 10000 messages, newest first.
 #[utoipa::path(get, path = "/batches", tag = "batches", params(PageQuery),
     responses((status = 200, body = BatchList), (status = 422, body = Problem)))]
 async fn list(
@@ -84,33 +84,33 @@ async fn list(
 ) -> Answer<Json<BatchList>> {
     caller.must_be(Role::Viewer)?;
     let page = page.page::<BatchId>()?;
-    let found = look(&app, &Wanted::default(), None, LOOKED_AT_MAX, |record| {
+    let found = search(&app, &MessageSelection::default(), None, SCANNED_MAX, |record| {
         record.message.batch().is_some()
     })
     .await?;
     let mut known: BTreeMap<BatchId, Timestamp> = BTreeMap::new();
     for record in &found.rows {
         if let Some(batch) = record.message.batch() {
-            let made = record.message.created_at;
-            let first = known.entry(batch).or_insert(made);
-            *first = made.min(*first);
+            let created_at = record.message.created_at;
+            let first = known.entry(batch).or_insert(created_at);
+            *first = created_at.min(*first);
         }
     }
-    let behind = known.iter().rev().filter(|(id, _)| page.after.is_none_or(|after| **id < after));
-    let some: Vec<(BatchId, Timestamp)> =
-        behind.map(|(id, at)| (*id, *at)).take(page.limit + 1).collect();
-    let shown = &some[..some.len().min(page.limit)];
-    let next = (some.len() > page.limit).then(|| shown.last()).flatten();
+    let older = known.iter().rev().filter(|(id, _)| page.after.is_none_or(|after| **id < after));
+    let rows: Vec<(BatchId, Timestamp)> =
+        older.map(|(id, at)| (*id, *at)).take(page.limit + 1).collect();
+    let shown = &rows[..rows.len().min(page.limit)];
+    let next = (rows.len() > page.limit).then(|| shown.last()).flatten();
     let next = next.map(|(id, _)| id.to_string());
     let items = try_join_all(shown.iter().map(|(id, at)| view(&app, *id, *at))).await?;
     Ok(Json(BatchList { items, next, more: found.next.is_some() }))
 }
 
-/// Reads the id of a batch of which something is known; answers when it was made.
-async fn known(app: &App, text: &str) -> Answer<(BatchId, Timestamp)> {
+/// Parses the id of a batch and returns it with its creation time. Fails when no message of it is stored.
+async fn find(app: &App, text: &str) -> Answer<(BatchId, Timestamp)> {
     let id: BatchId =
         text.parse().map_err(|error: punctual::Error| Problem::malformed(error.to_string()))?;
-    let found = look(app, &members(id, &[]), None, 1, |_| true).await?;
+    let found = search(app, &members(id, &[]), None, 1, |_| true).await?;
     match found.rows.first() {
         Some(record) => Ok((id, record.message.created_at)),
         None => Err(Problem::not_found(format!(
@@ -119,40 +119,41 @@ async fn known(app: &App, text: &str) -> Answer<(BatchId, Timestamp)> {
     }
 }
 
-/// The messages of a batch, of some states or of all.
-fn members(id: BatchId, states: &[Stored]) -> Wanted {
+/// Selects the messages of a batch in these states, or in every state when there are none.
+fn members(id: BatchId, states: &[Stored]) -> MessageSelection {
     let filter =
         MessageFilter { batch: Some(id), states: states.to_vec(), ..MessageFilter::default() };
-    Wanted::from(filter)
+    MessageSelection::from(filter)
 }
 
-/// One batch.
+/// Returns a batch.
 #[utoipa::path(get, path = "/batches/{id}", tag = "batches", params(("id" = String, Path)),
     responses((status = 200, body = BatchView), (status = 404, body = Problem)))]
-async fn one(
+async fn get(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Answer<Json<BatchView>> {
     caller.must_be(Role::Viewer)?;
-    let (id, created_at) = known(&app, &id).await?;
+    let (id, created_at) = find(&app, &id).await?;
     Ok(Json(view(&app, id, created_at).await?))
 }
 
-/// Stops what is not finished of a batch, at most 10000 messages at once.
+/// Cancels the unfinished messages of a batch, at most 10000 at once.
 #[utoipa::path(post, path = "/batches/{id}/cancel", tag = "batches", params(("id" = String, Path)),
-    responses((status = 200, body = Swept), (status = 404, body = Problem)))]
+    responses((status = 200, body = BulkResult), (status = 404, body = Problem)))]
 async fn cancel(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Answer<Json<Swept>> {
+) -> Answer<Json<BulkResult>> {
     caller.must_be(Role::Operator)?;
-    let (id, _) = known(&app, &id).await?;
-    let alive = members(id, &[Stored::Pending, Stored::Running]);
-    let found = look(&app, &alive, None, SWEEP_MAX, |_| true).await?;
+    let (id, _) = find(&app, &id).await?;
+    let unfinished = members(id, &[Stored::Pending, Stored::Running]);
+    let found = search(&app, &unfinished, None, BULK_MAX, |_| true).await?;
     let ids: Vec<MessageId> = found.rows.iter().map(|record| record.message.id).collect();
-    let swept = Swept { more: found.next.is_some(), ..sweep(&app, &Act::Cancel, &ids).await? };
-    app.audit().note(&caller, Change::new("batch.cancel", id).to(&swept)).await?;
-    Ok(Json(swept))
+    let done = run_bulk(&app, &BulkCommand::Cancel, &ids).await?;
+    let result = BulkResult { more: found.next.is_some(), ..done };
+    app.audit().note(&caller, Change::new("batch.cancel", id).to(&result)).await?;
+    Ok(Json(result))
 }

@@ -1,5 +1,5 @@
-//! The calendar: the runs of all jobs in a range, past and to come, where they pile up, and when the clocks
-//! of their zones change.
+//! Calendar: past and upcoming runs of all jobs in a time range, minutes with many runs, and clock changes of the
+//! jobs' time zones.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -18,7 +18,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::clock_change::changes;
-use crate::api::jobs::future_runs;
+use crate::api::jobs::runs_between;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::Query;
@@ -26,88 +26,89 @@ use crate::problem::{Answer, Problem};
 use crate::statuses::statuses;
 use crate::walk::{Walk, walk_some};
 
-/// How many runs are listed when nobody says, and at most.
+/// Default and largest number of runs listed.
 const LIMIT_DEFAULT: usize = 1_000;
 const LIMIT_MAX: usize = 10_000;
-/// What is shown when nobody says: the day before and the day after now.
+/// Default range before and after now.
 const REACH_DEFAULT: Duration = Duration::from_hours(24);
-/// The longest range.
+/// Longest range.
 const RANGE_MAX: Duration = Duration::from_hours(366 * 24);
-/// How many pages of history are read.
+/// Largest number of history pages read.
 const PAGES_MAX: usize = 20;
-/// From how many runs on a minute counts as a pile-up, and how many of those are listed.
-const PILE_MIN: usize = 5;
-const PILES_MAX: usize = 1_000;
+/// Smallest number of runs that makes a minute busy, and the largest number of busy minutes listed.
+const BUSY_MIN: usize = 5;
+const BUSY_MINUTES_MAX: usize = 1_000;
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(calendar))
 }
 
-/// Which part of the calendar.
+/// Range of the calendar.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct CalendarQuery {
-    /// From this instant on; a day before now when not given.
+    /// Start of the range. Default: a day before now.
     #[param(value_type = Option<String>, format = DateTime)]
     from: Option<Timestamp>,
-    /// Before this instant; a day after now, or after `from`, when not given. At most 366 days later.
+    /// End of the range, exclusive, at most 366 days after `from`. Default: a day after now or `from`, whichever is
+    /// later.
     #[param(value_type = Option<String>, format = DateTime)]
     to: Option<Timestamp>,
-    /// At most so many runs, 1 to 10000; 1000 when not given.
+    /// Largest number of runs, 1 to 10000. Default: 1000.
     #[param(minimum = 1, maximum = 10000)]
     limit: Option<usize>,
 }
 
-/// The runs of all jobs in a range.
+/// Runs of all jobs in a time range.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct CalendarView {
-    /// The runs, by time. With both past and future in the range, the newest of the past share the limit
-    /// with the next to come.
+    /// Runs, oldest first. When the range has past and future, the newest past runs and the next upcoming runs share
+    /// the limit.
     items: Vec<CalendarRunView>,
-    /// Minutes of these runs in which many jobs start, by time.
+    /// Minutes in which at least five of these runs start, oldest first.
     minutes: Vec<CalendarMinuteView>,
-    /// When the clocks of the jobs' zones change.
+    /// Clock changes of the jobs' time zones.
     transitions: Vec<ClockChangeView>,
-    /// Whether there are more runs than are listed.
+    /// Whether the range has more runs than are listed.
     more: bool,
 }
 
 /// A run of a job.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 struct CalendarRunView {
-    /// Its instant on the schedule, or when it began where it has none.
+    /// Nominal time of the run, or its start time when it has none.
     at: Timestamp,
-    /// The job.
+    /// Name of the job.
     job: String,
     /// `past` or `future`.
     kind: &'static str,
-    /// How it ended; null for one to come.
+    /// How the run ended; null for an upcoming run.
     ending: Option<&'static str>,
 }
 
-/// A minute in which many jobs start.
+/// A minute in which many runs start.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct CalendarMinuteView {
-    /// Where it begins.
+    /// Start of the minute.
     at: Timestamp,
-    /// How many.
+    /// Number of runs that start in it.
     count: usize,
 }
 
-/// A clock change.
+/// A clock change of a time zone.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct ClockChangeView {
-    /// The zone.
+    /// IANA name of the time zone.
     zone: String,
-    /// When.
+    /// Time of the change.
     at: Timestamp,
-    /// What it does, in words.
+    /// Description of the change.
     note: String,
 }
 
-/// The runs of all jobs, past and to come.
+/// Lists past and upcoming runs of all jobs.
 #[utoipa::path(get, operation_id = "get_calendar", path = "/calendar", tag = "schedules", params(CalendarQuery),
     responses((status = 200, body = CalendarView), (status = 422, body = Problem)))]
 pub(super) async fn calendar(
@@ -119,25 +120,25 @@ pub(super) async fn calendar(
     let now = app.clock.now();
     let (from, to, limit) = query.range(now)?;
     let status = statuses(&app).await?;
-    let behind = if to > now && from < now { limit - limit / 2 } else { limit };
+    let past_limit = if to > now && from < now { limit - limit / 2 } else { limit };
     let (mut items, mut more) = if from < now {
-        past(&app, (from, to.min(now)), behind).await?
+        past(&app, (from, to.min(now)), past_limit).await?
     } else {
         (Vec::new(), false)
     };
     let left = limit - items.len().min(limit);
-    let ahead = walk_some(&app, move |walk| {
+    let upcoming_runs = walk_some(&app, move |walk| {
         let records: Vec<&JobRecord> = status.jobs.iter().map(|job| &*job.record).collect();
         let range = (from.max(now), to);
         let (runs, is_long) =
-            if to > now { ahead(walk, &records, range, left) } else { (Vec::new(), false) };
+            if to > now { upcoming(walk, &records, range, left) } else { (Vec::new(), false) };
         (runs, is_long, transitions(&records, from, to))
     });
-    let ((runs, is_long, transitions), is_short) = ahead.await?;
+    let ((runs, is_long, transitions), is_short) = upcoming_runs.await?;
     items.extend(runs);
     more |= is_long || is_short;
     items.sort();
-    let minutes = piles(&items);
+    let minutes = busy_minutes(&items);
     Ok(Json(CalendarView { items, minutes, transitions, more }))
 }
 
@@ -152,7 +153,7 @@ impl CalendarQuery {
         if from >= to {
             return refuse(
                 "to",
-                format!("{to} is not later than the beginning {from}; give a later instant"),
+                format!("{to} is not later than `from` ({from}); give a later time"),
             );
         }
         if between(from, to) > RANGE_MAX {
@@ -168,7 +169,7 @@ impl CalendarQuery {
     }
 }
 
-/// The newest runs of a range, and whether there are more. Attempts of one run are one.
+/// Returns the newest runs of a range and whether there are more. All attempts of a run count as one.
 async fn past(
     app: &App,
     (from, to): (Timestamp, Timestamp),
@@ -181,7 +182,7 @@ async fn past(
         let paged = app.inspect.executions(ExecutionFilter::default(), page).await?;
         let older = paged.rows.last().is_some_and(|last| last.ended_at < from);
         for execution in paged.rows {
-            // Not by a filter: a page of some endings costs a storage more than one of all.
+            // Filtered here: a storage reads a page of all endings faster than one of some.
             if matches!(execution.ending, Ending::Skipped(_)) {
                 continue;
             }
@@ -209,15 +210,15 @@ async fn past(
     Ok((runs.into_iter().rev().take(limit).map(view).collect(), more))
 }
 
-/// The next runs of all jobs in a range, and whether there are more.
-fn ahead(
+/// Returns the next runs of all jobs in a range and whether there are more.
+fn upcoming(
     walk: &Walk,
     records: &[&JobRecord],
     range: (Timestamp, Timestamp),
     limit: usize,
 ) -> (Vec<CalendarRunView>, bool) {
-    let mut runs: Vec<_> = records.iter().map(|record| future_runs(walk, record, range)).collect();
-    // The next of each job; whoever is taken brings its next one.
+    let mut runs: Vec<_> = records.iter().map(|record| runs_between(walk, record, range)).collect();
+    // Holds the next run of each job; a run that is taken is replaced by the next one of its job.
     let mut heads: BinaryHeap<Reverse<(Timestamp, usize)>> = BinaryHeap::new();
     for (place, times) in runs.iter_mut().enumerate() {
         heads.extend(times.next().map(|at| Reverse((at, place))));
@@ -233,17 +234,17 @@ fn ahead(
     (items, !heads.is_empty())
 }
 
-/// The minutes in which many jobs start.
-fn piles(items: &[CalendarRunView]) -> Vec<CalendarMinuteView> {
+/// Returns the minutes in which many runs start.
+fn busy_minutes(items: &[CalendarRunView]) -> Vec<CalendarMinuteView> {
     let mut minutes: BTreeMap<i64, usize> = BTreeMap::new();
     for item in items {
         *minutes.entry(item.at.as_second().div_euclid(60)).or_default() += 1;
     }
-    let piled = minutes.into_iter().filter(|(_, count)| *count >= PILE_MIN).take(PILES_MAX);
+    let busy = minutes.into_iter().filter(|(_, count)| *count >= BUSY_MIN).take(BUSY_MINUTES_MAX);
     let view = |(minute, count): (i64, usize)| {
         Some(CalendarMinuteView { at: Timestamp::from_second(minute * 60).ok()?, count })
     };
-    piled.filter_map(view).collect()
+    busy.filter_map(view).collect()
 }
 
 fn transitions(records: &[&JobRecord], from: Timestamp, to: Timestamp) -> Vec<ClockChangeView> {
@@ -257,7 +258,7 @@ fn transitions(records: &[&JobRecord], from: Timestamp, to: Timestamp) -> Vec<Cl
         let views = changes(&zone, from, to).into_iter().map(|change| ClockChangeView {
             zone: zone.name().to_owned(),
             at: change.at,
-            note: change.in_words(),
+            note: change.describe(),
         });
         found.extend(views);
     }

@@ -1,4 +1,4 @@
-//! What clock changes do to the times of a schedule, in words, and times as people read them.
+//! Clock changes: notes about what a clock change does to the times of a schedule, and the view of one time.
 
 use jiff::civil::Time;
 use jiff::tz::{AmbiguousOffset, Offset};
@@ -7,42 +7,43 @@ use punctual::schedule::{Schedule, Zone, format_duration};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-/// The most clock changes of one zone that are listed.
+/// Largest number of clock changes listed for one zone.
 const CHANGES_MAX: usize = 100;
 
-/// How far the time before may be for a change in between to be worth a note: two days of which one is an hour longer.
+/// Longest distance to the previous time at which a clock change between them gets a note: two days, one of them an
+/// hour longer.
 const NEAR: SignedDuration = SignedDuration::from_hours(49);
 
 /// A time of a schedule.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct TimeView {
-    /// The instant.
+    /// The time in UTC.
     pub(crate) at: Timestamp,
-    /// What the wall clock of its zone shows.
+    /// Local time in its time zone.
     local: String,
-    /// The zone; UTC for schedules that have none.
+    /// IANA name of the time zone; UTC for schedules without one.
     zone: String,
-    /// The offset from UTC that holds then.
+    /// Offset from UTC at this time.
     offset: String,
-    /// What a clock change does to it, when one does.
+    /// Effect of a clock change on this time; null when there is none.
     note: Option<String>,
 }
 
 impl TimeView {
-    /// A time of a schedule, in the schedule's zone.
+    /// Returns the view of a time, in the schedule's zone.
     pub(crate) fn new(schedule: &Schedule, at: Timestamp) -> Self {
         let zone = schedule.zone();
         Self {
             at,
             local: zone.wall(at).to_string(),
             zone: zone.name().to_owned(),
-            offset: written(zone.offset(at)),
+            offset: offset_text(zone.offset(at)),
             note: note(schedule, at),
         }
     }
 }
 
-/// What a clock change does to a time of a schedule, when one does.
+/// Describes the effect of a clock change on a time of a schedule.
 fn note(schedule: &Schedule, at: Timestamp) -> Option<String> {
     let (cron, zone) = (schedule.as_cron()?, schedule.zone());
     if !zone.changes_clocks() {
@@ -53,10 +54,10 @@ fn note(schedule: &Schedule, at: Timestamp) -> Option<String> {
     if !cron.matches(at, &zone) {
         let change = changes(&zone, just_before(at), at).pop()?;
         return Some(format!(
-            "clock change: the clocks jump from {} to {}, so what is planned in between runs at {}",
-            hours(change.wall_before()),
-            hours(change.wall_after()),
-            hours(clock)
+            "clock change: the clocks jump from {} to {}, so runs planned in between start at {}",
+            clock_text(change.wall_before()),
+            clock_text(change.wall_after()),
+            clock_text(clock)
         ));
     }
     if let AmbiguousOffset::Fold { before, .. } =
@@ -67,26 +68,29 @@ fn note(schedule: &Schedule, at: Timestamp) -> Option<String> {
             (true, false) => "it runs the first time only",
             (false, _) => "this is the second time",
         };
-        return Some(format!("clock change: {} comes twice on this day; {which}", hours(clock)));
+        return Some(format!(
+            "clock change: {} occurs twice on this day; {which}",
+            clock_text(clock)
+        ));
     }
-    // Between two times of a rare schedule there is nearly always a change, which says nothing about either.
+    // Between two times of a rare schedule there is nearly always a change, which affects neither of them.
     let last = schedule.prev(at).filter(|last| at.duration_since(*last) <= NEAR)?;
     let change = changes(&zone, last, at).pop()?;
-    Some(format!("clock change: the clocks {} since the time before", change.moved("went")))
+    Some(format!("clock change: the clocks {} since the previous time", change.moved("went")))
 }
 
 /// A change of a zone's offset from UTC.
 pub(crate) struct ZoneChange {
-    /// The first instant with the new offset.
+    /// First time with the new offset.
     pub(crate) at: Timestamp,
     before: Offset,
     after: Offset,
 }
 
 impl ZoneChange {
-    /// What it does, in words.
-    pub(crate) fn in_words(&self) -> String {
-        let (before, after) = (hours(self.wall_before()), hours(self.wall_after()));
+    /// Describes the change, such as "the clocks go forward by 1h, from 02:00 to 03:00".
+    pub(crate) fn describe(&self) -> String {
+        let (before, after) = (clock_text(self.wall_before()), clock_text(self.wall_after()));
         format!("the clocks {}, from {before} to {after}", self.moved("go"))
     }
 
@@ -100,41 +104,41 @@ impl ZoneChange {
 
     fn moved(&self, verb: &str) -> String {
         let by = self.before.duration_until(self.after);
-        let way = if by.is_negative() { "back" } else { "forward" };
-        format!("{verb} {way} by {}", format_duration(by.unsigned_abs()))
+        let direction = if by.is_negative() { "back" } else { "forward" };
+        format!("{verb} {direction} by {}", format_duration(by.unsigned_abs()))
     }
 }
 
-/// The changes of a zone after one instant and not after another.
+/// Returns the clock changes of a zone after `after` and up to `until`.
 pub(crate) fn changes(zone: &Zone, after: Timestamp, until: Timestamp) -> Vec<ZoneChange> {
     let following = zone.time_zone().following(after).take(CHANGES_MAX);
     following
         .map(|transition| transition.timestamp())
         .take_while(|at| *at <= until)
         .map(|at| ZoneChange { at, before: zone.offset(just_before(at)), after: zone.offset(at) })
-        // Some only give the zone another name.
+        // Some transitions only change the abbreviation of the zone.
         .filter(|change| change.before != change.after)
         .collect()
 }
 
-/// The instant before, so that "strictly after" it means "from here on".
+/// Returns the previous nanosecond, so that "strictly after" includes `at`.
 pub(crate) fn just_before(at: Timestamp) -> Timestamp {
     at.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN)
 }
 
-/// The instant after, so that "from here on" means "strictly after" the one given.
+/// Returns the next nanosecond, so that "from" excludes `at`.
 pub(crate) fn just_after(at: Timestamp) -> Timestamp {
     at.checked_add(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MAX)
 }
 
-fn hours(time: Time) -> String {
+fn clock_text(time: Time) -> String {
     match time.second() {
         0 => format!("{:02}:{:02}", time.hour(), time.minute()),
         second => format!("{:02}:{:02}:{second:02}", time.hour(), time.minute()),
     }
 }
 
-fn written(offset: Offset) -> String {
+fn offset_text(offset: Offset) -> String {
     let (sign, seconds) = (if offset.seconds() < 0 { '-' } else { '+' }, offset.seconds().abs());
     format!("{sign}{:02}:{:02}", seconds / 3_600, seconds / 60 % 60)
 }
@@ -155,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_in_the_gap_says_that_it_was_moved() {
+    fn a_time_in_the_gap_has_a_note_about_the_move() {
         let notes = notes("30 2 * * *", "2026-03-27T12:00:00Z", 3);
         let note = notes[1].1.as_deref().unwrap();
         assert_eq!(notes[0], ("2026-03-28T02:30:00 +01:00".to_owned(), None));
@@ -165,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_time_says_which_pass_it_is() {
+    fn a_repeated_time_has_a_note_about_which_pass_it_is() {
         let fixed = notes("30 2 * * *", "2026-10-24T12:00:00Z", 2);
         assert!(fixed[0].1.as_deref().unwrap().ends_with("it runs the first time only"));
         let stepped = notes("*/30 * * * *", "2026-10-24T23:59:00Z", 4);
@@ -178,9 +182,9 @@ mod tests {
         assert!(second.1.as_deref().unwrap().ends_with("this is the second time"));
     }
 
-    // Half of the rows of a job that runs every quarter of a year said that the clocks had changed.
+    // Half of the rows of a quarterly job had a note about a clock change.
     #[test]
-    fn times_that_lie_far_apart_say_nothing_of_changes_in_between() {
+    fn times_far_apart_have_no_note_about_changes_in_between() {
         let quarterly = notes("0 12 1 */3 *", "2026-01-02T00:00:00Z", 8);
         assert!(quarterly.iter().all(|(_, note)| note.is_none()), "{quarterly:?}");
         let weekly = notes("0 12 * * 1", "2026-03-20T00:00:00Z", 3);
@@ -193,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_time_after_a_change_says_so_and_utc_never_does() {
+    fn the_first_time_after_a_change_has_a_note_and_utc_never_has() {
         let notes = notes("0 12 * * *", "2026-03-28T00:00:00Z", 3);
         let noted: Vec<bool> = notes.iter().map(|(_, note)| note.is_some()).collect();
         assert_eq!(noted, [false, true, false]);

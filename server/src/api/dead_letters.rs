@@ -1,5 +1,4 @@
-//! Dead letters: what was given up, in groups of the same failure, and sending it again or throwing it
-//! away, group by group.
+//! Dead letters: lists them, groups them by failure, and redrives or discards them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +15,8 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::messages::{
-    Act, LOOKED_AT_MAX, MessageList, MessageQuery, Swept, Wanted, listed, look, sweep, sweep_limit,
+    BulkCommand, BulkResult, MessageList, MessageQuery, MessageSelection, SCANNED_MAX, bulk_limit,
+    list_page, run_bulk, search,
 };
 use crate::app::App;
 use crate::audit::Change;
@@ -26,12 +26,12 @@ use crate::fingerprint::fingerprint;
 use crate::idempotency::Keyed;
 use crate::problem::{Answer, Problem};
 
-/// How many hours a group shows.
+/// Number of hours in the histogram of a group.
 const HOURS: usize = 24;
-/// The most ids of one request.
+/// Largest number of ids in one request.
 const IDS_MAX: usize = 10_000;
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list))
@@ -40,96 +40,96 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(discard))
 }
 
-/// Which dead letters.
+/// Filter of dead letters.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
-struct DeadQuery {
-    /// Only of this group.
+struct DeadLetterQuery {
+    /// Only dead letters of this group, by its `fingerprint`.
     group: Option<String>,
-    /// Only of this topic.
+    /// Only dead letters of this topic.
     topic: Option<String>,
-    /// Only of this queue.
+    /// Only dead letters of this queue.
     queue: Option<String>,
-    /// Only of this job.
+    /// Only runs of this job.
     job: Option<String>,
-    /// Only where a text of the message holds this.
+    /// Only dead letters whose id, topic, queue, keys, job, correlation or error contains this text.
     search: Option<String>,
-    /// At most so many rows: 1 to 1000, 50 when not given.
+    /// Page size, 1 to 1000. Default: 50.
     limit: Option<usize>,
-    /// The `next` of the page before.
+    /// Cursor: `next` of the previous page.
     after: Option<String>,
 }
 
-/// Dead letters of the same failure.
+/// Dead letters with the same topic, job and error.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct DeadGroup {
-    /// Names the group in other calls.
+    /// Identifies the group in other calls.
     fingerprint: String,
-    /// The topic.
+    /// Topic of the messages.
     topic: String,
-    /// The job, when they are runs of one.
+    /// Job of the messages; null when they are not runs of a job.
     job: Option<String>,
-    /// The failure of one of them.
+    /// Error of the newest dead letter.
     error: Option<String>,
-    /// Why that one was given up.
+    /// Why the newest one became a dead letter.
     reason: Option<&'static str>,
-    /// How many there are.
+    /// Number of dead letters.
     count: u64,
-    /// When the first of them was given up.
+    /// When the oldest one became a dead letter.
     first_at: Timestamp,
-    /// When the last of them was given up.
+    /// When the newest one became a dead letter.
     last_at: Timestamp,
-    /// One of them, the newest.
+    /// Message id of the newest one.
     sample_id: String,
-    /// How many were given up in each of the last 24 hours, the oldest first.
+    /// Number of new dead letters in each of the last 24 hours, oldest hour first.
     per_hour: Vec<u64>,
 }
 
-/// Every group, the largest first.
+/// Groups of dead letters, largest first.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct DeadGroups {
-    /// The groups.
+    /// The groups, largest first.
     pub(crate) items: Vec<DeadGroup>,
-    /// How many dead letters were looked at.
+    /// Number of dead letters that were read.
     pub(crate) looked_at: usize,
-    /// Whether there are more than were looked at.
+    /// Whether there are more dead letters than were read.
     pub(crate) more: bool,
 }
 
 impl DeadGroups {
-    /// Counts those that were given up in the last hour.
+    /// Returns the number of new dead letters in the last hour.
     pub(crate) fn in_the_last_hour(&self) -> u64 {
         self.items.iter().filter_map(|group| group.per_hour.last()).sum()
     }
 }
 
-/// The group of a dead letter.
+/// Returns the fingerprint of the group of a dead letter.
 fn group_of(record: &MessageRecord) -> String {
     let message = &record.message;
     let job = message.occurrence.as_ref().map(|occurrence| occurrence.job.as_str());
     fingerprint(message.topic.as_str(), job, record.error.as_deref())
 }
 
-/// Dead letters, newest first.
-#[utoipa::path(get, path = "/dead-letters", tag = "dead letters", params(DeadQuery),
+/// Lists dead letters, newest first.
+#[utoipa::path(get, path = "/dead-letters", tag = "dead letters", params(DeadLetterQuery),
     responses((status = 200, body = MessageList), (status = 422, body = Problem)))]
 async fn list(
     State(app): State<App>,
     caller: Caller,
-    Query(query): Query<DeadQuery>,
+    Query(query): Query<DeadLetterQuery>,
 ) -> Answer<Json<MessageList>> {
     caller.must_be(Role::Viewer)?;
-    let DeadQuery { group, topic, queue, job, search, limit, after } = query;
+    let DeadLetterQuery { group, topic, queue, job, search, limit, after } = query;
     let state = vec![Stored::Dead.as_str().to_owned()];
     let query =
         MessageQuery { state, queue, topic, job, search, limit, after, ..MessageQuery::default() };
-    let takes =
+    let matches =
         |record: &MessageRecord| group.as_ref().is_none_or(|group| group_of(record) == *group);
-    listed(&app, query, takes).await.map(Json)
+    list_page(&app, query, matches).await.map(Json)
 }
 
-/// Dead letters in groups of the same failure, among the newest 10000.
+/// Groups the newest 10000 dead letters by failure.
 #[utoipa::path(get, path = "/dead-letters/groups", tag = "dead letters",
     responses((status = 200, body = DeadGroups)))]
 async fn groups(State(app): State<App>, caller: Caller) -> Answer<Json<DeadGroups>> {
@@ -137,34 +137,34 @@ async fn groups(State(app): State<App>, caller: Caller) -> Answer<Json<DeadGroup
     Ok(Json((*grouped(&app).await?).clone()))
 }
 
-/// Every group, the largest first; with many dead letters as it was found some seconds ago.
+/// Returns the groups, largest first; with many dead letters from a cache that is some seconds old.
 pub(crate) async fn grouped(app: &App) -> punctual::Result<Arc<DeadGroups>> {
     app.node().dead_groups.get(&*app.clock, Duration::ZERO, find_groups(app)).await
 }
 
-/// Finds the groups anew where that is costly.
+/// Refreshes the cached groups.
 pub(crate) async fn renew(app: &App) -> punctual::Result<()> {
     app.node().dead_groups.renew(&*app.clock, find_groups(app)).await
 }
 
 async fn find_groups(app: &App) -> punctual::Result<Arc<DeadGroups>> {
-    let wanted = Wanted::of_states(&[Stored::Dead]);
-    let found = look(app, &wanted, None, LOOKED_AT_MAX, |_| true).await?;
+    let dead = MessageSelection::of_states(&[Stored::Dead]);
+    let found = search(app, &dead, None, SCANNED_MAX, |_| true).await?;
     let now = app.clock.now();
     let mut groups: BTreeMap<String, DeadGroup> = BTreeMap::new();
     for record in &found.rows {
         let name = group_of(record);
-        let group = groups.entry(name).or_insert_with_key(|name| begun(name, record));
+        let group = groups.entry(name).or_insert_with_key(|name| new_group(name, record));
         add(group, record, now);
     }
     let mut items: Vec<DeadGroup> = groups.into_values().collect();
     items.sort_by_key(|group| (std::cmp::Reverse(group.count), group.fingerprint.clone()));
-    let (looked_at, more) = (found.looked_at, found.next.is_some());
+    let (looked_at, more) = (found.scanned, found.next.is_some());
     Ok(Arc::new(DeadGroups { items, looked_at, more }))
 }
 
-/// A group without anybody in it, with its sample.
-fn begun(name: &str, record: &MessageRecord) -> DeadGroup {
+/// Returns an empty group with its sample.
+fn new_group(name: &str, record: &MessageRecord) -> DeadGroup {
     let message = &record.message;
     let at = record.ended_at.unwrap_or(message.created_at);
     DeadGroup {
@@ -194,100 +194,109 @@ fn add(group: &mut DeadGroup, record: &MessageRecord, now: Timestamp) {
     }
 }
 
-/// Which dead letters: exactly one of `fingerprint`, `filter` and `ids`.
+/// Selects dead letters by exactly one of `fingerprint`, `filter` and `ids`.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({ "filter": { "topic": "send-email" }, "dry_run": true }))]
-struct DeadRequest {
-    /// All of a group.
+struct DeadLetterRequest {
+    /// All dead letters of this group.
     fingerprint: Option<String>,
-    /// All that match; the same keys as in a list of messages.
+    /// All dead letters that match; the same keys as the query parameters of `GET /messages`.
     filter: Option<MessageQuery>,
-    /// These.
+    /// Message ids, 1 to 10000.
     ids: Option<Vec<String>>,
-    /// At most so many, newest first: 1 to 10000, 1000 when not given.
+    /// Largest number of messages, newest first, 1 to 10000. Default: 1000.
     limit: Option<usize>,
-    /// Only says how many it would be about.
+    /// With `true`, only counts the messages and changes nothing.
     #[serde(default)]
     dry_run: bool,
-    /// Why, for the audit trail.
+    /// Reason, recorded in the audit trail.
     note: Option<String>,
 }
 
-/// Sends dead letters again, at once; their attempts start anew.
-#[utoipa::path(post, path = "/dead-letters/redrive", tag = "dead letters", request_body = DeadRequest,
-    responses((status = 200, body = Swept), (status = 422, body = Problem)))]
+/// Redrives dead letters: each is due now, with its attempts reset.
+#[utoipa::path(post, path = "/dead-letters/redrive", tag = "dead letters", request_body = DeadLetterRequest,
+    responses((status = 200, body = BulkResult), (status = 422, body = Problem)))]
 async fn redrive(
     State(app): State<App>,
     caller: Caller,
     keyed: Keyed,
-    Body(request): Body<DeadRequest>,
-) -> Answer<Json<Swept>> {
-    act(&app, (&caller, &keyed), Act::Redrive, request).await
+    Body(request): Body<DeadLetterRequest>,
+) -> Answer<Json<BulkResult>> {
+    run(&app, (&caller, &keyed), BulkCommand::Redrive, request).await
 }
 
-/// Deletes dead letters, with their history.
-#[utoipa::path(post, path = "/dead-letters/discard", tag = "dead letters", request_body = DeadRequest,
-    responses((status = 200, body = Swept), (status = 422, body = Problem)))]
+/// Deletes dead letters and their history.
+#[utoipa::path(post, path = "/dead-letters/discard", tag = "dead letters", request_body = DeadLetterRequest,
+    responses((status = 200, body = BulkResult), (status = 422, body = Problem)))]
 async fn discard(
     State(app): State<App>,
     caller: Caller,
     keyed: Keyed,
-    Body(request): Body<DeadRequest>,
-) -> Answer<Json<Swept>> {
-    act(&app, (&caller, &keyed), Act::Discard, request).await
+    Body(request): Body<DeadLetterRequest>,
+) -> Answer<Json<BulkResult>> {
+    run(&app, (&caller, &keyed), BulkCommand::Discard, request).await
 }
 
-async fn act(
+async fn run(
     app: &App,
     (caller, keyed): (&Caller, &Keyed),
-    act: Act,
-    request: DeadRequest,
-) -> Answer<Json<Swept>> {
+    command: BulkCommand,
+    request: DeadLetterRequest,
+) -> Answer<Json<BulkResult>> {
     caller.must_be(Role::Operator)?;
-    let (ids, more) = chosen(app, keyed, &request).await?;
+    let (ids, more) = select(app, keyed, &request).await?;
     if request.dry_run {
         let count = ids.len() as u64;
-        return Ok(Json(Swept { count, more, dry_run: true, ..Swept::default() }));
+        return Ok(Json(BulkResult { count, more, dry_run: true, ..BulkResult::default() }));
     }
-    let swept = Swept { more, ..sweep(app, &act, &ids).await? };
+    let result = BulkResult { more, ..run_bulk(app, &command, &ids).await? };
     let target = match &request.fingerprint {
         Some(group) => format!("the dead letters of {group}"),
         None => format!("{} dead letters", ids.len()),
     };
-    let change = Change { reason: request.note, ..Change::new(act.audited(), target).to(&swept) };
+    let change =
+        Change { reason: request.note, ..Change::new(command.audit_name(), target).to(&result) };
     app.audit().note(caller, change).await?;
-    Ok(Json(swept))
+    Ok(Json(result))
 }
 
-/// The dead letters that are meant, and whether there may be more.
-async fn chosen(app: &App, keyed: &Keyed, request: &DeadRequest) -> Answer<(Vec<MessageId>, bool)> {
-    let limit = sweep_limit(request.limit)?;
-    let dead = Wanted::of_states(&[Stored::Dead]);
+/// Returns the ids of the selected dead letters and whether there may be more.
+async fn select(
+    app: &App,
+    keyed: &Keyed,
+    request: &DeadLetterRequest,
+) -> Answer<(Vec<MessageId>, bool)> {
+    let limit = bulk_limit(request.limit)?;
+    let dead = MessageSelection::of_states(&[Stored::Dead]);
     let found = match (&request.fingerprint, &request.filter, &request.ids) {
         (Some(group), None, None) => {
-            let takes = |record: &MessageRecord| group_of(record) == *group && keyed.covers(record);
-            look(app, &dead, None, limit, takes).await?
+            let matches =
+                |record: &MessageRecord| group_of(record) == *group && keyed.covers(record);
+            search(app, &dead, None, limit, matches).await?
         }
         (None, Some(filter), None) => {
-            let wanted = Act::Discard.narrowed(filter.wanted_in_body()?)?;
-            look(app, &wanted, None, limit, |record| keyed.covers(record)).await?
+            let selection = BulkCommand::Discard.with_states(filter.selection_in_body()?)?;
+            search(app, &selection, None, limit, |record| keyed.covers(record)).await?
         }
-        (None, None, Some(ids)) => return Ok((named(app, keyed, ids).await?, false)),
+        (None, None, Some(ids)) => return Ok((dead_among(app, keyed, ids).await?, false)),
         _ => {
-            return Err(Problem::refused("give one of `fingerprint`, `filter` and `ids`")
-                .field("fingerprint", "give this, or filter, or ids"));
+            return Err(Problem::refused("give exactly one of `fingerprint`, `filter` and `ids`")
+                .field("fingerprint", "give exactly one of fingerprint, filter and ids"));
         }
     };
     let ids = found.rows.iter().map(|record| record.message.id).collect();
     Ok((ids, found.next.is_some()))
 }
 
-/// The messages that were named, as far as they are dead: others are not touched.
-async fn named(app: &App, keyed: &Keyed, texts: &[String]) -> Answer<Vec<MessageId>> {
+/// Returns those of the messages that are dead letters; others are left unchanged.
+async fn dead_among(app: &App, keyed: &Keyed, texts: &[String]) -> Answer<Vec<MessageId>> {
     if texts.is_empty() || texts.len() > IDS_MAX {
-        return Err(Problem::refused(format!("{} ids; give 1 to {IDS_MAX}", texts.len()))
-            .field("ids", format!("must have 1 to {IDS_MAX}")));
+        return Err(Problem::refused(format!(
+            "{} ids are not between 1 and {IDS_MAX}",
+            texts.len()
+        ))
+        .field("ids", format!("must have 1 to {IDS_MAX}")));
     }
     let mut ids = Vec::new();
     for (index, text) in texts.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! What happens, as it happens, as server-sent events, of all jobs or of one. A listener that is too slow
-//! misses some and is told how many; the process never waits for one. The tick of every second is made once
-//! for all of them.
+//! Event stream: live events as server-sent events, of all jobs or of one. A listener that is too slow misses events
+//! and receives their number; the process never waits for a listener. The tick of every second is computed once for
+//! all listeners.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -30,57 +30,59 @@ use crate::caller::{Caller, Role};
 use crate::extract::Query;
 use crate::problem::{Answer, Problem};
 
-/// The most messages of a job that one listener remembers, to know later events about them.
+/// Largest number of messages of a job that one listener remembers, to recognize later events about them.
 const MESSAGES_MAX: usize = 1_000;
-/// The most streams of one owner, whatever they listen with.
+/// Largest number of streams of one owner, over all of its credentials.
 const STREAMS_MAX: usize = 50;
-/// How long a check of a listener counts. The tick of every second is when it is noticed.
-const CHECKED_EVERY: Duration = Duration::from_secs(10);
+/// How long an authorization check of a listener is valid; its end is noticed at the next tick.
+const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(listen))
 }
 
-/// Which events.
+/// Filter of events.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 struct EventQuery {
-    /// Only of this job.
+    /// Only events of this job.
     job: Option<String>,
-    /// Only of this topic.
+    /// Only events of this topic.
     topic: Option<String>,
-    /// Only these kinds, with commas between them; `attempt.*` means all that begin so.
+    /// Only these kinds, separated by commas; `attempt.*` matches every kind with this prefix.
     kinds: Option<String>,
 }
 
-/// Which events a listener hears.
+/// Filter of one listener, with the messages it has seen of its job.
 #[derive(Debug, Default)]
 struct Filter {
     job: Option<String>,
     topic: Option<String>,
     kinds: Vec<String>,
-    /// Messages of the job, the newest last.
+    /// Messages of the job, newest last.
     messages: VecDeque<String>,
 }
 
-/// Whether a kind is meant by a word such as `attempt.failed`, `attempt.*` or `*`.
-pub(crate) fn means(word: &str, kind: &str) -> bool {
-    match word.strip_suffix('*') {
-        Some(start) => kind.starts_with(start),
-        None => word == kind,
+/// Returns whether a pattern such as `attempt.failed`, `attempt.*` or `*` matches an event kind.
+pub(crate) fn pattern_matches(pattern: &str, kind: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(prefix) => kind.starts_with(prefix),
+        None => pattern == kind,
     }
 }
 
-/// Refuses words that mean no kind at all.
-pub(crate) fn check_kinds(field: &str, words: &[String]) -> Answer<()> {
-    let known = |word: &String| Event::LIST.iter().any(|info| means(word, info.name));
-    match words.iter().find(|word| !known(word)) {
+/// Fails for a pattern that matches no event kind.
+pub(crate) fn check_kinds(field: &str, patterns: &[String]) -> Answer<()> {
+    let known =
+        |pattern: &String| Event::LIST.iter().any(|info| pattern_matches(pattern, info.name));
+    match patterns.iter().find(|pattern| !known(pattern)) {
         None => Ok(()),
-        Some(word) => {
-            let problem =
-                format!("{word:?} is no kind of event, such as attempt.failed or attempt.*");
+        Some(pattern) => {
+            let problem = format!(
+                "{pattern:?} is not an event kind; use one such as attempt.failed or attempt.*"
+            );
             Err(Problem::refused(format!("`{field}`: {problem}")).field(field, problem))
         }
     }
@@ -89,20 +91,21 @@ pub(crate) fn check_kinds(field: &str, words: &[String]) -> Answer<()> {
 impl Filter {
     fn new(query: EventQuery) -> Answer<Self> {
         let kinds = query.kinds.unwrap_or_default();
-        let kinds = kinds.split(',').map(str::trim).filter(|word| !word.is_empty());
+        let kinds = kinds.split(',').map(str::trim).filter(|kind| !kind.is_empty());
         let kinds: Vec<String> = kinds.map(ToOwned::to_owned).collect();
         check_kinds("kinds", &kinds)?;
         Ok(Self { job: query.job, topic: query.topic, kinds, messages: VecDeque::new() })
     }
 
-    fn takes(&mut self, kind: &str, event: &Value) -> bool {
+    fn matches(&mut self, kind: &str, event: &Value) -> bool {
         let of_job = self.is_of_job(event);
         let of_topic = self.topic.as_deref().is_none_or(|topic| event["topic"] == topic);
-        let of_kind = self.kinds.is_empty() || self.kinds.iter().any(|word| means(word, kind));
+        let of_kind = self.kinds.is_empty()
+            || self.kinds.iter().any(|pattern| pattern_matches(pattern, kind));
         of_job && of_topic && of_kind
     }
 
-    /// Whether an event is of the job: it says so, or is about a message of which one said so before.
+    /// Returns whether an event belongs to the job: it names the job, or a message that an earlier event linked to it.
     fn is_of_job(&mut self, event: &Value) -> bool {
         let Some(job) = &self.job else { return true };
         let message = event["message"].as_str();
@@ -121,7 +124,7 @@ impl Filter {
     }
 }
 
-/// One who listens.
+/// An open event stream.
 struct Listener {
     events: Receiver<Arc<Event>>,
     ticks: watch::Receiver<Arc<str>>,
@@ -130,36 +133,38 @@ struct Listener {
     is_over: bool,
     app: App,
     caller: Caller,
-    checked: Checked,
-    _seat: Seat,
+    checked: AuthorizationCheck,
+    _slot: ListenerSlot,
 }
 
-/// A place among those who listen.
-struct Seat {
+/// Slot of an open stream in the limits of the node and of its owner.
+struct ListenerSlot {
     listening: Arc<Mutex<BTreeMap<String, usize>>>,
     owner: String,
-    _place: OwnedSemaphorePermit,
+    _permit: OwnedSemaphorePermit,
 }
 
-impl Seat {
-    /// A place for a caller, when there is one and the caller has not too many.
-    fn take(app: &App, caller: &Caller) -> Answer<Self> {
-        let later = |why| Problem::new(StatusCode::SERVICE_UNAVAILABLE, why);
-        let place = app.node().listeners.clone().try_acquire_owned();
-        let place = place.map_err(|_| later("as many listen as may; come again later"))?;
+impl ListenerSlot {
+    /// Takes a slot for a caller. Fails when the node or the caller has as many streams as allowed.
+    fn acquire(app: &App, caller: &Caller) -> Answer<Self> {
+        let unavailable = |why| Problem::new(StatusCode::SERVICE_UNAVAILABLE, why);
+        let permit = app.node().listeners.clone().try_acquire_owned();
+        let permit = permit.map_err(|_| {
+            unavailable("this server has too many open event streams; try again later")
+        })?;
         let (listening, owner) = (app.node().listening.clone(), caller.counted_as());
         let mut counts = listening.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(owner.clone()).or_default();
         if *count >= STREAMS_MAX {
-            return Err(later("you listen as often as one may; end another stream first"));
+            return Err(unavailable("you have too many open event streams; close one first"));
         }
         *count += 1;
         drop(counts);
-        Ok(Self { listening, owner, _place: place })
+        Ok(Self { listening, owner, _permit: permit })
     }
 }
 
-impl Drop for Seat {
+impl Drop for ListenerSlot {
     fn drop(&mut self) {
         let mut counts = self.listening.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(count) = counts.get_mut(&self.owner) {
@@ -171,21 +176,22 @@ impl Drop for Seat {
     }
 }
 
-/// When a listener was last known to be allowed to listen.
-struct Checked {
+/// Last successful authorization check of a listener.
+struct AuthorizationCheck {
     at: Timestamp,
-    /// How many sessions and tokens had ended on this node.
+    /// Number of sessions and tokens that had ended on this node.
     changes: u64,
 }
 
-impl Checked {
+impl AuthorizationCheck {
     fn new(app: &App) -> Self {
         Self { at: app.clock.now(), changes: app.auth().changes.count() }
     }
 }
 
-/// Every event from now on, by the name of its kind; a `tick` with counts and rates every second; `missed`
-/// when the listener was too slow. Ends with the process, and with the session or the token of the listener.
+/// Streams events as server-sent events, named by their kind. Sends a `tick` with counts and rates every second, and
+/// `missed` with the number of events that a slow listener missed. The stream ends when the server stops and when the
+/// session or token of the caller ends.
 #[utoipa::path(get, path = "/events", tag = "events", params(EventQuery),
     responses((status = 200, content_type = "text/event-stream", body = String), (status = 422, body = Problem),
         (status = 503, body = Problem)))]
@@ -196,17 +202,17 @@ async fn listen(
 ) -> Answer<Response> {
     caller.must_be(Role::Viewer)?;
     let filter = Filter::new(query)?;
-    let seat = Seat::take(&app, &caller)?;
-    // Listened to before it is asked, so that the end of a process cannot fall between.
+    let slot = ListenerSlot::acquire(&app, &caller)?;
+    // Subscribed before the check, so that a stop of the process between the two is not missed.
     let (events, mut ticks) = (app.punctual.events().listen(), app.node().live.ticks());
     if app.punctual.is_stopping() {
         return Err(Problem::stopping());
     }
     ticks.mark_unchanged();
-    let checked = Checked::new(&app);
+    let checked = AuthorizationCheck::new(&app);
     let (count, is_over) = (0, false);
     let listener =
-        Listener { events, ticks, filter, count, is_over, app, caller, checked, _seat: seat };
+        Listener { events, ticks, filter, count, is_over, app, caller, checked, _slot: slot };
     Ok(Sse::new(unfold(listener, next).fuse()).keep_alive(KeepAlive::default()).into_response())
 }
 
@@ -214,7 +220,7 @@ async fn next(mut listener: Listener) -> Option<(Result<Frame, Infallible>, List
     if listener.is_over {
         return None;
     }
-    let (name, data) = listener.heard().await?;
+    let (name, data) = listener.next_event().await?;
     if !listener.is_allowed().await {
         return None;
     }
@@ -224,20 +230,21 @@ async fn next(mut listener: Listener) -> Option<(Result<Frame, Infallible>, List
 }
 
 impl Listener {
-    /// Whether it may still listen: checked every ten seconds, and at once when a session or a token ended.
+    /// Returns whether the caller may still listen; checked every ten seconds, and at once when a session or
+    /// token ended.
     async fn is_allowed(&mut self) -> bool {
-        let now = Checked::new(&self.app);
-        let is_fresh = between(self.checked.at, now.at) < CHECKED_EVERY;
+        let now = AuthorizationCheck::new(&self.app);
+        let is_fresh = between(self.checked.at, now.at) < CHECK_INTERVAL;
         if is_fresh && self.checked.changes == now.changes {
             return true;
         }
         self.checked = now;
-        // A storage that does not answer ends no stream; the next check decides.
+        // A storage that is unavailable ends no stream; the next check decides.
         self.app.auth().still_lets_in(&self.caller).await.unwrap_or(true)
     }
 
-    /// The next thing that this listener hears; nothing when there will be no more.
-    async fn heard(&mut self) -> Option<(&'static str, String)> {
+    /// Returns the name and data of the next event; `None` when the stream has ended.
+    async fn next_event(&mut self) -> Option<(&'static str, String)> {
         loop {
             let event = tokio::select! {
                 event = self.events.recv() => event,
@@ -250,7 +257,7 @@ impl Listener {
                 Ok(event) => {
                     self.is_over = matches!(*event, Event::ProcessStopped { .. });
                     let mut json = event.to_json();
-                    if self.is_over || self.filter.takes(event.name(), &json) {
+                    if self.is_over || self.filter.matches(event.name(), &json) {
                         self.app.redaction().hide_event(&mut json);
                         return Some((event.name(), json.to_string()));
                     }
@@ -273,26 +280,26 @@ mod tests {
 
     // spec: C-8
     #[test]
-    fn a_job_is_followed_through_events_that_do_not_name_it() {
+    fn a_job_filter_includes_events_that_name_only_its_messages() {
         let query = EventQuery { job: Some("nightly".to_owned()), ..EventQuery::default() };
         let mut filter = Filter::new(query).unwrap();
         let dead = json!({"event": "message.dead", "message": "m1", "topic": "t"});
-        assert!(!filter.takes("message.dead", &dead));
+        assert!(!filter.matches("message.dead", &dead));
         let failed = json!({"event": "attempt.failed", "message": "m1", "job": "nightly"});
-        assert!(filter.takes("attempt.failed", &failed));
-        assert!(filter.takes("message.dead", &dead));
+        assert!(filter.matches("attempt.failed", &failed));
+        assert!(filter.matches("message.dead", &dead));
         let other = json!({"event": "attempt.failed", "message": "m2", "job": "hourly"});
-        assert!(!filter.takes("attempt.failed", &other));
+        assert!(!filter.matches("attempt.failed", &other));
     }
 
     #[test]
-    fn kinds_are_words_or_beginnings() {
+    fn kinds_match_by_name_or_prefix() {
         let query =
             |kinds: &str| EventQuery { kinds: Some(kinds.to_owned()), ..EventQuery::default() };
         let mut filter = Filter::new(query("job.*, message.dead")).unwrap();
-        assert!(filter.takes("job.fired", &Value::Null));
-        assert!(filter.takes("message.dead", &Value::Null));
-        assert!(!filter.takes("message.enqueued", &Value::Null));
+        assert!(filter.matches("job.fired", &Value::Null));
+        assert!(filter.matches("message.dead", &Value::Null));
+        assert!(!filter.matches("message.enqueued", &Value::Null));
         let problem = Filter::new(query("job.exploded")).unwrap_err();
         assert!(problem.detail().contains("job.exploded"), "{}", problem.detail());
     }

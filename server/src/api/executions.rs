@@ -1,4 +1,4 @@
-//! Executions: what happened, attempt by attempt.
+//! Executions: the history of attempts.
 
 use axum::Json;
 use axum::extract::State;
@@ -14,68 +14,70 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
 
-use super::messages::{LOOKED_AT_MAX, NEAR, TIMEOUT, checked, execution_of, instant, words};
+use super::messages::{
+    ID_TIME_TOLERANCE, PAGE_TIMEOUT, SCANNED_MAX, checked, comma_separated, execution_of, instant,
+};
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
 use crate::page::PageQuery;
 use crate::problem::{Answer, Problem};
 
-/// The most pages one request looks at; a storage may find nothing on some.
+/// Largest number of pages one request reads; a page of the storage may have no matching row.
 const PAGES_MAX: usize = 50;
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(one))
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(get))
 }
 
-/// One attempt that ended, or one occurrence that was not run.
+/// A finished attempt, or a skipped occurrence.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct ExecutionView {
-    /// Its id.
+    /// Id of the execution.
     id: String,
-    /// The message that was attempted; null for a skipped occurrence.
+    /// Id of the message; null for a skipped occurrence.
     message: Option<String>,
-    /// The topic.
+    /// Topic of the message.
     topic: String,
-    /// The line the message waited in.
+    /// Queue of the message.
     queue: String,
-    /// What the message was about.
+    /// Key of the message.
     key: Option<String>,
-    /// The job, when there is one.
+    /// Name of the job; null when the message is not a run of a job.
     job: Option<String>,
-    /// The instant of the schedule, when there is one.
+    /// Nominal time on the schedule; null when the message is not a run of a job.
     nominal: Option<Timestamp>,
-    /// Why the message existed.
+    /// Origin of the message: `scheduled`, `manual`, `deferred`, `published` or `redriven`.
     source: &'static str,
-    /// Which attempt this was, from 1; 0 for a skipped occurrence.
+    /// Number of the attempt, from 1; 0 for a skipped occurrence.
     attempt: u32,
-    /// How many there may be; null without a limit.
+    /// Largest number of attempts; null without a limit.
     attempts_max: Option<u32>,
-    /// The process that ran it.
+    /// Id of the process that ran the attempt.
     process: Option<String>,
-    /// When the message was due.
+    /// Due time of the message.
     due_at: Timestamp,
-    /// When the attempt began.
+    /// Start of the attempt.
     started_at: Timestamp,
-    /// When it ended.
+    /// End of the attempt.
     ended_at: Timestamp,
-    /// How long it took.
+    /// Duration of the attempt in milliseconds.
     took_ms: u64,
-    /// How long the message waited after it was due.
+    /// Time between the due time and the start in milliseconds.
     waited_ms: u64,
-    /// How it ended.
+    /// How the attempt ended, such as `succeeded` or `failed`.
     ending: &'static str,
-    /// Why it was skipped.
+    /// Why the occurrence was skipped.
     reason: Option<&'static str>,
-    /// The error or note.
+    /// Error or note of the attempt.
     note: Option<String>,
-    /// The lines its handler logged.
+    /// Lines that the handler logged.
     log: Option<String>,
 }
 
 impl ExecutionView {
-    /// An execution as a storage remembers it.
+    /// Returns the view of a stored execution.
     pub(crate) fn new(execution: &Execution) -> Self {
         let waited = between(execution.due_at, execution.started_at);
         Self {
@@ -106,44 +108,44 @@ impl ExecutionView {
     }
 }
 
-/// A length as the API shows it.
-pub(crate) fn milliseconds(length: Duration) -> u64 {
-    u64::try_from(length.as_millis()).unwrap_or(u64::MAX)
+/// Returns a duration in milliseconds, the unit of the API.
+pub(crate) fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Executions, and where the next page begins.
+/// A page of executions.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct ExecutionList {
     /// The executions, newest first.
     items: Vec<ExecutionView>,
-    /// Give this as `after` for the next page; null when this was the last.
+    /// Cursor of the next page, passed as `after`; null on the last page.
     next: Option<String>,
-    /// Whether looking stopped before the page was full; `next` goes on from there.
+    /// Whether the search stopped before the page was full; continue it with `next`.
     more: bool,
 }
 
-/// Which executions.
+/// Filter of executions.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 struct ExecutionQuery {
-    /// Only of this job.
+    /// Only executions of this job.
     job: Option<String>,
-    /// Only of this topic.
+    /// Only executions of this topic.
     topic: Option<String>,
-    /// Only of this message.
+    /// Only executions of this message.
     message: Option<String>,
-    /// Only these endings, with commas between them.
-    #[serde(deserialize_with = "words")]
+    /// Only these endings, separated by commas.
+    #[serde(deserialize_with = "comma_separated")]
     #[param(value_type = Option<String>)]
     ending: Vec<String>,
-    /// Only those that ended at this instant or later.
+    /// Only executions that ended at or after this time.
     since: Option<String>,
-    /// Only those that ended before this instant.
+    /// Only executions that ended before this time.
     until: Option<String>,
-    /// At most so many rows: 1 to 1000, 20 when not given.
+    /// Page size, 1 to 1000. Default: 20.
     limit: Option<usize>,
-    /// The `next` of the page before.
+    /// Cursor: `next` of the previous page.
     after: Option<String>,
 }
 
@@ -164,7 +166,7 @@ impl ExecutionQuery {
     }
 }
 
-/// Executions that match, newest first.
+/// Lists executions, newest first.
 #[utoipa::path(get, path = "/executions", tag = "messages", params(ExecutionQuery),
     responses((status = 200, body = ExecutionList), (status = 422, body = Problem)))]
 async fn list(
@@ -178,15 +180,15 @@ async fn list(
     let until = instant("until", query.until.as_ref())?;
     let mut page: PageRequest<ExecutionId> =
         PageQuery::of_executions(query.limit, query.after.clone()).page()?;
-    // An id tells when an attempt began, and none ends before that.
-    if let Some(until) = until.map(|until| first_id(add(until, NEAR))) {
+    // An id holds the start of its attempt, and no attempt ends before its start.
+    if let Some(until) = until.map(|until| first_id(add(until, ID_TIME_TOLERANCE))) {
         page.after = Some(page.after.map_or(until, |after| after.min(until)));
     }
-    let takes = |execution: &Execution| {
+    let matches = |execution: &Execution| {
         since.is_none_or(|since| execution.ended_at >= since)
             && until.is_none_or(|until| execution.ended_at < until)
     };
-    let paged = look(&app, &filter, page, takes).await?;
+    let paged = search(&app, &filter, page, matches).await?;
     Ok(Json(ExecutionList {
         more: paged.next.is_some() && paged.rows.len() < page.limit,
         next: paged.next.map(|id| id.to_string()),
@@ -194,17 +196,17 @@ async fn list(
     }))
 }
 
-/// Looks for a page of executions, over a bounded number of rows.
-pub(crate) async fn look(
+/// Searches a page of executions over a bounded number of rows.
+pub(crate) async fn search(
     app: &App,
     filter: &ExecutionFilter,
     page: PageRequest<ExecutionId>,
-    takes: impl Fn(&Execution) -> bool,
+    matches: impl Fn(&Execution) -> bool,
 ) -> punctual::Result<PageResult<Execution, ExecutionId>> {
-    let (mut rows, mut next, mut looked_at) = (Vec::new(), page.after, 0);
-    let (began, mut pages) = (app.clock.now(), 0);
+    let (mut rows, mut next, mut scanned) = (Vec::new(), page.after, 0);
+    let (started_at, mut pages) = (app.clock.now(), 0);
     let mut size = page.bounded();
-    while looked_at < LOOKED_AT_MAX && pages < PAGES_MAX {
+    while scanned < SCANNED_MAX && pages < PAGES_MAX {
         pages += 1;
         let paged = app
             .inspect
@@ -214,34 +216,34 @@ pub(crate) async fn look(
             if rows.len() == page.limit {
                 return Ok(PageResult { rows, next });
             }
-            looked_at += 1;
+            scanned += 1;
             next = Some(execution.id);
-            if takes(&execution) {
+            if matches(&execution) {
                 rows.push(execution);
             }
         }
         match paged.next {
             None => return Ok(PageResult { rows, next: None }),
             Some(_) if rows.len() == page.limit => break,
-            Some(behind) => (next, size) = (Some(behind), PAGE_LIMIT_MAX),
+            Some(last) => (next, size) = (Some(last), PAGE_LIMIT_MAX),
         }
-        if between(began, app.clock.now()) > TIMEOUT {
+        if between(started_at, app.clock.now()) > PAGE_TIMEOUT {
             break;
         }
     }
     Ok(PageResult { rows, next })
 }
 
-/// The smallest id of an instant.
+/// Returns the smallest id of a time.
 fn first_id(at: Timestamp) -> ExecutionId {
     let millisecond = u64::try_from(at.as_millisecond()).unwrap_or(0);
     ExecutionId::from_uuid(Uuid::from_u64_pair(millisecond << 16, 0))
 }
 
-/// One execution.
+/// Returns an execution.
 #[utoipa::path(get, path = "/executions/{id}", tag = "messages", params(("id" = String, Path)),
     responses((status = 200, body = ExecutionView), (status = 404, body = Problem)))]
-async fn one(
+async fn get(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,

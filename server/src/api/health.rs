@@ -1,5 +1,4 @@
-//! How this node is, with everything a person should look at: for those who may view, while `/health` is for
-//! load balancers.
+//! Health of this node with its alerts, for viewers; `/health` is for load balancers.
 
 use std::time::Duration;
 
@@ -18,53 +17,53 @@ use super::milliseconds;
 use crate::alerts::{AlertView, FailingJob};
 use crate::app::App;
 use crate::caller::{Caller, Role};
-use crate::health::{NodeHealth, components, looked};
+use crate::health::{NodeHealth, components, node_health};
 use crate::problem::{Answer, Problem};
 
-/// How long the storage may take before it is said that it does not answer.
-const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
-/// The most failing jobs that are listed.
+/// Time after which the storage is reported as unavailable.
+const STORAGE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Largest number of failing jobs listed.
 const FAILING_MAX: usize = 100;
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(one))
+    OpenApiRouter::new().routes(routes!(get))
 }
 
-/// How a node is, and what a person should look at.
+/// Health of a node, with its alerts.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct HealthView {
-    /// When this was found.
+    /// Time of the check.
     at: Timestamp,
-    /// `healthy`, `degraded` (it works, and a person should look) or `unhealthy` (it does not do its work).
+    /// `healthy`, `degraded` (it works but needs attention) or `unhealthy` (it does not work).
     #[schema(value_type = String)]
     condition: Condition,
-    /// What speaks against healthy, a sentence each.
+    /// Reasons why the node is not healthy, one sentence each.
     reasons: Vec<String>,
-    /// The same by kind, the most urgent first, with what to do.
+    /// Alerts, most urgent first, each with a remedy.
     alerts: Vec<AlertView>,
-    /// The jobs whose last run failed, those first that failed most often: at most 100.
+    /// Jobs whose last run failed, most failures first, at most 100.
     failing_jobs: Vec<FailingJob>,
-    /// How many jobs fail.
+    /// Number of failing jobs.
     failing_count: usize,
-    /// Whether more jobs may fail: only the first 200 whose last run did not succeed are looked at.
+    /// Whether there may be more failing jobs: only the first 200 jobs whose last run did not succeed are checked.
     failing_more: bool,
-    /// How long a light question to the storage took; null when it was not answered.
+    /// Duration of a small query to the storage in milliseconds; null when it got no response.
     storage_latency_ms: Option<u64>,
-    /// How long ago the services last had a turn; null when they never had.
+    /// Time since the last run of the background services in milliseconds; null when they never ran.
     last_tick_age_ms: Option<u64>,
-    /// Messages whose lease has run out or whose process is gone.
+    /// Number of messages whose lease has expired or whose process is gone.
     stale_count: u64,
-    /// Jobs whose next occurrence is overdue.
+    /// Number of jobs whose next occurrence is overdue.
     late_schedules: u64,
-    /// Dead letters.
+    /// Number of dead letters.
     dead_letters: u64,
-    /// Messages that wait, due now or later.
+    /// Number of pending messages, due now or later.
     queue_depth: u64,
-    /// The parts, each with its `condition`.
+    /// Components, each with its `condition`.
     #[schema(value_type = Object)]
     components: Value,
-    /// The version of the server.
+    /// Version of the server.
     version: &'static str,
 }
 
@@ -92,20 +91,20 @@ impl HealthView {
     }
 }
 
-/// How this node is, as it was found at most a second ago, with everything a person should look at. It is 200
-/// also when the node is unhealthy, and answered within two seconds also when the storage does not answer: then it
-/// says `unhealthy` and why, or it is 503 when it cannot be found out who asks.
+/// Returns the health of this node, at most a second old, with its alerts. The status is 200 also when the node is
+/// unhealthy. The response takes at most two seconds: while the storage is unavailable it is `unhealthy` with the
+/// reason, or 503 when the caller cannot be authenticated.
 #[utoipa::path(get, operation_id = "get_health", path = "/health", tag = "figures",
     responses((status = 200, body = HealthView), (status = 503, body = Problem)))]
-async fn one(State(app): State<App>, caller: Caller) -> Answer<Json<HealthView>> {
+async fn get(State(app): State<App>, caller: Caller) -> Answer<Json<HealthView>> {
     caller.must_be(Role::Viewer)?;
-    let until = add(app.clock.now(), ANSWERED_WITHIN);
-    let node = match within(&*app.clock, until, looked(&app)).await {
+    let until = add(app.clock.now(), STORAGE_TIMEOUT);
+    let node = match within(&*app.clock, until, node_health(&app)).await {
         Some(Ok(node)) => node,
         Some(Err(error)) => NodeHealth::unknown(&app, error.to_string()),
         None => {
-            let seconds = ANSWERED_WITHIN.as_secs();
-            let reason = format!("the storage does not answer: no answer within {seconds} s");
+            let seconds = STORAGE_TIMEOUT.as_secs();
+            let reason = format!("the storage does not respond: no response within {seconds} s");
             NodeHealth::unknown(&app, reason)
         }
     };

@@ -1,20 +1,20 @@
-//! Jobs: what runs on a schedule, how it is, what it did and will do, and how people steer it. Every
-//! decision is the core's; here requests become its calls and records become views.
+//! Jobs: definitions, state, history, upcoming runs and operations. The core decides; here requests become calls of
+//! the core and records become views.
 
-mod acting;
-mod backfilling;
-mod defining;
-mod editing;
-mod finding;
-mod hidden;
+mod actions;
+mod backfill;
+mod definitions;
+mod etag;
+mod history;
 mod ledger;
-mod looking;
+mod lookup;
 mod occurrences;
 mod outage;
+mod overrides;
 mod planned;
 mod policies;
-mod tag;
-mod traces;
+mod queries;
+mod secrets;
 mod upcoming;
 mod view;
 
@@ -23,24 +23,24 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 
-pub(crate) use upcoming::{bounded, future_runs};
+pub(crate) use upcoming::{checked_count, runs_between};
 
-/// What this folder answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
-        .routes(routes!(looking::list, defining::create))
-        .routes(routes!(looking::show, defining::replace, editing::edit, defining::delete))
-        .routes(routes!(looking::executions))
-        .routes(routes!(editing::reset))
-        .routes(routes!(editing::layers))
-        .routes(routes!(acting::trigger))
-        .routes(routes!(acting::pause))
-        .routes(routes!(acting::resume))
-        .routes(routes!(acting::skip))
-        .routes(routes!(acting::move_cursor))
+        .routes(routes!(queries::list, definitions::create))
+        .routes(routes!(queries::get, definitions::replace, overrides::edit, definitions::delete))
+        .routes(routes!(queries::executions))
+        .routes(routes!(overrides::reset))
+        .routes(routes!(overrides::layers))
+        .routes(routes!(actions::trigger))
+        .routes(routes!(actions::pause))
+        .routes(routes!(actions::resume))
+        .routes(routes!(actions::skip))
+        .routes(routes!(actions::move_cursor))
         .routes(routes!(upcoming::upcoming))
         .routes(routes!(occurrences::occurrences))
-        .routes(routes!(backfilling::backfill))
+        .routes(routes!(backfill::backfill))
         .routes(routes!(outage::preview))
         .routes(routes!(planned::list))
         .routes(routes!(planned::pause))

@@ -1,48 +1,48 @@
-//! Messages: lists, one with everything known of it, sending, and acting on one or on many.
+//! Messages: list, search, inspect, publish, and change one or many.
 
-mod acting;
+mod actions;
 mod body;
 mod bulk;
-mod draft;
+mod bulk_commands;
 mod filter;
-mod look;
-mod looking;
-mod part;
+mod payload_filter;
+mod publish;
+mod publish_request;
+mod queries;
 mod related;
-mod sending;
-mod sweep;
+mod search;
 pub(crate) mod view;
 
 use axum::extract::DefaultBodyLimit;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) use filter::{MessageQuery, Wanted, checked, instant, words};
-pub(crate) use look::{LOOKED_AT_MAX, NEAR, TIMEOUT, look};
-pub(crate) use looking::{MessageList, listed};
+pub(crate) use bulk_commands::{BulkCommand, BulkResult, bulk_limit, run_bulk};
+pub(crate) use filter::{MessageQuery, MessageSelection, checked, comma_separated, instant};
+pub(crate) use queries::{MessageList, list_page};
 pub(crate) use related::execution_of;
-pub(crate) use sweep::{Act, Swept, limit as sweep_limit, sweep};
+pub(crate) use search::{ID_TIME_TOLERANCE, PAGE_TIMEOUT, SCANNED_MAX, search};
 
 use crate::app::App;
 
-/// The most bytes of a batch.
+/// Largest size of the body of `POST /messages/batch`.
 pub(crate) const BATCH_BYTES_MAX: usize = 16 << 20;
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     let batch = OpenApiRouter::new()
-        .routes(routes!(sending::publish_many))
+        .routes(routes!(publish::publish_many))
         .layer(DefaultBodyLimit::max(BATCH_BYTES_MAX));
     OpenApiRouter::new()
-        .routes(routes!(looking::list, sending::publish))
-        .routes(routes!(looking::count))
+        .routes(routes!(queries::list, publish::publish))
+        .routes(routes!(queries::count))
         .routes(routes!(bulk::bulk))
-        .routes(routes!(looking::one, acting::delete))
-        .routes(routes!(acting::cancel))
-        .routes(routes!(acting::redrive))
-        .routes(routes!(acting::reschedule))
-        .routes(routes!(acting::reassign))
-        .routes(routes!(acting::delete_by_post))
-        .routes(routes!(sending::clone))
+        .routes(routes!(queries::get, actions::delete))
+        .routes(routes!(actions::cancel))
+        .routes(routes!(actions::redrive))
+        .routes(routes!(actions::reschedule))
+        .routes(routes!(actions::reassign))
+        .routes(routes!(actions::delete_by_post))
+        .routes(routes!(publish::clone))
         .merge(batch)
 }

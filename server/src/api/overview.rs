@@ -1,5 +1,4 @@
-//! The overview: everything a person wants to see first, in one answer that is put together once for all
-//! who look.
+//! Overview: the most important state in one response, computed once for all viewers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,117 +28,117 @@ use crate::live::{self, Rates};
 use crate::problem::Answer;
 use crate::statuses::statuses;
 use crate::targets::TEST_TOPIC;
-use crate::{health, register};
+use crate::{health, process_registry};
 
-/// How long an answer holds.
-const AGE: Duration = Duration::from_secs(2);
-/// How long a due message may wait before its queue is a problem.
+/// How long a response is cached.
+const CACHE_TTL: Duration = Duration::from_secs(2);
+/// Longest wait of a due message before its queue is a problem.
 const WAIT_MAX_MS: u64 = 60_000;
-/// How late a job may be before it is called late.
-const LATE: Duration = Duration::from_secs(60);
-/// The most rows of each list.
+/// Delay from which a job is late.
+const LATE_AFTER: Duration = Duration::from_secs(60);
+/// Largest number of rows of each list.
 const ROWS_MAX: usize = 10;
-/// The most groups of dead letters.
+/// Largest number of groups of dead letters.
 const GROUPS_MAX: usize = 5;
-/// The most marks.
+/// Largest number of chart marks.
 const MARKS_MAX: usize = 50;
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(one))
+    OpenApiRouter::new().routes(routes!(get))
 }
 
-/// How everything is.
+/// Overview of jobs, messages, queues and workers.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct OverviewView {
-    /// When this was found.
+    /// Time of the overview.
     at: Timestamp,
-    /// How this node is, and why; the same as `/api/v1/health`, as old as the rest.
+    /// Health of this node, as in `/api/v1/health`, as old as the rest.
     health: HealthView,
-    /// The jobs whose last run failed, those first that failed most often.
+    /// Jobs whose last run failed, most failures first.
     failing: Vec<FailingJob>,
-    /// How many messages there are in each state.
+    /// Number of messages in each state.
     counts: BTreeMap<&'static str, u64>,
-    /// Whether large numbers among these are estimates.
+    /// Whether large counts are estimates.
     counts_estimate: bool,
-    /// How many come and go.
+    /// Message rates.
     rates: Rates,
-    /// How long the oldest due message has waited.
+    /// Wait of the oldest due message in milliseconds.
     oldest_due_ms: u64,
-    /// Jobs that should have run and did not.
+    /// Jobs that are late.
     late: Vec<LateView>,
-    /// Queues that are paused, or whose messages wait for long, with `served`: whether a process works on it.
+    /// Queues that are paused or whose messages wait for long. `served` is whether a process works on the queue.
     #[schema(value_type = Vec<Object>)]
     problem_queues: Vec<Value>,
-    /// What was given up.
+    /// Dead letters.
     dead: DeadView,
-    /// Some of the messages that are handled now.
+    /// Some of the running messages.
     running: Vec<MessageView>,
-    /// The next runs.
+    /// Next runs.
     next: Vec<NextView>,
-    /// How many processes there are.
+    /// Number of processes.
     workers: usize,
-    /// Whether this process handles the topic `punctual-test`, as every server does: its messages always succeed.
+    /// Whether this process handles the topic `punctual-test`, whose messages always succeed.
     handles_test: bool,
-    /// What somebody did that charts should show, the oldest first.
+    /// Deployments and pauses to mark in charts, oldest first.
     marks: Vec<MarkView>,
 }
 
 /// A job that is late.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct LateView {
-    /// The job.
+    /// Name of the job.
     name: String,
-    /// Its schedule in words.
+    /// Description of its schedule.
     in_words: String,
-    /// When it should have run.
+    /// When it was due.
     next_at: Option<Timestamp>,
-    /// How late it is.
+    /// Delay in milliseconds.
     late_ms: u64,
-    /// Why it cannot run here, when it cannot.
+    /// Why it cannot run on this server, if so.
     broken: Option<String>,
 }
 
-/// What was given up.
+/// Dead letters by group.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct DeadView {
-    /// How many.
+    /// Number of dead letters.
     count: u64,
-    /// The largest groups of the same failure.
+    /// Largest groups with the same failure.
     #[schema(value_type = Vec<Object>)]
     groups: Vec<Value>,
 }
 
-/// A run to come.
+/// An upcoming run.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct NextView {
-    /// The job.
+    /// Name of the job.
     job: String,
-    /// When.
+    /// Time of the run.
     at: Timestamp,
 }
 
-/// Something that charts should show.
+/// A mark in charts.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct MarkView {
-    /// When.
+    /// Time of the mark.
     at: Timestamp,
     /// `deploy` or `pause`.
     kind: &'static str,
-    /// What.
+    /// Label of the mark.
     text: String,
 }
 
-/// Everything a person wants to see first, at most two seconds old where that is cheap to find, and as old as
-/// `at` says. 503 while the storage does not answer; `/api/v1/health` is answered then as well.
+/// Returns the overview. It is at most two seconds old where that is cheap; `at` is its time. While the storage is
+/// unavailable the response is 503; `/api/v1/health` works then as well.
 #[utoipa::path(get, path = "/overview", tag = "figures", responses((status = 200, body = OverviewView)))]
-async fn one(State(app): State<App>, caller: Caller) -> Answer<Json<Value>> {
+async fn get(State(app): State<App>, caller: Caller) -> Answer<Json<Value>> {
     caller.must_be(Role::Viewer)?;
-    let find = async { value(&looked(&app).await?) };
-    Ok(Json(app.node().overview.get(&*app.clock, AGE, find).await?))
+    let find = async { value(&build(&app).await?) };
+    Ok(Json(app.node().overview.get(&*app.clock, CACHE_TTL, find).await?))
 }
 
-async fn looked(app: &App) -> Result<OverviewView> {
+async fn build(app: &App) -> Result<OverviewView> {
     let now = app.clock.now();
     let counts = live::counts(app).await?;
     let groups = dead_letters::grouped(app).await?;
@@ -148,8 +147,8 @@ async fn looked(app: &App) -> Result<OverviewView> {
     let status = statuses(app).await?;
     let filter = MessageFilter { states: vec![Stored::Running], ..MessageFilter::default() };
     let running = app.inspect.messages(filter, PageRequest::first(ROWS_MAX)).await?.rows;
-    let processes = register::all(app).await?;
-    let node = health::looked(app).await?;
+    let processes = process_registry::all(app).await?;
+    let node = health::node_health(app).await?;
     let mut marks = pauses(&status, &queues);
     marks.extend(processes.values().filter(|(one, _)| one.kind == "server").map(|(one, _)| {
         let version = one.version.as_deref().unwrap_or_default();
@@ -185,7 +184,8 @@ fn is_active(job: &JobStatus) -> bool {
 }
 
 fn late(status: &Status, now: Timestamp) -> Vec<LateView> {
-    let overdue = |job: &&JobStatus| job.next_at.is_some_and(|next_at| add(next_at, LATE) < now);
+    let overdue =
+        |job: &&JobStatus| job.next_at.is_some_and(|next_at| add(next_at, LATE_AFTER) < now);
     let late = status.jobs.iter().filter(|job| is_active(job)).filter(overdue);
     let late = late.map(|job| LateView {
         name: job.name.to_string(),
@@ -199,10 +199,10 @@ fn late(status: &Status, now: Timestamp) -> Vec<LateView> {
 
 fn next(status: &Status, now: Timestamp) -> Vec<NextView> {
     let active = status.jobs.iter().filter(|job| is_active(job));
-    let to_come = active.filter_map(|job| Some((job.next_at.filter(|at| *at >= now)?, &job.name)));
-    let mut to_come: Vec<_> = to_come.collect();
-    to_come.sort();
-    let rows = to_come.into_iter().take(ROWS_MAX);
+    let upcoming = active.filter_map(|job| Some((job.next_at.filter(|at| *at >= now)?, &job.name)));
+    let mut upcoming: Vec<_> = upcoming.collect();
+    upcoming.sort();
+    let rows = upcoming.into_iter().take(ROWS_MAX);
     rows.map(|(at, job)| NextView { job: job.to_string(), at }).collect()
 }
 
@@ -221,10 +221,10 @@ fn pauses(status: &Status, queues: &Value) -> Vec<MarkView> {
     jobs.chain(queues).collect()
 }
 
-/// The queues with a problem, each with whether a process works on it.
+/// Returns the queues with a problem, each with whether a process works on it.
 fn problem_queues(
     queues: Value,
-    processes: &BTreeMap<String, (register::Registered, Timestamp)>,
+    processes: &BTreeMap<String, (process_registry::ProcessEntry, Timestamp)>,
 ) -> Vec<Value> {
     let works_on = |name: &Value| {
         let mut queues = processes.values().flat_map(|(process, _)| &process.queues);

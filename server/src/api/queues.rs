@@ -1,7 +1,7 @@
-//! Queues: how each stands, and pausing, resuming, resizing and emptying it.
+//! Queues: list and details; pause, resume, resize and purge.
 
-mod acting;
-mod measure;
+mod actions;
+mod measurements;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,72 +18,75 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub(crate) use self::measure::Measured;
+pub(crate) use self::measurements::QueueMeasurements;
 use super::executions::milliseconds;
-use super::messages::{LOOKED_AT_MAX, Wanted, look};
+use super::messages::{MessageSelection, SCANNED_MAX, search};
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::Path;
 use crate::live;
 use crate::page::Listing;
 use crate::problem::{Answer, Problem};
-use crate::queues::{Said, said};
+use crate::queues::{QueueSettings, all_settings};
 
-/// The most keys that are shown of a queue.
+/// Largest number of keys shown of a queue.
 const KEYS_MAX: usize = 100;
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list))
-        .routes(routes!(one))
-        .routes(routes!(acting::pause))
-        .routes(routes!(acting::resume))
-        .routes(routes!(acting::concurrency))
-        .routes(routes!(acting::purge))
+        .routes(routes!(get))
+        .routes(routes!(actions::pause))
+        .routes(routes!(actions::resume))
+        .routes(routes!(actions::concurrency))
+        .routes(routes!(actions::purge))
 }
 
-/// A line in which messages wait.
+/// A queue and its counts.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct QueueView {
-    /// Its name.
+    /// Name of the queue.
     name: String,
-    /// How many wait, now or later.
+    /// Number of pending messages, due now or later.
     pending: u64,
-    /// How many of them are due. Where `is_exact` is false, the most that can be.
+    /// Number of due messages; an upper bound when `is_exact` is false.
     ready: u64,
-    /// How many of them are not due yet. Where `is_exact` is false, the least that are known of.
+    /// Number of messages that are not due yet; a lower bound when `is_exact` is false.
     scheduled: u64,
-    /// Whether every waiting message was looked at to tell those that are due from those that are not. It is false
-    /// while more than 5000 wait in all queues: only the newest 5000 are looked at.
+    /// Whether `ready` and `scheduled` are exact. They are bounds while more than 5000 messages are pending in all
+    /// queues, because only the newest 5000 are read.
     is_exact: bool,
-    /// How many are being handled.
+    /// Number of running messages.
     running: u64,
-    /// How many were given up.
+    /// Number of dead letters.
     dead: u64,
-    /// Since when the oldest one is due that nobody has.
+    /// Due time of the oldest due message that is not claimed.
     oldest_due_at: Option<Timestamp>,
-    /// How long that is.
+    /// Time since then in milliseconds.
     oldest_age_ms: Option<u64>,
-    /// How many this process handles at once; null when it does not work on it.
+    /// Concurrency of this process; null when it does not work on the queue.
     concurrency: Option<usize>,
-    /// How many this process handles now.
+    /// Number of messages running in this process.
     running_here: usize,
-    /// Who paused it, why and until when.
+    /// Current pause; null when the queue is not paused.
     paused: Option<PauseView>,
-    /// How many come and go.
+    /// Message rates.
     rate: RateView,
-    /// How many attempts ended in each of the last 60 minutes, the oldest first.
+    /// Number of finished attempts in each of the last 60 minutes, oldest first.
     spark: Vec<u64>,
 }
 
-/// Who paused something, why and until when.
+/// A pause.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct PauseView {
+    /// Name of the user who paused it.
     by: String,
+    /// Reason of the pause.
     reason: String,
+    /// Start of the pause.
     at: Timestamp,
-    /// When it ends by itself; null means never.
+    /// End of the pause; null without one.
     until: Option<Timestamp>,
 }
 
@@ -94,49 +97,48 @@ impl PauseView {
     }
 }
 
-/// How many come and go, over the last minute.
+/// Message rates over the last minute.
 #[derive(Clone, Copy, Debug, Default, Serialize, ToSchema)]
 pub(crate) struct RateView {
-    /// Messages made in a second.
+    /// Created messages per second.
     in_per_s: f64,
-    /// Attempts ended in a second.
+    /// Finished attempts per second.
     out_per_s: f64,
 }
 
-/// A queue with what its messages are about.
+/// A queue with the keys of its messages.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct QueueDetails {
-    /// The queue.
+    /// State of the queue.
     #[serde(flatten)]
     queue: QueueView,
-    /// The keys with the most messages, among the newest that are not finished: at most 10000, and as many as
-    /// are found in a moment.
+    /// Keys with the most messages, among up to 10000 of the newest unfinished messages.
     keys: Vec<KeyView>,
 }
 
-/// What messages are about.
+/// Messages of a key.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct KeyView {
     /// The key.
     key: String,
-    /// How many of them wait.
+    /// Number of its pending messages.
     pending: u64,
-    /// How many of them are being handled.
+    /// Number of its running messages.
     running: u64,
 }
 
-/// Every queue that has messages, that this process works on, or of which something was said; by name.
+/// Lists queues by name: those with messages, with settings, or that this process works on.
 #[utoipa::path(get, path = "/queues", tag = "queues", responses((status = 200, body = Listing<QueueView>)))]
 async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<Listing<QueueView>>> {
     caller.must_be(Role::Viewer)?;
     Ok(Json(Listing::whole(views(&app).await?)))
 }
 
-/// Everything that is known of queues.
+/// Returns the views of all queues.
 pub(crate) async fn views(app: &App) -> punctual::Result<Vec<QueueView>> {
     let now = app.clock.now();
     let counts = live::counts_now(app).await?;
-    let said = said(app).await?;
+    let settings = all_settings(app).await?;
     let here: BTreeMap<Queue, (usize, usize)> = app
         .punctual
         .queues()
@@ -146,71 +148,76 @@ pub(crate) async fn views(app: &App) -> punctual::Result<Vec<QueueView>> {
         .collect();
     let mut names: BTreeSet<Queue> =
         counts.messages.keys().map(|(queue, _)| queue.clone()).collect();
-    names.extend(said.keys().cloned());
+    names.extend(settings.keys().cloned());
     names.extend(here.keys().cloned());
     let names: Vec<Queue> = names.into_iter().collect();
-    let lines: Vec<WakeSource> = names.iter().cloned().map(WakeSource::Queue).collect();
-    let dues = app.storage.next_due_all(&lines).await?;
-    let measured =
-        app.node().queues_measured.get(&*app.clock, Duration::ZERO, Measured::of(app)).await?;
-    let none = Said::default();
+    let sources: Vec<WakeSource> = names.iter().cloned().map(WakeSource::Queue).collect();
+    let dues = app.storage.next_due_all(&sources).await?;
+    let measured = app
+        .node()
+        .queues_measured
+        .get(&*app.clock, Duration::ZERO, QueueMeasurements::of(app))
+        .await?;
+    let none = QueueSettings::default();
     let views = names.iter().zip(dues).map(|(queue, due)| {
-        let known = Known {
-            said: said.get(queue).unwrap_or(&none),
+        let facts = QueueFacts {
+            settings: settings.get(queue).unwrap_or(&none),
             here: here.get(queue).copied().unwrap_or_default(),
             oldest: due.filter(|due| *due <= now),
         };
-        view(queue, &counts, &known, &measured, now)
+        view(queue, &counts, &facts, &measured, now)
     });
     Ok(views.collect())
 }
 
-/// Measures anew where that is costly.
+/// Refreshes the cached measurements.
 pub(crate) async fn renew(app: &App) -> punctual::Result<()> {
-    app.node().queues_measured.renew(&*app.clock, Measured::of(app)).await
+    app.node().queues_measured.renew(&*app.clock, QueueMeasurements::of(app)).await
 }
 
-/// What is known of one queue, besides counts.
-struct Known<'a> {
-    said: &'a Said,
+/// Facts about one queue besides counts.
+struct QueueFacts<'a> {
+    settings: &'a QueueSettings,
+    /// Concurrency and number of running messages in this process.
     here: (usize, usize),
+    /// Due time of the oldest due message.
     oldest: Option<Timestamp>,
 }
 
 fn view(
     queue: &Queue,
     counts: &Counts,
-    known: &Known<'_>,
-    measured: &Measured,
+    facts: &QueueFacts<'_>,
+    measured: &QueueMeasurements,
     now: Timestamp,
 ) -> QueueView {
     let of = |state: Stored| counts.messages.get(&(queue.clone(), state)).copied().unwrap_or(0);
     let pending = of(Stored::Pending);
     let scheduled = measured.scheduled(queue).min(pending);
-    let (concurrency, running_here) = known.here;
+    let (concurrency, running_here) = facts.here;
     let (in_per_s, out_per_s) = measured.rates(queue);
     QueueView {
         name: queue.to_string(),
         pending,
         ready: pending - scheduled,
         scheduled,
-        is_exact: measured.is_whole(),
+        is_exact: measured.is_complete(),
         running: of(Stored::Running),
         dead: of(Stored::Dead),
-        oldest_due_at: known.oldest,
-        oldest_age_ms: known.oldest.map(|due| milliseconds(between(due, now))),
+        oldest_due_at: facts.oldest,
+        oldest_age_ms: facts.oldest.map(|due| milliseconds(between(due, now))),
         concurrency: (concurrency > 0).then_some(concurrency),
         running_here,
-        paused: known.said.pause(now).map(PauseView::new),
+        paused: facts.settings.pause(now).map(PauseView::new),
         rate: RateView { in_per_s, out_per_s },
         spark: measured.spark(queue),
     }
 }
 
-/// One queue, with what its messages are about.
+/// Returns a queue with the keys of its messages.
 #[utoipa::path(get, path = "/queues/{name}", tag = "queues", params(("name" = String, Path)),
     responses((status = 200, body = QueueDetails), (status = 404, body = Problem)))]
-async fn one(
+async fn get(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
@@ -219,7 +226,7 @@ async fn one(
     let queue = views(&app).await?.into_iter().find(|queue| queue.name == name);
     let queue = queue.ok_or_else(|| {
         Problem::not_found(format!(
-            "there is no queue {name:?}: nothing waits in it, and this process does not work on it"
+            "there is no queue {name:?}: it has no messages, and this process does not work on it"
         ))
     })?;
     let filter = MessageFilter {
@@ -227,9 +234,9 @@ async fn one(
         queue: Some(Queue::from(name)),
         ..MessageFilter::default()
     };
-    let wanted = Wanted::from(filter).in_a_moment();
+    let selection = MessageSelection::from(filter).for_page();
     let found =
-        look(&app, &wanted, None, LOOKED_AT_MAX, |record| record.message.key.is_some()).await?;
+        search(&app, &selection, None, SCANNED_MAX, |record| record.message.key.is_some()).await?;
     let mut keys: BTreeMap<String, (u64, u64)> = BTreeMap::new();
     for record in &found.rows {
         if let Some(key) = &record.message.key {
@@ -247,7 +254,7 @@ async fn one(
     Ok(Json(QueueDetails { queue, keys }))
 }
 
-/// Whether a pending message is for later.
+/// Returns whether a pending message is due later.
 fn is_later(due_at: Timestamp, now: Timestamp) -> bool {
     due_at > now || due_at >= END_OF_TIME
 }

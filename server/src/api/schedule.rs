@@ -1,4 +1,4 @@
-//! Trying a schedule before anything is stored: in words, its next times, and what people often overlook.
+//! Schedule preview: description, next times and warnings of a schedule, without storing it.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,7 +10,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use crate::api::clock_change::{TimeView, just_before};
-use crate::api::jobs::bounded;
+use crate::api::jobs::checked_count;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::Body;
@@ -18,62 +18,63 @@ use crate::problem::{Answer, Problem};
 use crate::schedule_warnings::cron_warnings;
 use crate::walk::walk;
 
-/// How many times are listed when nobody says.
+/// Default number of times listed.
 const COUNT_DEFAULT: usize = 5;
-/// What `H` draws from when no name is given.
+/// Seed of `H` when no job name is given.
 const SEED_DEFAULT: &str = "preview";
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(preview))
 }
 
-/// A schedule to try: one of `cron`, `every` and `at`.
+/// A schedule to preview, with exactly one of `cron`, `every` and `at`.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schema(example = json!({ "cron": "30 2 * * *", "zone": "Europe/Warsaw", "count": 3 }))]
 pub(super) struct SchedulePreviewRequest {
-    /// A cron text such as `0 2 * * *`.
+    /// Cron expression such as `0 2 * * *`.
     cron: Option<String>,
-    /// Every so often, such as `5m`, counted from the epoch.
+    /// Interval such as `5m`, counted from the Unix epoch.
     every: Option<String>,
-    /// Once, at an instant.
+    /// Time of a single run.
     at: Option<Timestamp>,
-    /// The IANA zone the cron text is read in; UTC when not given.
+    /// IANA time zone of the cron expression. Default: UTC.
     zone: Option<String>,
-    /// The name of the job, which `H` in a cron text draws from.
+    /// Name of the job, the seed of `H` in a cron expression.
     name: Option<String>,
-    /// How many times are listed, 1 to 1000; 5 when not given.
+    /// Number of times, 1 to 1000. Default: 5.
     #[schema(minimum = 1, maximum = 1000)]
     count: Option<usize>,
-    /// From this instant on; now when not given.
+    /// Start of the times. Default: now.
     from: Option<Timestamp>,
 }
 
-/// What a schedule means.
+/// Preview of a schedule.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct SchedulePreviewView {
-    /// In words.
+    /// Description of the schedule.
     in_words: String,
-    /// In the one spelling that is stored and compared.
+    /// Canonical form, which is stored and compared.
     canonical: String,
-    /// Its next times.
+    /// Next times.
     occurrences: Vec<TimeView>,
-    /// What people often overlook.
+    /// Warnings about frequent mistakes.
     warnings: Vec<String>,
 }
 
-/// Tries a schedule. Nothing is stored.
+/// Previews a schedule without storing it.
 #[utoipa::path(post, operation_id = "preview_schedule", path = "/schedule/preview", tag = "schedules", request_body = SchedulePreviewRequest,
     responses((status = 200, body = SchedulePreviewView),
-        (status = 422, description = "It is no schedule; the field and the place are named.", body = Problem)))]
+        (status = 422, description = "Unprocessable Entity: the schedule is invalid; `errors` lists the fields.",
+            body = Problem)))]
 pub(super) async fn preview(
     State(app): State<App>,
     caller: Caller,
     Body(request): Body<SchedulePreviewRequest>,
 ) -> Answer<Json<SchedulePreviewView>> {
     caller.must_be(Role::Viewer)?;
-    let count = bounded("count", request.count, COUNT_DEFAULT)?;
+    let count = checked_count("count", request.count, COUNT_DEFAULT)?;
     let schedule = request.schedule()?;
     let from = request.from.unwrap_or_else(|| app.clock.now());
     let preview = walk(&app, move |walk| {
@@ -95,45 +96,47 @@ impl SchedulePreviewRequest {
             (Some(cron), None, None) => self.cron(cron),
             (None, Some(every), None) => {
                 self.no_zone()?;
-                let every = parse_duration(every).map_err(|error| wrong("every", &error))?;
+                let every = parse_duration(every).map_err(|error| invalid("every", &error))?;
                 Schedule::every(every, Timestamp::UNIX_EPOCH)
-                    .map_err(|error| wrong("every", &error))
+                    .map_err(|error| invalid("every", &error))
             }
             (None, None, Some(at)) => {
                 self.no_zone()?;
                 Ok(Schedule::once(at))
             }
-            (None, None, None) => Err(wrong("cron", &"say one of cron, every and at")),
-            _ => Err(wrong("cron", &"there are several; say only one of cron, every and at")),
+            (None, None, None) => Err(invalid("cron", &"give one of cron, every and at")),
+            _ => Err(invalid("cron", &"there are several; give only one of cron, every and at")),
         }
     }
 
-    /// Both what is wrong with the text and with the zone.
+    /// Returns a cron schedule, or the errors of both the expression and the zone.
     fn cron(&self, text: &str) -> Answer<Schedule> {
         let seed = self.name.as_deref().unwrap_or(SEED_DEFAULT);
         let cron = Cron::parse_seeded(text, seed);
         let zone = self.zone.as_deref().map_or_else(|| Ok(Zone::utc()), Zone::named);
         match (cron, zone) {
             (Ok(cron), Ok(zone)) => Ok(Schedule::of_cron(cron, zone)),
-            (Err(cron), Err(zone)) => Err(wrong("cron", &cron).field("zone", zone.to_string())),
-            (Err(cron), Ok(_)) => Err(wrong("cron", &cron)),
-            (Ok(_), Err(zone)) => Err(wrong("zone", &zone)),
+            (Err(cron), Err(zone)) => Err(invalid("cron", &cron).field("zone", zone.to_string())),
+            (Err(cron), Ok(_)) => Err(invalid("cron", &cron)),
+            (Ok(_), Err(zone)) => Err(invalid("zone", &zone)),
         }
     }
 
     fn no_zone(&self) -> Answer<()> {
         match self.zone {
-            Some(_) => Err(wrong("zone", &"only a cron text is read in a zone; leave it out")),
+            Some(_) => {
+                Err(invalid("zone", &"only a cron expression has a time zone; leave it out"))
+            }
             None => Ok(()),
         }
     }
 }
 
-fn wrong(field: &str, problem: &dyn std::fmt::Display) -> Problem {
+fn invalid(field: &str, problem: &dyn std::fmt::Display) -> Problem {
     Problem::refused(format!("{field}: {problem}")).field(field, problem.to_string())
 }
 
-/// What people often overlook about a schedule.
+/// Returns warnings about frequent mistakes in a schedule.
 fn warnings(schedule: &Schedule, occurrences: &[TimeView], from: Timestamp) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(cron) = schedule.as_cron() {
@@ -147,7 +150,7 @@ fn warnings(schedule: &Schedule, occurrences: &[TimeView], from: Timestamp) -> V
         }
     }
     if occurrences.is_empty() && schedule.as_cron().is_none_or(Cron::happens) {
-        warnings.push(format!("there is no occurrence from {from} on"));
+        warnings.push(format!("there is no occurrence at or after {from}"));
     }
     warnings
 }

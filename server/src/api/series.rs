@@ -1,4 +1,4 @@
-//! Measurements over time, for charts: lines, and heat maps of how long things waited and took.
+//! Time series for charts: lines, and heat maps of waits and durations.
 
 use std::collections::BTreeMap;
 
@@ -17,73 +17,73 @@ use crate::extract::Query;
 use crate::live::{self, BUCKETS, Count, Figure, Gauge, STEPS};
 use crate::problem::{Answer, Problem};
 
-/// The most points of one answer.
+/// Largest number of points of a response.
 const POINTS_MAX: i64 = 11_000;
-/// How many points there are when nobody says from when.
+/// Default number of points.
 const POINTS_DEFAULT: i64 = 300;
-/// The names of steps, in the order of [`STEPS`].
+/// Names of the steps, in the order of [`STEPS`].
 const STEP_NAMES: [&str; STEPS.len()] = ["1s", "10s", "1m", "1h"];
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(one))
+    OpenApiRouter::new().routes(routes!(get))
 }
 
-/// What is measured.
+/// A time series.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum Name {
-    /// Attempts that succeeded, failed and are tried again, and messages that came, in a second.
+enum SeriesName {
+    /// Succeeded, failed and retried attempts and created messages per second.
     Throughput,
-    /// How long after its due time an attempt began, as a heat map.
+    /// Time between due time and start of attempts, as a heat map.
     Wait,
-    /// How long attempts took, as a heat map.
+    /// Duration of attempts, as a heat map.
     Run,
-    /// How long the oldest due message has waited, in milliseconds.
+    /// Wait of the oldest due message in milliseconds.
     QueueAge,
-    /// The lines of `wait` without its heat map: for 50, 95 and 99 % of the attempts, of jobs and of other
-    /// messages, the upper bound in milliseconds of the row it falls into.
+    /// The lines of `wait` without the heat map: 50th, 95th and 99th percentile in milliseconds, as upper
+    /// bounds of their buckets.
     Lateness,
-    /// How many messages are handled, and how many may be at once.
+    /// Running messages, and the concurrency limit.
     Concurrency,
-    /// Attempts that are tried again, in a second.
+    /// Retried attempts per second.
     Retries,
-    /// Dead letters, and how many were added in a second.
+    /// Dead letters, and new ones per second.
     Dead,
-    /// Messages that wait for a transport, and how many were handed over in a second.
+    /// Messages that wait for a transport, and relayed ones per second.
     Outbox,
 }
 
-/// What is asked for.
+/// Series and time range.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct SeriesQuery {
-    /// What is measured.
+    /// Name of the series.
     #[param(inline)]
-    name: Name,
-    /// From when on; 300 steps when not given.
+    name: SeriesName,
+    /// Start of the range. Default: 300 steps before its end.
     from: Option<Timestamp>,
-    /// Until when; now when not given.
+    /// End of the range. Default: now.
     to: Option<Timestamp>,
-    /// `1s` for the last ten minutes of this node, `10s` for six hours, `1m` for a week, `1h` for a year, of
-    /// all nodes.
+    /// Step: `1s` (the default) for the last ten minutes of this node; `10s` for six hours, `1m` for a week and
+    /// `1h` for a year of all nodes.
     step: Option<String>,
 }
 
-/// A measurement over time.
+/// A time series.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct SeriesView {
-    /// How long a step is.
+    /// Step in milliseconds.
     step_ms: i64,
-    /// Where each step begins, in seconds since the epoch, as far as anything is known.
+    /// Start of each step with data, in seconds since the Unix epoch.
     times: Vec<i64>,
-    /// One line each.
+    /// Lines of the chart.
     series: Vec<LineView>,
-    /// The upper bounds of the rows of a heat map; the last row has none.
+    /// Upper bounds of the rows of a heat map in milliseconds; the last row has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     buckets_ms: Option<Vec<u64>>,
-    /// The heat map: for each time, how many were in each row.
+    /// Heat map: for each time the count of each row.
     #[serde(skip_serializing_if = "Option::is_none")]
     values: Option<Vec<Vec<u64>>>,
 }
@@ -91,33 +91,33 @@ struct SeriesView {
 /// One line of a chart.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct LineView {
-    /// What it shows.
+    /// Name of the line.
     name: &'static str,
-    /// Its values; null where nothing is known.
+    /// Values; null without data.
     values: Vec<Option<f64>>,
 }
 
-/// A measurement over time.
+/// Returns a time series.
 #[utoipa::path(get, path = "/series", tag = "figures", params(SeriesQuery),
     responses((status = 200, body = SeriesView), (status = 422, body = Problem)))]
-async fn one(
+async fn get(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<SeriesQuery>,
 ) -> Answer<Json<SeriesView>> {
     caller.must_be(Role::Viewer)?;
     let now = app.clock.now();
-    let (step, from, to) = span(&query, now)?;
-    app.node().live.looked(now);
-    let ours = app.node().live.within(step, from, to);
+    let (step, from, to) = range(&query, now)?;
+    app.node().live.note_viewer(now);
+    let recent = app.node().live.within(step, from, to);
     let mut figures: BTreeMap<i64, Figure> =
-        ours.into_iter().map(|figure| (figure.at, figure)).collect();
+        recent.into_iter().map(|figure| (figure.at, figure)).collect();
     live::add_written(&app, step, (from, to), &mut figures).await?;
     Ok(Json(view(query.name, step, &figures)))
 }
 
-/// The step and the span in seconds.
-fn span(query: &SeriesQuery, now: Timestamp) -> Answer<(i64, i64, i64)> {
+/// Returns the step, the start and the end in seconds. Fails for an invalid range.
+fn range(query: &SeriesQuery, now: Timestamp) -> Answer<(i64, i64, i64)> {
     let name = query.step.as_deref().unwrap_or("1s");
     let place = STEP_NAMES.iter().position(|known| *known == name);
     let Some((step, _)) = place.and_then(|place| STEPS.get(place)).copied() else {
@@ -133,13 +133,13 @@ fn span(query: &SeriesQuery, now: Timestamp) -> Answer<(i64, i64, i64)> {
     }
     if (to - from) / step > POINTS_MAX {
         let problem =
-            format!("gives more than {POINTS_MAX} points; choose a longer step or less time");
-        return Err(Problem::refused(format!("the span {problem}")).field("from", problem));
+            format!("gives more than {POINTS_MAX} points; use a longer step or a shorter range");
+        return Err(Problem::refused(format!("the range {problem}")).field("from", problem));
     }
     Ok((step, from, to))
 }
 
-fn view(name: Name, step: i64, figures: &BTreeMap<i64, Figure>) -> SeriesView {
+fn view(name: SeriesName, step: i64, figures: &BTreeMap<i64, Figure>) -> SeriesView {
     let (first, last) = (figures.keys().next(), figures.keys().next_back());
     let times: Vec<i64> = match (first, last) {
         (Some(first), Some(last)) => {
@@ -152,8 +152,8 @@ fn view(name: Name, step: i64, figures: &BTreeMap<i64, Figure>) -> SeriesView {
         values: times.iter().map(|time| figures.get(time).and_then(value)).collect(),
     };
     let heat: Option<fn(&Figure) -> &[u64; BUCKETS]> = match name {
-        Name::Wait => Some(|figure| &figure.wait),
-        Name::Run => Some(|figure| &figure.run),
+        SeriesName::Wait => Some(|figure| &figure.wait),
+        SeriesName::Run => Some(|figure| &figure.run),
         _ => None,
     };
     let values = heat.map(|of| {
@@ -161,70 +161,70 @@ fn view(name: Name, step: i64, figures: &BTreeMap<i64, Figure>) -> SeriesView {
             |time| figures.get(time).map_or_else(|| vec![0; BUCKETS], |one| of(one).to_vec());
         times.iter().map(rows).collect()
     });
-    let series = shown(name, step).iter().map(|(name, value)| line(name, value)).collect();
+    let series = lines(name, step).iter().map(|(name, value)| line(name, value)).collect();
     let buckets_ms = heat.map(|_| BOUNDS_MS.to_vec());
     SeriesView { step_ms: step * 1_000, times, series, buckets_ms, values }
 }
 
-/// How a line is read off a figure.
-type Value = Box<dyn Fn(&Figure) -> Option<f64>>;
+/// Reads the value of a line from a figure.
+type Reader = Box<dyn Fn(&Figure) -> Option<f64>>;
 
-/// The lines of a measurement.
-fn shown(name: Name, step: i64) -> Vec<(&'static str, Value)> {
+/// Returns the lines of a series.
+fn lines(name: SeriesName, step: i64) -> Vec<(&'static str, Reader)> {
     let seconds = number(step.unsigned_abs());
-    let per_second = move |count: fn(&Figure) -> u64| -> Value {
+    let per_second = move |count: fn(&Figure) -> u64| -> Reader {
         Box::new(move |figure| Some(number(count(figure)) / seconds))
     };
     let gauge =
-        |gauge: Gauge| -> Value { Box::new(move |figure| Some(number(figure.gauge(gauge)))) };
+        |gauge: Gauge| -> Reader { Box::new(move |figure| Some(number(figure.gauge(gauge)))) };
     let retried: fn(&Figure) -> u64 =
         |figure| figure.count(Count::Failed).saturating_sub(figure.count(Count::Dead));
     let wait: fn(&Figure) -> &[u64; BUCKETS] = |figure| &figure.wait;
     match name {
-        Name::Throughput => vec![
+        SeriesName::Throughput => vec![
             ("succeeded", per_second(|figure| figure.count(Count::Succeeded))),
             ("failed", per_second(|figure| figure.count(Count::Failed))),
             ("retried", per_second(retried)),
             ("enqueued", per_second(|figure| figure.count(Count::Published))),
         ],
-        Name::Wait | Name::Lateness => quantiles(wait),
-        Name::Run => quantiles(|figure| &figure.run),
-        Name::QueueAge => vec![("oldest", gauge(Gauge::OldestAgeMs))],
-        Name::Concurrency => {
+        SeriesName::Wait | SeriesName::Lateness => percentiles(wait),
+        SeriesName::Run => percentiles(|figure| &figure.run),
+        SeriesName::QueueAge => vec![("oldest", gauge(Gauge::OldestAgeMs))],
+        SeriesName::Concurrency => {
             vec![("running", gauge(Gauge::Running)), ("limit", gauge(Gauge::CapacityHere))]
         }
-        Name::Retries => vec![("retried", per_second(retried))],
-        Name::Dead => vec![
+        SeriesName::Retries => vec![("retried", per_second(retried))],
+        SeriesName::Dead => vec![
             ("dead", gauge(Gauge::DeadLetters)),
             ("added", per_second(|figure| figure.count(Count::Dead))),
         ],
-        Name::Outbox => vec![
+        SeriesName::Outbox => vec![
             ("waiting", gauge(Gauge::Outbox)),
             ("relayed", per_second(|figure| figure.count(Count::Relayed))),
         ],
     }
 }
 
-fn quantiles(of: fn(&Figure) -> &[u64; BUCKETS]) -> Vec<(&'static str, Value)> {
-    let line = |part: u64| -> Value { Box::new(move |figure| quantile(of(figure), part)) };
+fn percentiles(of: fn(&Figure) -> &[u64; BUCKETS]) -> Vec<(&'static str, Reader)> {
+    let line = |percent: u64| -> Reader { Box::new(move |figure| percentile(of(figure), percent)) };
     vec![("p50", line(50)), ("p95", line(95)), ("p99", line(99))]
 }
 
-/// The upper bound of the bucket in which so many hundredths end; nothing of nothing.
-fn quantile(buckets: &[u64; BUCKETS], hundredths: u64) -> Option<f64> {
+/// Returns the upper bound of the bucket of a percentile; `None` without data.
+fn percentile(buckets: &[u64; BUCKETS], percent: u64) -> Option<f64> {
     let count: u64 = buckets.iter().sum();
-    let wanted = (count * hundredths).div_ceil(100).max(1);
+    let rank = (count * percent).div_ceil(100).max(1);
     let mut below = 0;
     let place = buckets.iter().position(|bucket| {
         below += bucket;
-        below >= wanted
+        below >= rank
     })?;
-    // What is longer than the last bound is shown at it.
+    // Values above the last bound are shown at it.
     let bound = BOUNDS_MS.get(place).or(BOUNDS_MS.last())?;
     Some(number(*bound))
 }
 
-/// A number for a chart; beyond four thousand millions it no longer matters.
+/// Converts a number for a chart, limited to `u32::MAX`.
 fn number(number: u64) -> f64 {
     f64::from(u32::try_from(number).unwrap_or(u32::MAX))
 }
@@ -234,13 +234,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_the_bounds_of_their_buckets() {
+    fn percentiles_are_the_bounds_of_their_buckets() {
         let mut buckets = [0; BUCKETS];
-        assert_eq!(quantile(&buckets, 50), None);
+        assert_eq!(percentile(&buckets, 50), None);
         buckets[0] = 98;
         buckets[3] = 2;
-        assert_eq!((quantile(&buckets, 50), quantile(&buckets, 99)), (Some(1.0), Some(10.0)));
+        assert_eq!((percentile(&buckets, 50), percentile(&buckets, 99)), (Some(1.0), Some(10.0)));
         buckets[BUCKETS - 1] = 1_000;
-        assert_eq!(quantile(&buckets, 99), Some(3_600_000.0));
+        assert_eq!(percentile(&buckets, 99), Some(3_600_000.0));
     }
 }

@@ -1,4 +1,4 @@
-//! Logging in and out, and who one is.
+//! Session: log in, log out, the current caller, and the own password.
 
 use std::time::Duration;
 
@@ -15,62 +15,68 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::audit::Change;
 use crate::auth::{
-    BROWSER_COOKIE, BROWSER_KNOWN_FOR, COOKIE_NAME, CallAddress, Login, Mode, PASSWORD_LENGTH_MIN,
+    BROWSER_COOKIE, BROWSER_TTL, COOKIE_NAME, CallAddress, Login, Mode, PASSWORD_LENGTH_MIN,
     browser_cookie, cookie, csrf_of, log_in,
 };
 use crate::caller::{Caller, MaybeCaller, Proof, Role};
 use crate::extract::Body;
 use crate::problem::{Answer, Problem};
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(show, begin, end)).routes(routes!(password))
 }
 
-/// Who one is.
+/// The current session.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct SessionView {
-    /// Whether somebody is known.
+    /// Whether the caller is authenticated.
     authenticated: bool,
-    /// Who.
-    user: Option<Person>,
-    /// What changing calls show as `X-CSRF-Token`, when a cookie says who one is.
+    /// The caller; null when not authenticated.
+    user: Option<SessionUser>,
+    /// Token that changes must send as `X-CSRF-Token` when the session cookie is used.
     csrf: Option<String>,
-    /// How callers are known: `none`, `password`, `proxy` or `oidc`.
+    /// Auth mode: `none`, `password`, `proxy` or `oidc`.
     auth: &'static str,
-    /// What the button to sign in elsewhere says, in the mode `oidc`; it leads to `session/oidc`.
+    /// Name of the identity provider in mode `oidc`; its login starts at `session/oidc`.
     provider: Option<String>,
-    /// The fewest characters a password may have here.
+    /// Smallest number of characters of a password.
     password_length_min: usize,
-    /// The version of the server.
+    /// Version of the server.
     version: &'static str,
-    /// Whether it shows off.
+    /// Whether the server runs in demo mode.
     demo: bool,
 }
 
-/// Somebody.
+/// An authenticated caller.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(crate) struct Person {
+pub(crate) struct SessionUser {
+    /// Name of the user or token.
     name: String,
+    /// Role of the caller.
     role: Role,
 }
 
-/// A name and a password.
+/// Credentials of a user.
 #[derive(Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(as = Login)]
 pub(crate) struct LoginRequest {
+    /// Name of the user.
     name: String,
+    /// Password of the user.
     password: String,
 }
 
-/// An old and a new password.
+/// Change of the own password.
 #[derive(Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewPassword {
+    /// Current password.
     old: String,
+    /// New password.
     new: String,
-    /// Whether one's own tokens end as well; they go on when it is not given.
+    /// Whether to revoke the caller's tokens as well. Default: false.
     #[serde(default)]
     revoke_tokens: bool,
 }
@@ -79,7 +85,8 @@ fn view(app: &App, caller: Option<Caller>) -> SessionView {
     let csrf = caller.as_ref().and_then(|caller| caller.csrf.clone());
     SessionView {
         authenticated: caller.is_some(),
-        user: caller.map(|caller| Person { name: caller.person().to_owned(), role: caller.role }),
+        user: caller
+            .map(|caller| SessionUser { name: caller.person().to_owned(), role: caller.role }),
         csrf,
         auth: app.auth().word(),
         provider: app.auth().provider_name().map(str::to_owned),
@@ -89,13 +96,13 @@ fn view(app: &App, caller: Option<Caller>) -> SessionView {
     }
 }
 
-/// Who one is; also answered to nobody.
+/// Returns the current session; works without credentials.
 #[utoipa::path(get, path = "/session", tag = "session", security(()), responses((status = 200, body = SessionView)))]
 async fn show(State(app): State<App>, MaybeCaller(caller): MaybeCaller) -> Json<SessionView> {
     Json(view(&app, caller))
 }
 
-/// Logs in.
+/// Logs in with name and password, and starts a session.
 #[utoipa::path(post, path = "/session", tag = "session", security(()), request_body = LoginRequest, responses(
     (status = 200, body = SessionView), (status = 401, body = Problem), (status = 429, body = Problem),
     (status = 503, body = Problem)))]
@@ -108,8 +115,8 @@ async fn begin(
     let auth = app.auth();
     if auth.settings.mode != Mode::Password {
         let sentence = match auth.provider_name() {
-            Some(name) => format!("people sign in with {name} here; programs show a token"),
-            None => format!("nobody logs in here; the auth mode is {}", auth.word()),
+            Some(name) => format!("users sign in with {name} here; programs use a token"),
+            None => format!("login is not available; the auth mode is {}", auth.word()),
         };
         return Err(Problem::conflict(sentence));
     }
@@ -129,12 +136,12 @@ async fn begin(
     let browser = auth.browsers.remember(browser.as_deref(), &user).await?;
     let cookies = AppendHeaders([
         (SET_COOKIE, session_cookie(&app, &headers, &secret)?),
-        (SET_COOKIE, set_cookie(&app, &headers, BROWSER_COOKIE, &browser, BROWSER_KNOWN_FOR)?),
+        (SET_COOKIE, set_cookie(&app, &headers, BROWSER_COOKIE, &browser, BROWSER_TTL)?),
     ]);
     Ok((cookies, Json(view(&app, Some(caller)))).into_response())
 }
 
-/// Logs out.
+/// Logs out and ends the session.
 #[utoipa::path(delete, path = "/session", tag = "session", responses((status = 204)))]
 async fn end(
     State(app): State<App>,
@@ -147,11 +154,12 @@ async fn end(
     {
         app.audit().note(&caller, Change::new("session.end", caller.person())).await?;
     }
-    let gone = format!("{COOKIE_NAME}=; Path={}; Max-Age=0; HttpOnly; SameSite=Strict", path(&app));
-    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, header(&gone)?)]).into_response())
+    let removal =
+        format!("{COOKIE_NAME}=; Path={}; Max-Age=0; HttpOnly; SameSite=Strict", path(&app));
+    Ok((StatusCode::NO_CONTENT, [(SET_COOKIE, header(&removal)?)]).into_response())
 }
 
-/// Changes one's own password; all other sessions end, and tokens when `revoke_tokens` says so.
+/// Changes the caller's own password. Ends all other sessions, and revokes the tokens with `revoke_tokens`.
 #[utoipa::path(post, path = "/session/password", tag = "session", request_body = NewPassword, responses(
     (status = 204), (status = 401, body = Problem), (status = 422, body = Problem)))]
 async fn password(
@@ -183,7 +191,7 @@ async fn password(
     Ok((StatusCode::NO_CONTENT, cookie).into_response())
 }
 
-/// The cookie of a session.
+/// Returns the cookie of a session.
 pub(super) fn session_cookie(app: &App, headers: &HeaderMap, secret: &str) -> Answer<HeaderValue> {
     set_cookie(app, headers, COOKIE_NAME, secret, app.auth().settings.session_ttl)
 }
@@ -193,7 +201,7 @@ fn set_cookie(
     headers: &HeaderMap,
     name: &str,
     value: &str,
-    lasts: Duration,
+    max_age: Duration,
 ) -> Answer<HeaderValue> {
     let forwarded = headers.get("x-forwarded-proto").and_then(|value| value.to_str().ok());
     let is_secure = forwarded == Some("https") || app.auth().is_secure() || app.is_encrypted();
@@ -201,7 +209,7 @@ fn set_cookie(
     header(&format!(
         "{name}={value}; Path={}; Max-Age={}; HttpOnly; SameSite=Strict{secure}",
         path(app),
-        lasts.as_secs()
+        max_age.as_secs()
     ))
 }
 

@@ -1,4 +1,4 @@
-//! Settings: the configuration in force, without secrets.
+//! Settings: the effective configuration, without secrets.
 
 use axum::Json;
 use axum::extract::State;
@@ -10,15 +10,15 @@ use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::problem::{Answer, Problem};
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(one))
+    OpenApiRouter::new().routes(routes!(get))
 }
 
-/// The configuration in force, with secrets hidden; only what is redacted when there is none.
+/// Returns the effective configuration with secrets redacted; without a configuration only the redaction rules.
 #[utoipa::path(get, path = "/settings", tag = "settings",
     responses((status = 200, body = Object), (status = 403, body = Problem)))]
-async fn one(State(app): State<App>, caller: Caller) -> Answer<Json<Value>> {
+async fn get(State(app): State<App>, caller: Caller) -> Answer<Json<Value>> {
     caller.must_be(Role::Admin)?;
     let hidden = app.redaction();
     let rules = || json!({ "redact": { "names": hidden.rules(), "topics": hidden.topics() } });

@@ -1,4 +1,4 @@
-//! The storage: what kind it is, how it is, and how much it holds.
+//! Storage: its kind, condition and counts.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,44 +20,44 @@ use crate::extract::Query;
 use crate::live::counts_now;
 use crate::problem::Answer;
 
-/// How long a look at the storage as a whole may take.
+/// Timeout of a check of the storage.
 const TIMEOUT: Duration = Duration::from_secs(25);
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(one))
+    OpenApiRouter::new().routes(routes!(get))
 }
 
-/// How the storage is.
+/// Condition of the storage.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct StorageView {
-    /// What kind it is, such as `sqlite`.
+    /// Kind of the storage, such as `sqlite`.
     kind: String,
-    /// What was looked at, and what it is like.
+    /// Checked properties, as pairs of name and value.
     #[schema(value_type = Vec<Vec<String>>)]
     facts: Vec<(String, String)>,
-    /// What is wrong or odd; empty when all is well.
+    /// Problems that were found; empty without problems.
     findings: Vec<String>,
-    /// How many messages there are in each state.
+    /// Number of messages in each state.
     counts: BTreeMap<&'static str, u64>,
 }
 
-/// How closely it is looked at.
+/// Extent of the check.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 struct StorageQuery {
-    /// Looks at all that is in it as well, which takes as long as reading it; operators may.
+    /// Whether to check all stored data, which takes as long as reading it. Needs the role operator.
     #[serde(default)]
     whole: bool,
 }
 
-/// How the storage is.
+/// Checks the storage.
 #[utoipa::path(
     get, path = "/storage", tag = "storage", params(StorageQuery),
     responses((status = 200, body = StorageView))
 )]
-async fn one(
+async fn get(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<StorageQuery>,
@@ -68,20 +68,20 @@ async fn one(
     let mut kind = if durable { "storage" } else { "memory" }.to_owned();
     let mut facts = vec![("durable".to_owned(), if durable { "yes" } else { "no" }.to_owned())];
     let mut findings = Vec::new();
-    let (ours, theirs) = (clock.now(), app.storage.time().await?);
-    let apart = milliseconds(between(ours, theirs).max(between(theirs, ours)));
-    facts.push(("clocks apart".to_owned(), format!("{apart} ms")));
+    let (local, remote) = (clock.now(), app.storage.time().await?);
+    let skew = milliseconds(between(local, remote).max(between(remote, local)));
+    facts.push(("clock difference".to_owned(), format!("{skew} ms")));
     if let Some((named, opened)) = app.opened() {
         named.clone_into(&mut kind);
-        let looked =
-            async { if query.whole { opened.check().await } else { opened.glance().await } };
-        match within(clock, add(clock.now(), TIMEOUT), looked).await {
+        let check =
+            async { if query.whole { opened.check().await } else { opened.quick_check().await } };
+        match within(clock, add(clock.now(), TIMEOUT), check).await {
             Some(Ok(check)) => {
                 facts.extend(check.facts.into_iter().map(|(name, value)| (name.to_owned(), value)));
                 findings.extend(check.findings);
             }
-            Some(Err(error)) => findings.push(format!("it could not be looked at: {error}")),
-            None => findings.push(format!("looking at it took more than {} s", TIMEOUT.as_secs())),
+            Some(Err(error)) => findings.push(format!("the check failed: {error}")),
+            None => findings.push(format!("the check took more than {} s", TIMEOUT.as_secs())),
         }
     }
     let counted = counts_now(&app).await?;
@@ -90,7 +90,7 @@ async fn one(
     if counted.stale > 0 {
         let stale = counted.stale;
         let messages = if stale == 1 { "message has" } else { "messages have" };
-        findings.push(format!("{stale} {messages} a lease that ran out or a process that is gone"));
+        findings.push(format!("{stale} {messages} an expired lease or a process that is gone"));
     }
     Ok(Json(StorageView { kind, facts, findings, counts }))
 }

@@ -1,4 +1,4 @@
-//! Tokens for programs. The secret is shown once, when the token is made.
+//! API tokens. The secret is returned once, when the token is created.
 
 use std::time::Duration;
 
@@ -23,15 +23,15 @@ use crate::idempotency::Keyed;
 use crate::page::{Listing, PageQuery};
 use crate::problem::{Answer, Problem};
 
-/// The most characters of a token's name.
+/// Largest number of characters of a token's name.
 const NAME_MAX: usize = 100;
-/// The most queues of a token.
+/// Largest number of queues of a token.
 const QUEUES_MAX: usize = 100;
 
-/// How long a token lasts when its maker does not say.
-const LIFE_DEFAULT: Duration = Duration::from_hours(365 * 24);
+/// Default time to live of a token.
+const TTL_DEFAULT: Duration = Duration::from_hours(365 * 24);
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(revoke))
 }
@@ -39,23 +39,23 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 /// A token, without its secret.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct TokenView {
-    /// Its id.
+    /// Id of the token.
     id: String,
-    /// What it is for.
+    /// Purpose of the token.
     name: String,
-    /// What it allows.
+    /// Scopes of the token.
     scopes: Vec<Scope>,
-    /// The queues that the scope `work` is for; `*` is every queue, and none without that scope.
+    /// Queues of the scope `work`; `*` is every queue. Empty without that scope.
     queues: Vec<String>,
-    /// Who made it.
+    /// Name of the user who created it.
     user: String,
-    /// When.
+    /// Creation time.
     created_at: Timestamp,
-    /// When it was last used, to the minute.
+    /// Last use, to the minute.
     last_used_at: Option<Timestamp>,
-    /// When it ends.
+    /// Expiry; null without one.
     expires_at: Option<Timestamp>,
-    /// The whole token; shown when it is made and never again.
+    /// The secret; only in the response that creates the token.
     #[serde(skip_serializing_if = "Option::is_none")]
     secret: Option<String>,
 }
@@ -64,28 +64,28 @@ impl From<Token> for TokenView {
     fn from(token: Token) -> Self {
         let Token { id, name, scopes, queues, user, created_at, last_used_at, expires_at, .. } =
             token;
-        // One from before they named queues has the queues of a scope that it may not have.
+        // An old token may have queues without the scope `work`.
         let queues = if scopes.contains(&Scope::Work) { queues } else { Vec::new() };
         Self { id, name, scopes, queues, user, created_at, last_used_at, expires_at, secret: None }
     }
 }
 
-/// A token to be made.
+/// A token to create.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewToken {
-    /// What it is for.
+    /// Purpose of the token.
     name: String,
-    /// What it allows.
+    /// Scopes of the token.
     scopes: Vec<Scope>,
-    /// The queues that a token with the scope `work` may claim from, at most 100; `["*"]` is every queue.
+    /// Queues that a token with the scope `work` may claim from, at most 100; `["*"]` is every queue.
     #[serde(default)]
     queues: Vec<String>,
-    /// How long it lasts, such as `90d`, or `never` for one without an end; 365 days when not given.
+    /// Time to live such as `90d`, or `never`. Default: 365 days.
     expires_in: Option<String>,
 }
 
-/// Tokens: one's own, and for an admin all of them.
+/// Lists the caller's tokens; for admins all tokens.
 #[utoipa::path(get, path = "/tokens", tag = "tokens", params(PageQuery), responses((status = 200, body = Listing<TokenView>)))]
 async fn list(
     State(app): State<App>,
@@ -99,12 +99,12 @@ async fn list(
         (tokens.len() == limit).then(|| tokens.last().map(|token| token.id.clone())).flatten();
     let owner = caller.owning();
     let is_own = |token: &Token| token.user == caller.person() && token.owner == owner;
-    let seen = |token: &Token| caller.role == Role::Admin || is_own(token);
-    let items = tokens.into_iter().filter(seen).map(TokenView::from).collect();
+    let is_visible = |token: &Token| caller.role == Role::Admin || is_own(token);
+    let items = tokens.into_iter().filter(is_visible).map(TokenView::from).collect();
     Ok(Json(Listing { items, next }))
 }
 
-/// Makes a token of one's own, which never allows more than oneself. One with the scope `work` is made by an admin.
+/// Creates a token of the caller, which never allows more than the caller. The scope `work` needs an admin.
 #[utoipa::path(post, path = "/tokens", tag = "tokens", request_body = NewToken, responses(
     (status = 201, body = TokenView), (status = 403, body = Problem), (status = 422, body = Problem)))]
 async fn create(
@@ -127,19 +127,19 @@ async fn create(
         caller.must_be(scope.given_by())?;
     }
     let expires_at = match request.expires_in.as_deref() {
-        None => Some(add(app.clock.now(), LIFE_DEFAULT)),
+        None => Some(add(app.clock.now(), TTL_DEFAULT)),
         Some("never") => None,
         Some(text) => {
-            let length = parse_duration(text).map_err(|error| {
+            let ttl = parse_duration(text).map_err(|error| {
                 Problem::refused(error.to_string()).field("expires_in", error.to_string())
             })?;
-            Some(add(app.clock.now(), length))
+            Some(add(app.clock.now(), ttl))
         }
     };
-    // Asked after the generation: who is disabled meanwhile gets no token, or one that ended with it.
+    // Checked after the generation was read: a user disabled in between gets no token, or one that is revoked already.
     let generation = app.auth().tokens_generation(&caller).await?;
     if !app.auth().still_lets_in(&caller).await? {
-        let sentence = "what this request showed has ended; log in again";
+        let sentence = "the credentials of this request have expired; log in again";
         return Err(Problem::new(StatusCode::UNAUTHORIZED, sentence));
     }
     let draft = TokenDraft {
@@ -152,36 +152,36 @@ async fn create(
         generation,
         expires_at,
     };
-    let made = app.auth().tokens.create(draft).await?;
-    let view = TokenView::from(made.0);
+    let (token, secret) = app.auth().tokens.create(draft).await?;
+    let view = TokenView::from(token);
     app.audit().note(&caller, Change::new("token.create", &view.id).to(&view)).await?;
-    Ok((StatusCode::CREATED, Json(TokenView { secret: Some(made.1), ..view })))
+    Ok((StatusCode::CREATED, Json(TokenView { secret: Some(secret), ..view })))
 }
 
-/// The queues of a token, which must be named when it is for work, and only then.
+/// Returns the queues of a token. Fails unless they are given exactly when the token has the scope `work`.
 fn queues(request: &NewToken) -> Answer<Vec<String>> {
-    let wrong = |problem: String| Problem::refused(problem.clone()).field("queues", problem);
+    let invalid = |problem: String| Problem::refused(problem.clone()).field("queues", problem);
     let works = request.scopes.contains(&Scope::Work);
     match request.queues.as_slice() {
-        [] if works => Err(wrong(
-            "a token with the scope work names the queues it may claim from; [\"*\"] is every queue"
+        [] if works => Err(invalid(
+            "a token with the scope work needs the queues it may claim from; [\"*\"] is every queue"
                 .to_owned(),
         )),
         [] => Ok(Vec::new()),
-        _ if !works => Err(wrong("queues are for the scope work, which is not given".to_owned())),
+        _ if !works => Err(invalid("queues need the scope work".to_owned())),
         all if all.len() > QUEUES_MAX => {
-            Err(wrong(format!("{} queues; a token names at most {QUEUES_MAX}", all.len())))
+            Err(invalid(format!("{} queues are more than the limit of {QUEUES_MAX}", all.len())))
         }
         all => {
             for queue in all.iter().filter(|queue| *queue != EVERY_QUEUE) {
-                Queue::new(queue).map_err(|error| wrong(error.to_string()))?;
+                Queue::new(queue).map_err(|error| invalid(error.to_string()))?;
             }
             Ok(all.to_vec())
         }
     }
 }
 
-/// Revokes a token: one's own, or any for an admin.
+/// Revokes a token of the caller; admins can revoke any token.
 #[utoipa::path(delete, path = "/tokens/{id}", tag = "tokens", params(("id" = String, Path)), responses(
     (status = 204), (status = 404, body = Problem)))]
 async fn revoke(

@@ -1,4 +1,4 @@
-//! Topics, transports and subscriptions: what is sent by which way, and who receives it.
+//! Topics, with their transports, subscriber groups and recent traffic.
 
 mod subscriptions;
 mod transports;
@@ -20,12 +20,12 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::problem::Answer;
-use crate::surroundings::workers;
+use crate::why_facts::workers;
 
-/// The most pages of messages, and of executions, that are counted.
+/// Largest number of pages read of messages, and of executions.
 const PAGES_MAX: usize = 5;
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list))
@@ -35,51 +35,51 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(subscriptions::resume))
 }
 
-/// A topic.
+/// A topic and its recent traffic.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 struct TopicView {
-    /// Its name.
+    /// Name of the topic.
     topic: String,
-    /// The transport that carries it; null when the storage does.
+    /// Transport of the topic; null for the storage.
     transport: Option<String>,
-    /// The groups that receive it.
+    /// Subscriber groups.
     groups: BTreeSet<String>,
-    /// Whether a process that is known has a handler for it.
+    /// Whether a known process has a handler for it.
     handlers: bool,
-    /// How many of the messages that were looked at are of it.
+    /// Number of messages among the newest ones that were read.
     published: u64,
-    /// How many of the attempts that were looked at succeeded.
+    /// Number of succeeded attempts among the newest ones that were read.
     handled: u64,
-    /// How many of them failed.
+    /// Number of failed attempts among them.
     failed: u64,
-    /// When something of it was last sent or handled.
+    /// Last time a message was published or handled.
     last_at: Option<Timestamp>,
 }
 
-/// Topics.
+/// All topics.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct TopicList {
-    /// The topics, by name.
+    /// Topics by name.
     items: Vec<TopicView>,
-    /// Always null: the list is whole.
+    /// Always null; the list has one page.
     next: Option<String>,
-    /// Whether there are older messages or executions than those that were counted.
+    /// Whether there are older messages or executions than the ones that were read.
     more: bool,
 }
 
-/// The topics that are known so far.
+/// Topics of recent messages and attempts.
 #[derive(Clone, Default)]
-pub(crate) struct Topics {
+pub(crate) struct RecentTopics {
     known: BTreeMap<Topic, TopicView>,
     more: bool,
 }
 
-impl Topics {
-    /// Those of messages and attempts of late.
-    async fn seen(app: &App) -> punctual::Result<Arc<Self>> {
+impl RecentTopics {
+    /// Reads the newest messages and attempts.
+    async fn read(app: &App) -> punctual::Result<Arc<Self>> {
         let mut topics = Self::default();
-        topics.sent(app).await?;
-        topics.handled(app).await?;
+        topics.count_messages(app).await?;
+        topics.count_attempts(app).await?;
         Ok(Arc::new(topics))
     }
 
@@ -87,8 +87,8 @@ impl Topics {
         self.known.entry(topic.clone()).or_default()
     }
 
-    /// What was sent lately.
-    async fn sent(&mut self, app: &App) -> punctual::Result<()> {
+    /// Counts recent messages.
+    async fn count_messages(&mut self, app: &App) -> punctual::Result<()> {
         let mut page = PageRequest::first(PAGE_LIMIT_MAX);
         for _ in 0..PAGES_MAX {
             let paged = app.inspect.messages(MessageFilter::default(), page).await?;
@@ -104,8 +104,8 @@ impl Topics {
         Ok(())
     }
 
-    /// What was handled lately.
-    async fn handled(&mut self, app: &App) -> punctual::Result<()> {
+    /// Counts recent attempts.
+    async fn count_attempts(&mut self, app: &App) -> punctual::Result<()> {
         let mut page = PageRequest::first(PAGE_LIMIT_MAX);
         for _ in 0..PAGES_MAX {
             let paged = app.inspect.executions(ExecutionFilter::default(), page).await?;
@@ -123,17 +123,18 @@ impl Topics {
     }
 }
 
-/// Looks anew where that is costly.
+/// Refreshes the cached topics.
 pub(crate) async fn renew(app: &App) -> punctual::Result<()> {
-    app.node().topics_seen.renew(&*app.clock, Topics::seen(app)).await
+    app.node().topics_seen.renew(&*app.clock, RecentTopics::read(app)).await
 }
 
-/// Every topic that is received, handled, or was sent lately.
+/// Lists topics that have subscribers, handlers or recent messages.
 #[utoipa::path(get, path = "/topics", tag = "topics", responses((status = 200, body = TopicList)))]
 async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<TopicList>> {
     caller.must_be(Role::Viewer)?;
-    let seen = app.node().topics_seen.get(&*app.clock, Duration::ZERO, Topics::seen(&app)).await?;
-    let mut topics = (*seen).clone();
+    let recent =
+        app.node().topics_seen.get(&*app.clock, Duration::ZERO, RecentTopics::read(&app)).await?;
+    let mut topics = (*recent).clone();
     for (topic, group) in app.storage.groups().await? {
         topics.at(&topic).groups.insert(group);
     }

@@ -1,4 +1,4 @@
-//! Users: who may log in, and what they may do.
+//! Users and their roles.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,23 +18,23 @@ use crate::idempotency::Keyed;
 use crate::page::{Listing, PageQuery};
 use crate::problem::{Answer, Problem};
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(one, change, delete))
+    OpenApiRouter::new().routes(routes!(list, create)).routes(routes!(get, change, delete))
 }
 
-/// Somebody who may log in.
+/// A user.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct UserView {
-    /// The name.
+    /// Name of the user.
     name: String,
-    /// What they may do.
+    /// Role of the user.
     role: Role,
-    /// Since when they are known.
+    /// Creation time.
     created_at: Timestamp,
-    /// When they last logged in.
+    /// Last login.
     last_login_at: Option<Timestamp>,
-    /// Whether they may not, at present.
+    /// Whether the user is disabled and cannot log in.
     disabled: bool,
 }
 
@@ -45,30 +45,35 @@ impl From<User> for UserView {
     }
 }
 
-/// Somebody new.
+/// A user to create.
 #[derive(Clone, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewUser {
+    /// Name of the user.
     name: String,
+    /// Role of the user.
     role: Role,
+    /// Initial password.
     password: String,
 }
 
-/// What is to be different.
+/// Changes of a user; omitted fields keep their values.
 #[derive(Clone, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UserChange {
+    /// New role.
     role: Option<Role>,
+    /// New password.
     password: Option<String>,
-    /// Whether the user may not log in. `true` ends their sessions, event streams and tokens for good: `false` lets
-    /// them log in again and brings none of these back.
+    /// Whether the user is disabled. `true` ends their sessions and event streams and revokes their tokens;
+    /// `false` lets them log in again and restores none of these.
     disabled: Option<bool>,
-    /// Whether the tokens of the user end as well; they go on when it is not given and the user is not disabled.
+    /// Whether to revoke the tokens of the user; disabling the user always does. Default: false.
     #[serde(default)]
     revoke_tokens: bool,
 }
 
-/// Every user, by name.
+/// Lists users by name.
 #[utoipa::path(get, path = "/users", tag = "users", params(PageQuery), responses((status = 200, body = Listing<UserView>)))]
 async fn list(
     State(app): State<App>,
@@ -82,7 +87,7 @@ async fn list(
     Ok(Json(Listing { items: users.into_iter().map(UserView::from).collect(), next }))
 }
 
-/// Makes a user.
+/// Creates a user.
 #[utoipa::path(post, path = "/users", tag = "users", request_body = NewUser, responses(
     (status = 201, body = UserView), (status = 409, body = Problem), (status = 422, body = Problem)))]
 async fn create(
@@ -91,7 +96,7 @@ async fn create(
     Body(request): Body<NewUser>,
 ) -> Answer<(StatusCode, Json<UserView>)> {
     caller.must_be(Role::Admin)?;
-    let role = given(request.role)?;
+    let role = person_role(request.role)?;
     let hash = app.auth().hash(&request.password, caller.from).await?;
     let user = User::new(request.name, role, hash, app.clock.now());
     app.auth().users.create(&user).await?;
@@ -100,10 +105,10 @@ async fn create(
     Ok((StatusCode::CREATED, Json(view)))
 }
 
-/// One user.
+/// Returns a user.
 #[utoipa::path(get, path = "/users/{name}", tag = "users", params(("name" = String, Path)), responses(
     (status = 200, body = UserView), (status = 404, body = Problem)))]
-async fn one(
+async fn get(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
@@ -112,7 +117,7 @@ async fn one(
     Ok(Json(app.auth().users.get(&name).await?.into()))
 }
 
-/// Changes a user. Every change ends their sessions. Being disabled ends their tokens as well, for good.
+/// Changes a user. Every change ends the sessions of the user; disabling also revokes the tokens.
 #[utoipa::path(patch, path = "/users/{name}", tag = "users", params(("name" = String, Path)), request_body = UserChange,
     responses((status = 200, body = UserView), (status = 404, body = Problem), (status = 422, body = Problem)))]
 async fn change(
@@ -123,7 +128,7 @@ async fn change(
     Body(request): Body<UserChange>,
 ) -> Answer<Json<UserView>> {
     caller.must_be(Role::Admin)?;
-    let role = request.role.map(given).transpose()?;
+    let role = request.role.map(person_role).transpose()?;
     keyed.refuse_if_overtaken(&app, &caller, &Change::new("user.change", &name)).await?;
     let users = &app.auth().users;
     users.get(&name).await?;
@@ -131,9 +136,9 @@ async fn change(
         Some(password) => Some(app.auth().hash(password, caller.from).await?),
         None => None,
     };
-    let alter = |user: &mut User| {
+    let apply = |user: &mut User| {
         let disabled = request.disabled.unwrap_or(user.disabled);
-        // Also on the way back, for users who were disabled before tokens had generations.
+        // Also when enabling, for users who were disabled before tokens had generations.
         let ends_tokens = request.revoke_tokens || disabled != user.disabled;
         user.role = role.unwrap_or(user.role);
         user.disabled = disabled;
@@ -141,9 +146,9 @@ async fn change(
         user.generation += 1;
         user.tokens_generation += u64::from(ends_tokens);
     };
-    let (before, after) = users.change_unless_last_admin(&name, alter).await?;
+    let (before, after) = users.change_unless_last_admin(&name, apply).await?;
     if before.tokens_generation != after.tokens_generation {
-        // They have ended with the change; this tidies up.
+        // They are invalid since the change; this deletes them.
         app.auth().tokens.revoke_ended(&after).await?;
     }
     let (before, after) = (UserView::from(before), UserView::from(after));
@@ -151,7 +156,7 @@ async fn change(
     Ok(Json(after))
 }
 
-/// Removes a user; their sessions and tokens end.
+/// Deletes a user, with their sessions and tokens.
 #[utoipa::path(delete, path = "/users/{name}", tag = "users", params(("name" = String, Path)), responses(
     (status = 204), (status = 404, body = Problem)))]
 async fn delete(
@@ -161,17 +166,17 @@ async fn delete(
 ) -> Answer<StatusCode> {
     caller.must_be(Role::Admin)?;
     let user = app.auth().users.remove_unless_last_admin(&name).await?;
-    // Without their user they let nobody in; this tidies up.
+    // They are invalid without their user; this deletes them.
     app.auth().tokens.revoke_all(&user).await?;
     let before = UserView::from(user);
     app.audit().note(&caller, Change::new("user.delete", &name).from(&before)).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A role that a person may have.
-fn given(role: Role) -> Answer<Role> {
+/// Returns a role. Fails for the role guest, which only tokens have.
+fn person_role(role: Role) -> Answer<Role> {
     if role == Role::Guest {
-        let sentence = "a user is viewer, operator or admin; guest is for tokens only";
+        let sentence = "the role of a user is viewer, operator or admin; guest is for tokens only";
         return Err(Problem::refused(sentence).field("role", "viewer, operator or admin"));
     }
     Ok(role)

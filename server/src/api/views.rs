@@ -1,4 +1,4 @@
-//! Saved views: a page and what it was filtered by, under a name, for the one who saved it.
+//! Saved views: named filters of dashboard pages, for each user.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,45 +18,45 @@ use crate::idempotency::Keyed;
 use crate::page::Listing;
 use crate::problem::{Answer, Problem};
 
-/// The kind of the documents.
+/// Kind of the documents.
 pub(crate) const KIND: &str = "view";
-/// The most views of one person.
+/// Largest number of views of a user.
 const VIEWS_MAX: usize = 200;
-/// The most characters of each text.
+/// Largest number of characters of each text.
 const TEXT_LEN_MAX: usize = 2_000;
-/// The most characters of a name, so that it fits into a key.
+/// Largest number of characters of a name, so that it fits into a document key.
 const NAME_LEN_MAX: usize = 100;
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(put, delete))
 }
 
 /// A saved view.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
-struct View {
-    /// Its name.
+struct SavedView {
+    /// Name of the view.
     name: String,
-    /// The page it is of, such as `messages`.
+    /// Page of the view, such as `messages`.
     page: String,
-    /// What the page is filtered by.
+    /// Query string of the page.
     query: String,
 }
 
-/// A view to be saved.
+/// A view to save.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct ViewRequest {
-    /// Its name; the one in the path counts, and this must be the same.
+struct SavedViewRequest {
+    /// Name of the view; may be omitted, otherwise equal to the one in the path.
     name: Option<String>,
-    /// The page it is of.
+    /// Page of the view.
     page: String,
-    /// What the page is filtered by.
+    /// Query string of the page.
     query: String,
 }
 
-/// Where the views of a caller are, whatever signs are in the name.
-fn shelf(caller: &Caller) -> String {
+/// Returns the key prefix of the views of a caller, safe for any character in the name.
+fn key_prefix(caller: &Caller) -> String {
     let digest = Sha256::digest(caller.identity().as_bytes());
     let mut text = String::new();
     for byte in &digest[..16] {
@@ -66,31 +66,30 @@ fn shelf(caller: &Caller) -> String {
     text
 }
 
-/// The views of whoever asks, by name.
-#[utoipa::path(get, path = "/views", tag = "views", responses((status = 200, body = Listing<View>)))]
-async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<Listing<View>>> {
+/// Lists the saved views of the caller by name.
+#[utoipa::path(get, path = "/views", tag = "views", responses((status = 200, body = Listing<SavedView>)))]
+async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<Listing<SavedView>>> {
     caller.must_be(Role::Viewer)?;
-    let range = KeyRange { limit: VIEWS_MAX, ..KeyRange::prefix(shelf(&caller)) };
+    let range = KeyRange { limit: VIEWS_MAX, ..KeyRange::prefix(key_prefix(&caller)) };
     let documents = app.documents.list(KIND, range, app.clock.now()).await?;
     let views = documents.into_iter().filter_map(|one| serde_json::from_value(one.body).ok());
     Ok(Json(Listing::whole(views.collect())))
 }
 
-/// Saves a view, in place of one of the same name.
+/// Saves a view; replaces one with the same name.
 #[utoipa::path(put, path = "/views/{name}", tag = "views", params(("name" = String, Path)),
-    request_body = ViewRequest, responses((status = 200, body = View), (status = 422, body = Problem)))]
+    request_body = SavedViewRequest, responses((status = 200, body = SavedView), (status = 422, body = Problem)))]
 async fn put(
     State(app): State<App>,
     caller: Caller,
     keyed: Keyed,
     Path(name): Path<String>,
-    Body(request): Body<ViewRequest>,
-) -> Answer<Json<View>> {
+    Body(request): Body<SavedViewRequest>,
+) -> Answer<Json<SavedView>> {
     caller.must_be(Role::Viewer)?;
     if request.name.as_ref().is_some_and(|given| *given != name) {
-        return Err(
-            Problem::refused("`name` is not the one in the path").field("name", "leave it out")
-        );
+        return Err(Problem::refused("`name` differs from the name in the path")
+            .field("name", "leave it out"));
     }
     let fits = |text: &str, most| !text.trim().is_empty() && text.chars().count() <= most;
     if !fits(&name, NAME_LEN_MAX) || name.contains(char::is_control) {
@@ -104,23 +103,25 @@ async fn put(
             Problem::refused(format!("`page` and `query` {problem}")).field("page", problem)
         );
     }
-    let (now, key) = (app.clock.now(), format!("{}{name}", shelf(&caller)));
-    let range = KeyRange { limit: VIEWS_MAX, ..KeyRange::prefix(shelf(&caller)) };
-    let there = app.documents.list(KIND, range, now).await?;
-    if there.len() >= VIEWS_MAX && !there.iter().any(|one| one.key == key) {
-        return Err(Problem::refused(format!("{VIEWS_MAX} views are saved; delete one first")));
+    let (now, key) = (app.clock.now(), format!("{}{name}", key_prefix(&caller)));
+    let range = KeyRange { limit: VIEWS_MAX, ..KeyRange::prefix(key_prefix(&caller)) };
+    let existing = app.documents.list(KIND, range, now).await?;
+    if existing.len() >= VIEWS_MAX && !existing.iter().any(|one| one.key == key) {
+        return Err(Problem::refused(format!(
+            "there are {VIEWS_MAX} saved views, which is the limit; delete one first"
+        )));
     }
-    let view = View { name, page: request.page, query: request.query };
+    let view = SavedView { name, page: request.page, query: request.query };
     let body = serde_json::to_value(&view)
         .map_err(|error| punctual::Error::internal("a view cannot be written").caused_by(error))?;
-    if let Some(known) = there.iter().find(|one| one.key == key && one.body != body) {
+    if let Some(known) = existing.iter().find(|one| one.key == key && one.body != body) {
         keyed.refuse_if_changed("the view", known.updated_at)?;
     }
     app.documents.put_all(vec![NewDocument::new(KIND, key, body)], now).await?;
     Ok(Json(view))
 }
 
-/// Deletes a view.
+/// Deletes a saved view.
 #[utoipa::path(delete, path = "/views/{name}", tag = "views", params(("name" = String, Path)),
     responses((status = 204), (status = 404, body = Problem)))]
 async fn delete(
@@ -129,7 +130,7 @@ async fn delete(
     Path(name): Path<String>,
 ) -> Answer<StatusCode> {
     caller.must_be(Role::Viewer)?;
-    let key = format!("{}{name}", shelf(&caller));
+    let key = format!("{}{name}", key_prefix(&caller));
     match app.documents.remove(KIND, &key, ExpectedVersion::Any).await? {
         RemoveResult::Removed => Ok(StatusCode::NO_CONTENT),
         _ => Err(Problem::not_found(format!("you have no saved view {name:?}"))),

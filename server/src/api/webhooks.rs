@@ -1,4 +1,4 @@
-//! Webhooks: who is told of which events, whether it arrives, and trying it.
+//! Webhooks: list, create, change, delete, test, and their deliveries.
 
 mod view;
 
@@ -13,8 +13,8 @@ use punctual::model::{Execution, MessageId, Topic};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use self::view::{Created, Tested, WebhookEdit, WebhookRequest, WebhookView};
-use super::executions::{ExecutionView, look, milliseconds};
+use self::view::{WebhookEdit, WebhookRequest, WebhookTestResult, WebhookView, WebhookWithSecret};
+use super::executions::{ExecutionView, milliseconds, search};
 use crate::app::App;
 use crate::audit::Change;
 use crate::caller::{Caller, Role};
@@ -24,21 +24,21 @@ use crate::page::{Listing, PageQuery};
 use crate::problem::{Answer, Problem};
 use crate::webhooks::{self, WEBHOOK_TOPIC, WEBHOOKS_MAX, Webhook};
 
-/// How long it is waited for what comes of a test.
-const TESTED_WITHIN: Duration = Duration::from_secs(15);
-/// How often it is looked for that.
-const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+/// How long a test waits for its delivery.
+const TEST_TIMEOUT: Duration = Duration::from_secs(15);
+/// How often a test checks for its delivery.
+const TEST_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(list, create))
-        .routes(routes!(one, edit, delete))
+        .routes(routes!(get, edit, delete))
         .routes(routes!(test))
         .routes(routes!(deliveries))
 }
 
-async fn found(app: &App, id: &str) -> Answer<Webhook> {
+async fn find(app: &App, id: &str) -> Answer<Webhook> {
     let webhook = webhooks::get(&*app.documents, id, app.clock.now()).await?;
     webhook.ok_or_else(|| unknown(id))
 }
@@ -47,7 +47,7 @@ fn unknown(id: &str) -> Problem {
     Problem::not_found(format!("there is no webhook {id:?}; see /api/v1/webhooks"))
 }
 
-/// Every webhook, the oldest first.
+/// Lists webhooks, oldest first.
 #[utoipa::path(get, path = "/webhooks", tag = "webhooks",
     responses((status = 200, body = Listing<WebhookView>)))]
 async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<Listing<WebhookView>>> {
@@ -56,25 +56,25 @@ async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<Listing<Web
     Ok(Json(Listing::whole(all.into_iter().map(WebhookView::from).collect())))
 }
 
-/// Makes a webhook. Its secret is in this answer and in no other.
+/// Creates a webhook. Only this response contains its secret.
 #[utoipa::path(post, path = "/webhooks", tag = "webhooks", request_body = WebhookRequest,
-    responses((status = 201, body = Created), (status = 422, body = Problem)))]
+    responses((status = 201, body = WebhookWithSecret), (status = 422, body = Problem)))]
 async fn create(
     State(app): State<App>,
     caller: Caller,
     keyed: Keyed,
     Body(request): Body<WebhookRequest>,
-) -> Answer<(StatusCode, Json<Created>)> {
+) -> Answer<(StatusCode, Json<WebhookWithSecret>)> {
     caller.must_be(Role::Admin)?;
     let mut webhook = request.webhook(&app).await?;
     if let Some(id) = keyed.id(0) {
-        // A repeat makes the same webhook once more, with a secret that its caller gets to know.
+        // A repeated request creates the same webhook again, with a secret that its response returns.
         webhook.id = id.to_string();
     }
     let others = webhooks::all(&app).await?.into_iter().filter(|other| other.id != webhook.id);
     if others.count() >= WEBHOOKS_MAX {
         return Err(Problem::refused(format!(
-            "{WEBHOOKS_MAX} webhooks are kept; delete one first"
+            "there are {WEBHOOKS_MAX} webhooks, which is the limit; delete one first"
         )));
     }
     webhooks::create(&app, &webhook).await?;
@@ -82,22 +82,22 @@ async fn create(
     let view = WebhookView::from(webhook);
     let change = Change::new("webhook.create", &view.id).to(&view);
     app.audit().note(&caller, change).await?;
-    Ok((StatusCode::CREATED, Json(Created { webhook: view, secret })))
+    Ok((StatusCode::CREATED, Json(WebhookWithSecret { webhook: view, secret })))
 }
 
-/// One webhook.
+/// Returns a webhook.
 #[utoipa::path(get, path = "/webhooks/{id}", tag = "webhooks", params(("id" = String, Path)),
     responses((status = 200, body = WebhookView), (status = 404, body = Problem)))]
-async fn one(
+async fn get(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
 ) -> Answer<Json<WebhookView>> {
     caller.must_be(Role::Viewer)?;
-    Ok(Json(found(&app, &id).await?.into()))
+    Ok(Json(find(&app, &id).await?.into()))
 }
 
-/// Changes a webhook; what is not given stays. Switching it on forgets its failures.
+/// Changes a webhook. Enabling it resets its failure count.
 #[utoipa::path(patch, path = "/webhooks/{id}", tag = "webhooks", params(("id" = String, Path)),
     request_body = WebhookEdit,
     responses((status = 200, body = WebhookView), (status = 404, body = Problem), (status = 422, body = Problem)))]
@@ -122,7 +122,7 @@ async fn edit(
     Ok(Json(after))
 }
 
-/// Deletes a webhook; deliveries under way are cancelled when their turn comes.
+/// Deletes a webhook; its pending deliveries are cancelled when they are due.
 #[utoipa::path(delete, path = "/webhooks/{id}", tag = "webhooks", params(("id" = String, Path)),
     responses((status = 204), (status = 404, body = Problem)))]
 async fn delete(
@@ -131,7 +131,7 @@ async fn delete(
     Path(id): Path<String>,
 ) -> Answer<StatusCode> {
     caller.must_be(Role::Admin)?;
-    let before = WebhookView::from(found(&app, &id).await?);
+    let before = WebhookView::from(find(&app, &id).await?);
     if !webhooks::remove(&app, &id).await? {
         return Err(unknown(&id));
     }
@@ -139,22 +139,23 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Sends a delivery to see whether it arrives, once, also when the webhook is off, and waits up to 15 seconds
-/// for what comes of it. 202 when it has not ended by then; 200 also when it failed, with the reason in `note`.
+/// Sends a test delivery, also when the webhook is disabled, and waits up to 15 seconds for its result. The response is
+/// 200 when it has ended, also when it failed, with the reason in `note`; 202 when it has not ended.
 #[utoipa::path(post, path = "/webhooks/{id}/test", tag = "webhooks", params(("id" = String, Path)),
-    responses((status = 200, body = Tested), (status = 202, body = Tested), (status = 404, body = Problem)))]
+    responses((status = 200, body = WebhookTestResult), (status = 202, body = WebhookTestResult),
+        (status = 404, body = Problem)))]
 async fn test(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Answer<(StatusCode, Json<Tested>)> {
+) -> Answer<(StatusCode, Json<WebhookTestResult>)> {
     caller.must_be(Role::Admin)?;
-    let message = webhooks::test(&app, &found(&app, &id).await?).await?;
+    let message = webhooks::test(&app, &find(&app, &id).await?).await?;
     app.audit().note(&caller, Change::new("webhook.test", &id)).await?;
-    let ended = ended(&app, message).await?;
+    let ended = first_attempt(&app, message).await?;
     let status = if ended.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
     let ended = ended.as_ref();
-    let tested = Tested {
+    let tested = WebhookTestResult {
         message: message.to_string(),
         ending: ended.map(|ended| ended.ending.as_str()),
         note: ended.and_then(|ended| ended.note.as_ref().map(ToString::to_string)),
@@ -163,16 +164,16 @@ async fn test(
     Ok((status, Json(tested)))
 }
 
-/// Waits for the first attempt of a message, on whatever node; nothing when it has not ended in time.
-async fn ended(app: &App, message: MessageId) -> Answer<Option<Execution>> {
-    let until = add(app.clock.now(), TESTED_WITHIN);
+/// Waits for the first attempt of a message on any node; `None` when it has not ended in time.
+async fn first_attempt(app: &App, message: MessageId) -> Answer<Option<Execution>> {
+    let until = add(app.clock.now(), TEST_TIMEOUT);
     let filter = ExecutionFilter { message: Some(message), ..ExecutionFilter::default() };
     loop {
         let found = app.inspect.executions(filter.clone(), PageRequest::first(1)).await?;
         if let Some(execution) = found.rows.into_iter().next() {
             return Ok(Some(execution));
         }
-        let next = add(app.clock.now(), LOOK_INTERVAL);
+        let next = add(app.clock.now(), TEST_POLL_INTERVAL);
         if next > until || app.punctual.is_stopping() {
             return Ok(None);
         }
@@ -180,7 +181,7 @@ async fn ended(app: &App, message: MessageId) -> Answer<Option<Execution>> {
     }
 }
 
-/// The attempts to deliver, newest first.
+/// Lists the delivery attempts of a webhook, newest first.
 #[utoipa::path(get, path = "/webhooks/{id}/deliveries", tag = "webhooks", params(("id" = String, Path), PageQuery),
     responses((status = 200, body = Listing<ExecutionView>), (status = 404, body = Problem)))]
 async fn deliveries(
@@ -190,11 +191,11 @@ async fn deliveries(
     Query(page): Query<PageQuery>,
 ) -> Answer<Json<Listing<ExecutionView>>> {
     caller.must_be(Role::Viewer)?;
-    found(&app, &id).await?;
+    find(&app, &id).await?;
     let filter =
         ExecutionFilter { topic: Some(Topic::system(WEBHOOK_TOPIC)), ..ExecutionFilter::default() };
     let of_webhook =
         |execution: &Execution| execution.key.as_ref().is_some_and(|key| key.as_str() == id);
-    let paged = look(&app, &filter, page.page()?, of_webhook).await?;
+    let paged = search(&app, &filter, page.page()?, of_webhook).await?;
     Ok(Json(Listing::of(paged, |execution| ExecutionView::new(&execution))))
 }

@@ -1,5 +1,5 @@
-//! Work for processes in any language: claim with long polling, extend, say how far, settle. The token of a
-//! lease is opaque and fences: whoever lost a message changes nothing with an old one.
+//! HTTP worker API for processes in any language: claim with long polling, extend, report progress, settle.
+//! Lease tokens are opaque fencing tokens: a worker that lost a message changes nothing with an old token.
 
 mod claim;
 mod leases;
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::http::StatusCode;
+use axum::routing::post;
 use futures_util::stream::{self, StreamExt as _};
 use punctual::client::AttemptTicket;
 use punctual::model::{MessageId, ProcessId};
@@ -22,33 +23,37 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::problem::{Answer, Problem};
-use crate::register;
+use crate::process_registry;
 
-/// How long a worker has without extending when it does not say.
+/// Default lease duration.
 const LEASE_DEFAULT: Duration = Duration::from_secs(60);
-/// How many messages are read at once to find out their queues.
-const READS_AT_ONCE: usize = 8;
-/// The most characters of a worker's name.
+/// Number of concurrent reads to find the queues of messages.
+const CONCURRENT_READS: usize = 8;
+/// Largest number of characters of a worker's name.
 const NAME_LEN_MAX: usize = 200;
 
-/// What this file answers.
+/// Earlier path of the route that deregisters a worker, for existing workers.
+const DEREGISTER_ALIAS: &str = "/work/bye";
+
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .routes(routes!(claim::claim))
         .routes(routes!(leases::extend))
         .routes(routes!(leases::progress))
         .routes(routes!(settle::settle))
-        .routes(routes!(settle::bye))
+        .routes(routes!(settle::deregister))
+        .route(DEREGISTER_ALIAS, post(settle::deregister))
 }
 
-/// Refuses leases of queues that the caller may not work on. A message that is gone has lost its lease anyway.
-async fn may_hold(app: &App, caller: &Caller, messages: &[MessageId]) -> Answer<()> {
+/// Fails for messages in queues that the caller may not work on. A deleted message has lost its lease anyway.
+async fn must_work_on_messages(app: &App, caller: &Caller, messages: &[MessageId]) -> Answer<()> {
     caller.must_work()?;
     if caller.works_on_every_queue() {
         return Ok(());
     }
     let reads: Vec<_> = messages.iter().map(|id| app.inspect.message(*id)).collect();
-    let mut found = stream::iter(reads).buffer_unordered(READS_AT_ONCE);
+    let mut found = stream::iter(reads).buffer_unordered(CONCURRENT_READS);
     while let Some(record) = found.next().await {
         if let Some(record) = record? {
             caller.must_work_on(record.message.queue.as_str())?;
@@ -57,7 +62,7 @@ async fn may_hold(app: &App, caller: &Caller, messages: &[MessageId]) -> Answer<
     Ok(())
 }
 
-/// The identity of a worker: its own UUID, or one that always follows from its name.
+/// Returns the process id of a worker: its own UUID, or one derived from its name.
 fn identity(worker: &str) -> Answer<ProcessId> {
     let name = worker.trim();
     if name.is_empty() || name.chars().count() > NAME_LEN_MAX || name.contains(char::is_control) {
@@ -74,15 +79,15 @@ fn identity(worker: &str) -> Answer<ProcessId> {
     Ok(ProcessId::from_uuid(uuid))
 }
 
-/// The identity of a worker that says something of its leases. Under the one of a server it would look alive.
+/// Returns the process id of a worker. Fails for the id of a server, which a worker could otherwise keep alive.
 async fn worker(app: &App, text: &str) -> Answer<ProcessId> {
     let worker = identity(text)?;
-    register::no_server(app, worker).await?;
+    process_registry::refuse_server_id(app, worker).await?;
     Ok(worker)
 }
 
-/// A length such as `30s`; also `0s`, where nothing is a length.
-fn length(field: &str, text: &str) -> Answer<Duration> {
+/// Parses a duration such as `30s`; also `0s`, which `parse_duration` refuses.
+fn duration(field: &str, text: &str) -> Answer<Duration> {
     if text.trim().trim_end_matches(char::is_alphabetic).parse::<f64>() == Ok(0.0) {
         return Ok(Duration::ZERO);
     }
@@ -91,11 +96,11 @@ fn length(field: &str, text: &str) -> Answer<Duration> {
     })
 }
 
-/// The ticket of a token, which must be for the message that is named.
+/// Parses the ticket of a lease token. Fails unless it is for the named message.
 fn ticket(field: &str, message: &str, token: &str) -> Answer<AttemptTicket> {
     let ticket: AttemptTicket = token.parse().map_err(|_| {
-        let problem = "give back the `lease.token` that came with the message";
-        Problem::refused(format!("`{field}`: {token:?} is no token; {problem}"))
+        let problem = "send the `lease.token` that came with the message";
+        Problem::refused(format!("`{field}`: {token:?} is not a lease token; {problem}"))
             .field(field, problem)
     })?;
     if ticket.lease.message.to_string() == message.trim().to_lowercase() {
@@ -105,22 +110,22 @@ fn ticket(field: &str, message: &str, token: &str) -> Answer<AttemptTicket> {
     Err(Problem::refused(format!("`{field}`: {problem}, not {message:?}")).field(field, problem))
 }
 
-/// What became of a call about one lease.
+/// State of a lease after a call.
 #[derive(Clone, Copy, Debug, serde::Serialize, utoipa::ToSchema)]
 struct StateView {
     /// `held`, `applied`, `cancel_requested` or `lost`.
     state: &'static str,
 }
 
-/// The same as an answer.
+/// Returns a state as a response.
 fn state(state: &'static str) -> Json<StateView> {
     Json(StateView { state })
 }
 
-/// Too many wait already.
-fn crowded() -> Problem {
+/// Returns the problem for too many waiting workers.
+fn too_many_workers() -> Problem {
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,
-        "as many workers wait here as may; come again later, or ask another node",
+        "too many workers wait on this server; try again later, or use another server",
     )
 }

@@ -1,4 +1,4 @@
-//! Workers: every process that lives, here and elsewhere, and telling one to be quiet.
+//! Workers: list all live processes, servers and HTTP workers; quiet and wake one.
 
 use std::collections::BTreeMap;
 
@@ -20,91 +20,95 @@ use crate::extract::{Body, Path};
 use crate::idempotency::Keyed;
 use crate::page::Listing;
 use crate::problem::{Answer, Problem};
-use crate::register::{self, Registered};
+use crate::process_registry::{self, ProcessEntry};
 
-/// What this file answers.
+/// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list)).routes(routes!(quiet)).routes(routes!(wake))
 }
 
-/// A process that works.
+/// A server or HTTP worker.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 #[allow(clippy::struct_excessive_bools)] // two facts, each by itself
 struct WorkerView {
-    /// Its identity, new at every start.
+    /// Process id, new at every start.
     process: String,
-    /// What people call it.
+    /// Name of the process.
     name: String,
-    /// The machine it runs on, or the address it calls from.
+    /// Host it runs on, or the address it calls from.
     host: Option<String>,
-    /// Its number on that machine.
+    /// Operating system process id.
     pid: Option<u32>,
-    /// The version it runs.
+    /// Version of Punctual.
     version: Option<String>,
-    /// `server` or `http`.
+    /// Kind: `server` or `http`.
     kind: String,
-    /// What it does.
+    /// Roles of the process.
     roles: Vec<String>,
-    /// What it works on.
+    /// Queues it works on.
     queues: Vec<WorkerQueueView>,
-    /// The topics it can handle; empty when it takes whatever is in its queues.
+    /// Topics it handles; empty for every topic of its queues.
     topics: Vec<String>,
-    /// Since when.
+    /// Start of the process.
     started_at: Timestamp,
-    /// When it was last heard of.
+    /// Last heartbeat or call.
     seen_at: Timestamp,
-    /// How much memory it holds.
+    /// Memory in bytes.
     memory_bytes: Option<u64>,
-    /// How many messages it handles now.
+    /// Number of running messages.
     running: u64,
-    /// Whether it is about to end.
+    /// Whether it is stopping.
     stopping: bool,
-    /// Whether it was told to claim nothing.
+    /// Whether it is quiet and claims nothing.
     quiet: bool,
 }
 
 /// A queue that a process works on.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct WorkerQueueView {
-    /// Its name.
+    /// Name of the queue.
     name: String,
-    /// How many of its messages at once.
+    /// Concurrency of the process.
     concurrency: usize,
-    /// How many now.
+    /// Number of running messages.
     running: u64,
 }
 
-/// Every process that was heard of lately, by identity.
+/// Lists the live processes by id.
 #[utoipa::path(get, path = "/workers", tag = "workers",
     responses((status = 200, body = Listing<WorkerView>)))]
 async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<Listing<WorkerView>>> {
     caller.must_be(Role::Viewer)?;
-    let all = register::all(&app).await?;
-    let held = held(&app).await?;
-    let items = all.into_values().map(|(one, seen_at)| view(one, seen_at, &held)).collect();
+    let all = process_registry::all(&app).await?;
+    let running = running_by_process(&app).await?;
+    let items = all.into_values().map(|(one, seen_at)| view(one, seen_at, &running)).collect();
     Ok(Json(Listing::whole(items)))
 }
 
-/// How many messages of each queue each process holds, as far as one page shows it.
-async fn held(app: &App) -> punctual::Result<BTreeMap<(String, String), u64>> {
+/// Counts the running messages by process and queue, among one page of them.
+async fn running_by_process(app: &App) -> punctual::Result<BTreeMap<(String, String), u64>> {
     let filter = MessageFilter { states: vec![Stored::Running], ..MessageFilter::default() };
     let running = app.inspect.messages(filter, PageRequest::first(PAGE_LIMIT_MAX)).await?;
-    let mut held = BTreeMap::new();
+    let mut counts = BTreeMap::new();
     for record in running.rows {
         if let Some(lease) = record.lease {
             let place = (lease.owner.to_string(), record.message.queue.to_string());
-            *held.entry(place).or_default() += 1;
+            *counts.entry(place).or_default() += 1;
         }
     }
-    Ok(held)
+    Ok(counts)
 }
 
-fn view(one: Registered, seen_at: Timestamp, held: &BTreeMap<(String, String), u64>) -> WorkerView {
-    let elsewhere = one.kind == "http";
+fn view(
+    one: ProcessEntry,
+    seen_at: Timestamp,
+    counts: &BTreeMap<(String, String), u64>,
+) -> WorkerView {
+    let is_http = one.kind == "http";
     let queues = one.queues.into_iter().map(|queue| {
         let place = (one.process.clone(), queue.name.clone());
-        let found = held.get(&place).copied().unwrap_or(0);
-        let running = if elsewhere { found } else { queue.running };
+        let found = counts.get(&place).copied().unwrap_or(0);
+        let running = if is_http { found } else { queue.running };
         WorkerQueueView { name: queue.name, concurrency: queue.concurrency, running }
     });
     let queues: Vec<WorkerQueueView> = queues.collect();
@@ -127,15 +131,15 @@ fn view(one: Registered, seen_at: Timestamp, held: &BTreeMap<(String, String), u
     }
 }
 
-/// Why.
+/// Reason of the change.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 struct QuietRequest {
-    /// Why, for the audit trail.
+    /// Reason, recorded in the audit trail.
     reason: Option<String>,
 }
 
-/// Tells a process to claim nothing more; what it handles goes on. It hears of it within seconds.
+/// Makes a process quiet within seconds: it claims nothing more, and its running messages continue.
 #[utoipa::path(post, path = "/workers/{process}/quiet", tag = "workers", params(("process" = String, Path)),
     request_body = QuietRequest, responses((status = 204), (status = 404, body = Problem)))]
 async fn quiet(
@@ -145,10 +149,10 @@ async fn quiet(
     Path(process): Path<String>,
     Body(request): Body<QuietRequest>,
 ) -> Answer<StatusCode> {
-    tell(&app, (&caller, &keyed), &process, (true, request)).await
+    change_quiet(&app, (&caller, &keyed), &process, (true, request)).await
 }
 
-/// Lets a quiet process claim again.
+/// Wakes a quiet process: it claims messages again.
 #[utoipa::path(post, path = "/workers/{process}/wake", tag = "workers", params(("process" = String, Path)),
     request_body = QuietRequest, responses((status = 204), (status = 404, body = Problem)))]
 async fn wake(
@@ -158,25 +162,25 @@ async fn wake(
     Path(process): Path<String>,
     Body(request): Body<QuietRequest>,
 ) -> Answer<StatusCode> {
-    tell(&app, (&caller, &keyed), &process, (false, request)).await
+    change_quiet(&app, (&caller, &keyed), &process, (false, request)).await
 }
 
-async fn tell(
+async fn change_quiet(
     app: &App,
     (caller, keyed): (&Caller, &Keyed),
     process: &str,
     (quiet, request): (bool, QuietRequest),
 ) -> Answer<StatusCode> {
     caller.must_be(Role::Operator)?;
-    if !register::all(app).await?.contains_key(process) {
+    if !process_registry::all(app).await?.contains_key(process) {
         return Err(Problem::not_found(format!(
-            "no process {process:?} was heard of lately; see /api/v1/workers"
+            "there is no live process {process:?}; see /api/v1/workers"
         )));
     }
     let what = if quiet { "worker.quiet" } else { "worker.wake" };
     let change = Change { reason: request.reason, ..Change::new(what, process) };
     keyed.refuse_if_overtaken(app, caller, &change).await?;
-    register::set_quiet(app, process, quiet).await?;
+    process_registry::set_quiet(app, process, quiet).await?;
     app.audit().note(caller, change).await?;
     Ok(StatusCode::NO_CONTENT)
 }

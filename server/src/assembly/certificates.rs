@@ -1,14 +1,14 @@
-//! Reads the certificate of the server again when its files change, and on a hang-up signal.
+//! Certificate reload: reads the certificate again when its files change, and on SIGHUP.
 
 use std::sync::Arc;
 
 use punctual::Clock;
 use punctual::clock::add;
 
-use super::reload::{Hangups, LOOK_INTERVAL};
+use super::reload::{Hangups, POLL_INTERVAL};
 use crate::tls::Tls;
 
-/// Looks at the files until it is told to stop.
+/// Polls the files until `stopped` resolves.
 pub(super) async fn watch(tls: Tls, clock: Arc<dyn Clock>, stopped: impl Future<Output = ()>) {
     let mut stopped = std::pin::pin!(stopped);
     let mut hangups = Hangups::listen();
@@ -16,7 +16,7 @@ pub(super) async fn watch(tls: Tls, clock: Arc<dyn Clock>, stopped: impl Future<
         let forced = tokio::select! {
             () = &mut stopped => return,
             () = hangups.next() => true,
-            () = clock.sleep_until(add(clock.now(), LOOK_INTERVAL)) => false,
+            () = clock.sleep_until(add(clock.now(), POLL_INTERVAL)) => false,
         };
         tls.reload(forced, clock.now());
     }

@@ -1,5 +1,5 @@
-//! A lively example: jobs of several kinds, some that fail, some that come late, a slow one that says how
-//! far it is, messages for later, and dead letters. Nothing leaves the process.
+//! Demo: jobs of several kinds that fail, run late, report progress or leave dead letters, and messages for later.
+//! Nothing leaves the process.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use punctual::{
 };
 use serde_json::{Value, json};
 
-/// How often something new happens.
-const RHYTHM: Duration = Duration::from_secs(2);
-/// The line that never keeps up.
+/// How often new orders are published.
+const PUBLISH_INTERVAL: Duration = Duration::from_secs(2);
+/// A queue with too little concurrency, so that its messages are late.
 const NARROW: &str = "demo-narrow";
 
-/// Gives a builder the jobs and handlers of the example.
-pub(super) fn furnish(builder: Builder) -> Builder {
+/// Registers the jobs and handlers of the demo.
+pub(super) fn register(builder: Builder) -> Builder {
     let soon = |waits: &[u64]| Retry::intervals(waits.iter().map(|s| Duration::from_secs(*s)));
     let every = |name: &str, seconds| Job::every(name, Duration::from_secs(seconds)).tag("demo");
     let handler_options = HandlerOptions::new().retry(soon(&[3, 6, 12]));
@@ -26,14 +26,16 @@ pub(super) fn furnish(builder: Builder) -> Builder {
         .queue(NARROW, 1)
         .queue("demo", 20)
         .job(
-            every("demo-heartbeat", 5).queue("demo").description("Says that it lives"),
+            every("demo-heartbeat", 5)
+                .queue("demo")
+                .description("Reports success every five seconds"),
             |context: Context| async move { context.report_success("alive") },
         )
         .job(
             every("demo-import", 30)
                 .queue("demo")
                 .overlap(Overlap::QueueOne)
-                .description("Takes twenty seconds and says how far it is"),
+                .description("Runs for twenty seconds and reports progress"),
             import,
         )
         .job(
@@ -54,7 +56,7 @@ pub(super) fn furnish(builder: Builder) -> Builder {
             every("demo-late", 7)
                 .queue(NARROW)
                 .overlap(Overlap::Allow { parallel_max: Some(5) })
-                .description("Waits in a line that never keeps up"),
+                .description("Waits in a queue with too little concurrency"),
             slow,
         )
         .job(
@@ -71,18 +73,18 @@ pub(super) fn furnish(builder: Builder) -> Builder {
         .handler_with("demo.mail", handler_options, mail)
 }
 
-/// Waits by the clock that the engine itself waits by, or until the attempt is asked to stop.
-async fn rest(context: &Context, length: Duration) -> bool {
+/// Sleeps for `duration`; returns false when the attempt was cancelled before.
+async fn sleep(context: &Context, duration: Duration) -> bool {
     let clock = punctual::SystemClock;
     tokio::select! {
         _ = context.cancelled() => false,
-        () = clock.sleep_until(add(clock.now(), length)) => true,
+        () = clock.sleep_until(add(clock.now(), duration)) => true,
     }
 }
 
 async fn import(context: Context) -> HandlerResult {
     for step in 1..=20_u8 {
-        if !rest(&context, Duration::from_secs(1)).await {
+        if !sleep(&context, Duration::from_secs(1)).await {
             return Err(HandlerError::new("the import was interrupted"));
         }
         context.progress((step * 5, format!("{step} of 20 files")));
@@ -92,7 +94,7 @@ async fn import(context: Context) -> HandlerResult {
 }
 
 async fn flaky(context: Context) -> HandlerResult {
-    rest(&context, Duration::from_millis(300)).await;
+    sleep(&context, Duration::from_millis(300)).await;
     match context.attempt() {
         1 => Err(HandlerError::new("connection to billing.internal refused")),
         _ => Ok(Outcome::Done),
@@ -100,32 +102,32 @@ async fn flaky(context: Context) -> HandlerResult {
 }
 
 async fn slow(context: Context) -> HandlerResult {
-    rest(&context, Duration::from_secs(9)).await;
+    sleep(&context, Duration::from_secs(9)).await;
     Ok(Outcome::Done)
 }
 
 async fn order(order: Value, context: Context) -> HandlerResult {
     let number = order["number"].as_u64().unwrap_or(0);
-    rest(&context, Duration::from_millis(100 + number % 7 * 150)).await;
+    sleep(&context, Duration::from_millis(100 + number % 7 * 150)).await;
     match number {
         number if number % 11 == 0 => {
             Err(HandlerError::new(format!("order {number}: the card was declined")).permanent())
         }
         number if number % 5 == 0 && context.attempt() < 3 => {
-            Err(HandlerError::new("the warehouse did not answer within 5s"))
+            Err(HandlerError::new("the warehouse did not respond within 5s"))
         }
         _ => Ok(Outcome::Done),
     }
 }
 
 async fn mail(to: Value, context: Context) -> HandlerResult {
-    rest(&context, Duration::from_millis(200)).await;
+    sleep(&context, Duration::from_millis(200)).await;
     context.report_success(format!("written to {to}"));
     Ok(Outcome::Done)
 }
 
-/// Goes on until it is told to stop: a few orders, and a reminder for later, again and again.
-pub(super) async fn play(
+/// Publishes a few orders and a delayed reminder at each interval until `stopped` resolves.
+pub(super) async fn publish_orders(
     punctual: Arc<Punctual>,
     clock: Arc<dyn Clock>,
     stopped: impl Future<Output = ()>,
@@ -134,18 +136,18 @@ pub(super) async fn play(
     let publisher = punctual.publisher();
     let mut number = 1;
     loop {
-        if let Err(error) = happen(&publisher, number).await {
-            tracing::warn!(%error, "the example could not publish");
+        if let Err(error) = publish_batch(&publisher, number).await {
+            tracing::warn!(%error, "the demo could not publish");
         }
         number += 3;
         tokio::select! {
             () = &mut stopped => return,
-            () = clock.sleep_until(add(clock.now(), RHYTHM)) => {}
+            () = clock.sleep_until(add(clock.now(), PUBLISH_INTERVAL)) => {}
         }
     }
 }
 
-async fn happen(publisher: &Publisher, number: u64) -> Result<()> {
+async fn publish_batch(publisher: &Publisher, number: u64) -> Result<()> {
     for number in number..number + 3 {
         let order = json!({"number": number, "customer": format!("c{}", number % 9)});
         let key = format!("customer {}", number % 9);

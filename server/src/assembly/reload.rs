@@ -1,6 +1,6 @@
-//! Reads job definitions again when the file changes, and on a hang-up signal. A file that is wrong is
-//! reported, and the definitions stay as they were. A process without the role `scheduler` declares its jobs as well; what is
-//! missing in its file is retired by those that have the role.
+//! Reload of job definitions when the file changes, and on SIGHUP. A wrong file is reported, and the definitions stay
+//! unchanged. A process without the role `scheduler` declares its jobs as well; jobs that are missing in its file are
+//! retired by the processes that have the role.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -10,32 +10,32 @@ use std::time::{Duration, SystemTime};
 use punctual::clock::{Clock, add};
 use punctual::{JobBuilder, Punctual, Result};
 
-use crate::alerts::{Refused, configuration_refused};
+use crate::alerts::{RefusedConfiguration, configuration_refused};
 use crate::app::App;
-use crate::config::{Config, ConfigProblem, Loaded, ServerRole, Sources};
+use crate::config::{Config, ConfigError, Loaded, ServerRole, Sources};
 use crate::targets::Tools;
 use crate::wording::for_operators;
 
 use super::CONCURRENCY_DEFAULT;
 
-/// Whose jobs those of a configuration are.
+/// Owner name under which jobs of the configuration are declared.
 pub const SOURCE: &str = "punctual.toml";
-/// How often the file is looked at.
-pub(super) const LOOK_INTERVAL: Duration = Duration::from_secs(2);
-/// The most characters of what is wrong with a configuration, in health and events.
+/// How often the modification time of the file is checked.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_secs(2);
+/// Largest number of characters of a configuration problem in health and events.
 const PROBLEM_LEN_MAX: usize = 1_000;
 
-/// Declares what the configuration says, now and whenever it changes.
+/// Declares the jobs of the configuration at the start and after every change.
 pub(super) struct Reloader {
     sources: Sources,
     file: Option<PathBuf>,
-    seen: Option<SystemTime>,
-    /// Without jobs: what a change of needs a new start.
+    modified_at: Option<SystemTime>,
+    /// The configuration at the start without its jobs; a change of it needs a restart.
     base: Config,
-    /// The warnings that were logged, by key.
+    /// Warnings that were logged, by key and text.
     warned: BTreeSet<(String, String)>,
-    /// Whether the last attempt to declare came to nothing because the storage was away.
-    owes: bool,
+    /// Whether declaring failed because the storage was unavailable, and is to be retried.
+    is_declare_pending: bool,
     punctual: Arc<Punctual>,
     tools: Tools,
     app: App,
@@ -48,31 +48,31 @@ impl Reloader {
         let mut reloader = Self {
             sources,
             file,
-            seen: None,
+            modified_at: None,
             base: without_jobs(&loaded.config),
             warned: keyed(loaded.warnings(app.clock.now())).into_keys().collect(),
-            owes: false,
+            is_declare_pending: false,
             punctual,
             tools,
             app,
         };
-        reloader.seen = reloader.changed_at();
+        reloader.modified_at = reloader.read_modified_at();
         reloader
     }
 
-    /// Declares the jobs of the start. A storage that is away is waited for later.
+    /// Declares the jobs at the start; when the storage is unavailable, this is retried later.
     pub(super) async fn first(&mut self, config: &Config) -> Result<()> {
         match self.declare(config).await {
             Err(error) if error.is_temporary() => {
-                tracing::warn!(%error, "the jobs of the configuration are declared later");
-                self.owes = true;
+                tracing::warn!(%error, "the jobs of the configuration could not be declared; this is retried");
+                self.is_declare_pending = true;
                 Ok(())
             }
             declared => declared,
         }
     }
 
-    /// Looks at the file until it is told to stop.
+    /// Polls the file until `stopped` resolves.
     pub(super) async fn watch(mut self, clock: Arc<dyn Clock>, stopped: impl Future<Output = ()>) {
         let mut stopped = std::pin::pin!(stopped);
         let mut hangups = Hangups::listen();
@@ -80,11 +80,11 @@ impl Reloader {
             let forced = tokio::select! {
                 () = &mut stopped => return,
                 () = hangups.next() => true,
-                () = clock.sleep_until(add(clock.now(), LOOK_INTERVAL)) => false,
+                () = clock.sleep_until(add(clock.now(), POLL_INTERVAL)) => false,
             };
-            let changed_at = self.changed_at();
-            if forced || self.owes || changed_at != self.seen {
-                self.seen = changed_at;
+            let modified_at = self.read_modified_at();
+            if forced || self.is_declare_pending || modified_at != self.modified_at {
+                self.modified_at = modified_at;
                 self.reload().await;
             }
         }
@@ -95,7 +95,7 @@ impl Reloader {
             Ok(loaded) => loaded,
             Err(problems) => {
                 for problem in &problems.0 {
-                    tracing::error!(%problem, "the configuration is wrong; the old jobs stay");
+                    tracing::error!(%problem, "the configuration is invalid; the jobs stay unchanged");
                 }
                 let all: Vec<String> = problems.0.iter().map(ToString::to_string).collect();
                 return self.refused(&all.join("; "));
@@ -104,19 +104,21 @@ impl Reloader {
         self.warn(&loaded);
         let config = loaded.config;
         if without_jobs(&config) != self.base {
-            tracing::warn!("only jobs are taken over while it runs; start anew for the rest");
+            tracing::warn!(
+                "only changes of jobs apply while the server runs; restart it for the others"
+            );
         }
-        self.tools.vault().learn(&config);
+        self.tools.vault().update(&config);
         let declared = self.declare(&config).await.map_err(for_operators);
-        self.owes = matches!(&declared, Err(error) if error.is_temporary());
+        self.is_declare_pending = matches!(&declared, Err(error) if error.is_temporary());
         match declared {
             Ok(()) => {
                 self.serve_queues(&config);
                 configuration_refused(&self.app, None);
             }
             Err(error) => {
-                tracing::error!(%error, "the jobs of the configuration were not declared; the old ones stay");
-                // What is temporary is tried again by itself.
+                tracing::error!(%error, "the jobs of the configuration were not declared; the jobs stay unchanged");
+                // A temporary error is retried at the next poll.
                 if !error.is_temporary() {
                     self.refused(&error.to_string());
                 }
@@ -124,8 +126,8 @@ impl Reloader {
         }
     }
 
-    /// Works on the queues of new jobs, as the start does where the file names no queues; where it names some,
-    /// others wait for a new start. What [`Config::warnings`] tells is not told twice.
+    /// Works on the queues of new jobs when the file names no queues, as at the start; when it names some, new
+    /// ones need a restart. Does not repeat warnings of [`Config::warnings`].
     fn serve_queues(&self, config: &Config) {
         if !self.base.server.roles.contains(&ServerRole::Worker) {
             return;
@@ -147,12 +149,12 @@ impl Reloader {
                     tracing::warn!(%error, %job, %queue, "this server cannot work on the queue of the job");
                 }
             } else if spec.topic.is_none() && config.queues.contains_key(queue) {
-                tracing::warn!(%job, %queue, "this server works on the queue of the job only after a new start");
+                tracing::warn!(%job, %queue, "this server works on the queue of the job only after a restart");
             }
         }
     }
 
-    /// Logs the warnings that were not logged before.
+    /// Logs warnings that were not logged before.
     fn warn(&mut self, loaded: &Loaded) {
         let warnings = keyed(loaded.warnings(self.app.clock.now()));
         for (_, warning) in warnings.iter().filter(|(key, _)| !self.warned.contains(*key)) {
@@ -161,12 +163,12 @@ impl Reloader {
         self.warned = warnings.into_keys().collect();
     }
 
-    /// Lets health, the dashboard and webhooks know that the configuration was refused.
+    /// Reports the refused configuration to health, the dashboard and webhooks.
     fn refused(&self, problem: &str) {
         let file = self.file.as_ref().map(|file| file.display().to_string());
         let source = file.unwrap_or_else(|| SOURCE.to_owned());
         let problem = problem.chars().take(PROBLEM_LEN_MAX).collect();
-        let refused = Refused { at: self.app.clock.now(), source, problem };
+        let refused = RefusedConfiguration { at: self.app.clock.now(), source, problem };
         configuration_refused(&self.app, Some(refused));
     }
 
@@ -178,28 +180,28 @@ impl Reloader {
             .map(|(name, spec)| spec.builder(name))
             .collect();
         let (jobs, admin) = (jobs?, self.punctual.admin());
-        let came = if self.base.server.roles.contains(&ServerRole::Scheduler) {
+        let result = if self.base.server.roles.contains(&ServerRole::Scheduler) {
             admin.reconcile(SOURCE, jobs).await?
         } else {
             admin.declare_all(SOURCE, jobs).await?
         };
         tracing::info!(
-            created = came.created.len(),
-            changed = came.changed.len(),
-            unchanged = came.unchanged.len(),
-            retired = came.retired.len(),
+            created = result.created.len(),
+            changed = result.changed.len(),
+            unchanged = result.unchanged.len(),
+            retired = result.retired.len(),
             "the jobs of the configuration are declared"
         );
         Ok(())
     }
 
-    fn changed_at(&self) -> Option<SystemTime> {
-        std::fs::metadata(self.file.as_ref()?).and_then(|facts| facts.modified()).ok()
+    fn read_modified_at(&self) -> Option<SystemTime> {
+        std::fs::metadata(self.file.as_ref()?).and_then(|metadata| metadata.modified()).ok()
     }
 }
 
-/// Warnings without their lines, which change with every edit of the file.
-fn keyed(warnings: Vec<ConfigProblem>) -> BTreeMap<(String, String), ConfigProblem> {
+/// Returns warnings by key and text; not by line, which changes with every edit of the file.
+fn keyed(warnings: Vec<ConfigError>) -> BTreeMap<(String, String), ConfigError> {
     warnings.into_iter().map(|one| ((one.key.clone(), one.problem.clone()), one)).collect()
 }
 
@@ -207,7 +209,7 @@ fn without_jobs(config: &Config) -> Config {
     Config { jobs: BTreeMap::new(), ..config.clone() }
 }
 
-/// Signals to read the configuration again, where the system knows them.
+/// SIGHUP signals; none where the system has no signals.
 pub(super) struct Hangups {
     #[cfg(unix)]
     signal: Option<tokio::signal::unix::Signal>,
@@ -220,7 +222,7 @@ impl Hangups {
             use tokio::signal::unix::{SignalKind, signal};
             let signal = signal(SignalKind::hangup());
             if let Err(error) = &signal {
-                tracing::warn!(%error, "SIGHUP cannot be heard");
+                tracing::warn!(%error, "cannot listen to SIGHUP");
             }
             Self { signal: signal.ok() }
         }

@@ -1,6 +1,6 @@
-//! Refused logins in the audit trail: the first for a name from an address is an entry of its own, and those that
-//! follow within a minute are one entry that says how many. Only so many names and addresses are told apart in a minute;
-//! the rest are one entry together. A flood of guesses does not fill the trail.
+//! Refused logins in the audit trail: the first for a name from an address is an entry, and those that follow
+//! within a minute are one entry with their number. Only a bounded number of names and addresses is distinguished
+//! per minute; the rest share one entry, so that a flood of guesses does not fill the trail.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -16,33 +16,33 @@ use crate::caller::{Caller, Role};
 
 /// How long refusals are counted before they are written.
 const SPAN: Duration = Duration::from_secs(60);
-/// The most pairs of name and address that are told apart in a span.
-const TOLD_APART_MAX: usize = 30;
-/// The most characters of a name that are written.
+/// Largest number of pairs of name and address that are distinguished in a span.
+const DISTINCT_MAX: usize = 30;
+/// Largest number of characters of a name that are written.
 const NAME_LEN_MAX: usize = 100;
-/// What was done.
+/// Action of the entries.
 const REFUSE: &str = "session.refuse";
-/// Who did it, as nobody is known.
+/// Caller of the entries, since a refused caller is unknown.
 const WHO: &str = "unknown";
 
-/// Refusals that are not in the trail yet.
+/// Refusals that are not written to the trail yet.
 #[derive(Default)]
-pub(super) struct Refusals(Mutex<Counted>);
+pub(super) struct Refusals(Mutex<RefusalCounts>);
 
 #[derive(Default)]
-struct Counted {
-    /// When the first of them was refused.
+struct RefusalCounts {
+    /// When the first refusal was counted.
     since: Option<Timestamp>,
     by_pair: BTreeMap<(String, Option<IpAddr>), u64>,
     others: u64,
 }
 
 impl Refusals {
-    /// Counts a refusal; whether it is to be an entry of its own.
+    /// Counts a refusal; returns whether it is written as an entry of its own.
     fn count(&self, name: &str, from: Option<IpAddr>, now: Timestamp) -> bool {
         let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         counted.since.get_or_insert(now);
-        let is_full = counted.by_pair.len() >= TOLD_APART_MAX;
+        let is_full = counted.by_pair.len() >= DISTINCT_MAX;
         let key = (name.to_owned(), from);
         if let Some(count) = counted.by_pair.get_mut(&key) {
             *count += 1;
@@ -56,8 +56,8 @@ impl Refusals {
         true
     }
 
-    /// Takes out what was counted when the span is over, or in any case.
-    fn take(&self, now: Timestamp, all: bool) -> Option<(Timestamp, Counted)> {
+    /// Returns and resets the counts when the span is over, or always with `all`.
+    fn take(&self, now: Timestamp, all: bool) -> Option<(Timestamp, RefusalCounts)> {
         let mut counted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let since = counted.since?;
         let is_over = all || since > now || between(since, now) >= SPAN;
@@ -66,7 +66,7 @@ impl Refusals {
 }
 
 impl Audit {
-    /// Writes down that a login was refused, now or with others. A trail that cannot be written changes nothing.
+    /// Records a refused login, at once or together with others. A failure to write is only logged.
     pub(crate) async fn refused(&self, name: &str, from: Option<IpAddr>, reason: &str) {
         let name: String = name.chars().take(NAME_LEN_MAX).collect();
         if !self.refusals.count(&name, from, self.clock.now()) {
@@ -74,11 +74,11 @@ impl Audit {
         }
         let change = Change::new(REFUSE, &name).because(reason);
         if let Err(error) = self.note(&caller(from), change).await {
-            tracing::warn!(%error, name, ?from, "a refused login is not in the audit trail");
+            tracing::warn!(%error, name, ?from, "a refused login was not written to the audit trail");
         }
     }
 
-    /// Writes down what was refused in the minute before; all of it when the process stops.
+    /// Writes the refusals counted in the last span; with `all` also those of the current one.
     pub(crate) async fn write_refused(&self, all: bool) -> Result<()> {
         let Some((since, counted)) = self.refusals.take(self.clock.now(), all) else {
             return Ok(());
@@ -108,7 +108,7 @@ mod tests {
 
     use super::*;
 
-    // Finding F13: what is refused is written, and a flood of it does not fill the trail.
+    // Finding F13: refusals are written, and a flood of them does not fill the trail.
     // spec: C-6
     #[tokio::test]
     async fn a_flood_of_refusals_is_a_bounded_number_of_entries() {
@@ -122,21 +122,21 @@ mod tests {
         for number in 0..500 {
             audit.refused(&format!("user{number}"), from, "wrong").await;
         }
-        assert_eq!(audit.list(None, 100).await.unwrap().len(), TOLD_APART_MAX);
+        assert_eq!(audit.list(None, 100).await.unwrap().len(), DISTINCT_MAX);
         audit.write_refused(false).await.unwrap();
-        assert_eq!(audit.list(None, 100).await.unwrap().len(), TOLD_APART_MAX, "not yet");
+        assert_eq!(audit.list(None, 100).await.unwrap().len(), DISTINCT_MAX, "not yet");
         clock.advance(SPAN);
         audit.write_refused(false).await.unwrap();
         let entries = audit.list(None, 100).await.unwrap();
-        assert_eq!(entries.len(), TOLD_APART_MAX + 2);
-        let said: Vec<(&str, &str)> = entries[..2]
+        assert_eq!(entries.len(), DISTINCT_MAX + 2);
+        let texts: Vec<(&str, &str)> = entries[..2]
             .iter()
             .map(|entry| (entry.target.as_str(), entry.reason.as_deref().unwrap_or_default()))
             .collect();
-        assert_eq!(said[0].0, "others");
-        assert!(said[0].1.starts_with("471 for other names"), "{said:?}");
-        assert_eq!(said[1].0, "ada");
-        assert!(said[1].1.starts_with("499 more since"), "{said:?}");
+        assert_eq!(texts[0].0, "others");
+        assert!(texts[0].1.starts_with("471 for other names"), "{texts:?}");
+        assert_eq!(texts[1].0, "ada");
+        assert!(texts[1].1.starts_with("499 more since"), "{texts:?}");
         assert_eq!(entries[1].from.as_deref(), Some("192.0.2.7"));
         audit.write_refused(true).await.unwrap();
         assert_eq!(audit.list(None, 100).await.unwrap().len(), entries.len(), "nothing twice");

@@ -1,6 +1,6 @@
-//! Messages that were sent, in the trail: the first of somebody is an entry of its own, and what the same one
-//! sends within the next seconds is one entry that says how many. A program that sends thousands in a second
-//! neither waits for the trail nor fills it.
+//! Published messages in the audit trail: the first message of a caller is an entry, and those that follow within
+//! seconds are one entry with their number, so that a program that publishes thousands per second neither waits
+//! for the trail nor fills it.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,15 +15,15 @@ use punctual::model::MessageId;
 use super::{Audit, Change};
 use crate::caller::Caller;
 
-/// How long what somebody sends is one entry.
+/// How long messages of a caller are counted into one entry.
 const SPAN: Duration = Duration::from_secs(10);
-/// The most who are remembered; of others every message is an entry.
+/// Largest number of callers that are counted; beyond it every message is an entry.
 const SENDERS_MAX: usize = 1_000;
 
-/// Who sends: the name and the identity of the caller, and the address.
+/// The name and the identity of the caller, and the address.
 type SenderKey = (String, String, Option<IpAddr>);
 
-/// What was sent and is not in the trail yet.
+/// Published messages that are not written to the trail yet.
 #[derive(Default)]
 pub(super) struct Sending {
     senders: Mutex<BTreeMap<SenderKey, Sender>>,
@@ -36,7 +36,7 @@ struct Sender {
 }
 
 impl Sending {
-    /// Counts a message; whether it is counted, and is no entry of its own.
+    /// Counts a message; returns false when it has to be written as an entry of its own.
     fn count(&self, caller: &Caller, now: Timestamp) -> bool {
         let mut senders = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (caller.name.clone(), caller.identity(), caller.from);
@@ -50,8 +50,8 @@ impl Sending {
         false
     }
 
-    /// Takes those out whose span is over, or all.
-    fn over(&self, now: Timestamp, all: bool) -> Vec<Sender> {
+    /// Removes and returns the callers whose span is over, or all.
+    fn drain_finished(&self, now: Timestamp, all: bool) -> Vec<Sender> {
         let mut senders = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
         let is_over =
             |sender: &Sender| all || sender.since > now || between(sender.since, now) >= SPAN;
@@ -60,21 +60,21 @@ impl Sending {
 }
 
 impl Audit {
-    /// Writes down that a message was sent, now or with others of the same caller. The message is stored
-    /// either way, so a trail that cannot be written is no reason to refuse it.
+    /// Records a published message, at once or together with others of the same caller. The message is stored
+    /// already, so a failure to write is only logged.
     pub(crate) async fn sent(&self, caller: &Caller, message: MessageId, topic: &str) {
         if self.sending.count(caller, self.clock.now()) {
             return;
         }
         let change = Change::new("message.publish", message).to(&topic);
         if let Err(error) = self.note(caller, change).await {
-            tracing::warn!(%error, %message, "a message that was sent is not in the audit trail");
+            tracing::warn!(%error, %message, "a published message was not written to the audit trail");
         }
     }
 
-    /// Writes down what was sent in the seconds before; all of it when the process stops.
+    /// Writes the messages counted in finished spans; with `all` also those of current ones.
     pub(crate) async fn write_sent(&self, all: bool) -> Result<()> {
-        let over = self.sending.over(self.clock.now(), all);
+        let over = self.sending.drain_finished(self.clock.now(), all);
         for Sender { since, caller, count } in over.into_iter().filter(|sender| sender.count > 0) {
             let target = format!("{count} messages");
             let change = Change::new("messages.publish", target).because(format!("since {since}"));
@@ -95,7 +95,7 @@ mod tests {
     use crate::caller::Role;
 
     #[tokio::test]
-    async fn what_one_sends_within_seconds_is_two_entries_and_all_of_it_is_counted() {
+    async fn messages_of_one_caller_within_seconds_are_two_entries_and_all_are_counted() {
         let clock = Arc::new(ManualClock::new(Timestamp::UNIX_EPOCH));
         let storage = Arc::new(MemoryStorage::new(clock.clone()));
         let audit = Audit::new(storage, clock.clone());
@@ -108,11 +108,11 @@ mod tests {
         clock.advance(SPAN);
         audit.write_sent(false).await.unwrap();
         let entries = audit.list(None, 10).await.unwrap();
-        let said: Vec<(&str, &str)> =
+        let texts: Vec<(&str, &str)> =
             entries.iter().map(|entry| (entry.what.as_str(), entry.target.as_str())).collect();
-        assert_eq!(said.len(), 2);
+        assert_eq!(texts.len(), 2);
         assert_eq!(
-            (said[0], said[1].0),
+            (texts[0], texts[1].0),
             (("messages.publish", "1000 messages"), "message.publish")
         );
         audit.write_sent(true).await.unwrap();

@@ -1,7 +1,6 @@
-//! Forwarded addresses: the caller's address as proxies in front of the server hand it on, in `X-Forwarded-For` or
-//! `Forwarded`. Only a header that a trusted forwarder sent is read. Each forwarder adds the address it was called from
-//! at the end, so the last address that is not of a trusted forwarder is the caller's; what stands before it may be
-//! made up.
+//! Forwarded addresses: the address of the caller from `X-Forwarded-For` or `Forwarded`. Only headers of a trusted
+//! forwarder are read. Each forwarder appends the address of its peer, so the last address that is not a trusted
+//! forwarder is the caller's; addresses before it may be forged.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -11,7 +10,7 @@ use axum::http::header::{FORWARDED, HeaderName};
 use crate::config::Networks;
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
-/// The most addresses that are read, from the last on.
+/// Largest number of addresses that are read, from the end.
 const HOPS_MAX: usize = 32;
 
 /// Returns the address of the caller behind the peer of a connection.
@@ -27,14 +26,14 @@ pub(super) fn caller(peer: IpAddr, headers: &HeaderMap, forwarders: &Networks) -
         (Some(hops), None) | (None, Some(hops)) => last_untrusted(peer, &hops, forwarders),
         (Some(list), Some(pairs)) => {
             let found = last_untrusted(peer, &list, forwarders);
-            // The forwarder writes one of them and hands the other on as a caller made it up.
+            // The forwarder sets only one of the headers; the other may be forged by the caller.
             let is_agreed = found == last_untrusted(peer, &pairs, forwarders);
             if is_agreed { found } else { peer }
         }
     }
 }
 
-/// The elements of a header that may be there several times; none when it is not there.
+/// Returns the elements of all lines of a header; none without the header.
 fn texts<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Vec<&'a str>> {
     let mut lines = headers.get_all(name).iter().peekable();
     lines.peek()?;
@@ -42,7 +41,7 @@ fn texts<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<Vec<&'a str>> 
     Some(all.map(str::trim).collect())
 }
 
-/// The address in an element of `Forwarded`, such as `for=192.0.2.1;proto=https`.
+/// Returns the address in an element of `Forwarded`, such as `for=192.0.2.1;proto=https`.
 fn for_of(element: &str) -> &str {
     let mut pairs = element.split(';').filter_map(|pair| pair.trim().split_once('='));
     let found = pairs.rfind(|(name, _)| name.trim().eq_ignore_ascii_case("for"));
@@ -52,7 +51,7 @@ fn for_of(element: &str) -> &str {
 fn last_untrusted(peer: IpAddr, hops: &[&str], forwarders: &Networks) -> IpAddr {
     let mut last = peer;
     for hop in hops.iter().rev().take(HOPS_MAX) {
-        // Behind what cannot be read nothing is known; the forwarder that wrote it is the last that is.
+        // Nothing behind an unreadable element is trusted.
         let Some(address) = read(hop) else { break };
         last = address;
         if !forwarders.has_address(address) {
@@ -62,7 +61,7 @@ fn last_untrusted(peer: IpAddr, hops: &[&str], forwarders: &Networks) -> IpAddr 
     last
 }
 
-/// An address, with or without a port.
+/// Parses an address, with or without a port.
 fn read(text: &str) -> Option<IpAddr> {
     let bare = text.trim_start_matches('[').trim_end_matches(']');
     let address = bare.parse().ok();
@@ -102,9 +101,9 @@ mod tests {
             ("10.0.0.1", vec![("forwarded", "for=192.0.2.7;proto=https")], "192.0.2.7"),
             ("10.0.0.1", vec![("forwarded", "for=1.1.1.1, For=\"[2001:db8::7]\"")], "2001:db8::7"),
             ("10.0.0.1", vec![("forwarded", "for=_hidden")], "10.0.0.1"),
-            // Nobody else is believed.
+            // Headers of other peers are ignored.
             ("192.0.2.9", vec![(list, "10.0.0.5")], "192.0.2.9"),
-            // One of the two was made up.
+            // One of the two is forged.
             ("10.0.0.1", vec![(list, "1.1.1.1"), ("forwarded", "for=192.0.2.7")], "10.0.0.1"),
             ("10.0.0.1", vec![(list, "192.0.2.7"), ("forwarded", "for=192.0.2.7")], "192.0.2.7"),
         ] {

@@ -1,4 +1,4 @@
-//! Logins by name and password: what is shown, how it is checked, and how its outcome is counted and audited.
+//! Logins by name and password: the check, its throttling, and the count and audit of its result.
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,17 +11,17 @@ use super::{Auth, User};
 use crate::app::App;
 use crate::problem::{Answer, Problem};
 
-/// A name and a password, and where they come from.
+/// Credentials of a login and their origin.
 pub(crate) struct Login<'a> {
     pub(crate) name: &'a str,
     pub(crate) password: &'a str,
-    /// The address of the caller; none in process.
+    /// The address of the caller; none for calls in process.
     pub(crate) from: Option<IpAddr>,
     /// The cookie that an earlier login left in this browser.
     pub(crate) browser: Option<String>,
 }
 
-/// How many logins ended how, since the process started.
+/// Number of logins by result since the process started.
 #[derive(Debug, Default)]
 pub(crate) struct LoginCounts {
     accepted: AtomicU64,
@@ -32,7 +32,7 @@ pub(crate) struct LoginCounts {
 }
 
 impl LoginCounts {
-    /// Each result of a login and how often there was one.
+    /// Returns the number of logins for each result.
     pub(crate) fn logins(&self) -> [(&'static str, u64); 4] {
         [
             ("accepted", &self.accepted),
@@ -43,7 +43,7 @@ impl LoginCounts {
         .map(|(result, count)| (result, count.load(Ordering::Relaxed)))
     }
 
-    /// How often a token was refused.
+    /// Returns how often a token was refused.
     pub(crate) fn tokens_refused(&self) -> u64 {
         self.tokens_refused.load(Ordering::Relaxed)
     }
@@ -55,9 +55,9 @@ impl LoginCounts {
 
 /// Checks a name and a password; counts the outcome, and writes a refusal to the audit trail.
 pub(crate) async fn log_in(app: &App, login: Login<'_>) -> Answer<User> {
-    let judged = app.auth().judge(&login).await;
-    note_login(app, login.name, login.from, judged.as_ref().err()).await;
-    judged
+    let verified = app.auth().verify_login(&login).await;
+    note_login(app, login.name, login.from, verified.as_ref().err()).await;
+    verified
 }
 
 /// Counts a login, and writes a refusal to the audit trail.
@@ -72,7 +72,7 @@ pub(crate) async fn note_login(
         None => (&counts.accepted, None),
         Some(StatusCode::UNAUTHORIZED) => (&counts.wrong, Some("wrong name or password")),
         Some(StatusCode::TOO_MANY_REQUESTS) => (&counts.throttled, Some("too many attempts")),
-        // The server failed the caller, who has done nothing wrong.
+        // Failures of the server are not the caller's.
         Some(_) => (&counts.busy, None),
     };
     count.fetch_add(1, Ordering::Relaxed);
@@ -82,8 +82,8 @@ pub(crate) async fn note_login(
 }
 
 impl Auth {
-    /// Checks a name and a password. An unknown name takes the same way as a wrong password.
-    async fn judge(&self, login: &Login<'_>) -> Answer<User> {
+    /// Checks a name and a password. An unknown name takes as long as a wrong password.
+    async fn verify_login(&self, login: &Login<'_>) -> Answer<User> {
         let browser = self.known_browser(login).await?;
         let keys = match &browser {
             Some(hash) => Keys::of_browser(hash),
@@ -91,33 +91,33 @@ impl Auth {
         };
         let now = self.clock.now();
         self.throttle.check(&keys, now)?;
-        let place = self.seats.enter(login.from, browser.is_some())?;
+        let slot = self.limiter.enter(login.from, browser.is_some())?;
         if browser.is_none()
             && let Some(delay) = self.throttle.delay(login.name)
         {
             self.clock.sleep_until(add(now, delay)).await;
         }
-        let seat = place.seat().await?;
+        let permit = slot.permit().await?;
         let user = self.users.find(login.name).await?;
-        // A user who signs in by a provider has no password.
+        // Users of an identity provider have no password.
         let hash = user.as_ref().map(|user| user.hash.clone()).filter(|hash| !hash.is_empty());
         let guess = self.throttle.begin(keys, self.clock.now())?;
-        let verified = self.passwords.verify(seat, hash, login.password.to_owned()).await;
-        let is_right = match verified {
-            Ok(is_right) => is_right,
+        let verified = self.passwords.verify(permit, hash, login.password.to_owned()).await;
+        let is_valid = match verified {
+            Ok(is_valid) => is_valid,
             Err(error) => {
-                guess.was_not_judged();
+                guess.was_not_checked();
                 return Err(error.into());
             }
         };
-        let user = user.filter(|user| is_right && !user.disabled).ok_or_else(|| {
+        let user = user.filter(|user| is_valid && !user.disabled).ok_or_else(|| {
             Problem::new(StatusCode::UNAUTHORIZED, "the name or the password is wrong")
         })?;
         guess.was_right();
         Ok(user)
     }
 
-    /// The hash of the cookie of a browser in which this user logged in before.
+    /// Returns the hash of the browser cookie if this user has logged in with it before.
     async fn known_browser(&self, login: &Login<'_>) -> Answer<Option<String>> {
         let Some(secret) = &login.browser else { return Ok(None) };
         let Some(user) = self.users.find(login.name).await? else { return Ok(None) };

@@ -1,15 +1,15 @@
 //! Sign-in by `OpenID` Connect: the authorization code flow with PKCE, a state and a nonce.
 //!
-//! A browser is sent to the provider ([`Provider::address`]) and comes back with a code, which is exchanged
-//! for a token that says who it is ([`Provider::person`]). What follows is a session like any other. Nothing
-//! is remembered in between: see [`Attempt`].
+//! A browser is redirected to the provider ([`Provider::address`]) and returns with a code, which is exchanged
+//! for an ID token that identifies the user ([`Provider::person`]). The session that follows is like any other.
+//! The server stores nothing in between: see [`Attempt`].
 
 mod attempt;
 mod claims;
 mod fetch;
 mod keys;
 mod settings;
-mod welcome;
+mod user_mapping;
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -32,32 +32,32 @@ use crate::config::is_safe;
 use crate::problem::{Answer, Problem};
 use claims::Expected;
 use fetch::Fetcher;
-use keys::{Jwk, Opened};
+use keys::{Jwk, Verification};
 
-/// How long is believed what a provider says of itself.
-const KNOWN_FOR: Duration = Duration::from_secs(60 * 60);
-/// How long a provider that did not answer is left alone, so that nobody makes us ask all the time.
-const LEFT_ALONE_FOR: Duration = Duration::from_secs(5);
-/// Where a provider says what it can do, below its issuer.
+/// How long metadata and keys of the provider are cached.
+const METADATA_TTL: Duration = Duration::from_secs(60 * 60);
+/// How long a failed discovery is cached, so that requests cannot trigger it all the time.
+const FAILURE_TTL: Duration = Duration::from_secs(5);
+/// Path of the discovery document below the issuer.
 const DISCOVERY: &str = "/.well-known/openid-configuration";
 
-/// The provider that knows people.
+/// The identity provider.
 pub(crate) struct Provider {
     settings: Oidc,
     clock: Arc<dyn Clock>,
     fetcher: OnceLock<Fetcher>,
-    known: Mutex<Known>,
+    cache: Mutex<ProviderCache>,
 }
 
-/// What is known of it at present.
+/// Cached metadata, keys and the last failure, each with its instant.
 #[derive(Clone, Default)]
-struct Known {
+struct ProviderCache {
     metadata: Option<(Arc<Metadata>, Timestamp)>,
     keys: Option<(Arc<Vec<Jwk>>, Timestamp)>,
     failed: Option<(Problem, Timestamp)>,
 }
 
-/// What a provider says of itself.
+/// Discovery document of a provider.
 #[derive(Debug, Deserialize)]
 struct Metadata {
     issuer: String,
@@ -68,7 +68,7 @@ struct Metadata {
     token_endpoint_auth_methods_supported: Vec<String>,
 }
 
-/// What the provider answers to a code.
+/// Response of the token endpoint.
 #[derive(Deserialize)]
 struct Tokens {
     id_token: String,
@@ -76,18 +76,18 @@ struct Tokens {
 
 impl Provider {
     pub(super) fn new(settings: Oidc, clock: Arc<dyn Clock>) -> Self {
-        Self { settings, clock, fetcher: OnceLock::new(), known: Mutex::default() }
+        Self { settings, clock, fetcher: OnceLock::new(), cache: Mutex::default() }
     }
 
     pub(crate) fn settings(&self) -> &Oidc {
         &self.settings
     }
 
-    /// Where a browser is sent to say who it is.
+    /// Returns the address of the provider that a browser is redirected to.
     pub(crate) async fn address(&self, attempt: &Attempt) -> Answer<String> {
         let metadata = self.metadata().await?;
         let mut url = Url::parse(&metadata.authorization_endpoint)
-            .map_err(|_| self.odd("its authorization_endpoint is no URL"))?;
+            .map_err(|_| self.unusable("its authorization_endpoint is not a URL"))?;
         url.query_pairs_mut()
             .append_pair("response_type", "code")
             .append_pair("client_id", &self.settings.client_id)
@@ -100,16 +100,16 @@ impl Provider {
         Ok(url.into())
     }
 
-    /// Who it is that a browser came back with this code for.
+    /// Exchanges the code of a returning browser for the person who signed in.
     pub(crate) async fn person(&self, code: &str, attempt: &Attempt) -> Answer<Person> {
         let metadata = self.metadata().await?;
         let token = self.exchange(&metadata, code, attempt).await?;
-        let mut opened = keys::open(&token, &self.keys(&metadata, false).await?)?;
-        // The provider may have changed its keys since we asked; once more is enough to know.
-        if matches!(opened, Opened::UnknownKey) {
-            opened = keys::open(&token, &self.keys(&metadata, true).await?)?;
+        let mut verified = keys::verify(&token, &self.keys(&metadata, false).await?)?;
+        // The provider may have rotated its keys since they were cached.
+        if matches!(verified, Verification::UnknownKey) {
+            verified = keys::verify(&token, &self.keys(&metadata, true).await?)?;
         }
-        let Opened::Signed(said) = opened else {
+        let Verification::Signed(claims) = verified else {
             return Err(refused("it is signed with a key that the provider does not publish"));
         };
         let expected = Expected {
@@ -118,18 +118,19 @@ impl Provider {
             nonce: &attempt.nonce(),
             now: self.clock.now(),
         };
-        claims::check(&said, &expected)?;
-        claims::person(&said, &self.settings)
+        claims::check(&claims, &expected)?;
+        claims::person(&claims, &self.settings)
     }
 
     async fn exchange(&self, of: &Metadata, code: &str, attempt: &Attempt) -> Answer<String> {
         let (form, authorization) = self.form(of, code, attempt);
-        let answered = self.fetcher()?.post(&of.token_endpoint, form, authorization).await?;
-        let tokens: Tokens = answered.json().map_err(|_| self.odd("it gave no id_token"))?;
+        let response = self.fetcher()?.post(&of.token_endpoint, form, authorization).await?;
+        let tokens: Tokens =
+            response.json().map_err(|_| self.unusable("its response has no id_token"))?;
         Ok(tokens.id_token)
     }
 
-    /// What a code is exchanged with, and the header that says who we are, where the provider takes one.
+    /// Returns the form of the token request, and its `Authorization` header if the provider supports one.
     fn form(&self, of: &Metadata, code: &str, attempt: &Attempt) -> (String, Option<String>) {
         let settings = &self.settings;
         let mut form = Serializer::new(String::new());
@@ -138,11 +139,11 @@ impl Provider {
             .append_pair("redirect_uri", &settings.callback())
             .append_pair("code_verifier", &attempt.verifier());
         let methods = &of.token_endpoint_auth_methods_supported;
-        let takes_header =
+        let supports_basic =
             methods.is_empty() || methods.iter().any(|method| method == "client_secret_basic");
         let mut authorization = None;
         match &settings.client_secret {
-            Some(secret) if takes_header => {
+            Some(secret) if supports_basic => {
                 let encoded = |text: &str| byte_serialize(text.as_bytes()).collect::<String>();
                 let pair = format!("{}:{}", encoded(&settings.client_id), encoded(secret));
                 authorization = Some(format!("Basic {}", STANDARD.encode(pair)));
@@ -162,12 +163,12 @@ impl Provider {
         let known = self.snapshot();
         let now = self.clock.now();
         if let Some((metadata, at)) = known.metadata
-            && between(at, now) < KNOWN_FOR
+            && between(at, now) < METADATA_TTL
         {
             return Ok(metadata);
         }
         if let Some((problem, at)) = known.failed
-            && between(at, now) < LEFT_ALONE_FOR
+            && between(at, now) < FAILURE_TTL
         {
             return Err(problem);
         }
@@ -175,11 +176,13 @@ impl Provider {
             Ok(metadata) => {
                 let metadata = Arc::new(metadata);
                 let known = Some((metadata.clone(), now));
-                self.learn(|all| *all = Known { metadata: known, ..Known::default() });
+                self.update(|all| {
+                    *all = ProviderCache { metadata: known, ..ProviderCache::default() }
+                });
                 Ok(metadata)
             }
             Err(problem) => {
-                self.learn(|all| all.failed = Some((problem.clone(), now)));
+                self.update(|all| all.failed = Some((problem.clone(), now)));
                 Err(problem)
             }
         }
@@ -187,34 +190,39 @@ impl Provider {
 
     async fn discover(&self) -> Answer<Metadata> {
         let issuer = self.settings.issuer.trim_end_matches('/');
-        let answered = self.fetcher()?.get(&format!("{issuer}{DISCOVERY}")).await?;
-        let metadata: Metadata = answered
-            .json()
-            .map_err(|error| self.odd(&format!("what it says of itself: {error}")))?;
+        let response = self.fetcher()?.get(&format!("{issuer}{DISCOVERY}")).await?;
+        let metadata: Metadata = response.json().map_err(|error| {
+            self.unusable(&format!("its discovery document cannot be read: {error}"))
+        })?;
         if metadata.issuer.trim_end_matches('/') != issuer {
-            return Err(self.odd(&format!("it calls itself {:?}", metadata.issuer)));
+            return Err(self.unusable(&format!(
+                "its discovery document names the issuer {:?}",
+                metadata.issuer
+            )));
         }
         for url in [&metadata.authorization_endpoint, &metadata.token_endpoint, &metadata.jwks_uri]
         {
             if !is_safe(url) {
-                return Err(self.odd(&format!("{url:?} is no URL with https")));
+                return Err(self.unusable(&format!("{url:?} is not an https URL")));
             }
         }
         Ok(metadata)
     }
 
-    async fn keys(&self, of: &Metadata, again: bool) -> Answer<Arc<Vec<Jwk>>> {
+    async fn keys(&self, of: &Metadata, force: bool) -> Answer<Arc<Vec<Jwk>>> {
         let now = self.clock.now();
         if let Some((keys, at)) = self.snapshot().keys
-            && !again
-            && between(at, now) < KNOWN_FOR
+            && !force
+            && between(at, now) < METADATA_TTL
         {
             return Ok(keys);
         }
-        let answered = self.fetcher()?.get(&of.jwks_uri).await?;
-        let document = answered.json().map_err(|error| self.odd(&format!("its keys: {error}")))?;
+        let response = self.fetcher()?.get(&of.jwks_uri).await?;
+        let document = response
+            .json()
+            .map_err(|error| self.unusable(&format!("its keys cannot be read: {error}")))?;
         let keys = Arc::new(keys::read(document));
-        self.learn(|all| all.keys = Some((keys.clone(), now)));
+        self.update(|all| all.keys = Some((keys.clone(), now)));
         Ok(keys)
     }
 
@@ -222,20 +230,20 @@ impl Provider {
         if let Some(fetcher) = self.fetcher.get() {
             return Ok(fetcher);
         }
-        let made = Fetcher::new(&self.settings.issuer, &self.settings.outgoing)?;
-        Ok(self.fetcher.get_or_init(|| made))
+        let fetcher = Fetcher::new(&self.settings.issuer, &self.settings.outgoing)?;
+        Ok(self.fetcher.get_or_init(|| fetcher))
     }
 
-    fn snapshot(&self) -> Known {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    fn snapshot(&self) -> ProviderCache {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn learn(&self, change: impl FnOnce(&mut Known)) {
-        change(&mut self.known.lock().unwrap_or_else(PoisonError::into_inner));
+    fn update(&self, change: impl FnOnce(&mut ProviderCache)) {
+        change(&mut self.cache.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The provider answers what makes no sense.
-    fn odd(&self, what: &str) -> Problem {
+    /// Returns the problem of a provider with an invalid response.
+    fn unusable(&self, what: &str) -> Problem {
         let issuer = &self.settings.issuer;
         let sentence = format!(
             "the provider {issuer} cannot be used: {what}; check auth.oidc_issuer and the provider"
@@ -244,8 +252,8 @@ impl Provider {
     }
 }
 
-/// The token does not say who somebody is.
+/// Returns the problem of an ID token that is not accepted.
 fn refused(why: &str) -> Problem {
-    let sentence = format!("the provider's word is not accepted: {why}; sign in again");
+    let sentence = format!("the sign-in is not accepted: {why}; sign in again");
     Problem::new(StatusCode::UNAUTHORIZED, sentence)
 }

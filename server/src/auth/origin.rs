@@ -1,4 +1,4 @@
-//! The origin of a call: the address, the site that made a browser send it, and the name it was sent to. Forwarded
+//! Origin checks: the address of a caller, cross-site requests of browsers, and the host name of a request. Forwarded
 //! addresses are read in `forwarded.rs`.
 
 use std::convert::Infallible;
@@ -14,10 +14,10 @@ use subtle::ConstantTimeEq;
 use crate::caller::Caller;
 use crate::problem::{Answer, Problem};
 
-/// The header in which changing calls of a session show that they come from the page.
+/// The header with the CSRF token that changing requests of a session need.
 const CSRF: &str = "x-csrf-token";
 
-/// The address of the caller; none for a call in process. Every request has one once the caller was looked for.
+/// The address of the caller; none for a call in process. Set on every request before authentication.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CallAddress(pub(crate) Option<IpAddr>);
 
@@ -29,12 +29,12 @@ impl<S: Sync> FromRequestParts<S> for CallAddress {
     }
 }
 
-/// Returns the address at the other end of the connection; none in process.
+/// Returns the peer address of the connection; none in process.
 pub(super) fn peer(extensions: &Extensions) -> Option<IpAddr> {
     extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0.ip().to_canonical())
 }
 
-/// Refuses changes that another site makes a browser send. Programs send neither header.
+/// Refuses cross-site changes by a browser. Programs send neither header.
 pub(super) fn check(parts: &Parts, caller: Option<&Caller>) -> Answer<()> {
     if matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS) {
         return Ok(());
@@ -49,22 +49,22 @@ pub(super) fn check(parts: &Parts, caller: Option<&Caller>) -> Answer<()> {
         (None, None) => false,
     };
     if is_foreign {
-        return Err(refused("another site made the browser send this; it was not done"));
+        return Err(refused("a cross-site request was refused; nothing was changed"));
     }
     let Some(expected) = caller.and_then(|caller| caller.csrf.as_deref()) else { return Ok(()) };
-    let shown = text(CSRF).unwrap_or_default();
-    if bool::from(shown.as_bytes().ct_eq(expected.as_bytes())) {
+    let sent = text(CSRF).unwrap_or_default();
+    if bool::from(sent.as_bytes().ct_eq(expected.as_bytes())) {
         return Ok(());
     }
-    Err(refused("the header X-CSRF-Token is missing or old; read it from GET /api/v1/session"))
+    Err(refused("the header X-CSRF-Token is missing or outdated; read it from GET /api/v1/session"))
 }
 
-/// Without an auth choice, a page of another site could call itself this machine by its name server; so
-/// only the machine's own names are answered.
+/// Refuses foreign host names without authentication: by DNS rebinding, a page of another site could otherwise reach
+/// this machine.
 pub(super) fn check_host(parts: &Parts, over_socket: bool) -> Answer<()> {
     let headers =
         parts.headers.get_all(HOST).iter().map(|value| value.to_str().unwrap_or_default());
-    // HTTP/2 says it in the target instead.
+    // HTTP/2 sends it in the target instead.
     let authority = parts.uri.authority().map(Authority::as_str);
     let mut names: Vec<&str> = headers.chain(authority).collect();
     names.dedup();
@@ -72,7 +72,7 @@ pub(super) fn check_host(parts: &Parts, over_socket: bool) -> Answer<()> {
         [] if !over_socket => Ok(()),
         [name] => check_name(name),
         _ => Err(refused(
-            "nobody has to log in here, so a request must name this machine, and once; choose an auth.mode",
+            "without authentication a request must name this machine in exactly one Host header; set auth.mode",
         )),
     }
 }
@@ -83,14 +83,14 @@ fn check_name(host: &str) -> Answer<()> {
         _ => host,
     };
     let bare = name.trim_start_matches('[').trim_end_matches(']');
-    let is_ours = bare.eq_ignore_ascii_case("localhost")
+    let is_local = bare.eq_ignore_ascii_case("localhost")
         || bare.to_ascii_lowercase().ends_with(".localhost")
         || bare.parse::<IpAddr>().is_ok();
-    if is_ours {
+    if is_local {
         return Ok(());
     }
     Err(refused(&format!(
-        "nobody has to log in here, so only this machine's own names are answered, not {name:?}; choose an auth.mode"
+        "without authentication only requests to names of this machine are accepted, not to {name:?}; set auth.mode"
     )))
 }
 
@@ -113,7 +113,7 @@ mod tests {
 
     // spec: C-6
     #[test]
-    fn what_another_site_sends_is_refused() {
+    fn cross_site_changes_are_refused() {
         for (headers, is_good) in [
             (vec![], true),
             (vec![("sec-fetch-site", "same-origin")], true),
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_machines_own_names_are_answered_without_an_auth_choice() {
+    fn only_names_of_this_machine_are_accepted_without_authentication() {
         for (host, is_good) in [
             ("localhost:8080", true),
             ("127.0.0.1:8080", true),

@@ -1,5 +1,4 @@
-//! Sessions of people who logged in. The cookie holds a random secret; only its hash is kept, so that what
-//! is stored lets nobody in.
+//! Sessions of users who logged in. The cookie holds a random secret; only its hash is stored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,18 +11,18 @@ use serde::{Deserialize, Serialize};
 
 use super::changes::Changes;
 use super::{User, Users};
+use crate::document_store::TypedStore;
 use crate::secret::{hashed, random};
-use crate::shelf::Shelf;
 
 /// The kind of the documents.
 pub(crate) const KIND: &str = "session";
 
 /// The name of the cookie.
 pub(crate) const COOKIE_NAME: &str = "punctual_session";
-/// How long a session lasts at most, however often it is used.
-const LIFE_MAX: Duration = Duration::from_hours(30 * 24);
+/// Longest lifetime of a session, however often it is used.
+const LIFETIME_MAX: Duration = Duration::from_hours(30 * 24);
 
-/// Somebody who logged in.
+/// A session of a user.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Session {
     /// The name of the user.
@@ -32,27 +31,27 @@ pub(crate) struct Session {
     #[serde(default)]
     pub(crate) user_id: String,
     pub(crate) generation: u64,
-    /// When it began.
+    /// When the user logged in.
     #[serde(default)]
     pub(crate) began_at: Timestamp,
     pub(crate) expires_at: Timestamp,
 }
 
 impl Session {
-    /// Whether it is a session of this user as they are now.
+    /// Returns whether the session is valid for this user: not disabled, same id and generation.
     fn is_of(&self, user: &User) -> bool {
         !user.disabled && self.user_id == user.id && self.generation == user.generation
     }
 }
 
-/// All sessions.
+/// Store of sessions.
 #[derive(Clone)]
 pub(crate) struct Sessions {
-    shelf: Shelf<Session>,
+    store: TypedStore<Session>,
     users: Users,
     changes: Changes,
     clock: Arc<dyn Clock>,
-    length: Duration,
+    ttl: Duration,
 }
 
 impl Sessions {
@@ -60,14 +59,14 @@ impl Sessions {
         documents: &Arc<dyn DocumentStore>,
         clock: &Arc<dyn Clock>,
         (users, changes): (&Users, &Changes),
-        length: Duration,
+        ttl: Duration,
     ) -> Self {
-        let shelf = Shelf::new(KIND, documents.clone(), clock.clone());
+        let store = TypedStore::new(KIND, documents.clone(), clock.clone());
         let (users, changes) = (users.clone(), changes.clone());
-        Self { shelf, users, changes, clock: clock.clone(), length }
+        Self { store, users, changes, clock: clock.clone(), ttl }
     }
 
-    /// Begins a session; answers its secret.
+    /// Begins a session and returns its secret.
     pub(crate) async fn begin(&self, user: &User) -> Result<String> {
         let (secret, now) = (random(), self.clock.now());
         let session = Session {
@@ -75,44 +74,43 @@ impl Sessions {
             user_id: user.id.clone(),
             generation: user.generation,
             began_at: now,
-            expires_at: add(now, self.length),
+            expires_at: add(now, self.ttl),
         };
         let expires_at = Some(session.expires_at);
-        self.shelf.put(&hashed(&secret), &session, ExpectedVersion::New, expires_at).await?;
+        self.store.put(&hashed(&secret), &session, ExpectedVersion::New, expires_at).await?;
         Ok(secret)
     }
 
-    /// The user whose session a secret is. One that is used lives on: past half of its time it is prolonged,
-    /// up to its longest life.
+    /// Returns the user of a session secret. Extends a used session past half of its lifetime, up to the longest one.
     pub(super) async fn user(&self, secret: &str) -> Result<Option<User>> {
-        let place = hashed(secret);
-        let Some((session, version)) = self.shelf.get(&place).await? else { return Ok(None) };
+        let key = hashed(secret);
+        let Some((session, version)) = self.store.get(&key).await? else { return Ok(None) };
         let user = self.users.find(&session.user).await?.filter(|user| session.is_of(user));
         let now = self.clock.now();
-        let last = add(session.began_at, LIFE_MAX);
+        let last = add(session.began_at, LIFETIME_MAX);
         if now >= last {
             return Ok(None);
         }
-        if user.is_some() && between(now, session.expires_at) < self.length / 2 {
-            let expires_at = add(now, self.length).min(last);
-            // Only over what was read, so that one that ended meanwhile does not come back.
-            let longer = Session { expires_at, ..session };
-            self.shelf
-                .put(&place, &longer, ExpectedVersion::Version(version), Some(expires_at))
+        if user.is_some() && between(now, session.expires_at) < self.ttl / 2 {
+            let expires_at = add(now, self.ttl).min(last);
+            // Only over the version that was read, so that a session that ended meanwhile is not restored.
+            let extended = Session { expires_at, ..session };
+            self.store
+                .put(&key, &extended, ExpectedVersion::Version(version), Some(expires_at))
                 .await?;
         }
         Ok(user)
     }
 
-    /// Ends one; whether there was one.
+    /// Ends a session; returns whether it existed.
     pub(crate) async fn end(&self, secret: &str) -> Result<bool> {
-        let was_there = self.shelf.remove(&hashed(secret)).await?;
+        let existed = self.store.remove(&hashed(secret)).await?;
         self.changes.note();
-        Ok(was_there)
+        Ok(existed)
     }
 }
 
-/// What changing calls of a session must show; whoever cannot read the page cannot know it.
+/// Returns the CSRF token of a session, which only pages of the same origin can read.
 pub(crate) fn csrf_of(secret: &str) -> String {
     hashed(&format!("csrf {secret}"))
 }

@@ -1,10 +1,10 @@
-//! Throttling of password guesses. Wrong passwords are counted by name and network together, and by network; after
-//! a few of them the next guess from there is refused, for twice as long each time. A name alone never refuses
-//! anything, so that a stranger cannot lock an account: many wrong passwords for it only delay the next a little. A
-//! browser that logged in before is counted by itself, and neither its network nor its name slows it.
+//! Throttling of password guesses. Wrong passwords are counted by name and network together, and by network;
+//! after a few, the next guess from there is refused, for twice as long each time. A name alone is never refused,
+//! so that others cannot lock an account: many wrong passwords for it only delay the next a little. A known
+//! browser is counted by itself, and neither its network nor its name slows it.
 //!
-//! A guess is counted before its password is hashed and taken back when the password was right, so that guesses made
-//! at the same time are counted too.
+//! A guess is counted before its password is hashed and uncounted when the password was right, so that concurrent
+//! guesses count too.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -17,35 +17,35 @@ use punctual::clock::{add, between};
 
 use crate::problem::{Answer, Problem};
 
-/// So many passwords for one name may be wrong from one network before the next has to wait.
+/// Wrong passwords for one name from one network before the next has to wait.
 const PAIR_FREE: u32 = 5;
 /// The longest wait for one name from one network.
 const PAIR_WAIT_MAX: Duration = Duration::from_secs(15 * 60);
-/// So many passwords may be wrong from one network, which many people may share.
+/// Wrong passwords from one network, which many users may share, before the next has to wait.
 const NETWORK_FREE: u32 = 20;
 /// The longest wait of a network.
 const NETWORK_WAIT_MAX: Duration = Duration::from_secs(60);
-/// So many passwords may be wrong for one name, from anywhere, before the next is delayed.
+/// Wrong passwords for one name, from all networks, before the next is delayed.
 const NAME_FREE: u32 = 20;
-/// The delay of a name that is being guessed at.
+/// Delay of a login to a name under attack.
 const NAME_DELAY: Duration = Duration::from_secs(1);
-/// After this long without a wrong password, nothing of them is remembered.
-const FORGOTTEN_AFTER: Duration = Duration::from_secs(60 * 60);
-/// The most counts that are remembered.
-const REMEMBERED_MAX: usize = 10_000;
-/// The most characters of a name that tell it from others.
+/// How long a count is kept after its last wrong password.
+const COUNT_TTL: Duration = Duration::from_secs(60 * 60);
+/// Largest number of counts.
+const COUNTS_MAX: usize = 10_000;
+/// Number of characters of a name that are compared.
 const NAME_LEN_MAX: usize = 200;
 
-/// What a guess is counted by.
+/// Key of a count.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Key {
     /// A name from a network.
     Pair(String, Option<IpAddr>),
-    /// A browser that logged in before, by the hash of its cookie.
+    /// A known browser, by the hash of its cookie.
     Browser(String),
     /// A network.
     Network(IpAddr),
-    /// A name from anywhere.
+    /// A name from any network.
     Name(String),
     /// Sign-ins by a provider from a network.
     #[cfg(feature = "oidc")]
@@ -53,7 +53,7 @@ enum Key {
 }
 
 impl Key {
-    /// How many may be wrong, and the longest wait after that; none for what never refuses.
+    /// Returns the number of free guesses and the longest wait after them; none for a key that never refuses.
     fn limits(&self) -> Option<(u32, Duration)> {
         match self {
             Self::Pair(..) | Self::Browser(_) => Some((PAIR_FREE, PAIR_WAIT_MAX)),
@@ -64,18 +64,18 @@ impl Key {
         }
     }
 
-    /// Whether a right password clears the whole count, not only its own guess.
-    fn is_cleared(&self) -> bool {
+    /// Returns whether a right password resets the count, not only its own guess.
+    fn is_reset_by_success(&self) -> bool {
         matches!(self, Self::Pair(..) | Self::Browser(_))
     }
 }
 
-/// Everything that one guess is counted by.
+/// All keys of one guess.
 #[derive(Clone, Debug)]
 pub(super) struct Keys(Vec<Key>);
 
 impl Keys {
-    /// A guess of the password of a name, from an address.
+    /// Returns the keys of a guess for a name from an address.
     pub(super) fn of_name(name: &str, from: Option<IpAddr>) -> Self {
         let (name, network) = (shortened(name), from.map(network));
         let mut keys = vec![Key::Pair(name.clone(), network), Key::Name(name)];
@@ -83,12 +83,12 @@ impl Keys {
         Self(keys)
     }
 
-    /// A guess by a browser that logged in before.
+    /// Returns the keys of a guess from a known browser.
     pub(super) fn of_browser(hash: &str) -> Self {
         Self(vec![Key::Browser(hash.to_owned())])
     }
 
-    /// A sign-in by a provider, from an address.
+    /// Returns the keys of a sign-in by a provider from an address.
     #[cfg(feature = "oidc")]
     pub(super) fn of_sign_in(from: Option<IpAddr>) -> Self {
         Self(vec![Key::SignIn(from.map(network))])
@@ -102,7 +102,7 @@ struct Count {
 }
 
 impl Count {
-    /// When the next guess may come.
+    /// Returns when the next guess is allowed.
     fn open_at(self, key: &Key) -> Timestamp {
         let Some((free, wait_max)) = key.limits() else { return self.last };
         let Some(beyond) = self.wrong.checked_sub(free) else { return self.last };
@@ -116,11 +116,11 @@ pub(super) struct Throttle {
     counts: Mutex<BTreeMap<Key, Count>>,
 }
 
-/// A guess that is counted as wrong until it is said to be something else.
+/// A guess that counts as wrong unless it is resolved otherwise.
 #[derive(Debug)]
 pub(super) struct Guess {
     throttle: Arc<Throttle>,
-    /// What it is counted by, and when a guess was last counted there before.
+    /// Its keys, and the instant of the previous guess of each.
     counted: Vec<(Key, Option<Timestamp>)>,
     at: Timestamp,
 }
@@ -128,16 +128,16 @@ pub(super) struct Guess {
 impl Throttle {
     /// Refuses a guess that has to wait, without counting it.
     pub(super) fn check(&self, keys: &Keys, now: Timestamp) -> Answer<()> {
-        refuse_early(&self.lock(), keys, now)
+        check_wait(&self.lock(), keys, now)
     }
 
     /// Counts a guess, unless it has to wait.
     pub(super) fn begin(self: &Arc<Self>, keys: Keys, now: Timestamp) -> Answer<Guess> {
         let mut counts = self.lock();
-        refuse_early(&counts, &keys, now)?;
-        counts.retain(|_, count| between(count.last, now) < FORGOTTEN_AFTER);
-        for _ in 0..(counts.len() + keys.0.len()).saturating_sub(REMEMBERED_MAX) {
-            // The least that is known of anything.
+        check_wait(&counts, &keys, now)?;
+        counts.retain(|_, count| between(count.last, now) < COUNT_TTL);
+        for _ in 0..(counts.len() + keys.0.len()).saturating_sub(COUNTS_MAX) {
+            // The least relevant count.
             let least = counts.iter().min_by_key(|(_, count)| (count.wrong, count.last));
             let Some(least) = least.map(|(key, _)| key.clone()) else { break };
             counts.remove(&least);
@@ -152,7 +152,7 @@ impl Throttle {
         Ok(Guess { throttle: self.clone(), counted, at: now })
     }
 
-    /// How long a guess of this name is delayed, which it never is from a browser that logged in before.
+    /// Returns the delay of a guess for this name; known browsers are not delayed.
     pub(super) fn delay(&self, name: &str) -> Option<Duration> {
         let counts = self.lock();
         let count = counts.get(&Key::Name(shortened(name)))?;
@@ -165,17 +165,17 @@ impl Throttle {
 }
 
 impl Guess {
-    /// Says that the password was right: the name is free again from this network, and the guess counts nowhere.
+    /// Resolves the guess as right: it is uncounted, and the count of the name from this network is reset.
     pub(super) fn was_right(self) {
-        self.take_back(true);
+        self.uncount(true);
     }
 
-    /// Says that the password could not be checked, so that the guess counts nowhere.
-    pub(super) fn was_not_judged(self) {
-        self.take_back(false);
+    /// Resolves the guess as unchecked: it is uncounted.
+    pub(super) fn was_not_checked(self) {
+        self.uncount(false);
     }
 
-    fn take_back(self, clears: bool) {
+    fn uncount(self, resets: bool) {
         let mut counts = self.throttle.lock();
         for (key, before) in self.counted {
             let Some(count) = counts.get_mut(&key) else { continue };
@@ -185,14 +185,14 @@ impl Guess {
             {
                 count.last = before;
             }
-            if count.wrong == 0 || (clears && key.is_cleared()) {
+            if count.wrong == 0 || (resets && key.is_reset_by_success()) {
                 counts.remove(&key);
             }
         }
     }
 }
 
-fn refuse_early(counts: &BTreeMap<Key, Count>, keys: &Keys, now: Timestamp) -> Answer<()> {
+fn check_wait(counts: &BTreeMap<Key, Count>, keys: &Keys, now: Timestamp) -> Answer<()> {
     let open_at = keys.0.iter().filter_map(|key| Some(counts.get(key)?.open_at(key))).max();
     let Some(open_at) = open_at.filter(|open_at| *open_at > now) else { return Ok(()) };
     let wait = between(now, open_at).as_secs().max(1);
@@ -204,7 +204,7 @@ fn shortened(name: &str) -> String {
     name.chars().take(NAME_LEN_MAX).collect()
 }
 
-/// The network of an address: one of IPv4 by itself, and of IPv6 the 64 bits that one customer has at least.
+/// Returns the network of an address: the address itself for IPv4, the /64 prefix for IPv6.
 pub(super) fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

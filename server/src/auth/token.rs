@@ -1,4 +1,4 @@
-//! Tokens for programs: `pct_ID_SECRET`. Only the hash of the secret is kept.
+//! API tokens for programs: `pct_ID_SECRET`. Only the hash of the secret is stored.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,36 +16,36 @@ use uuid::Uuid;
 use super::User;
 use super::changes::Changes;
 use crate::caller::Role;
+use crate::document_store::TypedStore;
 use crate::secret::{hashed, random};
-use crate::shelf::Shelf;
 
 /// The kind of the documents.
 pub(crate) const KIND: &str = "token";
 
-/// The use of a token is noted no more often than this.
-const NOTED_EVERY: Duration = Duration::from_secs(60);
-/// How many tokens are read at once, and how often, when those of a user are removed.
+/// Shortest interval between writes of the last use of a token.
+const USE_RECORD_INTERVAL: Duration = Duration::from_secs(60);
+/// Page size and largest number of pages when the tokens of a user are removed.
 const PAGE: usize = 200;
 const PAGES_MAX: usize = 500;
 
-/// What a token allows.
+/// A permission of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// To see what a viewer sees.
+    /// Read access, as the role viewer.
     Read,
-    /// To do what an operator does.
+    /// Actions on jobs, queues and messages, as the role operator.
     Operate,
-    /// To do everything.
+    /// Full access, as the role admin.
     Admin,
-    /// To claim and settle work of the queues that the token names. No role allows it.
+    /// Claim and settle messages of the queues of the token. No role includes it.
     Work,
-    /// To publish messages.
+    /// Publish messages.
     Publish,
 }
 
 impl Scope {
-    /// The role that its owner must have at the moment.
+    /// Returns the role that the owner must currently have.
     pub(crate) fn needs(self) -> Role {
         match self {
             Self::Read => Role::Viewer,
@@ -54,8 +54,8 @@ impl Scope {
         }
     }
 
-    /// The role that may give it to a token of its own. A worker gets the bodies of messages as they are, also those
-    /// that are hidden from operators.
+    /// Returns the role that may create a token with this scope. A worker receives unredacted bodies, including those
+    /// hidden from operators.
     pub(crate) fn given_by(self) -> Role {
         match self {
             Self::Work => Role::Admin,
@@ -64,23 +64,23 @@ impl Scope {
     }
 }
 
-/// Stands for every queue where queues are named.
+/// Stands for every queue in a list of queues.
 pub const EVERY_QUEUE: &str = "*";
 
-/// Who owns a token, which never allows more than its owner may at the moment.
+/// The owner of a token, whose current role limits the token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Owner {
     /// A user of this server, by id.
     User(String),
-    /// Somebody whom a proxy knows, by name.
+    /// A user behind the authenticating proxy, by name.
     Proxied,
-    /// Whoever reached a server that asks nobody, or the application around it.
+    /// A caller without authentication, or the embedding application.
     Local,
 }
 
 impl Default for Owner {
-    /// Tokens from before users had ids.
+    /// The owner of tokens from before users had ids.
     fn default() -> Self {
         Self::User(String::new())
     }
@@ -92,15 +92,15 @@ pub(crate) struct Token {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) scopes: Vec<Scope>,
-    /// The queues that the scope `work` is for; `*` is every queue.
+    /// The queues of the scope `work`; `*` is every queue.
     #[serde(default = "every_queue")]
     pub(crate) queues: Vec<String>,
-    /// The name of its owner.
+    /// The name of the owner.
     pub(crate) user: String,
-    /// Who its owner is.
+    /// The owner.
     #[serde(default)]
     pub(crate) owner: Owner,
-    /// The `tokens_generation` that its owner had when it was made; 0 for owners who are no users here.
+    /// The `tokens_generation` of the owner at creation; 0 for owners who are not users here.
     #[serde(default)]
     pub(crate) generation: u64,
     pub(crate) hash: String,
@@ -109,15 +109,15 @@ pub(crate) struct Token {
     pub(crate) expires_at: Option<Timestamp>,
 }
 
-/// Tokens from before they named queues worked on every queue, and still do.
+/// Queues of tokens from before tokens named queues.
 fn every_queue() -> Vec<String> {
     vec![EVERY_QUEUE.to_owned()]
 }
 
-/// A token to be made.
+/// A token to be created.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenDraft {
-    /// Its identity, when the repeat of a request has to make the same token.
+    /// The id, when a repeated request must create the same token.
     pub(crate) id: Option<Uuid>,
     pub(crate) name: String,
     pub(crate) scopes: Vec<Scope>,
@@ -129,17 +129,17 @@ pub(crate) struct TokenDraft {
 }
 
 impl Token {
-    /// Whether a user is its owner. Who was made after the token has only the same name.
+    /// Returns whether a user is the owner. A user created after the token only has the same name.
     fn was_made_by(&self, user: &User) -> bool {
         self.owner == Owner::User(user.id.clone()) && user.created_at <= self.created_at
     }
 
-    /// Whether a user is its owner and has not been disabled, or ended their tokens, since it was made.
+    /// Returns whether a user is the owner and was not disabled, and did not end their tokens, since it was created.
     pub(super) fn is_of(&self, user: &User) -> bool {
         self.was_made_by(user) && self.generation == user.tokens_generation
     }
 
-    /// Whether its owner, by id or as a proxy names them, was disabled or ended their tokens since it was made.
+    /// Returns whether the owner, by id or proxy name, was disabled or ended their tokens since it was created.
     fn was_ended_by(&self, user: &User) -> bool {
         let is_owner = match &self.owner {
             Owner::User(_) => self.was_made_by(user),
@@ -149,7 +149,7 @@ impl Token {
         is_owner && self.generation < user.tokens_generation
     }
 
-    /// The role its scopes come to.
+    /// Returns the role of its scopes.
     pub(crate) fn role(&self) -> Role {
         let role = |scope: &Scope| match scope {
             Scope::Admin => Role::Admin,
@@ -161,10 +161,10 @@ impl Token {
     }
 }
 
-/// All tokens.
+/// Store of tokens.
 #[derive(Clone)]
 pub(crate) struct Tokens {
-    shelf: Shelf<Token>,
+    store: TypedStore<Token>,
     clock: Arc<dyn Clock>,
     ids: Arc<Ids>,
     changes: Changes,
@@ -176,12 +176,12 @@ impl Tokens {
         clock: &Arc<dyn Clock>,
         changes: &Changes,
     ) -> Self {
-        let shelf = Shelf::new(KIND, documents.clone(), clock.clone());
+        let store = TypedStore::new(KIND, documents.clone(), clock.clone());
         let (ids, changes) = (Arc::new(Ids::random()), changes.clone());
-        Self { shelf, clock: clock.clone(), ids, changes }
+        Self { store, clock: clock.clone(), ids, changes }
     }
 
-    /// Makes one; answers it and the text that is shown once.
+    /// Creates a token; returns it and its text, which is shown only once.
     pub(crate) async fn create(&self, draft: TokenDraft) -> Result<(Token, String)> {
         let now = self.clock.now();
         let TokenDraft { id, name, scopes, queues, user, owner, generation, expires_at } = draft;
@@ -200,12 +200,12 @@ impl Tokens {
             last_used_at: None,
             expires_at,
         };
-        // The repeat of a request makes the same token once more: nobody has the secret of the first.
-        self.shelf.put(&id, &token, ExpectedVersion::Any, expires_at).await?;
+        // A repeated request replaces the token: the first secret was not delivered.
+        self.store.put(&id, &token, ExpectedVersion::Any, expires_at).await?;
         Ok((token, format!("pct_{id}_{secret}")))
     }
 
-    /// The token of a text, compared in the same time whatever is wrong.
+    /// Returns the token of a text, compared in constant time.
     pub(super) async fn find(&self, text: &str) -> Result<Option<Token>> {
         let Some((id, secret)) = text.strip_prefix("pct_").and_then(|rest| rest.split_once('_'))
         else {
@@ -214,7 +214,7 @@ impl Tokens {
         if id.len() != 32 || !id.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Ok(None);
         }
-        let Some((token, _)) = self.shelf.get(id).await? else { return Ok(None) };
+        let Some((token, _)) = self.store.get(id).await? else { return Ok(None) };
         if !bool::from(token.hash.as_bytes().ct_eq(hashed(secret).as_bytes())) {
             return Ok(None);
         }
@@ -224,13 +224,13 @@ impl Tokens {
 
     async fn note_use(&self, token: &Token) -> Result<()> {
         let now = self.clock.now();
-        if token.last_used_at.is_some_and(|last| between(last, now) < NOTED_EVERY) {
+        if token.last_used_at.is_some_and(|last| between(last, now) < USE_RECORD_INTERVAL) {
             return Ok(());
         }
-        // Read again, so that one that was revoked meanwhile does not come back.
-        if let Some((fresh, version)) = self.shelf.get(&token.id).await? {
+        // Read again, so that a token that was revoked meanwhile is not restored.
+        if let Some((fresh, version)) = self.store.get(&token.id).await? {
             let used = Token { last_used_at: Some(now), ..fresh };
-            self.shelf
+            self.store
                 .put(&used.id, &used, ExpectedVersion::Version(version), used.expires_at)
                 .await?;
         }
@@ -238,28 +238,27 @@ impl Tokens {
     }
 
     pub(crate) async fn list(&self, after: Option<String>, limit: usize) -> Result<Vec<Token>> {
-        let tokens = self.shelf.list(after, limit).await?;
+        let tokens = self.store.list(after, limit).await?;
         Ok(tokens.into_iter().map(|(_, token)| token).collect())
     }
 
     pub(crate) async fn get(&self, id: &str) -> Result<Option<Token>> {
-        Ok(self.shelf.get(id).await?.map(|(token, _)| token))
+        Ok(self.store.get(id).await?.map(|(token, _)| token))
     }
 
     pub(crate) async fn revoke(&self, id: &str) -> Result<bool> {
-        let was_there = self.shelf.remove(id).await?;
+        let existed = self.store.remove(id).await?;
         self.changes.note();
-        Ok(was_there)
+        Ok(existed)
     }
 
-    /// Removes every token of a user who is gone. They let nobody in without their user, so one that is left
-    /// behind does no harm.
+    /// Removes every token of a deleted user. Without the user they are invalid, so one left behind does no harm.
     pub(crate) async fn revoke_all(&self, user: &User) -> Result<()> {
         self.revoke_where(|token| token.was_made_by(user) || token.was_ended_by(user)).await
     }
 
-    /// Removes the tokens that ended when their owner was disabled or ended them. They let nobody in since then, so
-    /// one that is left behind does no harm.
+    /// Removes the tokens that ended when their owner was disabled or ended them. They are invalid since then, so
+    /// one left behind does no harm.
     pub(crate) async fn revoke_ended(&self, user: &User) -> Result<()> {
         self.revoke_where(|token| token.was_ended_by(user)).await
     }

@@ -1,6 +1,6 @@
-//! Users: a name, a role, and the hash of a password. Sessions and tokens belong to the id of a user, not to
-//! the name: who gets the name of somebody who was removed inherits nothing. That an admin always remains is in
-//! `last_admin.rs`.
+//! Users: a name, a role and the hash of a password. Sessions and tokens belong to the id of a user, not to the
+//! name, so a new user with the name of a deleted one inherits nothing. `last_admin.rs` ensures that an admin
+//! always remains.
 
 mod last_admin;
 
@@ -15,42 +15,42 @@ use self::last_admin::Departures;
 pub(crate) use self::last_admin::KIND as LAST_ADMIN_KIND;
 use super::changes::Changes;
 use crate::caller::Role;
+use crate::document_store::TypedStore;
 use crate::problem::{Answer, Problem};
 use crate::secret::random;
-use crate::shelf::Shelf;
 
 /// The kind of the documents.
 pub(crate) const KIND: &str = "user";
 
-/// The most characters of a name.
+/// Largest number of characters of a name.
 const NAME_MAX: usize = 100;
-/// How often a change is tried again when others write at the same time.
+/// Attempts of a change under concurrent writes.
 const TRIES_MAX: usize = 5;
 
-/// Somebody who may log in.
+/// A user who may log in.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct User {
-    /// Random, and never given twice.
+    /// Random id, never reused.
     #[serde(default)]
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) role: Role,
     pub(crate) hash: String,
-    /// Grows with every change after which older sessions must not go on.
+    /// Incremented by every change that ends older sessions.
     pub(crate) generation: u64,
-    /// Grows with every change after which older tokens must not go on, also when the user may log in again.
+    /// Incremented by every change that ends older tokens, even when the user may log in again.
     #[serde(default)]
     pub(crate) tokens_generation: u64,
     pub(crate) disabled: bool,
     pub(crate) created_at: Timestamp,
     pub(crate) last_login_at: Option<Timestamp>,
-    /// Who they are elsewhere, when they sign in there and have no password here.
+    /// Issuer and subject at the identity provider, for users without a password here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) subject: Option<String>,
 }
 
 impl User {
-    /// Somebody new.
+    /// Returns a new user.
     pub(crate) fn new(name: String, role: Role, hash: String, now: Timestamp) -> Self {
         Self {
             id: random(),
@@ -72,11 +72,11 @@ impl User {
     }
 }
 
-/// All users.
+/// Store of users.
 #[derive(Clone)]
 pub(crate) struct Users {
-    shelf: Shelf<User>,
-    departures: Shelf<Departures>,
+    store: TypedStore<User>,
+    departures: TypedStore<Departures>,
     changes: Changes,
     clock: Arc<dyn Clock>,
 }
@@ -87,17 +87,17 @@ impl Users {
         clock: &Arc<dyn Clock>,
         changes: &Changes,
     ) -> Self {
-        let shelf = Shelf::new(KIND, documents.clone(), clock.clone());
-        let departures = Shelf::new(LAST_ADMIN_KIND, documents.clone(), clock.clone());
-        Self { shelf, departures, changes: changes.clone(), clock: clock.clone() }
+        let store = TypedStore::new(KIND, documents.clone(), clock.clone());
+        let departures = TypedStore::new(LAST_ADMIN_KIND, documents.clone(), clock.clone());
+        Self { store, departures, changes: changes.clone(), clock: clock.clone() }
     }
 
-    /// A user by name; a name that nobody can have is nobody's.
+    /// Returns a user by name; none for an invalid name.
     pub(crate) async fn find(&self, name: &str) -> Result<Option<User>> {
         if check_name(name).is_err() {
             return Ok(None);
         }
-        Ok(self.shelf.get(name).await?.map(|(user, _)| user))
+        Ok(self.store.get(name).await?.map(|(user, _)| user))
     }
 
     pub(crate) async fn get(&self, name: &str) -> Answer<User> {
@@ -105,7 +105,7 @@ impl Users {
     }
 
     pub(crate) async fn list(&self, after: Option<String>, limit: usize) -> Result<Vec<User>> {
-        let users = self.shelf.list(after, limit).await?;
+        let users = self.store.list(after, limit).await?;
         Ok(users.into_iter().map(|(_, user)| user).collect())
     }
 
@@ -113,18 +113,19 @@ impl Users {
         check_name(&user.name)?;
         if user.name.contains("(token ") {
             let sentence = format!(
-                "{:?} cannot be the name of a user: the audit trail would show it as a token of somebody",
+                "{:?} cannot be the name of a user: in the audit trail it would look like a token",
                 user.name
             );
             return Err(Problem::refused(sentence).field("name", "looks like the name of a token"));
         }
-        if self.shelf.put(&user.name, user, ExpectedVersion::New, None).await? {
+        if self.store.put(&user.name, user, ExpectedVersion::New, None).await? {
             return Ok(());
         }
-        Err(Problem::conflict(format!("there is a user {:?} already", user.name)))
+        Err(Problem::conflict(format!("the user {:?} already exists", user.name)))
     }
 
-    /// Changes a user, again when somebody else was faster; before and after. The last admin is not looked after.
+    /// Changes a user, retrying after a concurrent write; returns the user before and after. Does not protect the
+    /// last admin.
     pub(crate) async fn change(
         &self,
         name: &str,
@@ -134,17 +135,17 @@ impl Users {
             let (before, version) = self.stored(name).await?;
             let mut after = before.clone();
             change(&mut after);
-            if self.shelf.put(name, &after, ExpectedVersion::Version(version), None).await? {
+            if self.store.put(name, &after, ExpectedVersion::Version(version), None).await? {
                 self.changes.note();
                 return Ok((before, after));
             }
         }
-        Err(kept_changing(name))
+        Err(concurrent_changes(name))
     }
 
     /// Returns a user and the version of their document.
     async fn stored(&self, name: &str) -> Answer<(User, u64)> {
-        let found = if check_name(name).is_ok() { self.shelf.get(name).await? } else { None };
+        let found = if check_name(name).is_ok() { self.store.get(name).await? } else { None };
         found.ok_or_else(|| unknown(name))
     }
 }
@@ -157,13 +158,14 @@ pub(super) fn check_name(name: &str) -> Answer<()> {
         return Ok(());
     }
     let sentence = format!(
-        "{name:?} cannot be the name of a user; use 1 to {NAME_MAX} characters, without a colon, and no blank at its ends"
+        "{name:?} cannot be the name of a user; use 1 to {NAME_MAX} characters without a colon, and without spaces at its ends"
     );
     Err(Problem::refused(sentence).field("name", "cannot be the name of a user"))
 }
 
-fn kept_changing(name: &str) -> Problem {
-    Problem::conflict(format!("the user {name:?} kept changing; try again")).retry_after(1)
+fn concurrent_changes(name: &str) -> Problem {
+    Problem::conflict(format!("the user {name:?} was changed concurrently; try again"))
+        .retry_after(1)
 }
 
 fn unknown(name: &str) -> Problem {

@@ -1,22 +1,22 @@
-//! The section `[auth]`: how callers are known.
+//! The section `[auth]`: authentication of callers.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Length, Networks};
+use super::{ConfigDuration, Networks};
 use crate::caller::Role;
 use crate::spec::Secret;
 
-/// What is said of the mode `oidc` by a program that cannot do it.
+/// Error of the mode `oidc` in a build without the feature.
 #[cfg(not(feature = "oidc"))]
 pub(crate) const WITHOUT_OIDC: &str = "this program was built without the cargo feature `oidc`; build it with `--features oidc`, or choose auth.mode = \"password\", or \"proxy\" behind a proxy that speaks OpenID Connect";
 
-/// How callers are known.
+/// How callers are authenticated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AuthMode {
-    /// Not at all: whoever reaches the port may do everything. Only on this machine.
+    /// No authentication: every caller is an admin. Only for this machine.
     #[default]
     None,
     /// By name and password.
@@ -27,35 +27,35 @@ pub enum AuthMode {
     Oidc,
 }
 
-/// Who may do what.
+/// The section `[auth]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthConfig {
-    /// How callers are known.
+    /// How callers are authenticated.
     pub mode: AuthMode,
-    /// How long a session lasts.
-    pub session_ttl: Length,
+    /// How long a session lasts without use.
+    pub session_ttl: ConfigDuration,
     /// The header with the user's name, in the mode `proxy`.
     pub proxy_header: String,
     /// The header with the role, in the mode `proxy`.
     pub proxy_role_header: Option<String>,
-    /// The addresses and networks the proxy may come from.
+    /// The addresses and networks of the proxy.
     pub proxy_trusted: Networks,
     /// The issuer, in the mode `oidc`.
     pub oidc_issuer: Option<String>,
-    /// What the server is called there.
+    /// The client id of this server at the provider.
     pub oidc_client_id: Option<String>,
-    /// Its secret there; a public client has none.
+    /// The client secret; a public client has none.
     pub oidc_client_secret: Option<Secret>,
-    /// What is asked for; `openid` is always among it.
+    /// Requested scopes; `openid` is always included.
     pub oidc_scopes: Vec<String>,
-    /// What the button says after `Sign in with`; the host of the issuer when not given.
+    /// The name on the sign-in button; the host of the issuer by default.
     pub oidc_name: Option<String>,
-    /// The claim that says what somebody may do; dots lead into tables, as in `realm_access.roles`.
+    /// The claim that is mapped to a role; dots lead into objects, as in `realm_access.roles`.
     pub oidc_role_claim: Option<String>,
-    /// The role of each value of that claim; of several the greatest counts.
+    /// The role of each value of that claim; the highest of several counts.
     pub oidc_roles: BTreeMap<String, Role>,
-    /// The role of those whose claim says nothing that is known; they are refused when it is not given.
+    /// The role of users without a mapped value; without it they are refused.
     pub oidc_role_default: Option<Role>,
 }
 
@@ -63,7 +63,7 @@ impl Default for AuthConfig {
     fn default() -> Self {
         Self {
             mode: AuthMode::None,
-            session_ttl: Length::hours(12),
+            session_ttl: ConfigDuration::hours(12),
             proxy_header: "X-Forwarded-User".to_owned(),
             proxy_role_header: None,
             proxy_trusted: Networks::default(),

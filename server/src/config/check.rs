@@ -1,4 +1,4 @@
-//! What makes sense together. Every key by itself has been read before.
+//! Checks of a configuration across keys. Every single key has been parsed before.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use punctual::model::{Queue, TransportName};
 
 use super::log_level;
-use super::problem::Problem;
+use super::problem::ConfigError;
 use super::tree::Tree;
 use super::{AuthMode, Config, ServerRole};
 use crate::caller::Role;
@@ -14,19 +14,19 @@ use crate::redact::Redaction;
 use crate::spec::{FieldError, JobSpec, SCHEDULE_KEYS, TARGET_KEYS, schedule_count, target_count};
 use crate::targets::allowed;
 
-/// Collects what is wrong.
-struct Found<'a> {
+/// Collector of problems.
+struct Findings<'a> {
     tree: &'a Tree,
-    problems: Vec<Problem>,
+    problems: Vec<ConfigError>,
 }
 
-impl Found<'_> {
+impl Findings<'_> {
     fn add(&mut self, key: &[&str], problem: impl Into<String>) {
         let path: Vec<String> = key.iter().map(|part| (*part).to_owned()).collect();
         self.problems.push(self.tree.places.problem(&path, problem));
     }
 
-    /// Adds that something is missing, unless what was said of it is wrong and has been noted.
+    /// Adds a missing key, unless its value is present but invalid and was reported.
     fn add_missing(&mut self, key: &[&str], problem: impl Into<String>) {
         if self.tree.is_intact(key) {
             self.add(key, problem);
@@ -35,9 +35,9 @@ impl Found<'_> {
 }
 
 impl Config {
-    /// Returns everything that is wrong. What was taken out of the tree because it is wrong is not missing.
-    pub(super) fn check(&self, tree: &Tree) -> Vec<Problem> {
-        let mut found = Found { tree, problems: Vec::new() };
+    /// Returns all problems. Invalid values that were removed from the tree do not count as missing.
+    pub(super) fn check(&self, tree: &Tree) -> Vec<ConfigError> {
+        let mut found = Findings { tree, problems: Vec::new() };
         self.check_server(&mut found);
         self.check_auth(&mut found);
         self.check_places(&mut found);
@@ -62,11 +62,14 @@ impl Config {
         found.problems
     }
 
-    fn check_server(&self, found: &mut Found<'_>) {
+    fn check_server(&self, found: &mut Findings<'_>) {
         let server = &self.server;
         if server.roles.is_empty() {
             let known = "scheduler, worker, api and relay";
-            found.add(&["server", "roles"], format!("there are none; say some of {known}"));
+            found.add(
+                &["server", "roles"],
+                format!("the list is empty; use one or more of {known}"),
+            );
         }
         let prefix = &server.url_prefix;
         if !prefix.is_empty() && (!prefix.starts_with('/') || prefix.ends_with('/')) {
@@ -78,18 +81,18 @@ impl Config {
             let path = path.map(|url| url.path().trim_end_matches('/').to_owned());
             if path.is_none_or(|path| !path.ends_with(prefix.as_str())) || !is_safe(url) {
                 let problem = format!(
-                    "{url:?} must be a URL with https (http is for this machine) that ends with server.url_prefix, such as \"https://punctual.example.com{prefix}\""
+                    "{url:?} must be an https URL (http only for this machine) that ends with server.url_prefix, such as \"https://punctual.example.com{prefix}\""
                 );
                 found.add(&["server", "public_url"], problem);
             }
         }
         if let Some(key) = server.connections.problem() {
-            let problem = "0 lets nobody in; give 1 or more, or leave it out";
+            let problem = "0 refuses every client; set 1 or more, or leave it out";
             found.add(&["server", "connections", key], problem);
         }
         if let Some(host) = server.trusted_forwarders.first_host() {
             let problem = format!(
-                "{host:?} is a name; a forwarder is known by its address, such as 10.0.0.1 or 10.0.0.0/8"
+                "{host:?} is a name; list forwarders by address, such as 10.0.0.1 or 10.0.0.0/8"
             );
             found.add(&["server", "trusted_forwarders"], problem);
         }
@@ -100,19 +103,19 @@ impl Config {
             found.add(
                 &["server", "listen"],
                 format!(
-                    "{} can be reached from other machines, and nobody would have to log in; choose auth.mode = \"password\", \"proxy\" or \"oidc\", or listen on 127.0.0.1",
+                    "{} can be reached from other machines without authentication; set auth.mode = \"password\", \"proxy\" or \"oidc\", or listen on 127.0.0.1",
                     server.listen
                 ),
             );
         }
     }
 
-    fn check_auth(&self, found: &mut Found<'_>) {
+    fn check_auth(&self, found: &mut Findings<'_>) {
         let auth = &self.auth;
         if auth.mode == AuthMode::Proxy && auth.proxy_trusted.is_empty() {
             found.add_missing(
                 &["auth", "proxy_trusted"],
-                "without the address of the proxy anybody could send its header; list it, such as [\"10.0.0.1\"]",
+                "without the address of the proxy every client could send its header; list it, such as [\"10.0.0.1\"]",
             );
         }
         if auth.mode == AuthMode::Oidc {
@@ -120,46 +123,46 @@ impl Config {
         }
     }
 
-    fn check_oidc(&self, found: &mut Found<'_>) {
+    fn check_oidc(&self, found: &mut Findings<'_>) {
         #[cfg(not(feature = "oidc"))]
         found.add(&["auth", "mode"], super::auth::WITHOUT_OIDC);
         let auth = &self.auth;
-        for (key, given) in [
+        for (key, value) in [
             (["auth", "oidc_issuer"], auth.oidc_issuer.as_deref()),
             (["auth", "oidc_client_id"], auth.oidc_client_id.as_deref()),
             (["server", "public_url"], self.server.public_url.as_deref()),
         ] {
-            if given.is_none_or(str::is_empty) {
-                found.add_missing(&key, "the mode oidc needs it");
+            if value.is_none_or(str::is_empty) {
+                found.add_missing(&key, "it is required by the mode oidc");
             }
         }
         if let Some(issuer) = &auth.oidc_issuer
             && !is_safe(issuer)
         {
-            let problem = format!("{issuer:?} must be a URL with https; http is for this machine");
+            let problem = format!("{issuer:?} must be an https URL; http only for this machine");
             found.add(&["auth", "oidc_issuer"], problem);
         }
         if !auth.oidc_roles.is_empty() && auth.oidc_role_claim.is_none() {
             let problem =
-                "auth.oidc_roles is about the values of a claim; say which, such as \"groups\"";
+                "auth.oidc_roles maps the values of a claim; name the claim, such as \"groups\"";
             found.add_missing(&["auth", "oidc_role_claim"], problem);
         }
         let is_intact = found.tree.is_intact(&["auth", "oidc_role_default"]);
         if auth.oidc_roles.is_empty() && auth.oidc_role_default.is_none() && is_intact {
-            let problem = "nobody would get in; give oidc_role_claim and oidc_roles, or oidc_role_default = \"viewer\"";
+            let problem = "no user could sign in; set oidc_role_claim and oidc_roles, or oidc_role_default = \"viewer\"";
             found.add_missing(&["auth", "oidc_roles"], problem);
         }
         let named = auth.oidc_roles.iter().map(|(name, role)| (vec!["oidc_roles", name], *role));
         let default = auth.oidc_role_default.map(|role| (vec!["oidc_role_default"], role));
         for (key, _) in named.chain(default).filter(|(_, role)| *role == Role::Guest) {
             let key: Vec<&str> = std::iter::once("auth").chain(key).collect();
-            found.add(&key, "a guest sees nothing; there are viewer, operator and admin");
+            found.add(&key, "a guest has no access; use viewer, operator or admin");
         }
     }
 
-    fn check_places(&self, found: &mut Found<'_>) {
+    fn check_places(&self, found: &mut Findings<'_>) {
         if let Some(address) = self.storage.address.plain()
-            && let Err(error) = punctual_connect::Address::parse(address)
+            && let Err(error) = punctual_backends::Address::parse(address)
         {
             found.add(&["storage", "address"], error.to_string());
         }
@@ -168,7 +171,7 @@ impl Config {
                 found.add(&["transports", name], error.to_string());
             }
             if let Some(address) = transport.address.plain()
-                && let Err(error) = punctual_connect::check_transport(address)
+                && let Err(error) = punctual_backends::check_transport(address)
             {
                 found.add(&["transports", name, "address"], error.to_string());
             }
@@ -178,34 +181,33 @@ impl Config {
                 found.add(&["queues", name], error.to_string());
             }
             if queue.concurrency == Some(0) {
-                let problem = "0 works on nothing; give 1 or more, or leave the queue out";
+                let problem = "0 handles no messages; set 1 or more, or leave the queue out";
                 found.add(&["queues", name, "concurrency"], problem);
             }
         }
     }
 
-    fn check_programs(&self, found: &mut Found<'_>) {
+    fn check_programs(&self, found: &mut Findings<'_>) {
         for program in self.command.programs.iter().filter(|one| !Path::new(one).is_absolute()) {
-            let problem = format!(
-                "{program:?} could be any file of that name; write the absolute path, such as /usr/bin/{program}"
-            );
+            let problem =
+                format!("{program:?} is not an absolute path; use one such as /usr/bin/{program}");
             found.add(&["command", "programs"], problem);
         }
     }
 
-    fn check_secrets(&self, found: &mut Found<'_>) {
+    fn check_secrets(&self, found: &mut Findings<'_>) {
         for (name, secret) in &self.secrets {
             if secret.secret().is_none() {
-                found.add_missing(&["secrets", name], "give one of env and file");
+                found.add_missing(&["secrets", name], "set one of env and file");
             }
             if secret.jobs.is_empty() && secret.hosts.is_empty() {
-                let problem = "every job made over HTTP could use it; write [secrets.NAME] with env or file, and with the jobs that may use it or the hosts it may be sent to";
+                let problem = "every job created over HTTP could use it; set jobs (which may use it) or hosts (which it may be sent to) in [secrets.NAME]";
                 found.add_missing(&["secrets", name], problem);
             }
         }
     }
 
-    fn check_redact(&self, found: &mut Found<'_>) {
+    fn check_redact(&self, found: &mut Findings<'_>) {
         if let Err(error) = Redaction::new(&self.redact.names) {
             found.add(&["redact", "names"], error.to_string());
         }
@@ -214,12 +216,12 @@ impl Config {
         }
     }
 
-    fn check_job(&self, name: &str, spec: &JobSpec, found: &mut Found<'_>) {
+    fn check_job(&self, name: &str, spec: &JobSpec, found: &mut Findings<'_>) {
         let of_job = |field: &str| -> Vec<String> {
             ["jobs", name].into_iter().chain(field.split('.')).map(str::to_owned).collect()
         };
         let errors = completed(name, spec, found.tree).check(name).into_iter();
-        // How many there are is counted below, with those that were taken out.
+        // Schedules and targets are counted below, including those that were removed.
         let errors = errors.filter(|one| !matches!(one.field.as_str(), "schedule" | "target"));
         for FieldError { field, problem } in errors.chain(miscounted(name, found.tree)) {
             found.problems.push(found.tree.places.problem(&of_job(&field), problem));
@@ -242,8 +244,7 @@ impl Config {
     }
 }
 
-/// A job with something right in place of a schedule that was taken out, so that a zone and an anchor have what they
-/// belong to.
+/// Returns the job with a valid schedule in place of a removed one, so that its zone and anchor are not reported too.
 fn completed<'a>(name: &str, spec: &'a JobSpec, tree: &Tree) -> Cow<'a, JobSpec> {
     let mut spec = Cow::Borrowed(spec);
     if tree.was_removed(&["jobs", name, "cron"]) {
@@ -255,17 +256,17 @@ fn completed<'a>(name: &str, spec: &'a JobSpec, tree: &Tree) -> Cow<'a, JobSpec>
     spec
 }
 
-/// Says that a job has none or several of what it must have one of. What is wrong counts as well.
+/// Returns the errors of a job without exactly one schedule and one target. Invalid ones count as well.
 fn miscounted(name: &str, tree: &Tree) -> Vec<FieldError> {
     let count =
-        |keys: &[&str]| keys.iter().filter(|key| tree.was_given(&["jobs", name, key])).count();
+        |keys: &[&str]| keys.iter().filter(|key| tree.is_present(&["jobs", name, key])).count();
     let counts = [count(&SCHEDULE_KEYS), count(&TARGET_KEYS)];
-    // In a file that is not TOML it may stand in the part that could not be read.
+    // In a file that is not TOML it may be in the part that could not be read.
     let counts = counts.map(|count| if tree.is_whole { count } else { count.max(1) });
     schedule_count(counts[0]).into_iter().chain(target_count(counts[1])).collect()
 }
 
-/// Whether nobody on the way can read what is sent there.
+/// Returns whether a URL is encrypted or local.
 pub(crate) fn is_safe(url: &str) -> bool {
     let Ok(url) = url::Url::parse(url) else { return false };
     let is_local = match url.host() {

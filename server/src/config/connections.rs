@@ -1,28 +1,28 @@
-//! The section `[server.connections]`: how many connections and requests there may be, and how long clients may take.
+//! The section `[server.connections]`: limits of connections and requests, and timeouts of clients.
 
 use serde::{Deserialize, Serialize};
 
-use super::{Length, Networks};
+use super::{ConfigDuration, Networks};
 
-/// How many connections and requests there may be, and how long clients may take.
+/// Limits of connections and requests, and timeouts of clients.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ConnectionsConfig {
-    /// The most connections in all; fewer where the system allows fewer open files.
+    /// Largest number of connections in all; less if the system allows fewer open files.
     pub limit: usize,
-    /// The most connections of one address; of IPv6, of one network of 64 bits.
+    /// Largest number of connections of one address; for IPv6, of one /64 network.
     pub limit_per_address: usize,
-    /// Addresses and networks without a limit of their own: reverse proxies, behind which everybody has one address.
+    /// Addresses and networks without a limit per address, such as reverse proxies.
     pub exempt: Networks,
-    /// The most requests of one caller that are under way at once: of a user with all their tokens, or of an address
-    /// where it is not known who calls.
+    /// Largest number of concurrent requests of one caller: of a user with all their tokens, or of an address before
+    /// authentication.
     pub requests_per_caller: usize,
-    /// How long the header of a request may take, also the first one after the connection was made.
-    pub header_timeout: Length,
-    /// How long a connection is kept for a further request.
-    pub idle_timeout: Length,
-    /// How long a client may take no bytes of an answer.
-    pub write_timeout: Length,
+    /// Timeout of the header of a request, including the first one after connecting.
+    pub header_timeout: ConfigDuration,
+    /// How long an idle connection is kept open.
+    pub idle_timeout: ConfigDuration,
+    /// How long a client may read no bytes of a response.
+    pub write_timeout: ConfigDuration,
 }
 
 impl Default for ConnectionsConfig {
@@ -32,15 +32,15 @@ impl Default for ConnectionsConfig {
             limit_per_address: 256,
             exempt: Networks::loopback(),
             requests_per_caller: 256,
-            header_timeout: Length::seconds(10),
-            idle_timeout: Length::seconds(75),
-            write_timeout: Length::seconds(30),
+            header_timeout: ConfigDuration::seconds(10),
+            idle_timeout: ConfigDuration::seconds(75),
+            write_timeout: ConfigDuration::seconds(30),
         }
     }
 }
 
 impl ConnectionsConfig {
-    /// Returns the key of a limit that lets nobody in.
+    /// Returns the key of a limit of 0.
     pub(super) fn problem(&self) -> Option<&'static str> {
         let limits = [
             ("limit", self.limit),

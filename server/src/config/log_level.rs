@@ -1,17 +1,15 @@
-//! Log level: what `log.level` may say. A word that is no level would be taken for the name of a module, and the
-//! log would be empty.
+//! Log level: the check of `log.level`. An unknown level would be read as a module name, and the log would be empty.
 
 use tracing::level_filters::LevelFilter;
 
-/// Returns what is wrong with a text such as `info,punctual=debug`. What is about spans, in brackets, is left to the
-/// log itself.
+/// Returns the problem of a value such as `info,punctual=debug`. Span filters in brackets are not checked.
 pub(super) fn problem(text: &str) -> Option<String> {
     let directives =
         text.split(',').map(str::trim).filter(|one| !one.contains(['[', ']', '{', '}']));
     let level = |one| str::rsplit_once(one, '=').map_or(one, |(_, level)| level);
     let wrong = directives.map(level).find(|level| level.parse::<LevelFilter>().is_err())?;
     Some(format!(
-        "{wrong:?} is no level; write error, warn, info, debug, trace or off, or one for each module such as \"info,punctual=debug\""
+        "{wrong:?} is not a level; use error, warn, info, debug, trace or off, or one per module such as \"info,punctual=debug\""
     ))
 }
 
@@ -21,7 +19,7 @@ mod tests {
 
     // Finding P16 of the newcomer's review: a wrong level was silent.
     #[test]
-    fn a_word_that_is_no_level_is_refused() {
+    fn an_unknown_level_is_refused() {
         for right in [
             "info",
             "INFO",
@@ -36,7 +34,7 @@ mod tests {
         }
         for (wrong, word) in [("loud", "loud"), ("info,loud", "loud"), ("punctual=lots", "lots")] {
             assert!(
-                problem(wrong).unwrap().starts_with(&format!("{word:?} is no level")),
+                problem(wrong).unwrap().starts_with(&format!("{word:?} is not a level")),
                 "{wrong}"
             );
         }

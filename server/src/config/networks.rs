@@ -1,11 +1,11 @@
-//! Hosts, addresses and networks, as lists of what is allowed or trusted are written.
+//! Lists of hosts, addresses and networks that are allowed, denied or trusted.
 
 use std::net::{IpAddr, Ipv6Addr};
 
 use punctual::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-/// The most entries of a list.
+/// Largest number of entries of a list.
 const ENTRIES_MAX: usize = 1_000;
 
 /// A list of hosts, addresses and networks.
@@ -17,7 +17,7 @@ pub struct Networks {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Entry {
-    /// An address and how many of its bits count.
+    /// An address and its prefix length.
     Network(u128, u32),
     Host(String),
     /// `*.example.com`
@@ -25,11 +25,11 @@ enum Entry {
 }
 
 impl Networks {
-    /// Reads a list.
+    /// Parses a list.
     pub fn read(texts: Vec<String>) -> Result<Self> {
         if texts.len() > ENTRIES_MAX {
             return Err(Error::invalid(format!(
-                "{} entries are too many; at most {ENTRIES_MAX}",
+                "{} entries are too many; at most {ENTRIES_MAX} are allowed",
                 texts.len()
             )));
         }
@@ -37,24 +37,24 @@ impl Networks {
         Ok(Self { entries: entries.collect::<Result<_>>()? })
     }
 
-    /// Returns the addresses of this machine itself.
+    /// Returns the loopback addresses.
     pub fn loopback() -> Self {
         let listed = ["127.0.0.0/8", "::1"].map(str::to_owned).to_vec();
         Self::read(listed).unwrap_or_default()
     }
 
-    /// Whether nothing is listed.
+    /// Returns whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The first entry that is a name, not an address or a network.
+    /// Returns the first entry that is a host name.
     pub fn first_host(&self) -> Option<&str> {
         let is_host = |entry: &Entry| !matches!(entry, Entry::Network(..));
         self.entries.iter().find(|(_, entry)| is_host(entry)).map(|(text, _)| text.as_str())
     }
 
-    /// Whether an address is listed.
+    /// Returns whether an address is listed.
     pub fn has_address(&self, address: IpAddr) -> bool {
         let bits = bits(address);
         self.entries.iter().any(|(_, entry)| match entry {
@@ -63,7 +63,7 @@ impl Networks {
         })
     }
 
-    /// Whether a host is listed by its name.
+    /// Returns whether a host name is listed.
     pub fn has_host(&self, host: &str) -> bool {
         let host = host.trim_end_matches('.').to_ascii_lowercase();
         self.entries.iter().any(|(_, entry)| match entry {
@@ -88,7 +88,7 @@ fn entry(text: &str) -> Result<Entry> {
             None => most,
             Some(prefix) => {
                 prefix.parse().ok().filter(|prefix| *prefix <= most).ok_or_else(|| {
-                    Error::invalid(format!("{text:?} is no network; write one such as 10.0.0.0/8"))
+                    Error::invalid(format!("{text:?} is not a network; use one such as 10.0.0.0/8"))
                 })?
             }
         };
@@ -101,14 +101,14 @@ fn entry(text: &str) -> Result<Entry> {
     let letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     if prefix.is_some() || name.is_empty() || !name.chars().all(letter) {
         return Err(Error::invalid(format!(
-            "{text:?} is no host, address or network; write one such as intranet.example.com, *.example.com, 10.0.0.5 or 10.0.0.0/8"
+            "{text:?} is not a host, address or network; use one such as intranet.example.com, *.example.com, 10.0.0.5 or 10.0.0.0/8"
         )));
     }
     let name = name.trim_end_matches('.').to_ascii_lowercase();
     Ok(if below { Entry::Below(name) } else { Entry::Host(name) })
 }
 
-/// An address as 128 bits; one of IPv4 as its place in IPv6.
+/// Returns an address as 128 bits; an IPv4 address as IPv4-mapped IPv6.
 fn bits(address: IpAddr) -> u128 {
     match address {
         IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_cover_what_they_say() {
+    fn entries_match_addresses_and_hosts() {
         let list = ["10.0.0.0/8", "192.168.1.7", "fd00::/8", "intranet.example.com", "*.corp"];
         let networks = Networks::read(list.map(str::to_owned).to_vec()).unwrap();
         for (address, listed) in [

@@ -1,4 +1,4 @@
-//! The section `[outgoing]`: how this server calls others over HTTP.
+//! The section `[outgoing]`: outgoing HTTP calls of the server.
 
 use std::path::PathBuf;
 
@@ -8,32 +8,31 @@ use url::Url;
 use super::Networks;
 use crate::spec::Secret;
 
-/// How this server calls others over HTTP: targets of jobs, webhooks, the provider of sign-ins and the collector of
-/// telemetry.
+/// Settings of outgoing HTTP calls: job targets, webhooks, the identity provider and the telemetry collector.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct OutgoingConfig {
-    /// A file in PEM with certificate authorities that are trusted besides the usual ones.
+    /// A PEM file with additional trusted certificate authorities.
     pub ca_file: Option<PathBuf>,
-    /// The proxy that calls go through, such as `http://proxy.example.com:3128`; may hold a name and a password.
+    /// The HTTP proxy, such as `http://proxy.example.com:3128`; may contain a name and a password.
     pub proxy: Option<Secret>,
-    /// Hosts, addresses and networks that are called without the proxy.
+    /// Hosts, addresses and networks that bypass the proxy.
     pub no_proxy: Networks,
 }
 
 impl OutgoingConfig {
-    /// Returns what is wrong with the address of the proxy.
+    /// Returns the problem of the proxy address, if any.
     pub(super) fn problem(&self) -> Option<String> {
         let text = self.proxy.as_ref()?.plain()?;
         proxy_url(text).is_none().then(|| {
-            // Not repeated: it may hold a password.
-            "it must be a URL with http or https and a host, such as \"http://proxy.example.com:3128\""
+            // The value is not shown: it may contain a password.
+            "it must be an http or https URL with a host, such as \"http://proxy.example.com:3128\""
                 .to_owned()
         })
     }
 }
 
-/// Reads the address of a proxy.
+/// Parses the address of a proxy.
 pub(crate) fn proxy_url(text: &str) -> Option<Url> {
     let is_usable = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host();
     Url::parse(text).ok().filter(is_usable)

@@ -1,21 +1,21 @@
-//! Places: where each key of a configuration was said, for errors and warnings.
+//! Places: the line, variable or flag that sets each key of a configuration, for errors and warnings.
 
 use std::collections::BTreeMap;
 
-use super::problem::Problem;
+use super::problem::ConfigError;
 
-/// Where a value was said.
+/// The place that sets a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// A line of the file, from 1.
     Line(usize),
-    /// A variable of the environment.
+    /// An environment variable.
     Variable(String),
-    /// A flag of the command line.
+    /// A command line flag.
     Flag(&'static str),
 }
 
-/// Where each key of a configuration was said.
+/// The place of each key of a configuration.
 #[derive(Clone, Debug)]
 pub struct Places {
     file: String,
@@ -37,12 +37,12 @@ impl Places {
         self.keys.insert(path.to_vec(), place);
     }
 
-    /// Sets a place where none is known yet.
+    /// Sets the place of a key that has none yet.
     pub(super) fn insert_new(&mut self, path: &[String], place: &Place) {
         self.keys.entry(path.to_vec()).or_insert_with(|| place.clone());
     }
 
-    /// Returns where a key was said; the nearest table around it when it was not said itself.
+    /// Returns the place of a key; that of the nearest enclosing table when the key is not set.
     fn of(&self, path: &[String]) -> String {
         for end in (1..=path.len()).rev() {
             match self.keys.get(&path[..end]) {
@@ -55,13 +55,13 @@ impl Places {
         self.file.clone()
     }
 
-    /// Returns the text of a line of the file, such as `punctual.toml:12`.
+    /// Returns the place of a line of the file, such as `punctual.toml:12`.
     pub(super) fn line(&self, line: usize) -> String {
         format!("{}:{line}", self.file)
     }
 
-    /// Returns a sentence about a key, with its place.
-    pub(super) fn problem(&self, path: &[String], problem: impl Into<String>) -> Problem {
-        Problem { place: self.of(path), key: path.join("."), problem: problem.into() }
+    /// Returns a problem of a key, with its place.
+    pub(super) fn problem(&self, path: &[String], problem: impl Into<String>) -> ConfigError {
+        ConfigError { place: self.of(path), key: path.join("."), problem: problem.into() }
     }
 }

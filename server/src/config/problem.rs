@@ -1,21 +1,21 @@
-//! What is wrong with a configuration: where, which key, what, and the way out; all of it at once.
+//! Problems of a configuration: place, key, problem and fix; all of them are reported at once.
 
 use std::fmt;
 
 use punctual::Error;
 
-/// One thing that is wrong.
+/// A problem of a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Where it was said: `punctual.toml:12`, a variable, or a flag.
+pub struct ConfigError {
+    /// The place: `punctual.toml:12`, a variable, or a flag.
     pub place: String,
     /// The key, with dots.
     pub key: String,
-    /// What is wrong, and the way out.
+    /// The problem and how to fix it.
     pub problem: String,
 }
 
-impl fmt::Display for Problem {
+impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.key.as_str() {
             "" => write!(f, "{}: {}", self.place, self.problem),
@@ -24,21 +24,21 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong, in the order it was found.
+/// All problems, in the order they were found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problems(pub Vec<Problem>);
+pub struct ConfigErrors(pub Vec<ConfigError>);
 
-impl fmt::Display for Problems {
+impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let lines: Vec<String> = self.0.iter().map(ToString::to_string).collect();
         f.write_str(&lines.join("\n"))
     }
 }
 
-impl std::error::Error for Problems {}
+impl std::error::Error for ConfigErrors {}
 
-impl From<Problems> for Error {
-    fn from(problems: Problems) -> Self {
+impl From<ConfigErrors> for Error {
+    fn from(problems: ConfigErrors) -> Self {
         Self::invalid(problems.to_string())
     }
 }

@@ -1,5 +1,5 @@
-//! Reads a configuration: the file, the variables over it, the flags over both. Nothing is used before all
-//! of it is right, and everything that is wrong is said at once.
+//! Reading of a configuration: the file, environment variables over it, flags over both. Nothing is used before
+//! all of it is valid, and all problems are reported at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -10,44 +10,44 @@ use serde_path_to_error::{Segment, Track};
 
 use super::Config;
 use super::places::{Place, Places};
-use super::problem::{Problem, Problems};
+use super::problem::{ConfigError, ConfigErrors};
 use super::tree::Tree;
 use crate::extract::strict::Strict;
 use crate::wording::{Syntax, reworded, unknown_key};
 
-/// The file that is read when none is named and it is there.
+/// The file that is read when none is named and it exists.
 pub const FILE_DEFAULT: &str = "punctual.toml";
-/// How the names of variables begin.
+/// Prefix of environment variables.
 const PREFIX: &str = "PUNCTUAL__";
-/// The most bytes of a file.
+/// Largest size of a file in bytes.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
-/// The most problems that are looked for.
+/// Largest number of reported problems.
 const PROBLEMS_MAX: usize = 200;
 
-/// Where a configuration comes from.
+/// Sources of a configuration.
 #[derive(Clone, Debug, Default)]
 pub struct Sources {
-    /// The file that was named; it must be there.
+    /// The named file, which must exist; none for the default file.
     pub file: Option<PathBuf>,
-    /// Variables of the environment.
+    /// Environment variables.
     pub variables: Vec<(String, String)>,
-    /// Flags: which one, the key it sets, and its value.
+    /// Flags: the name, the key it sets, and the value.
     pub flags: Vec<(&'static str, &'static str, String)>,
 }
 
-/// A configuration that was read, and where it came from.
+/// A configuration and its origin.
 #[derive(Clone, Debug, Default)]
 pub struct Loaded {
-    /// What it says.
+    /// The configuration.
     pub config: Config,
-    /// The file, when there was one.
+    /// The file, if there was one.
     pub file: Option<PathBuf>,
-    /// Where each key was said.
+    /// The place of each key.
     pub places: Places,
 }
 
 impl Sources {
-    /// A named file, or the usual one, and the variables of this process.
+    /// Returns the named or default file and the variables of this process as sources.
     pub fn of_process(file: Option<PathBuf>) -> Self {
         let variables = std::env::vars_os()
             .filter_map(|(key, value)| Some((key.into_string().ok()?, value.into_string().ok()?)))
@@ -55,28 +55,29 @@ impl Sources {
         Self { file, variables, flags: Vec::new() }
     }
 
-    /// Reads everything; refuses it with everything that is wrong.
-    pub fn load(&self) -> Result<Loaded, Problems> {
+    /// Reads the configuration; fails with all problems.
+    pub fn load(&self) -> Result<Loaded, ConfigErrors> {
         let file = match &self.file {
             Some(file) => Some(file.clone()),
             None => Some(PathBuf::from(FILE_DEFAULT)).filter(|file| file.exists()),
         };
-        let text = file.as_deref().map(text_of).transpose().map_err(|one| Problems(vec![one]))?;
+        let text =
+            file.as_deref().map(text_of).transpose().map_err(|one| ConfigErrors(vec![one]))?;
         let name = file.as_ref().map_or(FILE_DEFAULT.to_owned(), |file| file.display().to_string());
         let loaded = self.load_text(&name, text.as_deref().unwrap_or_default())?;
         Ok(Loaded { file, ..loaded })
     }
 
-    /// Reads the text of a file instead of the file, and returns what it says.
-    pub fn read(&self, name: &str, text: &str) -> Result<Config, Problems> {
+    /// Reads the text of a file instead of the file, and returns the configuration.
+    pub fn read(&self, name: &str, text: &str) -> Result<Config, ConfigErrors> {
         self.load_text(name, text).map(|loaded| loaded.config)
     }
 
     /// Reads the text of a file instead of the file.
-    pub fn load_text(&self, name: &str, text: &str) -> Result<Loaded, Problems> {
+    pub fn load_text(&self, name: &str, text: &str) -> Result<Loaded, ConfigErrors> {
         let (mut tree, mut problems) = Tree::of_file(name, text);
         #[cfg(feature = "otlp")]
-        self.usual_telemetry(&mut tree);
+        self.set_otel_variables(&mut tree);
         for (variable, value) in &self.variables {
             let Some(rest) = variable.strip_prefix(PREFIX) else { continue };
             let path: Vec<String> = rest.split("__").map(str::to_lowercase).collect();
@@ -86,24 +87,24 @@ impl Sources {
             let path: Vec<String> = key.split('.').map(str::to_owned).collect();
             tree.set(&path, value, Place::Flag(flag));
         }
-        let (config, misfits) = fit(&mut tree);
-        // A line that is not TOML says nothing else.
+        let (config, type_problems) = deserialize(&mut tree);
+        // A line that is not TOML has no other problems.
         let broken: BTreeSet<String> = problems.iter().map(|one| one.place.clone()).collect();
-        let found = misfits.into_iter().chain(config.check(&tree));
+        let found = type_problems.into_iter().chain(config.check(&tree));
         problems.extend(found.filter(|one| !broken.contains(&one.place)));
         if problems.is_empty() {
             Ok(Loaded { config, file: None, places: tree.places })
         } else {
-            Err(Problems(problems))
+            Err(ConfigErrors(problems))
         }
     }
 
-    /// What every program with OpenTelemetry is told by. Our own variables win.
+    /// Applies the standard OpenTelemetry variables, which `PUNCTUAL__` variables override.
     #[cfg(feature = "otlp")]
-    fn usual_telemetry(&self, tree: &mut Tree) {
-        let usual =
+    fn set_otel_variables(&self, tree: &mut Tree) {
+        let variables =
             [("OTEL_EXPORTER_OTLP_ENDPOINT", "otlp"), ("OTEL_SERVICE_NAME", "service_name")];
-        for (variable, key) in usual {
+        for (variable, key) in variables {
             let found =
                 self.variables.iter().find(|(name, value)| name == variable && !value.is_empty());
             if let Some((_, value)) = found {
@@ -114,9 +115,9 @@ impl Sources {
     }
 }
 
-/// The text of a file.
-fn text_of(path: &Path) -> Result<String, Problem> {
-    let refuse = |problem: String| Problem {
+/// Reads the text of a file.
+fn text_of(path: &Path) -> Result<String, ConfigError> {
+    let refuse = |problem: String| ConfigError {
         place: path.display().to_string(),
         key: String::new(),
         problem,
@@ -126,24 +127,24 @@ fn text_of(path: &Path) -> Result<String, Problem> {
         .and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
     match read {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(refuse(
-            "there is no such file; name another one with --config, or write one with `punctual config example`"
+            "the file does not exist; name another one with --config, or create one with `punctual config example`"
                 .to_owned(),
         )),
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
-            Err(refuse("it is no text in UTF-8; save it as such".to_owned()))
+            Err(refuse("the file is not UTF-8 text; save it as UTF-8".to_owned()))
         }
-        Err(error) => Err(refuse(format!("it cannot be read ({error}); check its permissions"))),
+        Err(error) => Err(refuse(format!("the file cannot be read ({error}); check its permissions"))),
         Ok(length) if u64::try_from(length).is_ok_and(|length| length > FILE_BYTES_MAX) => {
-            Err(refuse(format!("it is larger than {FILE_BYTES_MAX} bytes; split it")))
+            Err(refuse(format!("the file is larger than {FILE_BYTES_MAX} bytes; make it smaller")))
         }
         Ok(_) => Ok(text),
     }
 }
 
-/// Fits a tree into the configuration: what does not fit is noted and taken out, until the rest fits.
-fn fit(tree: &mut Tree) -> (Config, Vec<Problem>) {
-    let mut problems: Vec<Problem> = Vec::new();
-    let mut earlier: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
+/// Deserializes a tree: invalid values are reported and removed until the rest is valid.
+fn deserialize(tree: &mut Tree) -> (Config, Vec<ConfigError>) {
+    let mut problems: Vec<ConfigError> = Vec::new();
+    let mut earlier_errors: BTreeMap<Vec<String>, Vec<String>> = BTreeMap::new();
     for _ in 0..PROBLEMS_MAX * 4 {
         let mut track = Track::new();
         let from = serde_path_to_error::Deserializer::new(&tree.value, &mut track);
@@ -152,13 +153,13 @@ fn fit(tree: &mut Tree) -> (Config, Vec<Problem>) {
             Err(error) => error,
         };
         let mut path: Vec<String> = track.path().iter().filter_map(part).collect();
-        let mut texts = earlier.remove(&path).unwrap_or_default();
+        let mut texts = earlier_errors.remove(&path).unwrap_or_default();
         texts.push(error.to_string());
         if tree.reread(&path) {
-            earlier.insert(path, texts);
+            earlier_errors.insert(path, texts);
             continue;
         }
-        let text = likeliest(texts);
+        let text = most_specific(texts);
         let names: Vec<&str> = path.iter().map(String::as_str).collect();
         let problem = reworded(&text, &names, Syntax::Toml);
         if let Some((name, _)) = unknown_key(&text)
@@ -166,7 +167,7 @@ fn fit(tree: &mut Tree) -> (Config, Vec<Problem>) {
         {
             path.push(name);
         }
-        // What is wrong because something inside was wrong has been said.
+        // A problem caused by a problem inside was reported already.
         let inside = format!("{}.", path.join("."));
         if !problems.iter().any(|known| known.key.starts_with(&inside)) {
             problems.push(tree.places.problem(&path, problem));
@@ -178,9 +179,8 @@ fn fit(tree: &mut Tree) -> (Config, Vec<Problem>) {
     (Config::default(), problems)
 }
 
-/// Of what was wrong with each reading of a variable, what says most: the first that is not just about its
-/// type.
-fn likeliest(mut texts: Vec<String>) -> String {
+/// Returns the most specific error of the readings of a variable: the first that is not only about the type.
+fn most_specific(mut texts: Vec<String>) -> String {
     let place = texts.iter().position(|text| !text.starts_with("invalid type")).unwrap_or(0);
     texts.swap_remove(place)
 }

@@ -7,7 +7,7 @@ use super::Config;
 use crate::spec::{JobSpec, Secret, Target};
 
 impl Config {
-    /// The same without secrets.
+    /// Returns the configuration without secrets.
     #[must_use]
     pub fn hidden(&self) -> Self {
         let mut config = self.clone();
@@ -30,10 +30,10 @@ impl Config {
         config
     }
 
-    /// As TOML, without secrets.
+    /// Returns the configuration as TOML without secrets.
     pub fn show(&self) -> Result<String> {
         let mut value = serde_json::to_value(self.hidden()).map_err(unwritable)?;
-        // TOML knows no null.
+        // TOML has no null.
         without_nulls(&mut value);
         toml::to_string_pretty(&value).map_err(unwritable)
     }
@@ -53,8 +53,8 @@ fn hide(job: &mut JobSpec) {
     }
 }
 
-/// An address with everything between its scheme and its host hidden, and its query, which may hold a password as
-/// well; and all of it where that cannot be told.
+/// Returns an address with the user info and the query hidden, which may contain a password; or hidden as a whole
+/// when they cannot be located.
 fn without_password(address: &Secret) -> Secret {
     let Some(text) = address.plain() else { return address.clone() };
     let Some((scheme, rest)) = text.split_once("://") else {

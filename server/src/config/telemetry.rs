@@ -1,4 +1,4 @@
-//! The section `[telemetry]`: where traces and metrics are sent.
+//! The section `[telemetry]`: export of traces and metrics.
 
 use std::collections::BTreeMap;
 
@@ -6,16 +6,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::spec::Secret;
 
-/// Where traces and metrics are sent.
+/// Settings of the export of traces and metrics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TelemetryConfig {
-    /// The address of a collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318`; nothing is
-    /// sent without one.
+    /// The address of an OTLP/HTTP collector, such as `http://127.0.0.1:4318`; nothing is sent without it.
     pub otlp: Option<String>,
-    /// What every call to it carries, such as a token.
+    /// Headers of every request to the collector, such as a token.
     pub headers: BTreeMap<String, Secret>,
-    /// What this server is called there.
+    /// The service name.
     pub service_name: String,
 }
 
@@ -26,7 +25,7 @@ impl Default for TelemetryConfig {
 }
 
 impl TelemetryConfig {
-    /// What is wrong with the address, when something is.
+    /// Returns the problem of the address, if any.
     pub(super) fn problem(&self) -> Option<String> {
         let text = self.otlp.as_deref()?;
         if cfg!(not(feature = "otlp")) {
@@ -40,10 +39,10 @@ impl TelemetryConfig {
         });
         match url {
             None => Some(
-                "it must be a URL with http or https, such as \"http://127.0.0.1:4318\"".to_owned(),
+                "it must be an http or https URL, such as \"http://127.0.0.1:4318\"".to_owned(),
             ),
             Some(url) if !url.username().is_empty() || url.password().is_some() => Some(
-                "a URL with a password is shown too often; put it in telemetry.headers".to_owned(),
+                "a URL with a password would appear in logs; put the credentials in telemetry.headers".to_owned(),
             ),
             Some(_) => None,
         }

@@ -1,4 +1,4 @@
-//! The section `[server.tls]`: the certificate of the server.
+//! The section `[server.tls]`: the TLS certificate of the server.
 
 use std::path::PathBuf;
 
@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 
 use super::{AuthMode, Config, ServerRole};
 
-/// The certificate of the server. Both files are read again when they change.
+/// The TLS certificate of the server. Both files are reloaded when they change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TlsConfig {
-    /// A file in PEM with the certificate, followed by those of the authorities between it and the root.
+    /// A PEM file with the certificate, followed by the intermediate certificates.
     pub certificate: PathBuf,
-    /// A file in PEM with its private key.
+    /// A PEM file with the private key.
     pub key: PathBuf,
 }
 
 impl Config {
-    /// Returns what is wrong with how passwords travel: in clear, to an address that other machines reach.
+    /// Returns a warning when passwords are sent unencrypted to an address that other machines can reach.
     pub fn plain_passwords(&self) -> Option<String> {
         let server = &self.server;
         let is_public = |url: &String| url.starts_with("https://");
@@ -29,7 +29,7 @@ impl Config {
             return None;
         }
         Some(format!(
-            "passwords and tokens travel unencrypted to {}: everybody on the way can read them; set [server.tls], or put a proxy that ends TLS in front and its address into server.public_url (https://...)",
+            "passwords and tokens are sent unencrypted to {} and can be read on the network; set [server.tls], or put a proxy that terminates TLS in front and its address into server.public_url (https://...)",
             server.listen
         ))
     }

@@ -1,5 +1,4 @@
-//! The configuration as one tree of values with the place each was said at. Files come first, variables
-//! and flags over them.
+//! Tree of configuration values with the place of each: the file first, then variables and flags over it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,12 +7,12 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::places::{Place, Places};
-use super::problem::Problem;
+use super::problem::ConfigError;
 
-/// How deep a file may nest.
+/// Largest nesting depth of a file.
 const DEPTH_MAX: usize = 32;
 
-/// The most errors of syntax that are said.
+/// Largest number of reported syntax errors.
 const SYNTAX_ERRORS_MAX: usize = 20;
 
 /// Values and their places.
@@ -21,17 +20,17 @@ const SYNTAX_ERRORS_MAX: usize = 20;
 pub(super) struct Tree {
     pub(super) value: Value,
     pub(super) places: Places,
-    /// What was taken out because it is wrong.
+    /// Keys that were removed because they are invalid.
     removed: BTreeSet<Vec<String>>,
-    /// Whether the file is TOML, so that a key that is not here was not said.
+    /// Whether the whole file is TOML, so that an absent key is not set.
     pub(super) is_whole: bool,
-    /// The text of variables, which have no types of their own.
+    /// Remaining readings of variables, whose text has no type.
     raw: BTreeMap<Vec<String>, Vec<Value>>,
 }
 
 impl Tree {
-    /// Reads the text of a file, as far as it is TOML, and returns where it is not.
-    pub(super) fn of_file(file: &str, text: &str) -> (Self, Vec<Problem>) {
+    /// Parses the text of a file as far as it is TOML, and returns the syntax errors.
+    pub(super) fn of_file(file: &str, text: &str) -> (Self, Vec<ConfigError>) {
         let (table, errors) = DeTable::parse_recoverable(text);
         let lines = Lines::of(text);
         let mut tree = Self {
@@ -42,14 +41,14 @@ impl Tree {
             raw: BTreeMap::new(),
         };
         tree.value = tree.table(table.get_ref(), &lines, &mut Vec::new());
-        let mut problems: Vec<Problem> = Vec::new();
+        let mut problems: Vec<ConfigError> = Vec::new();
         for error in errors.iter().take(SYNTAX_ERRORS_MAX) {
             let line = error.span().map_or(1, |span| lines.at(span.start));
             let place = tree.places.line(line);
-            // One mistake often leads to several errors on its line.
+            // One mistake often causes several errors on its line.
             if problems.iter().all(|known| known.place != place) {
                 let problem = format!("{}; the file must be TOML", error.message());
-                problems.push(Problem { place, key: String::new(), problem });
+                problems.push(ConfigError { place, key: String::new(), problem });
             }
         }
         (tree, problems)
@@ -89,7 +88,7 @@ impl Tree {
         }
     }
 
-    /// Puts a value of a variable or flag over what is there.
+    /// Overrides a key with the value of a variable or flag.
     pub(super) fn set(&mut self, path: &[String], text: &str, place: Place) {
         let mut node = &mut self.value;
         let mut real = Vec::new();
@@ -111,7 +110,7 @@ impl Tree {
         }
     }
 
-    /// Another reading of what a variable says, when there is one left.
+    /// Replaces a value by the next reading of its variable; returns false when none is left.
     pub(super) fn reread(&mut self, path: &[String]) -> bool {
         let Some(value) = self.raw.get_mut(path).and_then(Vec::pop) else { return false };
         let Some(node) = self.node(path) else { return false };
@@ -127,45 +126,45 @@ impl Tree {
         })
     }
 
-    /// Takes a value out; whether it was there.
+    /// Removes a value; returns whether it existed.
     pub(super) fn remove(&mut self, path: &[String]) -> bool {
         let Some((last, parents)) = path.split_last() else { return false };
-        let is_there = match self.node(parents) {
+        let existed = match self.node(parents) {
             Some(Value::Object(members)) => members.remove(last).is_some(),
-            // A list with a hole in it would be another list.
+            // A list without an item would be another list.
             Some(Value::Array(_)) => return self.remove(parents),
             _ => false,
         };
-        if is_there {
+        if existed {
             self.removed.insert(path.to_vec());
         }
-        is_there
+        existed
     }
 
-    /// Returns whether a key was said, right or wrong.
-    pub(super) fn was_given(&self, path: &[&str]) -> bool {
+    /// Returns whether a key is set, valid or not.
+    pub(super) fn is_present(&self, path: &[&str]) -> bool {
         let found = path.iter().try_fold(&self.value, |node, part| node.get(*part));
         found.is_some() || self.was_removed(path)
     }
 
-    /// Returns whether a key, or a table around it, was taken out because it is wrong.
+    /// Returns whether a key, or a table around it, was removed because it is invalid.
     pub(super) fn was_removed(&self, path: &[&str]) -> bool {
-        self.removed.iter().any(|removed| path.len() >= removed.len() && agree(removed, path))
+        self.removed.iter().any(|removed| path.len() >= removed.len() && overlaps(removed, path))
     }
 
-    /// Returns whether nothing of a key was wrong, so that what it lacks was not said.
+    /// Returns whether nothing in a key was removed, so that absent parts are not set.
     pub(super) fn is_intact(&self, path: &[&str]) -> bool {
-        self.is_whole && !self.removed.iter().any(|removed| agree(removed, path))
+        self.is_whole && !self.removed.iter().any(|removed| overlaps(removed, path))
     }
 }
 
-/// Whether one of two paths begins with the other.
-fn agree(one: &[String], other: &[&str]) -> bool {
+/// Returns whether one of two paths is a prefix of the other.
+fn overlaps(one: &[String], other: &[&str]) -> bool {
     one.iter().zip(other).all(|(one, other)| one == other)
 }
 
-/// The key that a part of a variable's name means: the same, or the same apart from case and from
-/// characters that the name of a variable cannot have.
+/// Returns the key that a part of a variable name stands for: the same, or equal apart from case and from
+/// characters that a variable name cannot have.
 fn existing(members: &Map<String, Value>, part: &str) -> String {
     let folded = |text: &str| -> String {
         let letter = |c: char| if c.is_alphanumeric() { c } else { '_' };
@@ -176,7 +175,7 @@ fn existing(members: &Map<String, Value>, part: &str) -> String {
     found.cloned().unwrap_or_else(|| part.to_lowercase())
 }
 
-/// What a text may mean, the likeliest last: a list, a text, a number or a switch.
+/// Returns the possible values of a text, most likely last: a list, a string, a number or a boolean.
 fn readings(text: &str) -> Vec<Value> {
     let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
     let mut readings = vec![Value::Array(items.map(Value::from).collect()), Value::from(text)];
@@ -215,7 +214,7 @@ fn scalar_value(value: &DeValue<'_>) -> Value {
     }
 }
 
-/// Where the lines of a text end, so that the many places of a large file are found quickly.
+/// Offsets of the line ends of a text, for fast line lookup.
 struct Lines(Vec<usize>);
 
 impl Lines {
@@ -224,7 +223,7 @@ impl Lines {
         Self(bytes.filter(|(_, byte)| *byte == b'\n').map(|(offset, _)| offset).collect())
     }
 
-    /// The line of a place, from 1.
+    /// Returns the line of an offset, from 1.
     fn at(&self, offset: usize) -> usize {
         self.0.partition_point(|end| *end < offset) + 1
     }

@@ -1,14 +1,14 @@
-//! Warnings: what a configuration says that is allowed and probably not meant. Pure; the caller gives the time and
-//! shows the warnings. Whether anything handles a topic is not warned about: code and workers over HTTP name their
-//! topics when they connect, so the file cannot know.
+//! Warnings: valid settings that are probably a mistake. Pure; the caller passes the time and prints the
+//! warnings. Topics without a handler are not reported: code and HTTP workers name their topics when they
+//! connect, so the file cannot tell.
 
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use punctual::schedule::Cron;
-use punctual_connect::StorageNeed;
+use punctual_backends::StorageNeed;
 
-use super::problem::Problem;
+use super::problem::ConfigError;
 use super::{Config, Loaded, ServerRole};
 use crate::schedule_warnings::{cron_warnings, restricts_both_days, restricts_month_days};
 use crate::spec::JobSpec;
@@ -16,42 +16,44 @@ use crate::spec::JobSpec;
 /// The queue of a job that names none.
 const QUEUE_DEFAULT: &str = "default";
 
-/// Something that is allowed and probably not meant.
+/// A valid setting that is probably a mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
-    /// The key, part by part.
+pub struct ConfigWarning {
+    /// The parts of the key.
     pub key: Vec<String>,
-    /// What is probably not meant, and the way out.
+    /// The mistake and how to fix it.
     pub warning: String,
 }
 
-impl Warning {
+impl ConfigWarning {
     fn new(key: &[&str], warning: impl Into<String>) -> Self {
         Self { key: key.iter().map(ToString::to_string).collect(), warning: warning.into() }
     }
 }
 
 impl Loaded {
-    /// Returns what is allowed and probably not meant, each with the place where it was said.
-    pub fn warnings(&self, now: Timestamp) -> Vec<Problem> {
+    /// Returns the warnings with their places.
+    pub fn warnings(&self, now: Timestamp) -> Vec<ConfigError> {
         let warnings = self.config.warnings(now).into_iter();
         warnings.map(|one| self.places.problem(&one.key, one.warning)).collect()
     }
 }
 
 impl Config {
-    /// Returns what is allowed and probably not meant.
-    pub fn warnings(&self, now: Timestamp) -> Vec<Warning> {
+    /// Returns the warnings.
+    pub fn warnings(&self, now: Timestamp) -> Vec<ConfigWarning> {
         let passwords = self.plain_passwords();
-        let mut warnings: Vec<Warning> =
-            passwords.map(|text| Warning::new(&["server", "listen"], text)).into_iter().collect();
+        let mut warnings: Vec<ConfigWarning> = passwords
+            .map(|text| ConfigWarning::new(&["server", "listen"], text))
+            .into_iter()
+            .collect();
         warnings.extend(self.delays_in_memory());
         let day_jobs: BTreeSet<String> = self
             .enabled_jobs()
             .filter_map(|(_, spec)| common(spec, restricts_month_days))
             .collect();
         for (name, spec) in self.enabled_jobs() {
-            // Together with a job for the days of the month alone it means either day, as `import crontab` writes it.
+            // With a second job for the days of the month alone it means either day, as `import crontab` writes it.
             let half = common(spec, restricts_both_days);
             let is_half = half.is_some_and(|half| day_jobs.contains(&half));
             if !is_half {
@@ -63,52 +65,53 @@ impl Config {
         warnings
     }
 
-    /// A broker that may keep messages longer than the storage keeps their delays; only the broker knows.
-    fn delays_in_memory(&self) -> Option<Warning> {
+    /// Returns the warning about a broker that may keep messages while the storage in memory loses their delays;
+    /// only the broker knows.
+    fn delays_in_memory(&self) -> Option<ConfigWarning> {
         let name = self.transport_beside_memory(StorageNeed::BrokerDecides)?;
         let text = format!(
-            "if the broker of the transport {name:?} keeps messages over a restart, as Redis does with an append-only file, the server will not start, because delays would be lost with the memory of this process; give a durable storage, such as \"sqlite:punctual.db\""
+            "if the broker of the transport {name:?} keeps messages over a restart, as Redis does with an append-only file, the server will not start, because delays in the memory of this process would be lost; use a durable storage, such as \"sqlite:punctual.db\""
         );
-        Some(Warning::new(&["storage", "address"], text))
+        Some(ConfigWarning::new(&["storage", "address"], text))
     }
 
     fn enabled_jobs(&self) -> impl Iterator<Item = (&String, &JobSpec)> {
         self.jobs.iter().filter(|(_, spec)| spec.enabled)
     }
 
-    /// A job that only a server runs, in a queue that this server does not work on.
-    fn queue_of(&self, name: &str, spec: &JobSpec) -> Option<Warning> {
+    /// Returns the warning about a job with a server target in a queue that this server does not work on.
+    fn queue_of(&self, name: &str, spec: &JobSpec) -> Option<ConfigWarning> {
         let queue = spec.queue.as_deref().unwrap_or(QUEUE_DEFAULT);
-        let is_left_alone = spec.topic.is_none()
+        let is_unserved = spec.topic.is_none()
             && self.server.roles.contains(&ServerRole::Worker)
             && !self.queues.is_empty()
             && !self.queues.contains_key(queue);
         let known: Vec<&str> = self.queues.keys().map(String::as_str).collect();
-        is_left_alone.then(|| {
+        is_unserved.then(|| {
             let text = format!(
                 "this server does not work on the queue {queue:?}, only on {}; add [queues.{queue}], unless another server works on it",
                 known.join(", ")
             );
-            Warning::new(&["jobs", name, "queue"], text)
+            ConfigWarning::new(&["jobs", name, "queue"], text)
         })
     }
 }
 
-fn cron_of(name: &str, spec: &JobSpec) -> Vec<Warning> {
+fn cron_of(name: &str, spec: &JobSpec) -> Vec<ConfigWarning> {
     let cron = spec.cron.as_deref().and_then(|text| Cron::parse_seeded(text, name).ok());
     let texts = cron.as_ref().map(cron_warnings).unwrap_or_default();
-    texts.into_iter().map(|text| Warning::new(&["jobs", name, "cron"], text)).collect()
+    texts.into_iter().map(|text| ConfigWarning::new(&["jobs", name, "cron"], text)).collect()
 }
 
-fn past(name: &str, spec: &JobSpec, now: Timestamp) -> Option<Warning> {
+fn past(name: &str, spec: &JobSpec, now: Timestamp) -> Option<ConfigWarning> {
     let at = spec.at.filter(|at| *at < now)?;
     let text = format!(
-        "{at} is past, so the job never runs unless it was declared before; give a later time, or take the job out"
+        "{at} is in the past, so the job never runs unless it was declared before; set a later time, or remove the job"
     );
-    Some(Warning::new(&["jobs", name, "at"], text))
+    Some(ConfigWarning::new(&["jobs", name, "at"], text))
 }
 
-/// What the two jobs have in common that together mean either day field.
+/// Returns the key shared by two jobs that together mean either day field.
 fn common(spec: &JobSpec, is_half: impl Fn(&Cron) -> bool) -> Option<String> {
     let cron = Cron::parse(spec.cron.as_deref()?).ok().filter(is_half)?;
     let fields: Vec<&str> = cron.resolved().split_whitespace().collect();
@@ -127,9 +130,9 @@ mod tests {
         loaded.warnings(now).iter().map(ToString::to_string).collect()
     }
 
-    // Finding P16 of the newcomer's review: all of this was silent.
+    // Finding P16 of the newcomer's review: these cases had no warning.
     #[test]
-    fn each_warning_names_its_line_its_key_and_the_way_out() {
+    fn each_warning_names_its_line_its_key_and_the_fix() {
         let http = "http = { url = \"https://example.com\" }";
         for (text, line, key, words) in [
             (
@@ -148,7 +151,7 @@ mod tests {
                 "[jobs.a]\nat = \"2020-01-01T00:00:00Z\"\ntopic = \"t\"",
                 2,
                 "jobs.a.at",
-                "give a later time",
+                "set a later time",
             ),
             (
                 &format!("[queues.fast]\n[jobs.a]\nevery = \"5m\"\nqueue = \"slow\"\n{http}"),
@@ -184,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_usual_or_cannot_be_known_is_not_warned_about() {
+    fn usual_and_undecidable_settings_have_no_warning() {
         let http = "http = { url = \"https://example.com\" }";
         for text in [
             EXAMPLE,

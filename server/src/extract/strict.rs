@@ -1,6 +1,6 @@
-//! Objects are written as objects. What derives `Deserialize` also reads the fields of a structure from a
-//! list, one after another; an API whose description says "object" must not, and least of all where the list
-//! is empty and every field has a default.
+//! Strict deserialization: a struct is read only from an object. Derived `Deserialize` also reads the fields of a
+//! struct from a list, which an API whose description says "object" must not accept, least of all an empty list
+//! when every field has a default.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 
-/// Anything of a deserializer, with this one rule on top, however deep.
+/// Wrapper of a deserializer, visitor or access that applies this rule at every depth.
 pub(crate) struct Strict<T>(pub(crate) T);
 
 macro_rules! forward {
@@ -36,7 +36,7 @@ impl<'de, D: Deserializer<'de>> Deserializer<'de> for Strict<D> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, D::Error> {
-        // The rule: no list in its place.
+        // The rule: a map, never a list.
         self.0.deserialize_map(Strict(visitor))
     }
 

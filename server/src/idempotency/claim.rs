@@ -1,7 +1,7 @@
-//! The right to run a keyed request, and the record of its key as this process wrote it last.
+//! Claim of a keyed request: the right to run it, and the record of its key as this process wrote it last.
 //!
-//! The record is written up to three times: with the lease before the request runs, with what it made as soon
-//! as that is stored, and with the answer before that is given.
+//! The record is written up to three times: with the lease before the request runs, with the created messages as
+//! soon as they are stored, and with the response before it is sent.
 
 use std::future::Future;
 use std::pin::pin;
@@ -18,48 +18,48 @@ use punctual::clock::{add, within};
 use punctual::documents::{ExpectedVersion, PutResult};
 
 use super::keyed::Keyed;
-use super::known;
-use super::record::{KIND, KeptAnswer, LEASE, Made, REPLAY, Record};
+use super::load_record;
+use super::record::{KIND, LEASE, MadeMessage, REPLAY, Record, StoredResponse};
 use crate::app::App;
 use crate::problem::{Answer, Problem};
 
-/// How often a request that takes long renews its lease.
+/// Renewal interval of the lease of a long request.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(3);
-/// The most renewals of one request: two hours, far longer than any endpoint takes.
+/// Largest number of renewals of one request: two hours, far longer than any endpoint takes.
 const RENEWALS_MAX: usize = 2_400;
-/// How often a record is written when others write it meanwhile.
+/// Attempts of a write under concurrent writes.
 const TRIES_MAX: usize = 4;
-/// The most bytes of an answer; every endpoint stays far below.
+/// Largest size of a response in bytes; every endpoint stays far below.
 const RESPONSE_BYTES_MAX: usize = 64 << 20;
 
-/// The right to run a request. Its endpoint has a part in it, to say what it made.
+/// The right to run a request. Shared with its endpoint, which reports created messages.
 #[derive(Clone)]
 pub(super) struct Claim {
     app: App,
     place: String,
-    /// The record as it was written last, and its version. Never held while something is waited for.
+    /// The last written record and its version. Never locked across an await.
     written: Arc<Mutex<(u64, Record)>>,
 }
 
 impl Claim {
-    /// Returns the right to run the request of a record that was just written.
+    /// Returns the claim of a record that was just written.
     pub(super) fn new(app: &App, place: String, written: (u64, Record)) -> Self {
         Self { app: app.clone(), place, written: Arc::new(Mutex::new(written)) }
     }
 
-    /// Returns what the endpoint has to know.
+    /// Returns the context for the endpoint.
     pub(super) fn keyed(&self) -> Keyed {
         let (_, record) = self.written();
         let Record { fingerprint, first_at, runs, made, .. } = &record;
         let keyed = Keyed::new((&self.place, fingerprint), *first_at, *runs);
-        keyed.with_made(made.clone()).of(self.clone())
+        keyed.with_made(made.clone()).with_claim(self.clone())
     }
 
     fn written(&self) -> (u64, Record) {
         self.written.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Writes the record changed, unless it was taken over; returns whether it was written.
+    /// Writes the changed record; returns false when it was taken over.
     async fn write(&self, change: impl Fn(&mut Record)) -> punctual::Result<bool> {
         for _ in 0..TRIES_MAX {
             let (version, mut record) = self.written();
@@ -71,7 +71,7 @@ impl Claim {
                     *written = (version, record);
                     return Ok(true);
                 }
-                // Unless the lease was renewed in between, it has a new owner.
+                // Unless this process renewed the lease meanwhile, the record has a new owner.
                 PutResult::Raced(_) if self.written().0 == version => return Ok(false),
                 PutResult::Raced(_) => {}
             }
@@ -79,21 +79,21 @@ impl Claim {
         Ok(false)
     }
 
-    /// Keeps what the request has made, so that a repeat knows it whatever becomes of it. That it cannot be
-    /// written is no reason to fail: then it is known while it is stored.
-    pub(super) async fn confirm(&self, made: Vec<Made>) {
+    /// Stores the created messages, so that a repeat finds them even after their deletion. A failed write is only
+    /// logged: a repeat still finds the messages while they are stored.
+    pub(super) async fn confirm(&self, made: Vec<MadeMessage>) {
         let until = add(self.app.clock.now(), LEASE);
         let change = |record: &mut Record| {
             record.made = Some(made.clone());
             record.until = until;
         };
         if let Err(error) = self.write(change).await {
-            tracing::debug!(%error, "what a keyed request has made was not noted");
+            tracing::debug!(%error, "the messages created by a keyed request were not recorded");
         }
     }
 
-    /// Waits for a request and renews its lease meanwhile.
-    pub(super) async fn renewed(&self, work: impl Future<Output = Response>) -> Response {
+    /// Runs a request and renews its lease meanwhile.
+    pub(super) async fn run_renewing(&self, work: impl Future<Output = Response>) -> Response {
         let clock = self.app.clock.clone();
         let mut work = pin!(work);
         for _ in 0..RENEWALS_MAX {
@@ -106,24 +106,24 @@ impl Claim {
         work.await
     }
 
-    /// Moves the end of the lease. One that was taken over stays with its new owner, and a storage that does
-    /// not answer leaves the end where it is: a second run does no harm.
+    /// Sets the end of the lease. A lease that was taken over is unchanged, and a failed write is ignored: a
+    /// second run does no harm.
     async fn lease_until(&self, until: Timestamp) {
         let _ = self.write(|record| record.until = until).await;
     }
 
-    /// Keeps the answer of a change that was made, frees the key of one that was refused, and leaves a key
-    /// taken whose effect may exist.
+    /// Stores the response of a successful change, frees the key of a refused one, and keeps the key when the
+    /// effect may exist.
     pub(super) async fn finish(self, response: Response, secret: bool) -> Answer<Response> {
         let status = response.status();
         let (version, record) = self.written();
         if status.is_client_error() && record.runs == 1 && record.made.is_none() {
-            let seen = ExpectedVersion::Version(version);
-            let _ = self.app.documents.remove(KIND, &self.place, seen).await;
+            let expected = ExpectedVersion::Version(version);
+            let _ = self.app.documents.remove(KIND, &self.place, expected).await;
             return Ok(response);
         }
         if !status.is_success() {
-            // A repeat may run it again at once.
+            // Lets a repeat run it again at once.
             self.lease_until(self.app.clock.now()).await;
             return Ok(response);
         }
@@ -132,9 +132,9 @@ impl Claim {
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, RESPONSE_BYTES_MAX)
             .await
-            .map_err(|error| Error::internal("an answer cannot be read").caused_by(error))?;
-        let kept = KeptAnswer::new(parts.status, &parts.headers, (!secret).then_some(&bytes));
-        match self.keep(kept).await {
+            .map_err(|error| Error::internal("a response cannot be read").caused_by(error))?;
+        let stored = StoredResponse::new(parts.status, &parts.headers, (!secret).then_some(&bytes));
+        match self.store(stored).await {
             Ok(None) => {
                 let mut response = Response::from_parts(parts, Body::from(bytes));
                 if record.runs > 1 {
@@ -143,45 +143,50 @@ impl Claim {
                 Ok(response)
             }
             Ok(Some(first)) => Ok(first),
-            // A secret is in this answer and in no other.
+            // The secret exists only in this response.
             Err(problem) if secret => {
-                tracing::warn!(problem = problem.detail(), "an answer with a secret was not kept");
+                tracing::warn!(
+                    problem = problem.detail(),
+                    "a response with a secret was not recorded"
+                );
                 Ok(Response::from_parts(parts, Body::from(bytes)))
             }
             Err(problem) => Err(problem),
         }
     }
 
-    /// Writes the answer, unless another run has written one; that one is returned.
-    async fn keep(&self, kept: KeptAnswer) -> Answer<Option<Response>> {
+    /// Stores the response, or returns the one that another run has stored.
+    async fn store(&self, response: StoredResponse) -> Answer<Option<Response>> {
         let (mut version, record) = self.written();
-        let record = record.answered(kept);
+        let record = record.answered(response);
         for _ in 0..TRIES_MAX {
             let (draft, now) = (record.draft(&self.place)?, self.app.clock.now());
             let put = self.app.documents.put(draft, ExpectedVersion::Version(version), now).await;
-            match put.map_err(|error| not_kept(&error))? {
-                // Without a record a day has passed since the key was first seen.
+            match put.map_err(|error| not_stored(&error))? {
+                // Without a record the key has expired.
                 PutResult::Stored(_) | PutResult::Raced(None) => return Ok(None),
                 PutResult::Raced(Some(_)) => {}
             }
-            let Some((known, seen)) = known(&self.app, &self.place).await? else {
+            let Some((known, current)) = load_record(&self.app, &self.place).await? else {
                 return Ok(None);
             };
             if let Some(first) = known.answer {
                 return Ok(first.response()?);
             }
-            version = seen;
+            version = current;
         }
-        Err(not_kept(&Error::unavailable("the record of its Idempotency-Key kept changing")))
+        Err(not_stored(&Error::unavailable(
+            "the record of its Idempotency-Key was changed concurrently",
+        )))
     }
 }
 
-/// The effect exists and its answer does not: the caller repeats the request and gets the answer.
-fn not_kept(error: &Error) -> Problem {
+/// Returns the problem of a change whose response could not be stored; a repeat returns the response.
+fn not_stored(error: &Error) -> Problem {
     Problem::new(
         StatusCode::SERVICE_UNAVAILABLE,
         format!(
-            "the change was made and its answer could not be recorded ({error}); repeat the request with the same Idempotency-Key"
+            "the change was made, but its response could not be stored ({error}); repeat the request with the same Idempotency-Key"
         ),
     )
 }

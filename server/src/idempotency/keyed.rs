@@ -1,7 +1,7 @@
-//! A keyed request as its endpoint sees it: the identities it must use, and whether it was begun before.
+//! Keyed requests as seen by their endpoints: the ids to use, and whether the request was begun before.
 //!
-//! Everything is derived from what the record of the key holds, so that a repeat on another server, or after
-//! a crash, finds what the first one has made.
+//! Everything is derived from the record of the key, so that a repeat on another server, or after a crash, finds the
+//! messages of the first run.
 
 mod changed;
 pub(super) mod removed;
@@ -17,31 +17,31 @@ use punctual::storage::CommandResult;
 use sha2::{Digest, Sha256};
 
 use super::claim::Claim;
-use super::record::Made;
+use super::record::MadeMessage;
 use crate::app::App;
 use crate::problem::Answer;
 
-/// How many positions fit into the twelve bits between version and variant of an id.
+/// Number of positions in the twelve bits between version and variant of an id.
 const POSITIONS: u64 = 1 << 12;
 
-/// What an endpoint has to know of the key of its request; nothing without one.
+/// Context of the Idempotency-Key of a request; empty without one.
 #[derive(Clone, Default)]
-pub(crate) struct Keyed(Option<Seen>);
+pub(crate) struct Keyed(Option<KeyContext>);
 
 #[derive(Clone)]
-struct Seen {
-    /// Differs for every caller, key, request and first instant.
+struct KeyContext {
+    /// Hash of caller, key, request and first instant.
     seed: [u8; 32],
     first_at: Timestamp,
     is_repeat: bool,
-    /// What an earlier run has made, when it got so far as to say so.
-    made: Option<Vec<Made>>,
-    /// Where this run says what it has made.
+    /// Messages that an earlier run has recorded.
+    made: Option<Vec<MadeMessage>>,
+    /// The claim that records the messages of this run.
     claim: Option<Claim>,
 }
 
 impl Keyed {
-    /// Returns what belongs to a key: where its record is kept, its request, and when it was first seen.
+    /// Returns the context of a key: the place of its record, its request, and the instant of its first use.
     pub(super) fn new((place, fingerprint): (&str, &str), first_at: Timestamp, runs: u32) -> Self {
         let mut hash = Sha256::new();
         for part in [place.as_bytes(), fingerprint.as_bytes()] {
@@ -50,65 +50,65 @@ impl Keyed {
         }
         hash.update(first_at.as_microsecond().to_le_bytes());
         let (seed, is_repeat) = (hash.finalize().into(), runs > 1);
-        Self(Some(Seen { seed, first_at, is_repeat, made: None, claim: None }))
+        Self(Some(KeyContext { seed, first_at, is_repeat, made: None, claim: None }))
     }
 
-    /// With what an earlier run has said that it made.
-    pub(super) fn with_made(self, made: Option<Vec<Made>>) -> Self {
-        Self(self.0.map(|seen| Seen { made, ..seen }))
+    /// Sets the messages that an earlier run has recorded.
+    pub(super) fn with_made(self, made: Option<Vec<MadeMessage>>) -> Self {
+        Self(self.0.map(|context| KeyContext { made, ..context }))
     }
 
-    /// With the right under which the request runs.
-    pub(super) fn of(self, claim: Claim) -> Self {
-        Self(self.0.map(|seen| Seen { claim: Some(claim), ..seen }))
+    /// Sets the claim under which the request runs.
+    pub(super) fn with_claim(self, claim: Claim) -> Self {
+        Self(self.0.map(|context| KeyContext { claim: Some(claim), ..context }))
     }
 
-    /// Whether the request was begun before and may have had its effect.
+    /// Returns whether the request was begun before and may have had its effect.
     pub(crate) fn is_repeat(&self) -> bool {
-        self.0.as_ref().is_some_and(|seen| seen.is_repeat)
+        self.0.as_ref().is_some_and(|context| context.is_repeat)
     }
 
-    /// Returns when the request was first seen; without a key that is now.
+    /// Returns the instant of the first use of the key; now without a key.
     pub(crate) fn first_at(&self, app: &App) -> Timestamp {
-        self.0.as_ref().map_or_else(|| app.clock.now(), |seen| seen.first_at)
+        self.0.as_ref().map_or_else(|| app.clock.now(), |context| context.first_at)
     }
 
-    /// Returns the identity of what the request makes at a position, the same for every repeat.
+    /// Returns the id of the message at a position, the same for every repeat.
     ///
-    /// It is of version 7: as old as the first request, and in the order of the positions. Storages look for a
-    /// known id by its age, and what is due at the same instant is handled in the order of ids.
+    /// A UUID version 7 with the instant of the first request, in the order of the positions: storages locate ids
+    /// by age, and messages due at the same instant are handled in the order of ids.
     pub(crate) fn id(&self, position: usize) -> Option<MessageId> {
-        let seen = self.0.as_ref()?;
+        let context = self.0.as_ref()?;
         let position = position as u64;
         let mut hash = Sha256::new();
-        hash.update(seen.seed);
+        hash.update(context.seed);
         hash.update(position.to_le_bytes());
         let hash = hash.finalize();
         let bits = hash.iter().take(8).fold(0_u64, |bits, byte| (bits << 8) | u64::from(*byte));
-        let millisecond = u64::try_from(seen.first_at.as_millisecond()).unwrap_or(0);
+        let millisecond = u64::try_from(context.first_at.as_millisecond()).unwrap_or(0);
         let millisecond = millisecond.saturating_add(position / POSITIONS);
         let high = (millisecond << 16) | 0x7000 | (position % POSITIONS);
         Some(MessageId::from_uuid(removed::signed(high, (bits >> 2) | (0b10 << 62))))
     }
 
-    /// Gives a message the identity and the instant of its request. One for a transport is stored first, since
-    /// only a storage knows again what it has taken.
+    /// Sets the id and creation instant of a message. A message for a transport is stored first, since only a storage
+    /// recognizes an id again.
     pub(crate) fn identified(&self, publish: Publish, position: usize) -> Publish {
         match (self.id(position), &self.0) {
-            (Some(id), Some(seen)) => publish.id(id).created_at(seen.first_at).durable(),
+            (Some(id), Some(context)) => publish.id(id).created_at(context.first_at).durable(),
             _ => publish,
         }
     }
 
-    /// Returns what an earlier run of this request has made, position by position, also what has ended or was
-    /// deleted over this API since; nothing for what is still to be made.
+    /// Returns the messages that an earlier run has created, by position, including those finished or deleted
+    /// over this API since; none for positions that are still to be created.
     pub(crate) async fn made(&self, app: &App, count: usize) -> Answer<Vec<Option<PublishResult>>> {
-        let Some(seen) = self.0.as_ref().filter(|seen| seen.is_repeat) else {
+        let Some(context) = self.0.as_ref().filter(|context| context.is_repeat) else {
             return Ok(vec![None; count]);
         };
-        if let Some(made) = &seen.made {
+        if let Some(made) = &context.made {
             let published =
-                |made: &Made| PublishResult { id: made.id, duplicate_of: made.duplicate_of };
+                |made: &MadeMessage| PublishResult { id: made.id, duplicate_of: made.duplicate_of };
             return Ok((0..count).map(|position| made.get(position).map(published)).collect());
         }
         let ids: Vec<MessageId> = (0..count).filter_map(|position| self.id(position)).collect();
@@ -121,7 +121,7 @@ impl Keyed {
                 last = Some(position);
             }
         }
-        // They are stored all together or in their order: what comes before one that was made was made.
+        // Messages are stored together or in order, so those before an existing one were created.
         let made = |(position, id): (usize, &MessageId)| {
             last.filter(|last| *last >= position)
                 .map(|_| PublishResult { id: *id, duplicate_of: None })
@@ -129,51 +129,59 @@ impl Keyed {
         Ok(ids.iter().enumerate().map(made).collect())
     }
 
-    /// Keeps in the record of the key what was made.
+    /// Records the created messages in the record of the key.
     pub(crate) async fn confirm(&self, published: &[PublishResult]) {
-        let Some(claim) = self.0.as_ref().and_then(|seen| seen.claim.as_ref()) else { return };
-        let made = |one: &PublishResult| Made { id: one.id, duplicate_of: one.duplicate_of };
+        let Some(claim) = self.0.as_ref().and_then(|context| context.claim.as_ref()) else {
+            return;
+        };
+        let made = |one: &PublishResult| MadeMessage { id: one.id, duplicate_of: one.duplicate_of };
         claim.confirm(published.iter().map(made).collect()).await;
     }
 
-    /// Whether a repeat may replace the message that its own is a duplicate of: one that came later has replaced
-    /// what the first run made, or came after it. Without a repeat there is nothing to replace any more.
+    /// Returns whether a repeat may replace the message that its own is a duplicate of. A later message has
+    /// replaced that of the first run, or came after it. False without a repeat.
     pub(crate) async fn replaces(&self, app: &App, published: &PublishResult) -> Answer<bool> {
-        let seen = self.0.as_ref().filter(|seen| seen.is_repeat);
-        let (Some(seen), Some(other)) = (seen, published.duplicate_of) else { return Ok(false) };
+        let context = self.0.as_ref().filter(|context| context.is_repeat);
+        let (Some(context), Some(other)) = (context, published.duplicate_of) else {
+            return Ok(false);
+        };
         let other = app.inspect.message(other).await?;
-        Ok(other.is_some_and(|other| other.message.created_at <= seen.first_at))
+        Ok(other.is_some_and(|other| other.message.created_at <= context.first_at))
     }
 
-    /// Whether a repeated command for many is still for a message: only for one that was there, and as it was,
-    /// when the request was first seen.
+    /// Returns whether a repeated bulk command applies to a message: only if it existed, in its present state,
+    /// when the key was first used.
     pub(crate) fn covers(&self, record: &MessageRecord) -> bool {
-        let Some(seen) = self.0.as_ref().filter(|seen| seen.is_repeat) else { return true };
-        let ended = record.ended_at.is_none_or(|ended_at| ended_at <= seen.first_at);
-        ended && record.message.created_at <= seen.first_at
+        let Some(context) = self.0.as_ref().filter(|context| context.is_repeat) else {
+            return true;
+        };
+        let ended = record.ended_at.is_none_or(|ended_at| ended_at <= context.first_at);
+        ended && record.message.created_at <= context.first_at
     }
 
-    /// Whether a message was sent again since the request was first seen.
+    /// Returns whether a message was redriven since the key was first used.
     pub(crate) fn was_redriven(&self, record: &MessageRecord) -> bool {
-        let Some(seen) = self.0.as_ref().filter(|seen| seen.is_repeat) else { return false };
+        let Some(context) = self.0.as_ref().filter(|context| context.is_repeat) else {
+            return false;
+        };
         match record.ended_at {
-            Some(ended_at) => ended_at > seen.first_at,
+            Some(ended_at) => ended_at > context.first_at,
             None => record.message.source == Source::Redriven,
         }
     }
 
-    /// Reads what a command came to: of a repeat that finds what it wants, that it was applied.
+    /// Returns the result of a command; for a repeat that finds the wanted state, that it was applied.
     pub(crate) fn commanded(
         &self,
-        answer: CommandResult,
-        wanted: Option<MessageState>,
+        result: CommandResult,
+        target: Option<MessageState>,
     ) -> CommandResult {
-        let is_done = match answer {
-            CommandResult::Unknown => wanted.is_none(),
-            CommandResult::Refused(state) => wanted == Some(state),
+        let is_done = match result {
+            CommandResult::Unknown => target.is_none(),
+            CommandResult::Refused(state) => target == Some(state),
             _ => false,
         };
-        if is_done && self.is_repeat() { CommandResult::Applied(1) } else { answer }
+        if is_done && self.is_repeat() { CommandResult::Applied(1) } else { result }
     }
 }
 
@@ -194,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn identities_repeat_and_follow_the_positions() {
+    fn ids_repeat_and_follow_the_positions() {
         let first = Keyed::new(("place", "print"), at(1_772_000_000_000_123), 1);
         let again = Keyed::new(("place", "print"), at(1_772_000_000_000_123), 2);
         let ids: Vec<MessageId> = (0..5_000).filter_map(|place| first.id(place)).collect();
@@ -206,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn another_caller_request_or_instant_has_other_identities() {
+    fn another_caller_request_or_instant_has_other_ids() {
         let one = Keyed::new(("place", "print"), at(5), 1).id(0);
         for other in [("elsewhere", "print"), ("place", "another"), ("placep", "rint")] {
             assert_ne!(one, Keyed::new(other, at(5), 1).id(0));

@@ -1,7 +1,7 @@
-//! The owner of a request: which process works on it, and whether that process still runs.
+//! Owner of a keyed request: the process that runs it, and whether that process still exists.
 //!
-//! A process of the same machine is looked up in `/proc`, so that a retry after a crash need not wait. Of a
-//! process elsewhere, or on a system without `/proc`, nothing is known; there the lease decides.
+//! A process on the same machine is looked up in `/proc`, so that a retry after a crash need not wait. For a
+//! process on another machine, or on a system without `/proc`, the lease decides.
 
 use std::fs;
 
@@ -9,36 +9,36 @@ use jiff::Timestamp;
 use punctual::model::{IdSource as _, Ids};
 use serde::{Deserialize, Serialize};
 
-/// Identifies one start of one server.
+/// Identity of one start of one server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
-    /// Differs for every server, also for two of one process.
+    /// Unique per server, also for two in one process.
     node: String,
-    /// Where the process can be looked up.
-    process: Option<Running>,
+    /// The process in `/proc`, if available.
+    process: Option<ProcessIdentity>,
 }
 
-/// A process as its machine knows it.
+/// A process in `/proc`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Running {
-    /// The start of the machine and the namespace that process ids belong to.
+struct ProcessIdentity {
+    /// The boot id of the machine and the namespace of its process ids.
     machine: String,
     pid: u32,
-    /// When the process began, in ticks since the machine did; process ids are used again.
+    /// Start time of the process in ticks since boot, because process ids are reused.
     began: u64,
 }
 
 impl Owner {
-    /// Returns the owner of requests that a new server of this process works on.
+    /// Returns the owner of requests of a new server in this process.
     pub(crate) fn new(now: Timestamp) -> Self {
         let pid = std::process::id();
         let process = machine().zip(began(pid));
-        let process = process.map(|(machine, began)| Running { machine, pid, began });
+        let process = process.map(|(machine, began)| ProcessIdentity { machine, pid, began });
         Self { node: Ids::random().next(now).simple().to_string(), process }
     }
 
-    /// Whether the process of another owner is known to have ended; `self` says which machine this is.
-    pub(super) fn knows_gone(&self, other: &Self) -> bool {
+    /// Returns whether the process of another owner is known to have ended; `self` identifies this machine.
+    pub(super) fn knows_ended(&self, other: &Self) -> bool {
         match (&self.process, &other.process) {
             (Some(own), Some(other)) if own.machine == other.machine => {
                 began(other.pid) != Some(other.began)
@@ -48,19 +48,19 @@ impl Owner {
     }
 }
 
-/// Returns the start of this machine and the namespace of its process ids.
+/// Returns the boot id of this machine and the namespace of its process ids.
 fn machine() -> Option<String> {
     let start = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let namespace = fs::read_link("/proc/self/ns/pid").ok()?;
     Some(format!("{} {}", start.trim(), namespace.display()))
 }
 
-/// Returns when a process began; none when it has ended, also when its parent has not noticed yet.
+/// Returns the start time of a process; none when it has ended, also as a zombie.
 fn began(pid: u32) -> Option<u64> {
     read_began(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Reads the state and the 22nd field; the name before them may hold spaces and parentheses.
+/// Parses the state and the 22nd field; the name before them may contain spaces and parentheses.
 fn read_began(stat: &str) -> Option<u64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
@@ -76,18 +76,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_that_ended_or_another_of_its_id_is_gone() {
+    fn an_ended_process_and_a_reused_id_are_detected() {
         let own = Owner::new(Timestamp::UNIX_EPOCH);
         let twin = Owner::new(Timestamp::UNIX_EPOCH);
         assert_ne!(own, twin, "two servers of one process");
-        assert!(!own.knows_gone(&twin));
-        let Some(running) = own.process.clone() else { return };
-        let changed = |running: Running| Owner { process: Some(running), ..twin.clone() };
-        assert!(own.knows_gone(&changed(Running { began: running.began + 1, ..running.clone() })));
-        assert!(own.knows_gone(&changed(Running { pid: u32::MAX, ..running.clone() })));
-        let elsewhere = Running { machine: "another".to_owned(), pid: u32::MAX, began: 1 };
-        assert!(!own.knows_gone(&changed(elsewhere)), "nothing is known of another machine");
-        assert!(!own.knows_gone(&Owner::default()));
+        assert!(!own.knows_ended(&twin));
+        let Some(identity) = own.process.clone() else { return };
+        let changed = |identity: ProcessIdentity| Owner { process: Some(identity), ..twin.clone() };
+        assert!(own.knows_ended(&changed(ProcessIdentity {
+            began: identity.began + 1,
+            ..identity.clone()
+        })));
+        assert!(own.knows_ended(&changed(ProcessIdentity { pid: u32::MAX, ..identity.clone() })));
+        let remote = ProcessIdentity { machine: "another".to_owned(), pid: u32::MAX, began: 1 };
+        assert!(!own.knows_ended(&changed(remote)), "nothing is known of another machine");
+        assert!(!own.knows_ended(&Owner::default()));
     }
 
     #[test]
@@ -98,7 +101,7 @@ mod tests {
             )
         };
         assert_eq!(read_began(&line("S")), Some(4_711));
-        assert_eq!(read_began(&line("Z")), None, "ended, and its parent has not noticed");
+        assert_eq!(read_began(&line("Z")), None, "a zombie");
         assert_eq!(read_began("7 (cut"), None);
     }
 }

@@ -1,5 +1,5 @@
-//! The record of a keyed request: a document that is written before the request runs, and again with its
-//! answer. It holds what makes a repeat the same request: the instant at which it was first seen.
+//! Record of a keyed request: a document that is written before the request runs, and again with its response. It
+//! holds the instant of the first use of the key, from which repeats derive the same ids.
 
 use std::time::Duration;
 
@@ -21,53 +21,53 @@ use super::owner::Owner;
 
 /// The kind of the documents.
 pub(crate) const KIND: &str = "idempotency";
-/// The header of an answer that was given before.
+/// The header of a replayed response.
 pub(super) const REPLAY: HeaderName = HeaderName::from_static("idempotent-replay");
-/// How long a key is kept, from its first request on.
-pub(super) const KEPT: Duration = Duration::from_secs(24 * 60 * 60);
-/// How long a request belongs to its process without a word from it. After that a retry takes it over.
+/// Retention of a key, from its first use.
+pub(super) const RETENTION: Duration = Duration::from_secs(24 * 60 * 60);
+/// Lease of a request without renewal; afterwards a repeat takes it over.
 pub(super) const LEASE: Duration = Duration::from_secs(10);
-/// The headers of an answer that are kept with it.
+/// The response headers that are stored.
 const HEADERS: [HeaderName; 3] = [CONTENT_TYPE, ETAG, LOCATION];
 
-/// What is remembered of a request.
+/// Record of a request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// Method, path and body in few letters.
+    /// Hash of method, path and body.
     pub(super) fingerprint: String,
-    /// When the key was first seen, to the microsecond, which is what every storage keeps.
+    /// The first use of the key, to the microsecond, the precision of every storage.
     #[serde(default)]
     pub(super) first_at: Timestamp,
-    /// How often the request was begun.
+    /// Number of runs of the request.
     #[serde(default)]
     pub(super) runs: u32,
-    /// The process that works on it.
+    /// The process that runs it.
     #[serde(default)]
     pub(super) owner: Owner,
-    /// When it may be taken over.
+    /// The end of the lease.
     #[serde(default)]
     pub(super) until: Timestamp,
-    /// What it has made, in the order of the positions; none until that is stored, and with the answer.
+    /// The created messages by position; none before they are stored, and once the response is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) made: Option<Vec<Made>>,
-    /// The answer; none while there is none.
-    pub(super) answer: Option<KeptAnswer>,
+    pub(super) made: Option<Vec<MadeMessage>>,
+    /// The response, once there is one.
+    pub(super) answer: Option<StoredResponse>,
 }
 
-/// A message that a request has made, or the living one that its own is a duplicate of.
+/// A message that a request has created, or the existing one that it is a duplicate of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Made {
+pub(super) struct MadeMessage {
     pub(super) id: MessageId,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) duplicate_of: Option<MessageId>,
 }
 
-/// An answer.
+/// A stored response.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct KeptAnswer {
+pub(super) struct StoredResponse {
     status: u16,
     headers: Vec<(String, String)>,
-    /// The bytes as base64; none when they must not or cannot be kept.
+    /// The body as base64; none when it contains a secret or is too large.
     body: Option<String>,
 }
 
@@ -79,20 +79,20 @@ impl Record {
         Self { fingerprint, first_at, runs: 1, owner, until, made: None, answer: None }
     }
 
-    /// Returns the record with its answer, which says what was made.
-    pub(super) fn answered(self, answer: KeptAnswer) -> Self {
+    /// Returns the record with its response, which names the created messages.
+    pub(super) fn answered(self, answer: StoredResponse) -> Self {
         Self { made: None, answer: Some(answer), ..self }
     }
 
-    /// Returns the record of the same request, begun once more by another owner.
+    /// Returns the record of the next run by another owner.
     pub(super) fn taken_over(self, owner: Owner, now: Timestamp) -> Self {
         Self { runs: self.runs.saturating_add(1), owner, until: add(now, LEASE), ..self }
     }
 
-    /// Whether another owner may take the request over. That of this process has ended here: only one
-    /// request of a key is let in at a time.
+    /// Returns whether `owner` may take the request over. A run of the same owner has ended: only one request per
+    /// key is in flight in a process.
     pub(super) fn is_free_for(&self, owner: &Owner, now: Timestamp) -> bool {
-        self.until <= now || self.owner == *owner || owner.knows_gone(&self.owner)
+        self.until <= now || self.owner == *owner || owner.knows_ended(&self.owner)
     }
 
     /// Reads the record of a document.
@@ -107,29 +107,29 @@ impl Record {
         let body = serde_json::to_value(self).map_err(|error| {
             Error::internal("the record of an Idempotency-Key cannot be written").caused_by(error)
         })?;
-        Ok(NewDocument::new(KIND, place, body).expires_at(add(self.first_at, KEPT)))
+        Ok(NewDocument::new(KIND, place, body).expires_at(add(self.first_at, RETENTION)))
     }
 }
 
-impl KeptAnswer {
-    /// Returns what is kept of an answer; without bytes its body is not.
+impl StoredResponse {
+    /// Returns the storable part of a response; without `bytes` its body is not stored.
     pub(super) fn new(status: StatusCode, headers: &HeaderMap, bytes: Option<&Bytes>) -> Self {
         let shown = HEADERS.iter().filter_map(|name| {
             let value = headers.get(name)?.to_str().ok()?;
             Some((name.to_string(), value.to_owned()))
         });
         let body = bytes.map(|bytes| BASE64.encode(bytes));
-        // Beside the body there are a few short texts.
+        // Leaves room for the other short fields.
         let body = body.filter(|body| body.len() < BODY_BYTES_MAX - 4_096);
         Self { status: status.as_u16(), headers: shown.collect(), body }
     }
 
-    /// Returns the answer as it was given; none when its body was not kept.
+    /// Returns the original response; none when its body was not stored.
     pub(super) fn response(&self) -> Result<Option<Response>> {
         let Some(body) = &self.body else { return Ok(None) };
-        let body = BASE64
-            .decode(body)
-            .map_err(|error| Error::internal("a kept answer cannot be read").caused_by(error))?;
+        let body = BASE64.decode(body).map_err(|error| {
+            Error::internal("a stored response cannot be read").caused_by(error)
+        })?;
         let mut response = Response::new(Body::from(body));
         *response.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::OK);
         for (name, value) in &self.headers {

@@ -1,5 +1,5 @@
-//! The activity of one connection: whether a request is under way, and until when the client has to send or read
-//! something. The instants are computed here; the timer is in `connection.rs`.
+//! Activity of one connection: whether requests are in flight, and the deadline of the client. The instants are
+//! computed here; the timer is in `connection.rs`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -10,27 +10,27 @@ use punctual::clock::add;
 
 use super::Timeouts;
 
-/// Why a connection is closed although neither side ended it.
+/// Reason for closing an overdue connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overdue {
-    /// The first request, or the rest of a header, did not come.
+    /// The first request, or the rest of a header, was not received.
     Header,
-    /// No further request came.
+    /// No further request was received.
     Idle,
-    /// The client does not read the answer.
+    /// The client does not read the response.
     Write,
 }
 
-/// What a connection is doing.
+/// Phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// No request has come yet.
+    /// No request was received yet.
     Opening,
-    /// A part of a request's header has come.
+    /// A part of a request header was received.
     Reading,
-    /// Requests are under way.
+    /// Requests are in flight.
     Busy,
-    /// Every request has been answered.
+    /// Every request has a response.
     Idle,
 }
 
@@ -40,11 +40,11 @@ struct State {
     since: Timestamp,
     requests: usize,
     is_http2: bool,
-    /// Since when the client takes no bytes.
+    /// Since when the client reads no bytes.
     stalled_since: Option<Timestamp>,
 }
 
-/// What one connection is doing, shared by its stream, its requests and its timer.
+/// Activity of one connection, shared by its stream, its requests and its timer.
 #[derive(Debug)]
 pub(super) struct Activity {
     state: Mutex<State>,
@@ -69,8 +69,8 @@ impl Activity {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that bytes came. While no request is under way they are the beginning of a header; on HTTP/2 they may
-    /// be a ping, and the timer of the idle connection goes on.
+    /// Records received bytes. On an idle connection they begin a header; on HTTP/2 they may be a ping, which
+    /// does not reset the idle timer.
     pub(super) fn received(&self) {
         let mut state = self.state();
         if state.phase == Phase::Idle && !state.is_http2 {
@@ -79,7 +79,7 @@ impl Activity {
         }
     }
 
-    /// Notes that the client takes no bytes.
+    /// Records that the client reads no bytes.
     pub(super) fn stalled(&self) {
         let mut state = self.state();
         if state.stalled_since.is_none() {
@@ -87,7 +87,7 @@ impl Activity {
         }
     }
 
-    /// Notes that the client took bytes.
+    /// Records that the client read bytes.
     pub(super) fn sent(&self) {
         let mut state = self.state();
         if state.stalled_since.is_some() {
@@ -95,13 +95,13 @@ impl Activity {
         }
     }
 
-    /// Notes that a request began; it ends when what is returned is dropped.
-    pub(super) fn begin(self: &Arc<Self>, version: Version) -> Ongoing {
+    /// Records the begin of a request; it ends when the guard is dropped.
+    pub(super) fn begin(self: &Arc<Self>, version: Version) -> RequestGuard {
         let mut state = self.state();
         state.requests += 1;
         state.phase = Phase::Busy;
         state.is_http2 = version == Version::HTTP_2;
-        Ongoing(self.clone())
+        RequestGuard(self.clone())
     }
 
     fn end(&self) {
@@ -113,7 +113,7 @@ impl Activity {
         }
     }
 
-    /// Returns when the connection is overdue, and why, unless something happens before.
+    /// Returns the deadline of the connection and the reason, if it has one.
     pub(super) fn deadline(&self) -> Option<(Timestamp, Overdue)> {
         let state = self.state();
         let timeouts = &self.timeouts;
@@ -128,18 +128,18 @@ impl Activity {
         [waiting, stalled].into_iter().flatten().min_by_key(|(at, _)| *at)
     }
 
-    /// Returns since when no request is under way.
+    /// Returns since when no request is in flight.
     pub(super) fn waiting_since(&self) -> Option<Timestamp> {
         let state = self.state();
         (state.phase != Phase::Busy).then_some(state.since)
     }
 }
 
-/// A request under way.
+/// A request in flight.
 #[derive(Debug)]
-pub(super) struct Ongoing(Arc<Activity>);
+pub(super) struct RequestGuard(Arc<Activity>);
 
-impl Drop for Ongoing {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.end();
     }

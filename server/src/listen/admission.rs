@@ -1,5 +1,5 @@
-//! Admission of connections: how many there may be in all and per address, which of them make room for new ones, and
-//! what was refused. Connections that wait for a request give way to new ones; those with a request under way do not.
+//! Admission of connections: limits in all and per address, eviction of idle connections, and counters. Connections
+//! without a request in flight are closed to make room for new ones; busy connections are not.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -15,29 +15,29 @@ use tokio::sync::Notify;
 use super::activity::{Activity, Overdue};
 use crate::config::Networks;
 
-/// How many connections are closed at once to make room.
-const EVICTED_AT_ONCE: usize = 64;
-/// How long is waited before connections to close are looked for again, when there were none.
-const LOOK_INTERVAL: Duration = Duration::from_millis(50);
-/// How often refusals are written to the log.
+/// Largest number of connections evicted at once.
+const EVICTION_BATCH: usize = 64;
+/// Pause between searches for connections to evict, when there were none.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// Shortest interval between log lines about refusals.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// What happened to connections since the start; read by the metrics.
+/// Counters of connections since the start, for metrics.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionCounters {
-    /// Open at present.
+    /// Currently open.
     pub(crate) open: AtomicUsize,
-    /// Refused because of the limit in all.
+    /// Refused by the limit in all.
     pub(crate) refused_by_limit: AtomicU64,
-    /// Refused because of the limit per address.
+    /// Refused by the limit per address.
     pub(crate) refused_by_address: AtomicU64,
-    /// Closed to make room.
+    /// Evicted to make room.
     pub(crate) evicted: AtomicU64,
-    /// Closed because no header came in time.
+    /// Closed by the header timeout.
     pub(crate) header_timeouts: AtomicU64,
-    /// Closed because no further request came.
+    /// Closed by the idle timeout.
     pub(crate) idle_timeouts: AtomicU64,
-    /// Closed because the client did not read.
+    /// Closed by the write timeout.
     pub(crate) write_timeouts: AtomicU64,
 }
 
@@ -53,7 +53,7 @@ impl ConnectionCounters {
     }
 }
 
-/// Decides which connections are let in.
+/// Admission control of connections.
 #[derive(Debug)]
 pub(super) struct Admission {
     limit: usize,
@@ -68,10 +68,10 @@ pub(super) struct Admission {
 struct Registry {
     connections: BTreeMap<u64, Entry>,
     by_address: HashMap<IpAddr, usize>,
-    /// Of the connections, those that were told to close and have not yet.
-    leaving: usize,
+    /// Number of evicted connections that are not closed yet.
+    evicting: usize,
     next: u64,
-    /// Until when no connection is looked for that could be closed.
+    /// Until when no connection to evict is searched.
     no_room_until: Option<Timestamp>,
     logged_at: Option<Timestamp>,
     /// Refusals that are not in the log yet.
@@ -82,11 +82,11 @@ struct Registry {
 struct Entry {
     activity: Arc<Activity>,
     evict: Arc<Notify>,
-    is_leaving: bool,
+    is_evicting: bool,
 }
 
 impl Registry {
-    /// Writes refusals to the log, every now and then.
+    /// Logs refusals at a bounded rate.
     fn log(&mut self, now: Timestamp, key: &'static str, limit: usize) {
         self.unlogged += 1;
         if self.logged_at.is_none_or(|at| between(at, now) >= LOG_INTERVAL) {
@@ -119,7 +119,7 @@ impl Admission {
         self.registry.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a connection in, or refuses it.
+    /// Admits a connection; returns none when it is refused.
     pub(super) fn admit(self: &Arc<Self>, from: IpAddr, activity: &Arc<Activity>) -> Option<Place> {
         let (from, now) = (counted(from), self.clock.now());
         let mut registry = self.registry();
@@ -130,7 +130,7 @@ impl Admission {
             registry.log(now, "server.connections.limit_per_address", limit);
             return None;
         }
-        if registry.connections.len() - registry.leaving >= self.limit
+        if registry.connections.len() - registry.evicting >= self.limit
             && !self.make_room(&mut registry, now)
         {
             self.counters.refused_by_limit.fetch_add(1, Ordering::Relaxed);
@@ -140,47 +140,47 @@ impl Admission {
         let id = registry.next;
         registry.next += 1;
         let evict = Arc::new(Notify::new());
-        let entry = Entry { activity: activity.clone(), evict: evict.clone(), is_leaving: false };
+        let entry = Entry { activity: activity.clone(), evict: evict.clone(), is_evicting: false };
         registry.connections.insert(id, entry);
         *registry.by_address.entry(from).or_default() += 1;
         self.counters.open.store(registry.connections.len(), Ordering::Relaxed);
         Some(Place { admission: self.clone(), id, from, evict })
     }
 
-    /// Tells the connections that have waited longest for a request to close; returns whether there were any.
+    /// Evicts the connections that have been idle longest; returns whether there were any.
     fn make_room(&self, registry: &mut Registry, now: Timestamp) -> bool {
         if registry.no_room_until.is_some_and(|until| now < until) {
             return false;
         }
-        let waiting = registry.connections.iter().filter(|(_, entry)| !entry.is_leaving);
+        let waiting = registry.connections.iter().filter(|(_, entry)| !entry.is_evicting);
         let mut waiting: Vec<(Timestamp, u64)> = waiting
             .filter_map(|(id, entry)| Some((entry.activity.waiting_since()?, *id)))
             .collect();
         waiting.sort_unstable();
-        // Never more than a part of them, so that a small limit is not emptied at once.
-        waiting.truncate(EVICTED_AT_ONCE.min(self.limit.div_ceil(16)));
+        // Only a part of them, so that a small limit is not emptied at once.
+        waiting.truncate(EVICTION_BATCH.min(self.limit.div_ceil(16)));
         for (_, id) in &waiting {
             if let Some(entry) = registry.connections.get_mut(id) {
-                entry.is_leaving = true;
+                entry.is_evicting = true;
                 entry.evict.notify_one();
-                registry.leaving += 1;
+                registry.evicting += 1;
                 self.counters.evicted.fetch_add(1, Ordering::Relaxed);
             }
         }
         if waiting.is_empty() {
-            registry.no_room_until = Some(punctual::clock::add(now, LOOK_INTERVAL));
+            registry.no_room_until = Some(punctual::clock::add(now, CHECK_INTERVAL));
         }
         !waiting.is_empty()
     }
 
-    /// Returns how many connections there are.
+    /// Returns the number of connections.
     #[cfg(test)]
     fn open(&self) -> usize {
         self.registry().connections.len()
     }
 }
 
-/// The place of a connection; given back when it is dropped.
+/// The slot of a connection, released when dropped.
 #[derive(Debug)]
 pub(super) struct Place {
     admission: Arc<Admission>,
@@ -190,12 +190,12 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// Waits until the connection has to make room.
+    /// Waits until the connection is evicted.
     pub(super) async fn evicted(&self) {
         self.evict.notified().await;
     }
 
-    /// The counters of the socket.
+    /// Returns the counters.
     pub(super) fn counters(&self) -> &ConnectionCounters {
         &self.admission.counters
     }
@@ -204,8 +204,8 @@ impl Place {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut registry = self.admission.registry();
-        if registry.connections.remove(&self.id).is_some_and(|entry| entry.is_leaving) {
-            registry.leaving -= 1;
+        if registry.connections.remove(&self.id).is_some_and(|entry| entry.is_evicting) {
+            registry.evicting -= 1;
         }
         if let Some(taken) = registry.by_address.get_mut(&self.from) {
             *taken -= 1;
@@ -218,7 +218,7 @@ impl Drop for Place {
     }
 }
 
-/// Returns the address that a connection is counted under: of IPv6 the network of one subscriber (/64).
+/// Returns the address that a connection is counted by; for IPv6 its /64 network.
 pub(crate) fn counted(from: IpAddr) -> IpAddr {
     match from.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
@@ -236,12 +236,12 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    struct Door {
+    struct Harness {
         admission: Arc<Admission>,
         clock: Arc<ManualClock>,
     }
 
-    impl Door {
+    impl Harness {
         fn new(limits: (usize, usize), exempt: &[&str]) -> Self {
             let clock = Arc::new(ManualClock::new("2026-03-01T12:00:00Z".parse().unwrap()));
             let exempt = exempt.iter().map(|text| (*text).to_owned()).collect();
@@ -250,7 +250,7 @@ mod tests {
             Self { admission, clock }
         }
 
-        fn knock(&self, from: &str) -> Option<(Place, Arc<Activity>)> {
+        fn connect(&self, from: &str) -> Option<(Place, Arc<Activity>)> {
             let timeouts = Timeouts { header: SECOND, idle: SECOND, write: SECOND };
             let activity = Activity::new(timeouts, self.clock.clone());
             let place = self.admission.admit(from.parse().unwrap(), &activity)?;
@@ -261,40 +261,42 @@ mod tests {
 
     #[test]
     fn an_address_gets_its_share_and_leaves_the_rest_to_others() {
-        let door = Door::new((10, 2), &["10.0.0.0/8"]);
-        let first = door.knock("192.0.2.1").unwrap();
-        let _second = door.knock("192.0.2.1").unwrap();
-        assert!(door.knock("192.0.2.1").is_none());
-        assert!(door.knock("::ffff:192.0.2.1").is_none(), "the same address");
-        let _other = door.knock("192.0.2.2").unwrap();
+        let harness = Harness::new((10, 2), &["10.0.0.0/8"]);
+        let first = harness.connect("192.0.2.1").unwrap();
+        let _second = harness.connect("192.0.2.1").unwrap();
+        assert!(harness.connect("192.0.2.1").is_none());
+        assert!(harness.connect("::ffff:192.0.2.1").is_none(), "the same address");
+        let _other = harness.connect("192.0.2.2").unwrap();
         drop(first);
-        let _third = door.knock("192.0.2.1").unwrap();
-        // A subscriber of IPv6 has a whole network.
-        let _six = [door.knock("2001:db8::1").unwrap(), door.knock("2001:db8::2").unwrap()];
-        assert!(door.knock("2001:db8::3").is_none());
-        assert!(door.knock("2001:db8:0:1::1").is_some(), "another network");
-        let proxied: Vec<_> = (0..4).map(|_| door.knock("10.0.0.1")).collect();
+        let _third = harness.connect("192.0.2.1").unwrap();
+        // An IPv6 subscriber has a whole network.
+        let _six =
+            [harness.connect("2001:db8::1").unwrap(), harness.connect("2001:db8::2").unwrap()];
+        assert!(harness.connect("2001:db8::3").is_none());
+        assert!(harness.connect("2001:db8:0:1::1").is_some(), "another network");
+        let proxied: Vec<_> = (0..4).map(|_| harness.connect("10.0.0.1")).collect();
         assert!(proxied.iter().all(Option::is_some), "exempt");
-        assert_eq!(door.admission.counters.refused_by_address.load(Ordering::Relaxed), 3);
+        assert_eq!(harness.admission.counters.refused_by_address.load(Ordering::Relaxed), 3);
     }
 
     #[test]
     fn waiting_connections_make_room_and_busy_ones_do_not() {
-        let door = Door::new((2, 100), &[]);
-        let (first, waiting) = door.knock("192.0.2.1").unwrap();
-        let (_second, busy) = door.knock("192.0.2.2").unwrap();
+        let harness = Harness::new((2, 100), &[]);
+        let (first, waiting) = harness.connect("192.0.2.1").unwrap();
+        let (_second, busy) = harness.connect("192.0.2.2").unwrap();
         let request = busy.begin(Version::HTTP_11);
-        let (third, also_busy) = door.knock("192.0.2.3").expect("the first one waited longest");
-        assert_eq!(door.admission.counters.evicted.load(Ordering::Relaxed), 1);
+        let (third, also_busy) =
+            harness.connect("192.0.2.3").expect("the first one is idle longest");
+        assert_eq!(harness.admission.counters.evicted.load(Ordering::Relaxed), 1);
         let _requests = (waiting.begin(Version::HTTP_11), also_busy.begin(Version::HTTP_11));
-        assert!(door.knock("192.0.2.4").is_none(), "everybody is busy");
+        assert!(harness.connect("192.0.2.4").is_none(), "all connections are busy");
         drop(first);
-        assert!(door.knock("192.0.2.4").is_none(), "the first one was on its way out");
+        assert!(harness.connect("192.0.2.4").is_none(), "the first one was being evicted");
         drop(third);
-        assert_eq!(door.admission.open(), 1);
-        let _fourth = door.knock("192.0.2.4").unwrap();
+        assert_eq!(harness.admission.open(), 1);
+        let _fourth = harness.connect("192.0.2.4").unwrap();
         drop(request);
-        assert!(door.knock("192.0.2.5").is_some(), "somebody waits again");
-        assert_eq!(door.admission.counters.refused_by_limit.load(Ordering::Relaxed), 2);
+        assert!(harness.connect("192.0.2.5").is_some(), "one connection is idle again");
+        assert_eq!(harness.admission.counters.refused_by_limit.load(Ordering::Relaxed), 2);
     }
 }

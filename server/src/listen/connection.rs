@@ -1,5 +1,5 @@
-//! One connection: the TLS handshake where there is one, HTTP/1.1 or HTTP/2 on it, and its end when it is overdue, has
-//! to make room, or the server stops.
+//! Connection: the TLS handshake if enabled, HTTP/1.1 or HTTP/2, and its end when it is overdue, evicted, or the
+//! server stops.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -32,15 +32,15 @@ use super::admission::Place;
 use super::stream::{ReportingBody, ReportingStream};
 use crate::tls::Tls;
 
-/// The most requests at once on one connection of HTTP/2.
+/// Largest number of concurrent requests on one HTTP/2 connection.
 const STREAMS_MAX: u32 = 128;
-/// The most bytes of the headers of a request on HTTP/2.
+/// Largest size of request headers on HTTP/2 in bytes.
 const HEADERS_BYTES_MAX: u32 = 64 * 1024;
-/// How often a connection of HTTP/2 is asked whether the client is still there, and how long it may take to answer.
+/// Interval and timeout of pings on HTTP/2.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What every connection of a socket shares.
+/// State shared by all connections of a socket.
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) router: Router,
@@ -50,7 +50,8 @@ pub(super) struct Server {
     pub(super) clock: Arc<dyn Clock>,
 }
 
-/// Returns how HTTP is spoken. The timeouts of headers are our own: they also hold before the first byte.
+/// Returns the HTTP protocol settings. Header timeouts are implemented here, because they also apply before the first
+/// byte.
 pub(super) fn http() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(None);
@@ -64,8 +65,8 @@ pub(super) fn http() -> Builder<TokioExecutor> {
     builder
 }
 
-/// A connection that was let in.
-pub(super) struct Accepted {
+/// An admitted connection.
+pub(super) struct AcceptedConnection {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
     pub(super) activity: Arc<Activity>,
@@ -73,22 +74,26 @@ pub(super) struct Accepted {
 }
 
 impl Server {
-    /// Serves a connection to its end. `stopping` lets the requests under way end.
-    pub(super) async fn serve(self, accepted: Accepted, stopping: impl Future<Output = ()>) {
-        let Accepted { stream, peer, activity, place } = accepted;
+    /// Serves a connection until it ends; after `stopping`, until its requests in flight have ended.
+    pub(super) async fn serve(
+        self,
+        accepted: AcceptedConnection,
+        stopping: impl Future<Output = ()>,
+    ) {
+        let AcceptedConnection { stream, peer, activity, place } = accepted;
         let Some(tls) = &self.tls else {
-            return self.speak(stream, (peer, activity, &place), stopping).await;
+            return self.serve_http(stream, (peer, activity, &place), stopping).await;
         };
         let clock = &*self.clock;
-        let shaken = within(clock, add(clock.now(), self.timeouts.header), tls.accept(stream));
-        match shaken.await {
-            Some(Ok(stream)) => self.speak(stream, (peer, activity, &place), stopping).await,
+        let handshake = within(clock, add(clock.now(), self.timeouts.header), tls.accept(stream));
+        match handshake.await {
+            Some(Ok(stream)) => self.serve_http(stream, (peer, activity, &place), stopping).await,
             Some(Err(error)) => tracing::debug!(%peer, %error, "a TLS handshake failed"),
             None => place.counters().overdue(Overdue::Header),
         }
     }
 
-    async fn speak<S>(
+    async fn serve_http<S>(
         &self,
         stream: S,
         (peer, activity, place): (SocketAddr, Arc<Activity>, &Place),
@@ -101,10 +106,10 @@ impl Server {
         let service = service_fn(move |mut request: Request<Incoming>| {
             let ongoing = reporting.begin(request.version());
             request.extensions_mut().insert(ConnectInfo(peer));
-            name_host(&mut request);
-            let answering = router.clone().oneshot(request.map(Body::new));
+            set_host(&mut request);
+            let responding = router.clone().oneshot(request.map(Body::new));
             async move {
-                let response: Response<Body> = answering.await?;
+                let response: Response<Body> = responding.await?;
                 let body = |inner| ReportingBody { inner, _request: ongoing };
                 Ok::<_, Infallible>(response.map(body))
             }
@@ -128,14 +133,13 @@ impl Server {
         });
         if let Some(why) = overdue.await {
             place.counters().overdue(why);
-            tracing::debug!(%peer, ?why, "a connection was closed because its client is too slow");
+            tracing::debug!(%peer, ?why, "a connection was closed by a timeout of the client");
         }
     }
 }
 
-/// Puts the name that a request of HTTP/2 was sent to where requests of HTTP/1.1 have it: the checks of the origin
-/// compare it with what a browser says.
-fn name_host<B>(request: &mut Request<B>) {
+/// Sets the `Host` header of an HTTP/2 request from its authority, because the origin checks read the header.
+fn set_host<B>(request: &mut Request<B>) {
     let authority = request.uri().authority().map(Authority::as_str);
     let named = authority.and_then(|name| HeaderValue::from_str(name).ok());
     if let Some(named) = named
@@ -145,11 +149,11 @@ fn name_host<B>(request: &mut Request<B>) {
     }
 }
 
-/// Wakes when a connection is overdue.
+/// Timer of the deadline of a connection.
 struct Timer {
     activity: Arc<Activity>,
-    /// How often is looked at least: what ends on HTTP/2 does not wake the connection.
-    look_interval: Duration,
+    /// Longest interval between checks, because the end of an HTTP/2 request does not wake the connection.
+    check_interval: Duration,
     clock: Arc<dyn Clock>,
     sleep: Option<(Timestamp, Sleep)>,
 }
@@ -157,13 +161,13 @@ struct Timer {
 type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Timer {
-    fn new(activity: Arc<Activity>, look_interval: Duration, clock: Arc<dyn Clock>) -> Self {
-        Self { activity, look_interval, clock, sleep: None }
+    fn new(activity: Arc<Activity>, check_interval: Duration, clock: Arc<dyn Clock>) -> Self {
+        Self { activity, check_interval, clock, sleep: None }
     }
 
-    /// Returns why the connection is overdue, when it is.
+    /// Returns the reason when the connection is overdue.
     fn poll(&mut self, context: &mut Context<'_>) -> Poll<Overdue> {
-        // A timer that wakes too early costs less than a new one for every request.
+        // A timer that wakes too early is cheaper than a new one for every request.
         let deadline = self.activity.deadline();
         let is_early = match (&self.sleep, deadline) {
             (Some((until, _)), Some((at, _))) => *until <= at,
@@ -182,14 +186,14 @@ impl Timer {
             Some((at, why)) if at <= now => return Poll::Ready(why),
             deadline => self.arm(deadline),
         }
-        // The new timer has to be polled once to wake anybody.
+        // The new timer has to be polled once to register its waker.
         context.waker().wake_by_ref();
         Poll::Pending
     }
 
     fn arm(&mut self, deadline: Option<(Timestamp, Overdue)>) {
-        let look_at = || add(self.clock.now(), self.look_interval);
-        let at = deadline.map_or_else(look_at, |(at, _)| at);
+        let check_at = || add(self.clock.now(), self.check_interval);
+        let at = deadline.map_or_else(check_at, |(at, _)| at);
         let clock = self.clock.clone();
         self.sleep = Some((at, Box::pin(async move { clock.sleep_until(at).await })));
     }

@@ -1,4 +1,4 @@
-//! A stream and a response body that report what happens on a connection to its `Activity`.
+//! Stream and response body wrappers that report reads and writes of a connection to its `Activity`.
 
 use std::io;
 use std::pin::Pin;
@@ -9,16 +9,16 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::activity::{Activity, Ongoing};
+use super::activity::{Activity, RequestGuard};
 
-/// A stream that reports what is read and what the client does not take.
+/// A stream that reports received bytes and stalled writes.
 pub(super) struct ReportingStream<S> {
     pub(super) inner: S,
     pub(super) activity: Arc<Activity>,
 }
 
 impl<S> ReportingStream<S> {
-    fn note<T>(&self, poll: &Poll<io::Result<T>>) {
+    fn report<T>(&self, poll: &Poll<io::Result<T>>) {
         match poll {
             Poll::Pending => self.activity.stalled(),
             Poll::Ready(_) => self.activity.sent(),
@@ -48,19 +48,19 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ReportingStream<S> {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.inner).poll_write(context, bytes);
-        self.note(&poll);
+        self.report(&poll);
         poll
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let poll = Pin::new(&mut self.inner).poll_flush(context);
-        self.note(&poll);
+        self.report(&poll);
         poll
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let poll = Pin::new(&mut self.inner).poll_shutdown(context);
-        self.note(&poll);
+        self.report(&poll);
         poll
     }
 
@@ -70,7 +70,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ReportingStream<S> {
         buffers: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let poll = Pin::new(&mut self.inner).poll_write_vectored(context, buffers);
-        self.note(&poll);
+        self.report(&poll);
         poll
     }
 
@@ -79,10 +79,10 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for ReportingStream<S> {
     }
 }
 
-/// The body of an answer; its request is under way until the body has been sent.
+/// A response body; its request is in flight until the body has been sent.
 pub(super) struct ReportingBody {
     pub(super) inner: axum::body::Body,
-    pub(super) _request: Ongoing,
+    pub(super) _request: RequestGuard,
 }
 
 impl Body for ReportingBody {

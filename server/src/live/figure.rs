@@ -1,20 +1,20 @@
-//! What happened in one span of time, and what was so at its end; small enough to be kept for long.
+//! Figure: counts and distributions of one span of time, and gauges at its end, in a compact form for storage.
 
 use std::collections::BTreeMap;
 
 use punctual::Events;
 use punctual::measure::{BOUNDS_MS, Histogram};
 
-/// How many buckets a distribution has.
+/// Number of buckets of a distribution.
 pub(crate) const BUCKETS: usize = BOUNDS_MS.len() + 1;
-/// How many things are counted.
+/// Number of counters.
 const COUNTS: usize = 5;
-/// How many things are read off.
+/// Number of gauges.
 const GAUGES: usize = 7;
-/// How many numbers a figure is as a list.
-const LENGTH: usize = 1 + COUNTS + GAUGES + 2 * BUCKETS;
+/// Number of numbers of a packed figure.
+const PACKED_LEN: usize = 1 + COUNTS + GAUGES + 2 * BUCKETS;
 
-/// What is counted, by place.
+/// Counters, by index.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Count {
     Published,
@@ -24,7 +24,7 @@ pub(crate) enum Count {
     Relayed,
 }
 
-/// The events that are counted as each, in the order of [`Count`].
+/// The events of each counter, in the order of [`Count`].
 const COUNTED: [&[&str]; COUNTS] = [
     &["message.enqueued"],
     &["attempt.succeeded"],
@@ -33,7 +33,7 @@ const COUNTED: [&[&str]; COUNTS] = [
     &["message.relayed"],
 ];
 
-/// What is read off, by place. All but the last two are the same whichever node reads them.
+/// Gauges, by index. All but the last two are the same on every node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Gauge {
     Pending,
@@ -45,10 +45,10 @@ pub(crate) enum Gauge {
     CapacityHere,
 }
 
-/// A span of time.
+/// The figures of a span of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Figure {
-    /// Where it begins, in seconds since the epoch.
+    /// Start of the span, in seconds since the epoch.
     pub(crate) at: i64,
     pub(crate) counts: [u64; COUNTS],
     /// The highest value within the span.
@@ -60,8 +60,8 @@ pub(crate) struct Figure {
 }
 
 impl Figure {
-    /// Everything a process has counted so far.
-    pub(crate) fn so_far(events: &Events) -> Self {
+    /// Returns the totals of a process since its start.
+    pub(crate) fn totals(events: &Events) -> Self {
         let counted: BTreeMap<&str, u64> = events.counts().collect();
         let mut figure = Self::default();
         for (count, names) in figure.counts.iter_mut().zip(COUNTED) {
@@ -75,7 +75,7 @@ impl Figure {
         figure
     }
 
-    /// What came to it since an earlier reading.
+    /// Returns the difference to earlier totals.
     pub(crate) fn since(&self, earlier: &Self) -> Self {
         let mut figure = self.clone();
         let pairs = figure.counts.iter_mut().zip(&earlier.counts);
@@ -111,16 +111,16 @@ impl Figure {
         self.gauges[gauge as usize] = value;
     }
 
-    /// As a list of numbers.
+    /// Returns the figure as a list of numbers.
     pub(crate) fn pack(&self) -> Vec<i64> {
         let numbers = self.counts.iter().chain(&self.gauges).chain(&self.wait).chain(&self.run);
         let numbers = numbers.map(|number| i64::try_from(*number).unwrap_or(i64::MAX));
         std::iter::once(self.at).chain(numbers).collect()
     }
 
-    /// From a list of numbers; nothing when another version wrote it.
+    /// Reads a figure from a list of numbers; none when another version wrote it.
     pub(crate) fn unpack(numbers: &[i64]) -> Option<Self> {
-        if numbers.len() != LENGTH {
+        if numbers.len() != PACKED_LEN {
             return None;
         }
         let mut figure = Self { at: numbers[0], ..Self::default() };
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_figure_survives_being_packed() {
+    fn a_packed_figure_is_restored() {
         assert_eq!(Figure::unpack(&figure().pack()), Some(figure()));
         assert_eq!(Figure::unpack(&figure().pack()[1..]), None);
     }

@@ -1,4 +1,4 @@
-//! What is so now: asked of the storage at most once a second, however many scrape.
+//! Gauges: the present state of storage and process, read from the storage at most once a second.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::Relaxed;
@@ -16,9 +16,9 @@ use super::text::{Text, labels};
 use crate::alerts::{Alerts, FailingJob};
 use crate::app::App;
 use crate::statuses::statuses;
-use crate::{health, live, register};
+use crate::{health, live, process_registry};
 
-/// The most queues that are told apart; the rest are left out.
+/// Largest number of queues with gauges; the rest are omitted.
 const QUEUES_MAX: usize = 500;
 
 /// Writes every gauge.
@@ -26,12 +26,12 @@ pub(super) async fn write(app: &App, text: &mut Text) -> Result<()> {
     of_process(app, text);
     of_connections(app, text);
     of_logins(app, text);
-    let node = health::looked(app).await?;
+    let node = health::node_health(app).await?;
     let health = &node.health;
     text.begin(
         "punctual_health",
         "gauge",
-        "How this process is: 0 healthy, 1 degraded, 2 unhealthy.",
+        "Health of this process: 0 healthy, 1 degraded, 2 unhealthy.",
     );
     let condition = match health.condition {
         Condition::Healthy => 0,
@@ -41,10 +41,10 @@ pub(super) async fn write(app: &App, text: &mut Text) -> Result<()> {
     text.line("punctual_health", "", condition);
     text.begin("punctual_jobs_late", "gauge", "Jobs whose next occurrence is overdue.");
     text.line("punctual_jobs_late", "", health.late_schedules);
-    let stale = "Messages whose lease has run out or whose process is gone.";
+    let stale = "Messages whose lease has expired or whose process has ended.";
     text.begin("punctual_messages_stale", "gauge", stale);
     text.line("punctual_messages_stale", "", health.stale);
-    // Without its storage a process still says how it is.
+    // Without the storage only the health is reported.
     if health.storage_latency.is_none() {
         return Ok(());
     }
@@ -52,16 +52,16 @@ pub(super) async fn write(app: &App, text: &mut Text) -> Result<()> {
     of_jobs(app, &node.alerts, text).await
 }
 
-/// What a gauge of a job is read from.
+/// Input of the gauges of a job.
 struct JobFacts<'a> {
     status: &'a JobStatus,
-    /// How many of its newest runs failed, when that is known.
+    /// Number of consecutive failed runs, if known.
     failures: Option<u64>,
-    /// When it last succeeded, as far as known.
+    /// The last success, if known.
     succeeded_at: Option<Timestamp>,
 }
 
-/// A gauge of jobs: its name, its meaning, and its value where a job has one.
+/// A gauge of jobs: its name, its help text, and its value, if a job has one.
 type JobGauge = (&'static str, &'static str, fn(&JobFacts<'_>) -> Option<i64>);
 
 const JOB_GAUGES: [JobGauge; 4] = [
@@ -72,17 +72,17 @@ const JOB_GAUGES: [JobGauge; 4] = [
     ),
     (
         "punctual_job_last_success_timestamp_seconds",
-        "When a job last succeeded, since the epoch; nothing when it never did, or when that is not known.",
+        "When a job last succeeded, since the epoch; absent when it never did or when unknown.",
         |job| job.succeeded_at.map(Timestamp::as_second),
     ),
     (
         "punctual_job_consecutive_failures",
-        "How many of the newest runs of a job failed, one after another; at most 30 are counted. Nothing when that is not known.",
+        "Number of consecutive failed runs of a job, at most 30; absent when unknown.",
         |job| job.failures.map(u64::cast_signed),
     ),
     (
         "punctual_job_next_run_timestamp_seconds",
-        "When a job runs next, since the epoch; nothing while it does not.",
+        "When a job runs next, since the epoch; absent without a next run.",
         |job| job.status.next_at.map(Timestamp::as_second),
     ),
 ];
@@ -93,8 +93,7 @@ async fn of_jobs(app: &App, alerts: &Alerts, text: &mut Text) -> Result<()> {
         alerts.failing.iter().map(|job| (job.name.as_str(), job)).collect();
     let active: Vec<&JobStatus> = status.jobs.iter().filter(|job| job.retired.is_none()).collect();
     let name = "punctual_jobs_omitted";
-    let meaning =
-        "Jobs that the gauges of single jobs leave out, because there are more than 500 jobs.";
+    let meaning = "Jobs without gauges of their own, because there are more than 500 jobs.";
     text.begin(name, "gauge", meaning);
     text.line(name, "", active.len().saturating_sub(JOBS_MAX));
     let jobs: Vec<JobFacts<'_>> = active
@@ -117,19 +116,19 @@ async fn of_jobs(app: &App, alerts: &Alerts, text: &mut Text) -> Result<()> {
     Ok(())
 }
 
-/// Returns how many of the newest runs of a job failed; nothing when the job was not looked at.
+/// Returns the number of consecutive failed runs of a job; none when the job was not checked.
 fn failures(
     job: &JobStatus,
     alerts: &Alerts,
     failing: &BTreeMap<&str, &FailingJob>,
 ) -> Option<u64> {
     let failures = failing.get(job.name.as_str()).map(|job| job.failures);
-    // Where there are more than were looked at, a job that is not among the failing ones may fail nevertheless.
+    // When not all jobs were checked, a job that is not listed as failing may fail nevertheless.
     let is_known = !alerts.more_failing || succeeded(job).is_some();
     failures.or_else(|| is_known.then_some(0))
 }
 
-/// Returns when a job last succeeded: its last run if that succeeded, otherwise what was found with the alerts.
+/// Returns the last success of a job: its last run if that succeeded, otherwise the one found with the alerts.
 fn succeeded_at(job: &JobStatus, alerts: &Alerts) -> Option<Timestamp> {
     succeeded(job).or_else(|| alerts.successes.get(job.name.as_str()).copied())
 }
@@ -152,10 +151,10 @@ async fn of_queues(app: &App, text: &mut Text) -> Result<()> {
             text.line("punctual_messages", &labels, *count);
         }
     }
-    let lines: Vec<WakeSource> =
+    let sources: Vec<WakeSource> =
         queues.iter().map(|queue| WakeSource::Queue((*queue).clone())).collect();
-    let (dues, now) = (app.storage.next_due_all(&lines).await?, app.clock.now());
-    let meaning = "How long the oldest due message of a queue has waited.";
+    let (dues, now) = (app.storage.next_due_all(&sources).await?, app.clock.now());
+    let meaning = "Age of the oldest due message of a queue.";
     text.begin("punctual_queue_oldest_age_seconds", "gauge", meaning);
     for (queue, due) in queues.iter().zip(dues) {
         let age = due.map_or(0.0, |due| between(due, now).as_secs_f64());
@@ -167,21 +166,21 @@ async fn of_queues(app: &App, text: &mut Text) -> Result<()> {
 
 fn of_connections(app: &App, text: &mut Text) {
     let counters = &app.node().connections;
-    text.begin("punctual_http_connections", "gauge", "Connections to the HTTP API that are open.");
+    text.begin("punctual_http_connections", "gauge", "Open connections to the HTTP API.");
     text.line("punctual_http_connections", "", counters.open.load(Relaxed));
     let name = "punctual_http_connections_refused_total";
-    text.begin(name, "counter", "Connections that were refused, by the limit they met.");
+    text.begin(name, "counter", "Connections refused, by limit.");
     for (reason, count) in
         [("limit", &counters.refused_by_limit), ("address", &counters.refused_by_address)]
     {
         text.line(name, &labels(&[("reason", reason)]), count.load(Relaxed));
     }
     let name = "punctual_http_requests_refused_total";
-    let meaning = "Requests that were refused because too many of their caller were under way.";
+    let meaning = "Requests refused because too many of their caller were in flight.";
     text.begin(name, "counter", meaning);
     text.line(name, "", app.requests().refused());
     let name = "punctual_http_connections_closed_total";
-    text.begin(name, "counter", "Connections that the server closed, by reason.");
+    text.begin(name, "counter", "Connections closed by the server, by reason.");
     for (reason, count) in [
         ("header_timeout", &counters.header_timeouts),
         ("idle_timeout", &counters.idle_timeouts),
@@ -192,13 +191,13 @@ fn of_connections(app: &App, text: &mut Text) {
     }
 }
 
-/// Counters, although they stand among the gauges: the server counts them itself.
+/// Writes counters that the server counts itself.
 fn of_logins(app: &App, text: &mut Text) {
     let counts = &app.auth().counts;
     text.begin(
         "punctual_logins_total",
         "counter",
-        "Logins by name and password, or by a provider, by result.",
+        "Logins by password or identity provider, by result.",
     );
     for (result, count) in counts.logins() {
         text.line("punctual_logins_total", &labels(&[("result", result)]), count);
@@ -212,20 +211,16 @@ fn of_logins(app: &App, text: &mut Text) {
 }
 
 fn of_process(app: &App, text: &mut Text) {
-    let ours = register::ourselves(app);
-    text.begin("punctual_info", "gauge", "Always 1; its labels say which version runs.");
+    let ours = process_registry::this_process(app);
+    text.begin("punctual_info", "gauge", "Always 1; the labels name the version.");
     let version = ours.version.as_deref().unwrap_or_default();
     text.line("punctual_info", &labels(&[("version", version)]), 1);
-    text.begin("punctual_running", "gauge", "Messages that this process handles now.");
+    text.begin("punctual_running", "gauge", "Messages that this process is handling.");
     text.line("punctual_running", "", ours.running);
-    text.begin(
-        "process_start_time_seconds",
-        "gauge",
-        "When this process started, since the epoch.",
-    );
+    text.begin("process_start_time_seconds", "gauge", "Start of this process, since the epoch.");
     text.line("process_start_time_seconds", "", app.node().started_at.as_second());
     if let Some(bytes) = ours.memory_bytes {
-        let meaning = "How much memory this process holds.";
+        let meaning = "Resident memory of this process.";
         text.begin("process_resident_memory_bytes", "gauge", meaning);
         text.line("process_resident_memory_bytes", "", bytes);
     }

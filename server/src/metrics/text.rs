@@ -1,18 +1,18 @@
-//! The text format of Prometheus.
+//! Text format of Prometheus.
 
 use std::fmt::{Display, Write as _};
 
-/// A text that grows line by line.
+/// Builder of the text, line by line.
 #[derive(Default)]
 pub(super) struct Text(String);
 
 impl Text {
-    /// Begins a metric.
+    /// Writes the header lines of a metric.
     pub(super) fn begin(&mut self, name: &str, kind: &str, meaning: &str) {
         let _ = writeln!(self.0, "# HELP {name} {meaning}\n# TYPE {name} {kind}");
     }
 
-    /// One value.
+    /// Writes one value.
     pub(super) fn line(&mut self, name: &str, labels: &str, value: impl Display) {
         let _ = match labels {
             "" => writeln!(self.0, "{name} {value}"),
@@ -25,7 +25,7 @@ impl Text {
     }
 }
 
-/// Labels as they stand between braces.
+/// Returns labels as they are written between braces.
 pub(super) fn labels(labels: &[(&str, &str)]) -> String {
     let mut text = String::new();
     for (name, value) in labels {

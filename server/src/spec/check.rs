@@ -1,4 +1,4 @@
-//! What is wrong with a job, field by field, all of it at once.
+//! Checks of a job definition, field by field; all problems are reported at once.
 
 use std::fmt;
 
@@ -7,18 +7,18 @@ use punctual::schedule::{Cron, Schedule, Zone};
 use serde::Serialize;
 
 use super::{
-    Anchor, CommandTarget, HttpTarget, JobSpec, PublishTarget, Secret, Target, Work, length, reach,
-    starts,
+    Anchor, CommandTarget, HttpTarget, JobSpec, PublishTarget, Secret, Target, Work, duration,
+    spread_limit, start_rate,
 };
 use crate::template::{Template, check_json};
 use crate::wording::for_api;
 
-/// The most redirects a job may ask for.
+/// Largest number of redirects of a job.
 const REDIRECTS_MAX: u8 = 10;
-/// The most bytes of an answer a job may ask for.
-const ANSWER_BYTES_MAX: u32 = 16 * 1024 * 1024;
-/// Headers that say how a request is sent and to whom, which follow from the URL and the body.
-const HEADERS_OWN: [&str; 11] = [
+/// Largest `answer_max` of a job in bytes.
+const RESPONSE_BYTES_MAX: u32 = 16 * 1024 * 1024;
+/// Headers of the connection, which are derived from the URL and the body.
+const CONNECTION_HEADERS: [&str; 11] = [
     "Host",
     "Content-Length",
     "Transfer-Encoding",
@@ -31,22 +31,22 @@ const HEADERS_OWN: [&str; 11] = [
     "Proxy-Authorization",
     "Proxy-Connection",
 ];
-/// The most characters of a tag.
+/// Largest number of characters of a tag.
 const TAG_LEN_MAX: usize = 100;
-/// The most tags.
+/// Largest number of tags.
 const TAGS_MAX: usize = 50;
 
-/// The keys that say when a job runs.
+/// The keys of schedules.
 pub(crate) const SCHEDULE_KEYS: [&str; 3] = ["cron", "every", "at"];
-/// The keys that say what a job does.
+/// The keys of targets.
 pub(crate) const TARGET_KEYS: [&str; 4] = ["http", "command", "publish", "topic"];
 
-/// What is wrong with one field.
+/// A problem of one field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FieldError {
     /// The field, with dots, such as `http.url`.
     pub field: String,
-    /// What is wrong with it, and the way out.
+    /// The problem and how to fix it.
     pub problem: String,
 }
 
@@ -56,16 +56,16 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// Collects what is wrong.
+/// Collector of problems.
 #[derive(Default)]
-struct Found(Vec<FieldError>);
+struct Findings(Vec<FieldError>);
 
-impl Found {
+impl Findings {
     fn add(&mut self, field: &str, problem: impl fmt::Display) {
         self.0.push(FieldError { field: field.to_owned(), problem: problem.to_string() });
     }
 
-    fn try_one<T, E: fmt::Display>(&mut self, field: &str, result: Result<T, E>) {
+    fn check<T, E: fmt::Display>(&mut self, field: &str, result: Result<T, E>) {
         if let Err(error) = result {
             self.add(field, error);
         }
@@ -73,14 +73,14 @@ impl Found {
 }
 
 impl JobSpec {
-    /// Everything that is wrong with it under a name; empty when nothing is.
+    /// Returns all problems of the job under a name; empty when it is valid.
     pub fn check(&self, name: &str) -> Vec<FieldError> {
-        let mut found = Found::default();
-        found.try_one("name", JobName::new(name));
+        let mut found = Findings::default();
+        found.check("name", JobName::new(name));
         if let Some(own) = &self.name
             && own != name
         {
-            found.add("name", format!("{own:?} is not {name:?}; leave it out"));
+            found.add("name", format!("{own:?} differs from {name:?}; leave it out"));
         }
         self.check_schedule(name, &mut found);
         self.check_policies(&mut found);
@@ -91,8 +91,8 @@ impl JobSpec {
         found.0
     }
 
-    /// Checks that what the messages of the job carry is not too large.
-    fn check_size(&self, mut targets: Vec<Target>, found: &mut Found) {
+    /// Checks the size of the message body of the job.
+    fn check_size(&self, mut targets: Vec<Target>, found: &mut Findings) {
         let (Some(target), true) = (targets.pop(), targets.is_empty()) else { return };
         let (key, body) = match (target, self.payload.as_ref()) {
             (Target::Code(_), None) => return,
@@ -103,12 +103,12 @@ impl JobSpec {
             }
         };
         let checked = body.and_then(|body| body.check(PAYLOAD_MAX_DEFAULT));
-        found.try_one(key, checked.map_err(|error| for_api(&error.to_string())));
+        found.check(key, checked.map_err(|error| for_api(&error.to_string())));
     }
 
-    fn check_schedule(&self, name: &str, found: &mut Found) {
-        let given = [self.cron.is_some(), self.every.is_some(), self.at.is_some()];
-        found.0.extend(schedule_count(given.iter().filter(|given| **given).count()));
+    fn check_schedule(&self, name: &str, found: &mut Findings) {
+        let present = [self.cron.is_some(), self.every.is_some(), self.at.is_some()];
+        found.0.extend(schedule_count(present.iter().filter(|present| **present).count()));
         if let Some(cron) = &self.cron
             && let Err(error) = Cron::parse_seeded(cron, name)
         {
@@ -116,71 +116,74 @@ impl JobSpec {
             found.add("cron", format!("{start:?}: {error}"));
         }
         if let Some(every) = &self.every {
-            match length(every) {
+            match duration(every) {
                 Ok(every) => {
                     let anchor = jiff::Timestamp::UNIX_EPOCH;
-                    found.try_one("every", Schedule::every(every, anchor));
+                    found.check("every", Schedule::every(every, anchor));
                 }
                 Err(error) => found.add("every", error),
             }
         }
         if let Some(anchor) = &self.anchor {
-            found.try_one("anchor", Anchor::read(anchor));
+            found.check("anchor", Anchor::read(anchor));
             if self.every.is_none() {
-                found.add("anchor", "only an interval is counted from one; leave it out");
+                found.add("anchor", "an anchor needs every; leave it out");
             }
         }
         if let Some(zone) = &self.zone {
-            found.try_one("zone", Zone::named(zone));
+            found.check("zone", Zone::named(zone));
             if self.cron.is_none() {
-                found.add("zone", "only a cron text is read in a zone; leave it out");
+                found.add("zone", "a zone needs cron; leave it out");
             }
         }
         if let Some(jitter) = &self.jitter {
-            found.try_one("jitter", reach(jitter));
+            found.check("jitter", spread_limit(jitter));
         }
     }
 
-    fn check_policies(&self, found: &mut Found) {
+    fn check_policies(&self, found: &mut Findings) {
         if let Some(misfire) = &self.misfire {
-            found.try_one("misfire", misfire.check());
+            found.check("misfire", misfire.check());
         }
         if let Some(overlap) = self.overlap {
-            found.try_one("overlap", overlap.check());
+            found.check("overlap", overlap.check());
         }
         if let Some(retry) = &self.retry {
-            found.try_one("retry", retry.retry());
+            found.check("retry", retry.retry());
         }
         for (field, text) in [("timeout", &self.timeout), ("expires_after", &self.expires_after)] {
             if let Some(text) = text {
-                found.try_one(field, length(text));
+                found.check(field, duration(text));
             }
         }
         if let Some(queue) = &self.queue {
-            found.try_one("queue", Queue::new(queue));
+            found.check("queue", Queue::new(queue));
         }
         if let Some(level) = self.priority {
-            found.try_one("priority", Priority::new(level));
+            found.check("priority", Priority::new(level));
         }
         if self.concurrency == Some(0) {
-            found.add("concurrency", "0 lets none run at all; allow at least 1");
+            found.add("concurrency", "0 is out of range, use 1 or more");
         }
         if let Some(rate) = &self.rate {
-            found.try_one("rate", starts(rate));
+            found.check("rate", start_rate(rate));
         }
         if self.tags.len() > TAGS_MAX {
-            found.add("tags", format!("{} are too many; at most {TAGS_MAX}", self.tags.len()));
+            found.add(
+                "tags",
+                format!("{} tags are too many; at most {TAGS_MAX} are allowed", self.tags.len()),
+            );
         }
         for tag in &self.tags {
             if tag.trim().is_empty() || tag.chars().count() > TAG_LEN_MAX {
-                found.add("tags", format!("a tag has 1 to {TAG_LEN_MAX} characters"));
+                found.add("tags", format!("a tag must have 1 to {TAG_LEN_MAX} characters"));
             }
         }
     }
 }
 
 impl Target {
-    /// The key of a job that says it.
+    /// Returns the key of the target in a job.
     fn key(&self) -> &'static str {
         match self {
             Self::Http(_) => "http",
@@ -190,35 +193,35 @@ impl Target {
         }
     }
 
-    /// Everything that is wrong with it; empty when nothing is.
+    /// Returns all problems of the target; empty when it is valid.
     pub fn check(&self) -> Vec<FieldError> {
-        let mut found = Found::default();
+        let mut found = Findings::default();
         match self {
             Self::Http(http) => check_http(http, &mut found),
             Self::Command(command) => check_command(command, &mut found),
             Self::Publish(publish) => check_publish(publish, &mut found),
-            Self::Code(topic) => found.try_one("topic", Topic::new(topic)),
+            Self::Code(topic) => found.check("topic", Topic::new(topic)),
         }
         found.0
     }
 }
 
-/// Returns what is wrong with so many schedules of one job.
+/// Returns the problem of a job with `count` schedules, unless it is one.
 pub(crate) fn schedule_count(count: usize) -> Option<FieldError> {
     let problem = match count {
-        0 => "it has none; say one of cron, every and at",
+        0 => "it has no schedule; set one of cron, every and at",
         1 => return None,
-        _ => "there are several; say only one of cron, every and at",
+        _ => "it has several schedules; set only one of cron, every and at",
     };
     Some(FieldError { field: "schedule".to_owned(), problem: problem.to_owned() })
 }
 
-/// Returns what is wrong with so many targets of one job.
+/// Returns the problem of a job with `count` targets, unless it is one.
 pub(crate) fn target_count(count: usize) -> Option<FieldError> {
     let problem = match count {
-        0 => "it does nothing; say one of http, command, publish and topic",
+        0 => "it has no target; set one of http, command, publish and topic",
         1 => return None,
-        _ => "it does several things; say only one of http, command, publish and topic",
+        _ => "it has several targets; set only one of http, command, publish and topic",
     };
     Some(FieldError { field: "target".to_owned(), problem: problem.to_owned() })
 }
@@ -227,23 +230,24 @@ pub(crate) fn target_count(count: usize) -> Option<FieldError> {
 fn check_texts<'a>(
     field: &str,
     texts: impl IntoIterator<Item = Option<&'a str>>,
-    found: &mut Found,
+    found: &mut Findings,
 ) {
     for text in texts.into_iter().flatten() {
-        found.try_one(field, Template::parse(text));
+        found.check(field, Template::parse(text));
     }
 }
 
-fn check_http(http: &HttpTarget, found: &mut Found) {
+fn check_http(http: &HttpTarget, found: &mut Findings) {
     check_texts("http.url", [Some(http.url.as_str())], found);
     check_texts("http.headers", http.headers.values().map(Secret::plain), found);
-    let own = |name: &&String| HEADERS_OWN.iter().any(|own| own.eq_ignore_ascii_case(name));
-    if let Some(name) = http.headers.keys().find(own) {
-        let problem = format!("{name:?} belongs to the connection and cannot be set; leave it out");
+    let is_connection_header =
+        |name: &&String| CONNECTION_HEADERS.iter().any(|header| header.eq_ignore_ascii_case(name));
+    if let Some(name) = http.headers.keys().find(is_connection_header) {
+        let problem = format!("{name:?} is set by the connection; leave it out");
         found.add("http.headers", problem);
     }
     if let Some(body) = &http.body {
-        found.try_one("http.body", check_json(body));
+        found.check("http.body", check_json(body));
     }
     if let Some(method) = &http.method {
         const METHODS: [&str; 6] = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
@@ -256,18 +260,18 @@ fn check_http(http: &HttpTarget, found: &mut Found) {
         found.add("http.url", "it must begin with http:// or https://");
     }
     if let Some(timeout) = &http.timeout {
-        found.try_one("http.timeout", length(timeout));
+        found.check("http.timeout", duration(timeout));
     }
-    if let Some(most) = http.redirects_max.filter(|most| *most > REDIRECTS_MAX) {
-        found.add("http.redirects_max", format!("{most} are too many; at most {REDIRECTS_MAX}"));
+    if let Some(max) = http.redirects_max.filter(|max| *max > REDIRECTS_MAX) {
+        found.add("http.redirects_max", format!("{max} is out of range, use 0 to {REDIRECTS_MAX}"));
     }
-    if let Some(most) = http.answer_max.filter(|most| *most > ANSWER_BYTES_MAX) {
-        let problem = format!("{most} bytes are too many; at most {ANSWER_BYTES_MAX}");
+    if let Some(max) = http.answer_max.filter(|max| *max > RESPONSE_BYTES_MAX) {
+        let problem = format!("{max} bytes is out of range, use at most {RESPONSE_BYTES_MAX}");
         found.add("http.answer_max", problem);
     }
 }
 
-fn check_command(command: &CommandTarget, found: &mut Found) {
+fn check_command(command: &CommandTarget, found: &mut Findings) {
     if command.program.trim().is_empty() {
         found.add("command.program", "it is empty; name a program");
     }
@@ -275,22 +279,22 @@ fn check_command(command: &CommandTarget, found: &mut Found) {
     check_texts("command.env", command.env.values().map(Secret::plain), found);
     check_texts("command.input", [command.input.as_deref()], found);
     if command.shell && command.program.contains("{{") {
-        found.add("command.program", "a shell would read what a template brings; use env instead");
+        found.add("command.program", "a shell would interpret template values; use env instead");
     }
     if command.shell && !command.args.is_empty() {
-        found.add("command.args", "a shell reads one line; put them into program");
+        found.add("command.args", "a shell takes no args; put them into program");
     }
 }
 
-fn check_publish(publish: &PublishTarget, found: &mut Found) {
-    found.try_one("publish.topic", Topic::new(&publish.topic));
+fn check_publish(publish: &PublishTarget, found: &mut Findings) {
+    found.check("publish.topic", Topic::new(&publish.topic));
     check_texts("publish.key", [publish.key.as_deref()], found);
     let headers = publish.headers.values().map(|value| Some(value.as_str()));
     check_texts("publish.headers", headers, found);
     if let Some(body) = &publish.body {
-        found.try_one("publish.body", check_json(body));
+        found.check("publish.body", check_json(body));
     }
     if let Some(queue) = &publish.queue {
-        found.try_one("publish.queue", Queue::new(queue));
+        found.check("publish.queue", Queue::new(queue));
     }
 }

@@ -1,4 +1,4 @@
-//! Which HTTP statuses are meant: single ones, ranges and classes.
+//! Lists of expected HTTP statuses: single ones, ranges and classes.
 
 use std::fmt;
 
@@ -6,22 +6,22 @@ use punctual::{Error, Result};
 use serde::{Deserialize, Deserializer, Serialize};
 use utoipa::ToSchema;
 
-/// The most entries of a list.
+/// Largest number of entries of a list.
 const ENTRIES_MAX: usize = 50;
 
 /// Statuses: a list of `200`, `"200-299"` and `"2xx"`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
-#[schema(value_type = Vec<Written>)]
+#[schema(value_type = Vec<StatusEntry>)]
 #[serde(into = "Vec<String>")]
 pub struct Statuses(Vec<(u16, u16)>);
 
 impl Statuses {
-    /// Every status that means success.
+    /// Returns 200 to 299.
     pub fn success() -> Self {
         Self(vec![(200, 299)])
     }
 
-    /// Whether a status is among them.
+    /// Returns whether a status is in the list.
     pub fn contains(&self, status: u16) -> bool {
         self.0.iter().any(|(first, last)| (*first..=*last).contains(&status))
     }
@@ -29,7 +29,7 @@ impl Statuses {
     fn read(texts: &[String]) -> Result<Self> {
         if texts.is_empty() || texts.len() > ENTRIES_MAX {
             return Err(Error::invalid(format!(
-                "{} statuses were given; give 1 to {ENTRIES_MAX}",
+                "{} statuses is out of range, use 1 to {ENTRIES_MAX}",
                 texts.len()
             )));
         }
@@ -40,7 +40,7 @@ impl Statuses {
 fn range(text: &str) -> Result<(u16, u16)> {
     let refuse = || {
         Error::invalid(format!(
-            "{text:?} is no status; write one such as 204, \"200-299\" or \"2xx\""
+            "{text:?} is not a status; use one such as 204, \"200-299\" or \"2xx\""
         ))
     };
     let text = text.trim();
@@ -71,10 +71,10 @@ impl fmt::Display for Statuses {
     }
 }
 
-/// A number or a text.
+/// A number or a string.
 #[derive(Deserialize, ToSchema)]
 #[serde(untagged)]
-enum Written {
+enum StatusEntry {
     /// One status.
     Number(u16),
     /// One, a range such as `200-299`, or a class such as `2xx`.
@@ -83,15 +83,15 @@ enum Written {
 
 impl<'de> Deserialize<'de> for Statuses {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let written = Vec::<Written>::deserialize(from).map_err(|_| {
+        let entries = Vec::<StatusEntry>::deserialize(from).map_err(|_| {
             let found = serde::de::Unexpected::Other("value");
             serde::de::Error::invalid_type(found, &"statuses")
         })?;
-        let texts: Vec<String> = written
+        let texts: Vec<String> = entries
             .into_iter()
             .map(|one| match one {
-                Written::Number(status) => status.to_string(),
-                Written::Text(text) => text,
+                StatusEntry::Number(status) => status.to_string(),
+                StatusEntry::Text(text) => text,
             })
             .collect();
         Self::read(&texts).map_err(serde::de::Error::custom)

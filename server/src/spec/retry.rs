@@ -1,4 +1,4 @@
-//! How failed runs are tried again and missed ones made up for, as people write it.
+//! Retry and misfire policies in job definitions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,56 +11,57 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::length;
+use super::duration;
 
-/// How often a failed run is tried again. A bare number stands for `retries`, a
-/// bare list for `waits`. Either `waits`, or the
-/// growing waits of `first`, `factor`, `cap` and `jitter`.
+/// Retries of a failed run. A bare number stands for `retries`, a bare list for `waits`. Either `waits`, or
+/// exponential back-off with `first`, `factor`, `cap` and `jitter`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RetrySpec {
-    /// So many times after the first attempt; as many as there are `waits`, or 4, when not given.
+    /// Number of retries after the first attempt; the number of `waits`, or 4, by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retries: Option<u32>,
-    /// As often as it takes.
+    /// Retries without a limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub unlimited: bool,
-    /// A fixed list of waits; the last one repeats.
+    /// Fixed waits before the retries; the last one repeats.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits: Option<Vec<String>>,
-    /// The first wait; 30 s when not given.
+    /// The first wait; 30 s by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub first: Option<String>,
-    /// By how much each wait is longer than the one before; 2 when not given.
+    /// Growth factor of the waits; 2 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub factor: Option<f64>,
-    /// The longest wait; an hour when not given.
+    /// The longest wait; 1 h by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cap: Option<String>,
-    /// The share by which a wait may be shorter or longer, 0 to 1; 0.2 when not given.
+    /// Random share by which a wait may differ, 0 to 1; 0.2 by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<f64>,
 }
 
 impl RetrySpec {
-    /// The policy; refuses what cannot work.
+    /// Returns the policy; fails when it is invalid.
     pub fn retry(&self) -> Result<Retry> {
         let mut retry = match &self.waits {
-            Some(waits) if self.grows() => {
+            Some(waits) if self.is_exponential() => {
                 return Err(Error::invalid(format!(
-                    "the {} waits leave no room for first, factor, cap and jitter; say one or the other",
+                    "waits ({} given) exclude first, factor, cap and jitter; set one or the other",
                     waits.len()
                 )));
             }
             Some(waits) => {
-                let waits: Result<Vec<_>> = waits.iter().map(|wait| length(wait)).collect();
+                let waits: Result<Vec<_>> = waits.iter().map(|wait| duration(wait)).collect();
                 Retry::intervals(waits?)
             }
-            None => self.growing()?,
+            None => self.exponential()?,
         };
         match (self.retries, self.unlimited) {
             (Some(_), true) => {
-                return Err(Error::invalid("retries and unlimited exclude each other; say one"));
+                return Err(Error::invalid(
+                    "retries and unlimited exclude each other; set one of them",
+                ));
             }
             (Some(0), false) => retry = Retry::none(),
             (Some(retries), false) => retry = retry.max_retries(retries),
@@ -71,18 +72,18 @@ impl RetrySpec {
         Ok(retry)
     }
 
-    fn grows(&self) -> bool {
+    fn is_exponential(&self) -> bool {
         self.first.is_some() || self.factor.is_some() || self.cap.is_some() || self.jitter.is_some()
     }
 
-    fn growing(&self) -> Result<Retry> {
+    fn exponential(&self) -> Result<Retry> {
         let mut retry = Retry::exponential();
         if let Backoff::Exponential { first, factor, cap, jitter } = &mut retry.backoff {
             if let Some(text) = &self.first {
-                *first = length(text)?;
+                *first = duration(text)?;
             }
             if let Some(text) = &self.cap {
-                *cap = length(text)?;
+                *cap = duration(text)?;
             }
             *factor = self.factor.unwrap_or(*factor);
             *jitter = self.jitter.unwrap_or(*jitter);
@@ -91,23 +92,23 @@ impl RetrySpec {
     }
 }
 
-/// What may be written for it.
+/// Schema of `retry`.
 #[derive(ToSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "only described; `RetryReader` reads it")]
+#[expect(dead_code, reason = "only for the schema; `RetryReader` parses it")]
 pub(crate) enum RetryText {
-    /// So many retries.
+    /// Number of retries.
     Retries(u32),
-    /// After each of these waits, such as `["10s", "1m"]`.
+    /// Waits before the retries, such as `["10s", "1m"]`.
     Waits(Vec<String>),
     /// The table.
     Table(RetrySpec),
 }
 
-/// What may be written for a misfire policy.
+/// Schema of `misfire`.
 #[derive(ToSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "only described; `MisfireReader` reads it")]
+#[expect(dead_code, reason = "only for the schema; `MisfireReader` parses it")]
 pub(crate) enum MisfireText {
     /// Its name, such as `fire_now`.
     Policy(String),
@@ -159,7 +160,7 @@ impl<'de> Visitor<'de> for RetryReader {
 
     fn visit_i64<E: serde::de::Error>(self, retries: i64) -> Result<RetrySpec, E> {
         let retries = u64::try_from(retries)
-            .map_err(|_| E::custom(format!("{retries} retries are fewer than none")))?;
+            .map_err(|_| E::custom(format!("{retries} retries is out of range, use 0 or more")))?;
         self.visit_u64(retries)
     }
 
@@ -173,7 +174,7 @@ impl<'de> Visitor<'de> for RetryReader {
     }
 }
 
-/// Reads a misfire policy: its name, or a table.
+/// Deserializes a misfire policy: its name, or a table.
 pub(super) fn misfire<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Misfire>, D::Error> {
     from.deserialize_any(MisfireReader)
 }

@@ -1,5 +1,4 @@
-//! A text that may be a secret: written out, or the name of a variable or of a file that holds it. What is
-//! shown to people is never the text itself.
+//! Secret text of a configuration or job: plain, or the name of a variable or file. Views never show plain text.
 
 use std::fmt;
 
@@ -12,22 +11,22 @@ use crate::redact::HIDDEN;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, ToSchema)]
 #[serde(untagged)]
 pub enum Secret {
-    /// The text itself.
+    /// Plain text.
     Plain(String),
-    /// In a variable of the environment.
+    /// In an environment variable.
     Env {
-        /// Its name.
+        /// The name of the variable.
         env: String,
     },
-    /// In a file, without the end of its last line.
+    /// In a file, without trailing line breaks.
     File {
-        /// Its path.
+        /// The path of the file.
         file: String,
     },
 }
 
 impl Secret {
-    /// The text, when it is written out.
+    /// Returns the text, if it is plain.
     pub fn plain(&self) -> Option<&str> {
         match self {
             Self::Plain(text) => Some(text),
@@ -35,7 +34,7 @@ impl Secret {
         }
     }
 
-    /// The same to show to people: where it comes from, or that it is hidden.
+    /// Returns the secret for views: its variable or file, or the placeholder of hidden values.
     #[must_use]
     pub fn hidden(&self) -> Self {
         match self {
@@ -61,7 +60,7 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// As it may be written: a text, or a table with one key.
+/// The table form, with one key.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Table {
@@ -93,7 +92,7 @@ impl<'de> serde::de::Visitor<'de> for Reader {
         match (table.env, table.file) {
             (Some(env), None) => Ok(Secret::Env { env }),
             (None, Some(file)) => Ok(Secret::File { file }),
-            _ => Err(serde::de::Error::custom("say one of env and file")),
+            _ => Err(serde::de::Error::custom("set one of env and file")),
         }
     }
 }

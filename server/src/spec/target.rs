@@ -1,5 +1,5 @@
-//! What a job without code does: calls a URL, runs a program, publishes a message, or leaves it to whoever
-//! handles a topic. The target is the body of the job's messages, so that any node can run it.
+//! Targets of jobs without code: call a URL, run a program, publish a message, or leave the run to the handler of
+//! a topic. The target is the body of the job's messages, so that any node can run it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub const COMMAND_TOPIC: &str = "punctual.command";
 /// The topic of jobs that publish a message.
 pub const PUBLISH_TOPIC: &str = "punctual.publish";
 
-/// What a job does.
+/// The target of a job.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Target {
@@ -28,12 +28,12 @@ pub enum Target {
     Command(CommandTarget),
     /// Publishes a message.
     Publish(PublishTarget),
-    /// Is handled by whoever handles this topic.
+    /// Handled by the handler of this topic.
     Code(String),
 }
 
 impl Target {
-    /// The topic whose handler does it.
+    /// Returns the topic whose handler runs the target.
     pub fn topic(&self) -> Result<Topic> {
         match self {
             Self::Http(_) => Ok(Topic::system(HTTP_TOPIC)),
@@ -43,7 +43,7 @@ impl Target {
         }
     }
 
-    /// The kind in one word.
+    /// Returns the kind of target.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Http(_) => "http",
@@ -53,7 +53,7 @@ impl Target {
         }
     }
 
-    /// The same to show to people, without secrets.
+    /// Returns the target for views, without secrets.
     #[must_use]
     pub fn hidden(&self) -> Self {
         let hide = |secrets: &BTreeMap<String, Secret>| {
@@ -75,7 +75,7 @@ impl Target {
         }
     }
 
-    /// The target as one object with its `kind`, without secrets, as job views show it.
+    /// Returns the target as one object with its `kind`, without secrets, for job views.
     pub fn view(&self) -> Value {
         let hidden = serde_json::to_value(self.hidden()).unwrap_or_default();
         let mut view = match hidden.get(self.kind()) {
@@ -90,20 +90,20 @@ impl Target {
     }
 }
 
-/// The body of a message whose handler is one of the targets: what to do, and what it is about.
+/// The body of a message that runs a target: the target and the payload.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Work {
-    /// What to do.
+    /// The target.
     pub target: Target,
-    /// What templates know as `payload`.
+    /// The value `payload` of templates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub payload: Option<Value>,
 }
 
 impl Work {
-    /// What a job of this topic does and is about, by the body of the job; any other topic is code. Of a
-    /// topic of the server whose body cannot be read nothing is known, also not what of it is secret.
+    /// Returns the target and payload of a body; the target of other topics than those of the server is code. For
+    /// an unreadable body of a server topic the payload is omitted, because its secrets are unknown.
     pub fn of(topic: &str, body: &[u8]) -> Self {
         let target = Target::Code(topic.to_owned());
         if topic.starts_with(SYSTEM_TOPICS) {
@@ -117,47 +117,47 @@ impl Work {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HttpTarget {
-    /// GET without a body and POST with one, when not given.
+    /// The method; GET without a body and POST with one by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
-    /// Where; may be a template.
+    /// The URL; may be a template.
     pub url: String,
-    /// Headers; texts may be templates, or secrets as `{ env = "NAME" }` or `{ file = "path" }`.
+    /// Headers; values may be templates, or secrets as `{ env = "NAME" }` or `{ file = "path" }`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, Secret>,
-    /// What is sent: a text, which may be a template, or a table, which is sent as JSON and whose texts
-    /// may be templates.
+    /// The body: a string, which may be a template, or an object, which is sent as JSON and whose strings may be
+    /// templates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
-    /// The statuses that mean success; 200 to 299 when not given.
+    /// Statuses that mean success; 200 to 299 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expect: Option<Statuses>,
-    /// The statuses that are tried again; 408, 425, 429 and 500 to 599 when not given. Any other
-    /// unexpected one fails for good.
+    /// Statuses that are retried; 408, 425, 429 and 500 to 599 by default. Other unexpected statuses fail
+    /// permanently.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_on: Option<Statuses>,
-    /// Signs what is sent.
+    /// Signs the body.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<Signature>,
-    /// How long the whole exchange may take; 30 s when not given.
+    /// Timeout of the whole request; 30 s by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout: Option<String>,
-    /// The most redirects that are followed, 0 to 10; none when not given.
+    /// Largest number of redirects that are followed, 0 to 10; 0 by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(maximum = 10)]
     pub redirects_max: Option<u8>,
-    /// The most bytes of the answer that are read; 1 MiB when not given, at most 16 MiB.
+    /// Largest number of bytes of the response that are read; 1 MiB by default, at most 16 MiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_max: Option<u32>,
 }
 
-/// Signs what is sent with HMAC-SHA256.
+/// Signature of a body by HMAC-SHA256.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Signature {
-    /// The key.
+    /// The secret key.
     pub secret: Secret,
-    /// The header it is sent in; `Punctual-Signature` when not given.
+    /// The header of the signature; `Punctual-Signature` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
 }
@@ -166,24 +166,24 @@ pub struct Signature {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CommandTarget {
-    /// The program; with `shell` the line the shell reads.
+    /// The program; with `shell` the command line of the shell.
     pub program: String,
-    /// What it is started with; each may be a template.
+    /// The arguments; each may be a template.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Whether a shell reads `program`. Templates are refused there; use the environment instead.
+    /// Whether a shell runs `program`. It may then not contain templates; use `env` instead.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shell: bool,
-    /// The folder it runs in.
+    /// The working directory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// Variables it gets besides those that the configuration lets through; texts may be templates.
+    /// Environment variables besides those that the configuration passes on; values may be templates.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, Secret>,
-    /// What it reads from its standard input; may be a template.
+    /// Standard input; may be a template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<String>,
-    /// The exit codes that mean success; 0 when not given.
+    /// Exit codes that mean success; 0 by default.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub expect: Vec<i32>,
 }
@@ -194,23 +194,23 @@ pub struct CommandTarget {
 pub struct PublishTarget {
     /// The topic.
     pub topic: String,
-    /// The transport that carries it; the topic's own, or the storage, when not given.
+    /// The transport; that of the topic, or the storage, by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub transport: Option<String>,
-    /// What the message is about; may be a template.
+    /// The key of the message; may be a template.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<String>,
-    /// The line it waits in, where the storage carries it.
+    /// The queue of the message in the storage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<String>,
-    /// Headers that travel along; each may be a template.
+    /// Headers; each value may be a template.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
-    /// What is sent: a text, which may be a template, or a table, which is sent as JSON and whose texts
-    /// may be templates. The payload of the job when not given.
+    /// The body: a string, which may be a template, or an object, which is sent as JSON and whose strings may be
+    /// templates. The payload of the job by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub body: Option<Value>,
-    /// What a text is sent as; `text/plain` when not given.
+    /// The content type of a string body; `text/plain` by default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content_type: Option<String>,
 }

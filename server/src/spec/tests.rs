@@ -1,4 +1,4 @@
-//! Jobs as people write them.
+//! Job definitions: valid forms and problems.
 
 use serde_json::json;
 
@@ -41,7 +41,7 @@ fn short_forms_are_read() {
 }
 
 #[test]
-fn what_is_wrong_is_named_with_the_way_out() {
+fn each_problem_is_reported_with_the_fix() {
     let job = |more: Value| {
         let mut job = json!({"cron": "0 2 * * *", "topic": "t"});
         let members = more.as_object().unwrap().clone();
@@ -49,27 +49,27 @@ fn what_is_wrong_is_named_with_the_way_out() {
         job
     };
     for (value, words) in [
-        (json!({"topic": "t"}), "say one of cron, every and at"),
-        (job(json!({"anchor": "last run"})), "anchor: only an interval is counted from one"),
+        (json!({"topic": "t"}), "set one of cron, every and at"),
+        (job(json!({"anchor": "last run"})), "anchor: an anchor needs every"),
         (
             json!({"every": "5m", "anchor": "noon", "topic": "t"}),
-            "anchor: \"noon\" is no anchor; use an",
+            "anchor: \"noon\" is not an anchor; use an",
         ),
-        (json!({"every": "5m"}), "say one of http, command, publish and topic"),
-        (job(json!({"every": "5m"})), "say only one of cron, every and at"),
-        (job(json!({"http": {"url": "http://a"}})), "say only one of http"),
+        (json!({"every": "5m"}), "set one of http, command, publish and topic"),
+        (job(json!({"every": "5m"})), "set only one of cron, every and at"),
+        (job(json!({"http": {"url": "http://a"}})), "set only one of http"),
         (job(json!({"zone": "Europe/Warsav"})), "zone: "),
         (job(json!({"cron": "61 * * * *"})), "cron: "),
         (job(json!({"timeout": "5"})), "has no unit"),
-        (job(json!({"retry": {"waits": ["1s"], "first": "1s"}})), "say one or the other"),
-        (job(json!({"retry": -1})), "fewer than none"),
+        (job(json!({"retry": {"waits": ["1s"], "first": "1s"}})), "set one or the other"),
+        (job(json!({"retry": -1})), "is out of range, use 0 or more"),
         (job(json!({"misfire": "sometimes"})), "there is no misfire policy"),
         (job(json!({"overlap": "maybe"})), "there is no overlap policy"),
         (job(json!({"when_interrupted": "never"})), "`never`, expected `again` or `lost`"),
         (job(json!({"priority": 10})), "priority: "),
         (job(json!({"rate": "often"})), "such as 10/1m"),
         (job(json!({"jitter": "200%"})), "1% to 100%"),
-        (job(json!({"concurrency": 0})), "allow at least 1"),
+        (job(json!({"concurrency": 0})), "use 1 or more"),
         (job(json!({"croon": "x"})), "unknown field `croon`"),
     ] {
         let error = refused(value.clone());
@@ -78,7 +78,7 @@ fn what_is_wrong_is_named_with_the_way_out() {
 }
 
 #[test]
-fn several_mistakes_are_reported_together() {
+fn several_problems_are_reported_together() {
     let spec = read(json!({"cron": "x", "zone": "Nowhere", "priority": 12, "topic": "t"}));
     let fields: Vec<String> = spec.check("nightly").into_iter().map(|one| one.field).collect();
     assert_eq!(fields, ["cron", "zone", "priority"]);
@@ -98,7 +98,7 @@ fn secrets_are_never_shown() {
 }
 
 #[test]
-fn a_body_says_what_a_job_does() {
+fn a_body_contains_the_target() {
     let http = HttpTarget { url: "https://a/".to_owned(), ..HttpTarget::default() };
     let work = Work { target: Target::Http(http), payload: Some(json!(1)) };
     let body = serde_json::to_vec(&work).unwrap();
@@ -107,10 +107,10 @@ fn a_body_says_what_a_job_does() {
 }
 
 #[test]
-fn statuses_that_there_are_not_are_refused() {
+fn invalid_statuses_are_refused() {
     for text in ["0xx", "6xx", "700xx", "65535xx", "99", "600", "300-200", "-", "xx", ""] {
         let read: Result<Statuses, _> = serde_json::from_value(json!([text]));
-        assert!(read.unwrap_err().to_string().contains("is no status"), "{text}");
+        assert!(read.unwrap_err().to_string().contains("is not a status"), "{text}");
     }
     let read: Statuses = serde_json::from_value(json!([204, "3xx", "400-404"])).unwrap();
     assert_eq!(read.to_string(), "204, 300-399, 400-404");

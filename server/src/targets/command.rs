@@ -1,5 +1,5 @@
-//! The target `command`: runs a program in a group of its own, with the environment it is allowed, and
-//! writes what it says into the log of the execution.
+//! Target `command`: runs a program in a process group of its own, with the allowed environment, and writes its
+//! output into the log of the execution.
 
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -11,26 +11,26 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStdin, Command};
 
 use super::group::Group;
-use super::open_files::failed;
+use super::open_files::start_error;
 use super::output::Lines;
-use super::{Purpose, Tools, allowed, checked, misdirected, not_now};
+use super::{Purpose, Tools, allowed, checked, misdirected, snooze_without_files};
 use crate::spec::{COMMAND_TOPIC, CommandTarget, Secret, Target, Work};
 use crate::template::{Escape, Facts, Template};
 
-/// The variables a program sees when the configuration does not say.
+/// Inherited environment variables by default.
 const ENV_DEFAULT: [&str; 6] = ["PATH", "HOME", "LANG", "TZ", "TMPDIR", "USER"];
-/// How long a program that was asked to end may take.
+/// How long a program may take to end after SIGTERM.
 const GRACE: Duration = Duration::from_secs(3);
-/// How long output may come after the program ended, from something it left behind.
+/// How long output is read after the program ended, from processes it left behind.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Runs programs.
+/// Handler that runs programs.
 pub(super) struct CommandRunner(pub(super) Tools);
 
 impl Handler<Work> for CommandRunner {
     async fn handle(&self, work: Work, context: Context) -> HandlerResult {
         let result = self.attempt(work, &context).await;
-        not_now(result, &context)
+        snooze_without_files(result, &context)
     }
 }
 
@@ -42,7 +42,7 @@ impl CommandRunner {
         };
         let facts = Facts::of(context, payload.as_ref());
         let permanent = |error: Error| HandlerError::from(error).permanent();
-        // Another node may have stored it; this one decides for itself.
+        // Another node may have stored it; this one checks its own configuration.
         let program = allowed(&self.0.command, &target).map_err(permanent)?;
         let mut command = self.command((program, &target), &facts, context).map_err(permanent)?;
         let input = match &target.input {
@@ -53,10 +53,10 @@ impl CommandRunner {
         let child = spawned.map_err(|error| {
             let text =
                 |error: &std::io::Error| format!("{:?} cannot be started: {error}", target.program);
-            failed(text, &error)
+            start_error(text, &error)
         })?;
         let status = self.run(child, input, context).await?;
-        judge(&target, status, context)
+        evaluate(&target, status, context)
     }
 
     fn command(
@@ -101,7 +101,7 @@ impl CommandRunner {
         Ok(command)
     }
 
-    /// Waits for its end, and ends it when the attempt is asked to stop.
+    /// Waits for the program, and ends it when the attempt is cancelled.
     async fn run(
         &self,
         mut child: Child,
@@ -111,25 +111,29 @@ impl CommandRunner {
         let clock = &*self.0.clock;
         let mut group = Group::led_by(child.id());
         let (stdin, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let mut talk = Box::pin(async move {
-            tokio::join!(feed(stdin, input), listen(out, context), listen(err, context));
+        let mut pipes = Box::pin(async move {
+            tokio::join!(
+                write_input(stdin, input),
+                log_output(out, context),
+                log_output(err, context)
+            );
         });
-        let mut talking = true;
+        let mut piping = true;
         loop {
             tokio::select! {
                 status = child.wait() => {
                     let status = status.map_err(HandlerError::from)?;
-                    if talking {
-                        let _ = within(clock, add(clock.now(), OUTPUT_TIMEOUT), &mut talk).await;
+                    if piping {
+                        let _ = within(clock, add(clock.now(), OUTPUT_TIMEOUT), &mut pipes).await;
                     }
-                    group.let_go();
+                    group.release();
                     return Ok(status);
                 }
-                () = &mut talk, if talking => talking = false,
+                () = &mut pipes, if piping => piping = false,
                 cause = context.cancelled() => {
-                    group.ask();
+                    group.terminate();
                     let ended = within(clock, add(clock.now(), GRACE), child.wait()).await;
-                    // Also what the program itself had started and not ended.
+                    // Also ends processes that the program has started.
                     group.kill();
                     let how = if ended.is_some() { "ended" } else { "was killed" };
                     let text = format!("the program {how} because of {cause:?}");
@@ -144,15 +148,15 @@ fn render(template: &str, facts: &Facts) -> Result<String> {
     Template::parse(template)?.render(facts, Escape::None)
 }
 
-/// Gives a program its input; one that reads none of it is no mistake.
-async fn feed(stdin: Option<ChildStdin>, input: String) {
+/// Writes the input of a program; one that does not read it is not an error.
+async fn write_input(stdin: Option<ChildStdin>, input: String) {
     if let Some(mut stdin) = stdin {
         let _ = stdin.write_all(input.as_bytes()).await;
     }
 }
 
-/// Writes what comes into the log, line by line.
-async fn listen(stream: Option<impl AsyncRead + Unpin>, context: &Context) {
+/// Writes output into the log, line by line.
+async fn log_output(stream: Option<impl AsyncRead + Unpin>, context: &Context) {
     let Some(mut stream) = stream else { return };
     let (mut lines, mut buffer) = (Lines::default(), [0; 4096]);
     while let Ok(count @ 1..) = stream.read(&mut buffer).await {
@@ -161,8 +165,8 @@ async fn listen(stream: Option<impl AsyncRead + Unpin>, context: &Context) {
     lines.end(|line| context.log(line));
 }
 
-/// What an exit means.
-fn judge(target: &CommandTarget, status: ExitStatus, context: &Context) -> HandlerResult {
+/// Returns the result of an exit status.
+fn evaluate(target: &CommandTarget, status: ExitStatus, context: &Context) -> HandlerResult {
     let expected = match (status.code(), target.expect.as_slice()) {
         (Some(code), []) => code == 0,
         (Some(code), expect) => expect.contains(&code),

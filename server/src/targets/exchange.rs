@@ -1,4 +1,4 @@
-//! One exchange over HTTP: redirects looked at one by one, and an answer of bounded size.
+//! HTTP exchange: a request with redirects that are checked one by one, and a response of bounded size.
 
 use bytes::{Bytes, BytesMut};
 use punctual::HandlerError;
@@ -8,9 +8,9 @@ use reqwest::{Client, Method, StatusCode, Url};
 use super::guard::Guard;
 use super::open_files::exhausted;
 
-/// What is asked.
+/// A request of a target.
 #[derive(Clone, Debug)]
-pub(super) struct Ask {
+pub(super) struct HttpRequest {
     pub(super) method: Method,
     pub(super) url: Url,
     pub(super) headers: HeaderMap,
@@ -19,48 +19,48 @@ pub(super) struct Ask {
     pub(super) answer_max: usize,
 }
 
-/// What was answered.
+/// The response to a request.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct HttpResponse {
     pub(super) status: StatusCode,
-    /// After how many seconds to come again, when the answer says so.
+    /// `Retry-After` in seconds, if sent.
     pub(super) retry_after: Option<u64>,
-    /// The body, up to its bound.
+    /// The body, up to the limit.
     pub(super) body: Bytes,
-    /// Whether there was more.
+    /// Whether the body was truncated.
     pub(super) cut: bool,
 }
 
-/// Asks, follows redirects within their bound, and reads the answer.
+/// Sends a request, follows redirects up to their limit, and reads the response.
 pub(super) async fn exchange(
     client: &Client,
     guard: &Guard,
-    mut ask: Ask,
-) -> Result<Answer, HandlerError> {
-    for followed in 0..=ask.redirects_max {
-        // A refusal does not go away by itself.
-        guard.check(&ask.url).map_err(|error| HandlerError::from(error).permanent())?;
-        guard.check_proxied(&ask.url).await.map_err(|error| {
+    mut request: HttpRequest,
+) -> Result<HttpResponse, HandlerError> {
+    for followed in 0..=request.redirects_max {
+        // A refusal by the guard is permanent.
+        guard.check(&request.url).map_err(|error| HandlerError::from(error).permanent())?;
+        guard.check_proxied(&request.url).await.map_err(|error| {
             let is_temporary = error.is_temporary();
             let error = HandlerError::from(error);
             if is_temporary { error } else { error.permanent() }
         })?;
-        let mut request = client.request(ask.method.clone(), ask.url.clone());
-        request = request.headers(ask.headers.clone());
-        if let Some(body) = &ask.body {
-            request = request.body(body.clone());
+        let mut builder = client.request(request.method.clone(), request.url.clone());
+        builder = builder.headers(request.headers.clone());
+        if let Some(body) = &request.body {
+            builder = builder.body(body.clone());
         }
-        let response = request.send().await.map_err(unreachable)?;
-        let next = (followed < ask.redirects_max && response.status().is_redirection())
-            .then(|| location(&ask.url, response.headers()))
+        let response = builder.send().await.map_err(unreachable)?;
+        let next = (followed < request.redirects_max && response.status().is_redirection())
+            .then(|| location(&request.url, response.headers()))
             .flatten()
-            .filter(|url| ask.may_follow(response.status(), url));
+            .filter(|url| request.may_follow(response.status(), url));
         match next {
-            Some(url) => ask = redirected(ask, response.status(), url),
-            None => return read(response, ask.answer_max).await,
+            Some(url) => request = redirected(request, response.status(), url),
+            None => return read(response, request.answer_max).await,
         }
     }
-    // The last turn of the loop follows nothing and returns.
+    // Unreachable: the last iteration follows no redirect and returns.
     Err(HandlerError::new("the redirects did not end"))
 }
 
@@ -68,50 +68,53 @@ fn location(from: &Url, headers: &HeaderMap) -> Option<Url> {
     from.join(headers.get(LOCATION)?.to_str().ok()?).ok()
 }
 
-impl Ask {
-    /// Whether a redirect is followed: a body that was meant for one origin is not sent to another.
+impl HttpRequest {
+    /// Returns whether a redirect is followed: a body is not sent to another origin.
     fn may_follow(&self, status: StatusCode, url: &Url) -> bool {
         !keeps_method(status) || self.body.is_none() || url.origin() == self.url.origin()
     }
 }
 
-/// Whether a redirect asks for the same method and body again.
+/// Returns whether a redirect keeps the method and the body.
 fn keeps_method(status: StatusCode) -> bool {
     matches!(status, StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT)
 }
 
-/// The next question. What was meant for one origin is not sent to another.
-fn redirected(mut ask: Ask, status: StatusCode, url: Url) -> Ask {
-    if url.origin() != ask.url.origin() {
-        ask.headers = HeaderMap::new();
+/// Returns the redirected request. Headers are not sent to another origin.
+fn redirected(mut request: HttpRequest, status: StatusCode, url: Url) -> HttpRequest {
+    if url.origin() != request.url.origin() {
+        request.headers = HeaderMap::new();
     }
-    if !keeps_method(status) && ask.method != Method::HEAD {
-        ask.method = Method::GET;
-        ask.body = None;
+    if !keeps_method(status) && request.method != Method::HEAD {
+        request.method = Method::GET;
+        request.body = None;
     }
-    ask.url = url;
-    ask
+    request.url = url;
+    request
 }
 
-async fn read(mut response: reqwest::Response, most: usize) -> Result<Answer, HandlerError> {
+async fn read(
+    mut response: reqwest::Response,
+    bytes_max: usize,
+) -> Result<HttpResponse, HandlerError> {
     let status = response.status();
     let retry_after = response.headers().get(RETRY_AFTER).and_then(|value| {
-        // The other form is a date, by a clock that is not ours.
+        // The date form depends on the clock of the sender and is ignored.
         value.to_str().ok()?.trim().parse().ok()
     });
     let (mut body, mut cut) = (BytesMut::new(), false);
     while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
-        let room = most.saturating_sub(body.len());
+        let room = bytes_max.saturating_sub(body.len());
         body.extend_from_slice(&chunk[..chunk.len().min(room)]);
         if chunk.len() > room {
             cut = true;
             break;
         }
     }
-    Ok(Answer { status, retry_after, body: body.freeze(), cut })
+    Ok(HttpResponse { status, retry_after, body: body.freeze(), cut })
 }
 
-/// What went wrong, without the URL, which may hold a secret.
+/// Returns the error of a request without the URL, which may contain a secret.
 fn unreachable(error: reqwest::Error) -> HandlerError {
     if let Some(error) = exhausted(&error) {
         return error;
@@ -121,7 +124,7 @@ fn unreachable(error: reqwest::Error) -> HandlerError {
     if refused { error.permanent() } else { error }
 }
 
-/// Whether our own guard is among the causes.
+/// Returns whether the guard caused the error.
 fn refusal(error: &reqwest::Error) -> bool {
     const CAUSES_MAX: usize = 16;
     let mut cause = std::error::Error::source(error);

@@ -1,5 +1,5 @@
-//! A group of processes: a program and everything it started, ended together. Only Unix has such groups; elsewhere the
-//! program alone is ended, by dropping its handle (`kill_on_drop`), and what it started is left running.
+//! Process group: a program and everything it started, ended together. Only on Unix; on other systems only the
+//! program is ended, by dropping its handle (`kill_on_drop`), and processes it started keep running.
 
 pub(super) use system::Group;
 
@@ -7,44 +7,43 @@ pub(super) use system::Group;
 mod system {
     use rustix::process::{Pid, Signal, kill_process_group};
 
-    /// The group that a program leads. Dropped before it was let go, it is killed, so that no run outlives
-    /// the attempt that started it.
+    /// The process group of a program. Killed when dropped before `release`, so that no run outlives its attempt.
     #[derive(Debug)]
     pub(in super::super) struct Group {
         leader: Option<Pid>,
     }
 
     impl Group {
-        /// Makes a program the leader of a group of its own when it is started.
+        /// Makes a command start in a process group of its own.
         pub(in super::super) fn prepare(command: &mut tokio::process::Command) {
             command.process_group(0);
         }
 
-        /// The group led by a process that was started in a group of its own.
+        /// Returns the group of a process that was started by a prepared command.
         pub(in super::super) fn led_by(id: Option<u32>) -> Self {
             let id = id.and_then(|id| i32::try_from(id).ok());
             Self { leader: id.and_then(Pid::from_raw) }
         }
 
-        /// Asks all of it to end.
-        pub(in super::super) fn ask(&self) {
+        /// Sends SIGTERM to the group.
+        pub(in super::super) fn terminate(&self) {
             self.signal(Signal::TERM);
         }
 
-        /// Ends all of it.
+        /// Sends SIGKILL to the group.
         pub(in super::super) fn kill(&mut self) {
             self.signal(Signal::KILL);
             self.leader = None;
         }
 
-        /// It ended by itself; what it left running on purpose is left alone.
-        pub(in super::super) fn let_go(mut self) {
+        /// Releases the group of an ended program; processes it left running are not killed.
+        pub(in super::super) fn release(mut self) {
             self.leader = None;
         }
 
         fn signal(&self, signal: Signal) {
             if let Some(leader) = self.leader {
-                // A group that is gone already is what is wanted.
+                // Fails if the group has already ended.
                 let _ = kill_process_group(leader, signal);
             }
         }
@@ -74,12 +73,12 @@ mod system {
         }
 
         /// Does nothing: there is no signal to send.
-        pub(in super::super) fn ask(&self) {}
+        pub(in super::super) fn terminate(&self) {}
 
         /// Does nothing: the program is ended when its handle is dropped.
         pub(in super::super) fn kill(&mut self) {}
 
         /// Does nothing.
-        pub(in super::super) fn let_go(self) {}
+        pub(in super::super) fn release(self) {}
     }
 }

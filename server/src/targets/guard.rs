@@ -1,6 +1,6 @@
-//! The guard of outgoing calls: a job must not reach what only this machine can, such as a metadata
-//! service or a database beside it. Names are looked at after they were resolved, by the same resolver
-//! that the connection is made with, so that a name cannot change its mind in between.
+//! Guard of outgoing calls: jobs must not reach private addresses, such as a metadata service or a local
+//! database. Names are checked after resolution, by the same resolver that the connection uses, so that a name
+//! cannot change its address in between.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,43 +12,46 @@ use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::config::HttpConfig;
-use crate::outgoing::Outgoing;
+use crate::outgoing::OutgoingCalls;
 
-/// How long a name may take to be resolved when a URL is checked before it is kept.
-const RESOLVED_WITHIN: Duration = Duration::from_secs(3);
+/// Timeout of resolving a name when a URL is checked before it is stored.
+const RESOLVE_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Says what may be called.
+/// Rules of addresses that may be called.
 #[derive(Clone, Debug, Default)]
 pub struct Guard {
     config: Arc<HttpConfig>,
-    outgoing: Outgoing,
+    outgoing: OutgoingCalls,
 }
 
 impl Guard {
-    /// A guard with these lists.
+    /// Returns a guard with these lists.
     pub fn new(config: HttpConfig) -> Self {
-        Self { config: Arc::new(config), outgoing: Outgoing::default() }
+        Self { config: Arc::new(config), outgoing: OutgoingCalls::default() }
     }
 
-    /// The same, for calls that leave in this way.
+    /// Sets the proxy and certificate authorities of the calls.
     #[must_use]
-    pub fn through(self, outgoing: Outgoing) -> Self {
+    pub fn through(self, outgoing: OutgoingCalls) -> Self {
         Self { outgoing, ..self }
     }
 
-    /// A client whose connections this guard lets through. It follows no redirects by itself, because
-    /// each has to be looked at.
+    /// Returns a client whose connections are checked by this guard. It follows no redirects, because each has to be
+    /// checked.
     pub fn client(&self) -> Result<reqwest::Client> {
         self.outgoing.client(|builder| builder.dns_resolver(Arc::new(self.clone())))
     }
 
-    /// Refuses a URL that may not be called as far as can be seen by itself.
+    /// Refuses a URL by its scheme and host, without resolving names.
     pub fn check(&self, url: &Url) -> Result<()> {
         if !matches!(url.scheme(), "http" | "https") {
-            return Err(Error::invalid(format!("{:?} is no scheme to call", url.scheme())));
+            return Err(Error::invalid(format!(
+                "the scheme {:?} is not supported; use http or https",
+                url.scheme()
+            )));
         }
         let Some(host) = url.host() else {
-            return Err(Error::invalid("the URL names no host"));
+            return Err(Error::invalid("the URL has no host"));
         };
         let name = host.to_string();
         match host {
@@ -59,23 +62,23 @@ impl Guard {
         }
     }
 
-    /// Refuses a URL whose host is, or is resolved to, only addresses that may not be called. A name that
-    /// cannot be resolved now is let through: the call decides.
+    /// Refuses a URL whose host resolves only to addresses that may not be called. A name that cannot be resolved
+    /// now is accepted and checked at the call.
     pub(crate) async fn check_resolved(&self, url: &Url, clock: &dyn Clock) -> Result<()> {
         self.check(url)?;
         let Some(url::Host::Domain(name)) = url.host() else { return Ok(()) };
-        let until = add(clock.now(), RESOLVED_WITHIN);
+        let until = add(clock.now(), RESOLVE_TIMEOUT);
         match within(clock, until, tokio::net::lookup_host((name, 0))).await {
             Some(Ok(found)) => self.admit(name, found.collect()).map(|_| ()),
             Some(Err(_)) | None => Ok(()),
         }
     }
 
-    /// Refuses a URL that a proxy would call for us, when its name leads to an address that may not be called. The
-    /// proxy looks the name up again, so this holds only as far as both look up the same.
+    /// Refuses a URL that a proxy would call when its name resolves to an address that may not be called. The
+    /// proxy resolves the name again, so this holds only if both get the same addresses.
     pub(super) async fn check_proxied(&self, url: &Url) -> Result<()> {
         let Some(url::Host::Domain(name)) = url.host() else { return Ok(()) };
-        // The resolver of the client lets the proxy itself through.
+        // The resolver of the client does not check the proxy itself.
         if self.outgoing.proxy_for(url).is_none() && !self.outgoing.is_proxy(name) {
             return Ok(());
         }
@@ -83,7 +86,7 @@ impl Guard {
             Ok(mut found) => found.try_for_each(|one| self.check_address(one.ip(), name)),
             Err(_) if self.config.allow.has_host(name) => Ok(()),
             Err(error) => Err(Error::unavailable(format!(
-                "{name} cannot be looked up, so that it is not known whether it is private; add the name to http.allow to let the proxy look it up"
+                "{name} cannot be resolved, so it is unknown whether it is private; add the name to http.allow to let the proxy resolve it"
             ))
             .caused_by(error)),
         }
@@ -130,7 +133,7 @@ impl Resolve for Guard {
             let host = name.as_str().to_owned();
             let found: Vec<SocketAddr> =
                 tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
-            // Chosen by the configuration; who calls it as a target is refused by `check_proxied`.
+            // The proxy is chosen by the configuration; `check_proxied` refuses it as a target.
             let is_proxy = guard.outgoing.is_proxy(&host);
             let admitted = if is_proxy { found } else { guard.admit(&host, found)? };
             Ok(Box::new(admitted.into_iter()) as Addrs)
@@ -138,8 +141,7 @@ impl Resolve for Guard {
     }
 }
 
-/// Whether an address is not a public one: of this machine, of a private network, of the link, or of no
-/// single host at all.
+/// Returns whether an address is not public: loopback, private, link-local, multicast or reserved.
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_private_v4(address),
@@ -154,7 +156,7 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
         || address.is_link_local()
         || address.is_multicast()
         || address.is_documentation()
-        // This network, shared space of carriers, protocol assignments, benchmarks, reserved.
+        // This network, carrier-grade NAT, protocol assignments, benchmarks, reserved.
         || a == 0
         || (a == 100 && (64..128).contains(&b))
         || (a == 192 && b == 0 && c == 0)
@@ -163,7 +165,7 @@ fn is_private_v4(address: Ipv4Addr) -> bool {
 }
 
 fn is_private_v6(address: Ipv6Addr) -> bool {
-    // Addresses that hold one of IPv4 are that one: mapped, compatible, translated, and of 6to4.
+    // Addresses that embed an IPv4 address are checked as that: mapped, compatible, translated, 6to4.
     if let Some(v4) = address.to_ipv4() {
         return is_private_v4(v4);
     }
@@ -176,7 +178,7 @@ fn is_private_v6(address: Ipv6Addr) -> bool {
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
             is_private_v4(v4(high, low))
         }
-        // Only 2000::/3 is given out as public; of it, Teredo and documentation are not hosts.
+        // Only 2000::/3 is public; in it, Teredo and documentation are not.
         [0x2001, 0 | 0xdb8, ..] => true,
         [first, ..] => first & 0xe000 != 0x2000,
     }
@@ -192,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn private_addresses_are_told_from_public_ones() {
+    fn private_and_public_addresses_are_distinguished() {
         for (address, private) in [
             ("127.0.0.1", true),
             ("127.8.9.1", true),
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn spellings_of_an_address_do_not_get_past() {
+    fn spellings_of_an_address_do_not_bypass_the_guard() {
         let guard = Guard::default();
         for url in [
             "http://127.0.0.1/",
@@ -246,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_name_resolves_to_is_looked_at() {
+    fn resolved_addresses_are_checked() {
         let private = vec![SocketAddr::from(([10, 0, 0, 5], 0))];
         let mixed = vec![private[0], SocketAddr::from(([8, 8, 8, 8], 0))];
         let guard = Guard::default();

@@ -1,9 +1,8 @@
-//! The target `http`: calls a URL and judges the answer.
+//! Target `http`: calls a URL and evaluates the response.
 //!
-//! An expected status is success. 408, 425, 429, 500 to 599 and everything that kept an answer from coming
-//! are failures that the job's retry policy deals with; where the answer says when to come again, that
-//! counts. Any other status fails for good, because asking the same again brings the same. `retry_on`
-//! of the job says otherwise.
+//! An expected status is success. 408, 425, 429, 500 to 599 and connection errors are failures that the retry
+//! policy of the job handles; `Retry-After` is respected. Other statuses fail permanently, because a retry would
+//! return the same. `retry_on` of the job overrides this.
 
 use std::time::Duration;
 
@@ -15,27 +14,27 @@ use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use serde_json::Value;
 
-use super::exchange::{Answer, Ask, exchange};
+use super::exchange::{HttpRequest, HttpResponse, exchange};
 use super::output::log_lines;
 use super::signature::HEADER_DEFAULT;
-use super::{Purpose, Tools, checked, misdirected, not_now, sign};
-use crate::spec::{HTTP_TOPIC, HttpTarget, Secret, Statuses, Target, Work, length};
+use super::{Purpose, Tools, checked, misdirected, sign, snooze_without_files};
+use crate::spec::{HTTP_TOPIC, HttpTarget, Secret, Statuses, Target, Work, duration};
 use crate::template::{Escape, Facts, Template, render_json};
 
-/// How long an exchange may take when the job does not say.
+/// Default timeout of a request.
 const TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
-/// How much of an answer is read when the job does not say.
-const ANSWER_BYTES_DEFAULT: u32 = 1024 * 1024;
-/// The longest wait that an answer may ask for.
+/// Default number of bytes of a response that are read.
+const RESPONSE_BYTES_DEFAULT: u32 = 1024 * 1024;
+/// Largest accepted `Retry-After` in seconds.
 const RETRY_AFTER_MAX: u64 = 24 * 60 * 60;
 
-/// Calls URLs.
+/// Handler that calls URLs.
 pub(super) struct HttpRunner(pub(super) Tools);
 
 impl Handler<Work> for HttpRunner {
     async fn handle(&self, work: Work, context: Context) -> HandlerResult {
         let result = self.attempt(work, &context).await;
-        not_now(result, &context)
+        snooze_without_files(result, &context)
     }
 }
 
@@ -46,22 +45,27 @@ impl HttpRunner {
             return Err(misdirected(HTTP_TOPIC));
         };
         let facts = Facts::of(context, payload.as_ref());
-        let ask = self
-            .ask(&target, &facts, context)
+        let request = self
+            .request(&target, &facts, context)
             .map_err(|error| HandlerError::from(error).permanent())?;
         let timeout = match &target.timeout {
-            Some(text) => length(text).map_err(|error| HandlerError::from(error).permanent())?,
+            Some(text) => duration(text).map_err(|error| HandlerError::from(error).permanent())?,
             None => TIMEOUT_DEFAULT,
         };
         let clock = &*self.0.clock;
-        let exchange = exchange(&self.0.client, &self.0.guard, ask);
-        let answer = within(clock, add(clock.now(), timeout), exchange)
+        let exchange = exchange(&self.0.client, &self.0.guard, request);
+        let response = within(clock, add(clock.now(), timeout), exchange)
             .await
-            .ok_or_else(|| HandlerError::new(format!("no answer within {timeout:?}")))??;
-        judge(&target, &answer, context)
+            .ok_or_else(|| HandlerError::new(format!("no response within {timeout:?}")))??;
+        evaluate(&target, &response, context)
     }
 
-    fn ask(&self, target: &HttpTarget, facts: &Facts, context: &Context) -> Result<Ask> {
+    fn request(
+        &self,
+        target: &HttpTarget,
+        facts: &Facts,
+        context: &Context,
+    ) -> Result<HttpRequest> {
         let url = Template::parse(&target.url)?.render(facts, Escape::Url)?;
         let url = Url::parse(&url)
             .map_err(|error| punctual::Error::invalid(format!("http.url: {error}")))?;
@@ -72,15 +76,18 @@ impl HttpRunner {
             None => None,
         };
         let content = body.as_deref().unwrap_or_default();
-        self.mark(target, &mut headers, content, (context, purpose))?;
+        self.add_standard_headers(target, &mut headers, content, (context, purpose))?;
         let method = match &target.method {
-            Some(method) => Method::from_bytes(method.to_ascii_uppercase().as_bytes())
-                .map_err(|_| punctual::Error::invalid(format!("{method:?} is no method")))?,
+            Some(method) => {
+                Method::from_bytes(method.to_ascii_uppercase().as_bytes()).map_err(|_| {
+                    punctual::Error::invalid(format!("{method:?} is not an HTTP method"))
+                })?
+            }
             None if body.is_some() => Method::POST,
             None => Method::GET,
         };
-        let answer_max = target.answer_max.unwrap_or(ANSWER_BYTES_DEFAULT);
-        Ok(Ask {
+        let answer_max = target.answer_max.unwrap_or(RESPONSE_BYTES_DEFAULT);
+        Ok(HttpRequest {
             method,
             url,
             headers,
@@ -107,8 +114,8 @@ impl HttpRunner {
         Ok(headers)
     }
 
-    /// Says who asks, so that the receiver can tell a repetition, and signs it.
-    fn mark(
+    /// Adds the headers by which the receiver recognizes repeats, and the signature.
+    fn add_standard_headers(
         &self,
         target: &HttpTarget,
         headers: &mut HeaderMap,
@@ -132,14 +139,13 @@ impl HttpRunner {
 
 fn set(headers: &mut HeaderMap, name: &str, text: &str) -> Result<()> {
     let bad = |what: &str| punctual::Error::invalid(format!("the header {name:?} has {what}"));
-    let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("a name that is none"))?;
-    let value =
-        HeaderValue::from_str(text).map_err(|_| bad("a value with signs it cannot have"))?;
+    let key = HeaderName::from_bytes(name.as_bytes()).map_err(|_| bad("an invalid name"))?;
+    let value = HeaderValue::from_str(text).map_err(|_| bad("a value with invalid characters"))?;
     headers.insert(key, value);
     Ok(())
 }
 
-/// The bytes of a body; a table is JSON and says so.
+/// Returns the bytes of a body; an object is sent as JSON with its content type.
 fn body_of(body: &Value, headers: &mut HeaderMap, facts: &Facts) -> Result<Bytes> {
     let Value::String(text) = body else {
         headers.entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
@@ -154,22 +160,22 @@ fn body_of(body: &Value, headers: &mut HeaderMap, facts: &Facts) -> Result<Bytes
     Ok(Bytes::from(Template::parse(text)?.render(facts, escape)?))
 }
 
-/// What an answer means.
-fn judge(target: &HttpTarget, answer: &Answer, context: &Context) -> HandlerResult {
-    let status = answer.status.as_u16();
-    let size = if answer.cut { "more than " } else { "" };
-    let note = format!("{}, {size}{} bytes", answer.status, answer.body.len());
-    log_lines(context, &answer.body);
+/// Returns the result of a response.
+fn evaluate(target: &HttpTarget, response: &HttpResponse, context: &Context) -> HandlerResult {
+    let status = response.status.as_u16();
+    let size = if response.cut { "more than " } else { "" };
+    let note = format!("{}, {size}{} bytes", response.status, response.body.len());
+    log_lines(context, &response.body);
     if target.expect.clone().unwrap_or_else(Statuses::success).contains(status) {
         context.report_success(&note);
         return Ok(Outcome::Done);
     }
-    let error = HandlerError::new(format!("the answer was {note}"));
-    let again = match &target.retry_on {
+    let error = HandlerError::new(format!("the response was {note}"));
+    let is_retried = match &target.retry_on {
         Some(statuses) => statuses.contains(status),
         None => matches!(status, 408 | 425 | 429 | 500..=599),
     };
-    match (again, answer.retry_after) {
+    match (is_retried, response.retry_after) {
         (false, _) => Err(error.permanent()),
         (true, Some(seconds)) => {
             Err(error.retry_after(Duration::from_secs(seconds.min(RETRY_AFTER_MAX))))

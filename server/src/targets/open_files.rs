@@ -1,5 +1,5 @@
-//! What a target does when the process or the machine has no more open files: it waits and spends no attempt, because
-//! nothing is wrong with the target.
+//! Open file exhaustion: a target that cannot open a file waits and uses no attempt, because nothing is wrong
+//! with the target.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use punctual::{Context, HandlerError, HandlerResult, Outcome};
 
-/// How long a target waits until it is tried again.
+/// Delay until a target is tried again.
 const WAIT: Duration = Duration::from_secs(5);
-/// The codes of "too many open files": of this process, and of the machine. The same on every Unix.
+/// Error codes of "too many open files" of this process and of the system. The same on every Unix.
 const EXHAUSTED: [i32; 2] = [24, 23];
-/// The most causes of an error that are looked at.
+/// Largest number of causes of an error that are followed.
 const CAUSES_MAX: usize = 16;
 
-/// The target was not tried because no file could be opened.
+/// Error of a target that was not run because no file could be opened.
 #[derive(Debug)]
 struct NoFiles(String);
 
@@ -27,13 +27,16 @@ impl fmt::Display for NoFiles {
 
 impl StdError for NoFiles {}
 
-/// Makes an error of a target out of a failure to begin it.
-pub(super) fn failed(text: impl FnOnce(&io::Error) -> String, error: &io::Error) -> HandlerError {
+/// Returns the error of a target that could not be started.
+pub(super) fn start_error(
+    text: impl FnOnce(&io::Error) -> String,
+    error: &io::Error,
+) -> HandlerError {
     let text = text(error);
     if is_exhausted(error) { HandlerError::from(NoFiles(text)) } else { HandlerError::new(text) }
 }
 
-/// Returns the error that says that no file could be opened, when this is the cause of a failure.
+/// Returns the `NoFiles` error, if it is the cause of a failure.
 pub(super) fn exhausted(error: &(dyn StdError + 'static)) -> Option<HandlerError> {
     let mut cause = Some(error);
     for _ in 0..CAUSES_MAX {
@@ -52,17 +55,17 @@ fn is_exhausted(error: &io::Error) -> bool {
     cfg!(unix) && error.raw_os_error().is_some_and(|code| EXHAUSTED.contains(&code))
 }
 
-/// Returns whether a target was not tried because no file could be opened.
+/// Returns whether a target was not run because no file could be opened.
 pub(crate) fn lacks_files(error: &HandlerError) -> bool {
     error.downcast_ref::<NoFiles>().is_some()
 }
 
-/// Turns "no more open files" into "not now", which spends no attempt.
-pub(crate) fn not_now(result: HandlerResult, context: &Context) -> HandlerResult {
+/// Turns a `NoFiles` error into a snooze, which uses no attempt.
+pub(crate) fn snooze_without_files(result: HandlerResult, context: &Context) -> HandlerResult {
     match result {
         Err(error) if lacks_files(&error) => {
-            tracing::warn!(message = %context.message_id(), %error, "a target waits: there are too many open files");
-            context.log(format!("{error}; tried again in {WAIT:?} without spending an attempt"));
+            tracing::warn!(message = %context.message_id(), %error, "a target is delayed: too many open files");
+            context.log(format!("{error}; retried in {WAIT:?} without using an attempt"));
             Ok(Outcome::Snooze(WAIT))
         }
         result => result,
@@ -87,16 +90,17 @@ mod tests {
     use crate::spec::{Target, Work};
 
     #[test]
-    fn only_a_lack_of_files_is_not_now() {
+    fn only_exhausted_files_are_snoozed() {
         for (code, lacks) in [(24, true), (23, true), (2, false), (13, false)] {
             let error = io::Error::from_raw_os_error(code);
-            let failed = failed(|error| format!("\"date\" cannot be started: {error}"), &error);
+            let failed =
+                start_error(|error| format!("\"date\" cannot be started: {error}"), &error);
             assert_eq!(lacks_files(&failed), lacks, "{code}");
             assert!(failed.text().starts_with("\"date\" cannot be started: "), "{failed}");
         }
     }
 
-    /// Resolves no name, because it can open no file.
+    /// Fails to resolve names for lack of open files.
     struct Exhausted;
 
     impl Resolve for Exhausted {
@@ -120,7 +124,7 @@ mod tests {
 
     // Finding F4 of the security review.
     #[tokio::test]
-    async fn a_target_that_finds_no_file_waits_and_spends_no_attempt() {
+    async fn a_target_without_open_files_waits_and_uses_no_attempt() {
         let clock = Arc::new(SystemClock);
         let storage = Arc::new(MemoryStorage::new(clock.clone()));
         let builder = Punctual::builder().storage(storage.clone());

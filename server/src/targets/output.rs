@@ -1,28 +1,27 @@
-//! What a program or an answer says, as lines of the execution's log. Bounded; the log itself keeps the
-//! newest.
+//! Output of programs and responses as lines of the execution log. Bounded; the log itself keeps the newest lines.
 
 use punctual::Context;
 
-/// The most bytes of an answer that go into the log.
-const ANSWER_LOGGED_MAX: usize = 4 * 1024;
-/// The most bytes of a line; what is longer goes on in the next.
+/// Largest number of bytes of a response in the log.
+const LOGGED_BYTES_MAX: usize = 4 * 1024;
+/// Largest number of bytes of a line; longer ones are split.
 const LINE_BYTES_MAX: usize = 1_000;
 
-/// Writes the beginning of an answer into the log.
+/// Writes the beginning of a response into the log.
 pub(super) fn log_lines(context: &Context, bytes: &[u8]) {
     let mut lines = Lines::default();
-    lines.take(&bytes[..bytes.len().min(ANSWER_LOGGED_MAX)], |line| context.log(line));
+    lines.take(&bytes[..bytes.len().min(LOGGED_BYTES_MAX)], |line| context.log(line));
     lines.end(|line| context.log(line));
 }
 
-/// Cuts a stream of bytes into lines.
+/// Splitter of a byte stream into lines.
 #[derive(Debug, Default)]
 pub(super) struct Lines {
     rest: Vec<u8>,
 }
 
 impl Lines {
-    /// Takes more bytes, and gives the lines that are whole.
+    /// Adds bytes, and passes complete lines on.
     pub(super) fn take(&mut self, bytes: &[u8], mut line: impl FnMut(&str)) {
         for byte in bytes {
             if *byte == b'\n' || self.rest.len() == LINE_BYTES_MAX {
@@ -34,7 +33,7 @@ impl Lines {
         }
     }
 
-    /// Gives what is left.
+    /// Passes the last, incomplete line on.
     pub(super) fn end(&mut self, mut line: impl FnMut(&str)) {
         let text = String::from_utf8_lossy(&self.rest);
         let text = text.trim_end();
@@ -50,14 +49,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_become_lines_whatever_the_pieces() {
-        let (mut lines, mut said) = (Lines::default(), Vec::new());
+    fn bytes_are_split_into_lines() {
+        let (mut lines, mut found) = (Lines::default(), Vec::new());
         for piece in [&b"one\r\ntw"[..], b"o\n\n", b"th\xffree", &[b'x'; 1_500]] {
-            lines.take(piece, |line| said.push(line.to_owned()));
+            lines.take(piece, |line| found.push(line.to_owned()));
         }
-        lines.end(|line| said.push(line.to_owned()));
-        assert_eq!(said[..2], ["one", "two"]);
-        assert!(said[2].starts_with("th\u{fffd}reexx"), "{said:?}");
-        assert_eq!(said.len(), 4);
+        lines.end(|line| found.push(line.to_owned()));
+        assert_eq!(found[..2], ["one", "two"]);
+        assert!(found[2].starts_with("th\u{fffd}reexx"), "{found:?}");
+        assert_eq!(found.len(), 4);
     }
 }

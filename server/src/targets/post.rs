@@ -1,4 +1,4 @@
-//! A POST for the server's own purposes, past the same guard as everything that jobs call.
+//! POST requests of the server itself, through the same guard as job targets.
 
 use std::time::Duration;
 
@@ -9,64 +9,64 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 
 use super::Tools;
-use super::exchange::{Ask, exchange};
+use super::exchange::{HttpRequest, exchange};
 
-/// The most bytes of an answer that are read.
-const ANSWER_BYTES_MAX: usize = 4 * 1024;
-/// The longest wait that an answer may ask for.
+/// Largest number of bytes of a response that are read.
+const RESPONSE_BYTES_MAX: usize = 4 * 1024;
+/// Largest accepted `Retry-After` in seconds.
 const RETRY_AFTER_MAX: u64 = 24 * 60 * 60;
 
-/// What is sent.
+/// A POST request.
 #[derive(Clone, Debug)]
-pub(crate) struct Posted {
+pub(crate) struct PostRequest {
     pub(crate) url: String,
     pub(crate) headers: Vec<(&'static str, String)>,
     pub(crate) body: Bytes,
 }
 
-/// What came back.
+/// The response to a POST request.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Returned {
+pub(crate) struct PostResponse {
     pub(crate) status: u16,
-    /// After how long to come again, when the answer says so.
+    /// `Retry-After`, if sent.
     pub(crate) retry_after: Option<Duration>,
 }
 
 impl Tools {
-    /// Sends, follows no redirect, and answers what came back within a time.
+    /// Sends a request without following redirects, and returns the response; fails after `timeout`.
     pub(crate) async fn post(
         &self,
-        posted: Posted,
+        post_request: PostRequest,
         timeout: Duration,
-    ) -> Result<Returned, HandlerError> {
-        let url = Url::parse(&posted.url).map_err(|error| {
-            HandlerError::new(format!("the URL cannot be read: {error}")).permanent()
+    ) -> Result<PostResponse, HandlerError> {
+        let url = Url::parse(&post_request.url).map_err(|error| {
+            HandlerError::new(format!("the URL is invalid: {error}")).permanent()
         })?;
         let mut headers = HeaderMap::new();
-        for (name, value) in posted.headers {
+        for (name, value) in post_request.headers {
             let value = HeaderValue::from_str(&value).map_err(|_| {
-                HandlerError::new(format!("the header {name} has signs it cannot have")).permanent()
+                HandlerError::new(format!("the header {name} has invalid characters")).permanent()
             })?;
             headers.insert(HeaderName::from_bytes(name.as_bytes())?, value);
         }
         #[cfg(feature = "otlp")]
         crate::telemetry::inject(&mut headers);
-        let ask = Ask {
+        let request = HttpRequest {
             method: Method::POST,
             url,
             headers,
-            body: Some(posted.body),
+            body: Some(post_request.body),
             redirects_max: 0,
-            answer_max: ANSWER_BYTES_MAX,
+            answer_max: RESPONSE_BYTES_MAX,
         };
         let clock = &*self.clock;
-        let exchange = exchange(&self.client, &self.guard, ask);
-        let answer = within(clock, add(clock.now(), timeout), exchange)
+        let exchange = exchange(&self.client, &self.guard, request);
+        let response = within(clock, add(clock.now(), timeout), exchange)
             .await
-            .ok_or_else(|| HandlerError::new(format!("no answer within {timeout:?}")))??;
-        let retry_after = answer.retry_after.map(|seconds| seconds.min(RETRY_AFTER_MAX));
-        Ok(Returned {
-            status: answer.status.as_u16(),
+            .ok_or_else(|| HandlerError::new(format!("no response within {timeout:?}")))??;
+        let retry_after = response.retry_after.map(|seconds| seconds.min(RETRY_AFTER_MAX));
+        Ok(PostResponse {
+            status: response.status.as_u16(),
             retry_after: retry_after.map(Duration::from_secs),
         })
     }

@@ -1,6 +1,6 @@
-//! Which programs jobs may run, and which variables they may set. A list of programs is no sandbox: what a listed
-//! program does with its arguments is up to the program. Where programs are listed, variables are too: most programs
-//! load code or configuration by some variable, and nobody knows all of them.
+//! Allowed programs and variables of jobs. A list of programs is not a sandbox: what a listed program does with
+//! its arguments is up to the program. With a list of programs, variables are restricted too, because most
+//! programs load code or configuration by some variable, and no list of those is complete.
 
 use std::path::Path;
 
@@ -12,11 +12,11 @@ use crate::spec::CommandTarget;
 /// The shell of a target with `shell`.
 const SHELL: &str = "sh";
 
-/// The program that a target runs; an error when the configuration does not allow it, or a variable it sets.
+/// Returns the program of a target; fails when the configuration does not allow it, or a variable it sets.
 pub(crate) fn allowed<'a>(config: &'a CommandConfig, target: &'a CommandTarget) -> Result<&'a str> {
     if !config.enabled {
         return Err(Error::invalid(
-            "this server runs no programs; set command.enabled = true in its configuration",
+            "running programs is disabled; set command.enabled = true in the configuration",
         ));
     }
     let named = if target.shell { SHELL } else { target.program.as_str() };
@@ -32,18 +32,18 @@ pub(crate) fn allowed<'a>(config: &'a CommandConfig, target: &'a CommandTarget) 
     match target.env.keys().find(|name| !is_allowed(name)) {
         None => Ok(program),
         Some(name) => Err(Error::invalid(format!(
-            "the variable {name:?} is not in command.job_env of the configuration, which lists what jobs may set beside \
+            "the variable {name:?} is not in command.job_env of the configuration, which lists the variables that jobs may set with \
              command.programs; add it there unless {named:?} loads code or configuration by it"
         ))),
     }
 }
 
-/// Whether a job means a listed program: by its path, or by its name alone.
+/// Returns whether a name refers to a listed program, by path or by file name.
 fn is_named(listed: &str, named: &str) -> bool {
     listed == named || Path::new(listed).file_name().is_some_and(|name| name == named)
 }
 
-/// Whether a name in the list is this variable, or `REPORT_*` its beginning.
+/// Returns whether an entry of the list matches a variable; `REPORT_*` is a prefix.
 fn covers(allowed: &str, name: &str) -> bool {
     match allowed.strip_suffix('*') {
         Some(beginning) => name.starts_with(beginning),
@@ -79,7 +79,7 @@ mod tests {
         assert!(run(json!({"program": "date", "shell": true})).is_err(), "a shell is not listed");
     }
 
-    // Finding F9 of the security review: no list of what loads code is complete.
+    // Finding F9 of the security review: no list of variables that load code is complete.
     #[test]
     fn a_job_of_a_listed_program_sets_only_the_variables_that_are_listed() {
         let config = listed(&["/usr/bin/date"]);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn variables_may_be_allowed_and_without_a_list_everything_is() {
+    fn variables_may_be_allowed_and_without_a_list_all_are() {
         let value = json!({"program": "date", "env": {"PYTHONPATH": "/srv/lib"}});
         let config =
             CommandConfig { job_env: vec!["PYTHONPATH".to_owned()], ..listed(&["/usr/bin/date"]) };

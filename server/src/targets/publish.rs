@@ -1,4 +1,4 @@
-//! The target `publish`: sends a message to a topic, through the storage or a transport.
+//! Target `publish`: publishes a message through the storage or a transport.
 
 use punctual::model::Body;
 use punctual::{Context, Handler, HandlerError, HandlerResult, Outcome, Result};
@@ -8,7 +8,7 @@ use super::{checked, misdirected};
 use crate::spec::{PUBLISH_TOPIC, PublishTarget, Target, Work};
 use crate::template::{Escape, Facts, Template, render_json};
 
-/// Publishes messages.
+/// Handler that publishes messages.
 pub(super) struct PublishRunner;
 
 impl Handler<Work> for PublishRunner {
@@ -46,7 +46,7 @@ fn text(template: &str, facts: &Facts) -> Result<String> {
     Template::parse(template)?.render(facts, Escape::None)
 }
 
-/// What is sent: what the target says, else the payload of the job, else which run it was.
+/// Returns the body: that of the target, else the payload of the job, else the job and its nominal time.
 fn body(
     target: &PublishTarget,
     payload: Option<Value>,

@@ -1,4 +1,4 @@
-//! Signs what is sent, so that the receiver knows who sent it and that it is fresh.
+//! Signature of request bodies, by which the receiver verifies the sender and the age.
 
 use std::fmt::Write as _;
 
@@ -7,10 +7,10 @@ use jiff::Timestamp;
 use punctual::{Error, Result};
 use sha2::Sha256;
 
-/// The header a signature travels in when nobody says.
+/// Default header of a signature.
 pub(crate) const HEADER_DEFAULT: &str = "Punctual-Signature";
 
-/// The signature of a body at an instant: `t=SECONDS,v1=HEX`, where the digest is HMAC-SHA256 over the
+/// Returns the signature of a body at an instant: `t=SECONDS,v1=HEX`, where the digest is HMAC-SHA256 over the
 /// seconds, a dot, and the body.
 pub fn sign(secret: &[u8], at: Timestamp, body: &[u8]) -> Result<String> {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret)
@@ -32,7 +32,7 @@ mod tests {
 
     // The digest is that of `printf '1700000000.{"a":1}' | openssl dgst -sha256 -hmac key`.
     #[test]
-    fn is_the_digest_that_other_programs_compute() {
+    fn equals_the_digest_of_openssl() {
         let at = Timestamp::from_second(1_700_000_000).unwrap();
         assert_eq!(
             sign(b"key", at, b"{\"a\":1}").unwrap(),

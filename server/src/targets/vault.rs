@@ -1,5 +1,5 @@
-//! Secrets that jobs name. Each is bound by the configuration to the jobs or the hosts that may use it, so that
-//! whoever may make jobs over HTTP can neither read whatever this process can, nor send a secret elsewhere.
+//! Vault: secrets that jobs name. Each is bound by the configuration to jobs or hosts, so that a caller who may
+//! create jobs can neither read every variable or file of this process, nor send a secret to another host.
 
 use std::io::Read as _;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -9,26 +9,26 @@ use punctual::{Error, Result};
 use crate::config::Config;
 use crate::spec::{JobSpec, Secret};
 
-/// The most bytes of a file with a secret.
+/// Largest size of a file with a secret in bytes.
 const FILE_BYTES_MAX: u64 = 64 * 1024;
 
-/// Gives out secrets.
+/// Secrets with the rules of their use.
 #[derive(Clone, Debug, Default)]
 pub struct Vault {
     rules: Arc<RwLock<Vec<Rule>>>,
 }
 
-/// Who may use a secret.
+/// A rule of a secret.
 #[derive(Clone, Debug)]
 struct Rule {
     secret: Secret,
-    /// These jobs; any when there are none.
+    /// Jobs that may use it; any when empty.
     jobs: Vec<String>,
-    /// Sent to these hosts; anywhere when there are none.
+    /// Hosts it may be sent to; any when empty.
     hosts: Vec<String>,
 }
 
-/// What a secret is wanted for.
+/// The use of a secret.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Purpose<'a> {
     /// The job.
@@ -47,7 +47,7 @@ impl Rule {
     }
 }
 
-/// Whether a name is meant: `invoice-*` is all that begin so, `*.example.com` all that end so.
+/// Returns whether a name matches a pattern: `invoice-*` is a prefix, `*.example.com` a suffix.
 fn fits(pattern: &str, name: &str) -> bool {
     let (pattern, name) = (pattern.to_lowercase(), name.to_lowercase());
     match (pattern.strip_prefix('*'), pattern.strip_suffix('*')) {
@@ -58,15 +58,15 @@ fn fits(pattern: &str, name: &str) -> bool {
 }
 
 impl Vault {
-    /// What a configuration lists, and what its own jobs name.
+    /// Returns the vault with the secrets of a configuration and of its jobs.
     pub fn of(config: &Config) -> Self {
         let vault = Self::default();
-        vault.learn(config);
+        vault.update(config);
         vault
     }
 
-    /// The same from a configuration that was read again; what was allowed before no longer is by itself.
-    pub fn learn(&self, config: &Config) {
+    /// Replaces all rules by those of a reloaded configuration.
+    pub fn update(&self, config: &Config) {
         let listed = config.secrets.values().filter_map(|listed| {
             let secret = listed.secret()?;
             Some(Rule { secret, jobs: listed.jobs.clone(), hosts: listed.hosts.clone() })
@@ -83,7 +83,7 @@ impl Vault {
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
     }
 
-    /// The text of a secret, for a purpose it may be used for.
+    /// Returns the text of a secret; fails when the purpose is not allowed.
     pub fn open(&self, secret: &Secret, purpose: Purpose<'_>) -> Result<String> {
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
         let is_allowed = rules.iter().any(|rule| rule.allows(secret, purpose));
@@ -98,12 +98,12 @@ impl Vault {
     }
 }
 
-/// The text of a secret that the configuration itself names.
+/// Returns the text of a secret without checking a purpose; for secrets of the configuration itself.
 pub(crate) fn resolve(secret: &Secret) -> Result<String> {
     match secret {
         Secret::Plain(text) => Ok(text.clone()),
         Secret::Env { env } => std::env::var(env).map_err(|_| {
-            Error::invalid(format!("the variable {env} is not set; set it, or name another one"))
+            Error::invalid(format!("the variable {env} is not set; set it, or use another one"))
         }),
         Secret::File { file } => {
             let mut text = String::new();
@@ -136,7 +136,7 @@ mod tests {
         match secret {
             Secret::Env { env } => rule.env = Some(env.clone()),
             Secret::File { file } => rule.file = Some(file.clone()),
-            Secret::Plain(_) => panic!("a text is no secret of the configuration"),
+            Secret::Plain(_) => panic!("plain text is not a listed secret"),
         }
         Config { secrets: [("key".to_owned(), rule)].into(), ..Config::default() }
     }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_the_configuration_names_is_given_out() {
+    fn only_secrets_of_the_configuration_are_readable() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("key");
         std::fs::write(&path, "s3cret\n").unwrap();
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_job_of_the_configuration_brings_its_own_secrets_and_nobody_elses() {
+    fn a_job_of_the_configuration_may_use_only_its_own_secrets() {
         let job = "cron = \"0 2 * * *\"\nhttp = { url = \"https://a.example\", headers = { Key = { env = \"PATH\" } } }";
         let jobs = [("nightly".to_owned(), toml::from_str(job).unwrap())].into();
         let vault = Vault::of(&Config { jobs, ..Config::default() });

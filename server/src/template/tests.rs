@@ -1,4 +1,4 @@
-//! What templates say, and what they refuse.
+//! Rendering and errors of templates.
 
 use super::*;
 
@@ -21,7 +21,7 @@ fn rendered(text: &str, escape: Escape) -> String {
 }
 
 #[test]
-fn names_become_values() {
+fn names_are_replaced_by_values() {
     for (text, expected) in [
         ("plain", "plain"),
         ("{{ nominal }}", "2026-03-01T02:00:00Z"),
@@ -39,9 +39,9 @@ fn names_become_values() {
     }
 }
 
-// A job at 00:30 in Warsaw used to write the date of the day before.
+// Regression: a job at 00:30 in Warsaw rendered the date of the day before.
 #[test]
-fn dates_are_those_of_the_zone_of_the_job_unless_another_is_named() {
+fn dates_use_the_zone_of_the_job_unless_another_is_named() {
     let mut facts = facts_in("Europe/Warsaw");
     facts.root["nominal"] = json!("2026-03-01T23:30:00Z");
     for (text, expected) in [
@@ -57,7 +57,7 @@ fn dates_are_those_of_the_zone_of_the_job_unless_another_is_named() {
 }
 
 #[test]
-fn values_are_escaped_for_where_they_stand() {
+fn values_are_escaped_for_their_context() {
     assert_eq!(rendered("\"{{ payload.name }}\"", Escape::Json), r#""a \"b\"\n""#);
     assert_eq!(rendered("{{ payload.name | json }}", Escape::Json), r#""a \"b\"\n""#);
     assert_eq!(rendered("?q={{ payload.name }}", Escape::Url), "?q=a%20%22b%22%0A");
@@ -71,19 +71,19 @@ fn a_json_body_keeps_its_types() {
 }
 
 #[test]
-fn what_cannot_be_meant_is_refused_when_it_is_checked() {
+fn invalid_templates_are_refused_when_checked() {
     for (text, words) in [
         ("{{ nominel }}", "did you mean nominal?"),
-        ("{{ env.HOME }}", "known are nominal"),
-        ("{{ payload. }}", "knows no"),
-        ("{{ nominal", "has no }}"),
-        ("{{ nominal | upper }}", "known are json"),
+        ("{{ env.HOME }}", "known names are nominal"),
+        ("{{ payload. }}", "unknown name"),
+        ("{{ nominal", "has no closing }}"),
+        ("{{ nominal | upper }}", "known filters are json"),
         ("{{ nominal | date }}", "date:\"%Y-%m-%d\""),
-        ("{{ nominal | date:\"%\" }}", "cannot be used"),
+        ("{{ nominal | date:\"%\" }}", "is invalid"),
         ("{{ nominal | date:\"%d\",\"Europe/Warsav\" }}", "Europe/Warsaw"),
-        ("{{ nominal | date:\"%d\" or \"%m\" }}", "only a zone may stand"),
-        ("{{ attempt | date:\"%Y\" }}", "is no time"),
-        ("{{ }}", "knows no"),
+        ("{{ nominal | date:\"%d\" or \"%m\" }}", "only a zone is allowed"),
+        ("{{ attempt | date:\"%Y\" }}", "is not a time"),
+        ("{{ }}", "unknown name"),
     ] {
         let error = Template::parse(text).unwrap_err().to_string();
         assert!(error.contains(words), "{text}: {error}");
@@ -93,7 +93,7 @@ fn what_cannot_be_meant_is_refused_when_it_is_checked() {
 }
 
 #[test]
-fn what_comes_of_one_is_bounded() {
+fn the_rendered_size_is_bounded() {
     let root = json!({"payload": "x".repeat(RENDERED_BYTES_MAX / 2)});
     let template = Template::parse("{{ payload }}{{ payload }}{{ payload }}").unwrap();
     assert!(template.render(&Facts::from_json(root, "UTC"), Escape::None).is_err());

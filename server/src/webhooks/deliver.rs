@@ -1,5 +1,5 @@
-//! Delivers: signs what a webhook is told, sends it, and writes down how that went. Who fails too often in a
-//! row is switched off, with the reason.
+//! Delivery of webhooks: signs and sends an event and records the result. A webhook with too many consecutive
+//! failures is disabled, with the reason.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use serde_json::json;
 use super::notice::Notice;
 use super::{WEBHOOK_QUEUE, WEBHOOK_TOPIC, Webhook};
 use crate::config::WebhooksConfig;
-use crate::targets::{Posted, Tools, lacks_files, not_now, sign};
+use crate::targets::{PostRequest, Tools, lacks_files, sign, snooze_without_files};
 
-/// The header a signature travels in: `t=SECONDS,v1=HEX`.
+/// Header of the signature: `t=SECONDS,v1=HEX`.
 const SIGNATURE: &str = "X-Punctual-Signature";
-/// How many deliveries a process sends at once.
+/// Number of concurrent deliveries of a process.
 const CONCURRENCY: usize = 10;
-/// The most characters of a failure that are remembered.
+/// Largest number of characters of an error that are stored.
 const ERROR_LEN_MAX: usize = 500;
-/// The status by which a receiver says that it wants no more.
+/// The status 410 Gone, by which a receiver unsubscribes.
 const GONE: u16 = 410;
 
-/// Sends webhooks out: the handler of their topic.
+/// Handler that delivers webhooks.
 #[derive(Clone)]
 pub struct Webhooks {
     tools: Tools,
@@ -34,7 +34,7 @@ pub struct Webhooks {
 }
 
 impl Webhooks {
-    /// Sends with these tools what these documents say.
+    /// Returns the handler with its HTTP client, its documents and settings.
     pub fn new(
         tools: Tools,
         documents: Arc<dyn DocumentStore>,
@@ -45,13 +45,13 @@ impl Webhooks {
         Self { tools, documents, clock, timeout, failures_max }
     }
 
-    /// Gives a builder the handler and its queue.
+    /// Registers the handler and its queue.
     pub fn register(self, builder: Builder) -> Builder {
         builder.handler(Topic::system(WEBHOOK_TOPIC), self).queue(WEBHOOK_QUEUE, CONCURRENCY)
     }
 
-    /// How a delivery went, by its status or what kept it from having one.
-    async fn note(&self, id: &str, status: Option<u16>, failure: Option<&str>) -> HandlerResult {
+    /// Records the result of an attempt: its status, or the error that prevented a response.
+    async fn record(&self, id: &str, status: Option<u16>, failure: Option<&str>) -> HandlerResult {
         let (now, failures_max) = (self.clock.now(), self.failures_max);
         let write = |webhook: &mut Webhook| {
             webhook.last_at = Some(now);
@@ -61,9 +61,9 @@ impl Webhooks {
             webhook.last_error = failure.map(|text| text.chars().take(ERROR_LEN_MAX).collect());
             if let Some(failure) = failure.filter(|_| webhook.enabled) {
                 let reason = match status {
-                    Some(GONE) => Some("the receiver answered that it is gone".to_owned()),
+                    Some(GONE) => Some("the receiver responded with 410 Gone".to_owned()),
                     _ if webhook.failures >= failures_max => Some(format!(
-                        "{} attempts in a row failed; the last one: {failure}",
+                        "{} consecutive attempts failed; the last error: {failure}",
                         webhook.failures
                     )),
                     _ => None,
@@ -81,41 +81,41 @@ impl Handler<Notice> for Webhooks {
     async fn handle(&self, notice: Notice, context: Context) -> HandlerResult {
         let found = super::get(&*self.documents, &notice.webhook, self.clock.now()).await?;
         let Some(webhook) = found.filter(|webhook| webhook.enabled || notice.test) else {
-            context.log("the webhook is off or was deleted");
+            context.log("the webhook is disabled or was deleted");
             return Ok(Outcome::Cancel);
         };
-        let posted = posted(&webhook, &notice, &context, &*self.clock)?;
-        match self.tools.post(posted, self.timeout).await {
-            Ok(answer) if (200..300).contains(&answer.status) => {
-                context.report_success(format!("the answer was {}", answer.status));
-                self.note(&webhook.id, Some(answer.status), None).await
+        let request = delivery_request(&webhook, &notice, &context, &*self.clock)?;
+        match self.tools.post(request, self.timeout).await {
+            Ok(response) if (200..300).contains(&response.status) => {
+                context.report_success(format!("the response was {}", response.status));
+                self.record(&webhook.id, Some(response.status), None).await
             }
-            Ok(answer) => {
-                let failure = format!("the answer was {}", answer.status);
-                self.note(&webhook.id, Some(answer.status), Some(&failure)).await?;
+            Ok(response) => {
+                let failure = format!("the response was {}", response.status);
+                self.record(&webhook.id, Some(response.status), Some(&failure)).await?;
                 let error = HandlerError::new(failure);
-                Err(match answer.retry_after {
+                Err(match response.retry_after {
                     Some(wait) => error.retry_after(wait),
                     None => error,
                 })
             }
-            // Nothing is wrong with the receiver.
-            Err(error) if lacks_files(&error) => not_now(Err(error), &context),
+            // Not a failure of the receiver.
+            Err(error) if lacks_files(&error) => snooze_without_files(Err(error), &context),
             Err(error) => {
-                self.note(&webhook.id, None, Some(error.text())).await?;
+                self.record(&webhook.id, None, Some(error.text())).await?;
                 Err(error)
             }
         }
     }
 }
 
-/// What is sent. The same at every attempt, but for the time of its signature.
-fn posted(
+/// Returns the request of a delivery. Equal at every attempt except for the attempt number and the signature.
+fn delivery_request(
     webhook: &Webhook,
     notice: &Notice,
     context: &Context,
     clock: &dyn Clock,
-) -> Result<Posted, HandlerError> {
+) -> Result<PostRequest, HandlerError> {
     let (id, kind) = (context.message_id().to_string(), notice.event["event"].as_str());
     let kind = kind.unwrap_or("unknown").to_owned();
     let body = json!({
@@ -123,7 +123,7 @@ fn posted(
     });
     let body = body.to_string().into_bytes();
     let signature = sign(webhook.secret.as_bytes(), clock.now(), &body)?;
-    Ok(Posted {
+    Ok(PostRequest {
         url: webhook.url.clone(),
         headers: vec![
             ("Content-Type", "application/json".to_owned()),

@@ -1,5 +1,5 @@
-//! Turns events of this process into deliveries. Each process sees to its own events, so that nobody is told
-//! twice; who falls far behind misses some, and the log says so.
+//! Webhook notices: turns events of this process into deliveries. Each process handles only its own events, so
+//! that each is delivered once; a process that falls far behind drops events and logs it.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -14,42 +14,42 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::{Filter, WEBHOOK_QUEUE, WEBHOOK_TOPIC, Webhook};
-use crate::api::means;
+use crate::api::pattern_matches;
 use crate::app::App;
 
-/// How long a process may take to hear of a webhook that was made on another.
+/// How long webhooks are cached, so the delay of changes on other nodes.
 const AGE: Duration = Duration::from_secs(1);
-/// How often a delivery is tried.
+/// Largest number of attempts of a delivery.
 const ATTEMPTS_MAX: u32 = 8;
 
-/// What a webhook is told; the payload of a delivery.
+/// The payload of a delivery.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Notice {
     pub(super) webhook: String,
     pub(super) at: Timestamp,
     /// The event as JSON, with its kind under `event`.
     pub(super) event: Value,
-    /// Whether somebody wants to see if it arrives, also at a webhook that is off.
+    /// Whether it is a test, which is also delivered to a disabled webhook.
     #[serde(default)]
     pub(super) test: bool,
 }
 
-/// The webhooks as they were read last.
+/// Cached webhooks.
 #[derive(Default)]
-struct Known {
+struct WebhookCache {
     webhooks: Vec<Webhook>,
     read_at: Option<Timestamp>,
     change: u64,
 }
 
-impl Known {
+impl WebhookCache {
     async fn refresh(&mut self, app: &App) -> Result<()> {
         let (now, change) = (app.clock.now(), app.node().webhooks_changed.load(Ordering::Relaxed));
         let is_fresh = self.read_at.is_some_and(|read_at| between(read_at, now) < AGE);
         if is_fresh && change == self.change {
             return Ok(());
         }
-        // Also when it fails: a storage that is away is not asked for every event.
+        // Also when it fails, so that an unavailable storage is not queried for every event.
         (self.read_at, self.change) = (Some(now), change);
         self.webhooks = super::all(app).await?;
         self.webhooks.retain(|webhook| webhook.enabled);
@@ -57,24 +57,27 @@ impl Known {
     }
 }
 
-/// Makes deliveries until the process has stopped.
+/// Creates deliveries until the process has stopped.
 pub(crate) async fn follow(app: App) {
-    if is_off(&app) {
+    if is_disabled(&app) {
         return;
     }
     let mut events = app.punctual.events().listen();
-    let mut known = Known::default();
+    let mut known = WebhookCache::default();
     loop {
         let event = match events.recv().await {
             Ok(event) => event,
             Err(RecvError::Lagged(missed)) => {
-                tracing::warn!(missed, "webhooks were not told of some events: too many at once");
+                tracing::warn!(
+                    missed,
+                    "some events were not delivered to webhooks: too many at once"
+                );
                 continue;
             }
             Err(RecvError::Closed) => return,
         };
-        if let Err(error) = tell(&app, &mut known, &event).await {
-            tracing::warn!(%error, event = event.name(), "webhooks could not be told of an event");
+        if let Err(error) = notify(&app, &mut known, &event).await {
+            tracing::warn!(%error, event = event.name(), "an event could not be queued for webhooks");
         }
         if matches!(*event, Event::ProcessStopped { .. }) {
             return;
@@ -82,16 +85,17 @@ pub(crate) async fn follow(app: App) {
     }
 }
 
-/// Whether the configuration says that nobody is told.
-fn is_off(app: &App) -> bool {
+/// Returns whether the configuration disables webhooks.
+fn is_disabled(app: &App) -> bool {
     let settings = app.node().settings.as_ref();
     settings.is_some_and(|settings| settings["webhooks"]["enabled"] == false)
 }
 
-async fn tell(app: &App, known: &mut Known, event: &Arc<Event>) -> Result<()> {
+async fn notify(app: &App, known: &mut WebhookCache, event: &Arc<Event>) -> Result<()> {
     known.refresh(app).await?;
-    let wants = |webhook: &&Webhook| webhook.events.iter().any(|word| means(word, event.name()));
-    if !known.webhooks.iter().any(|webhook| wants(&webhook)) {
+    let subscribes =
+        |webhook: &&Webhook| webhook.events.iter().any(|word| pattern_matches(word, event.name()));
+    if !known.webhooks.iter().any(|webhook| subscribes(&webhook)) {
         return Ok(());
     }
     let mut facts = event.to_json();
@@ -100,12 +104,13 @@ async fn tell(app: &App, known: &mut Known, event: &Arc<Event>) -> Result<()> {
     }
     let mut event = facts.clone();
     app.redaction().hide_event(&mut event);
-    let filtered = known.webhooks.iter().filter(wants).any(|one| one.filter != Filter::default());
+    let filtered =
+        known.webhooks.iter().filter(subscribes).any(|one| one.filter != Filter::default());
     if filtered {
         complete(app, &mut facts).await?;
     }
-    for webhook in known.webhooks.iter().filter(wants) {
-        if webhook.filter.takes(&facts) {
+    for webhook in known.webhooks.iter().filter(subscribes) {
+        if webhook.filter.matches(&facts) {
             let (webhook, event) = (webhook.id.clone(), event.clone());
             send(app, Notice { webhook, at: app.clock.now(), event, test: false }).await?;
         }
@@ -113,7 +118,7 @@ async fn tell(app: &App, known: &mut Known, event: &Arc<Event>) -> Result<()> {
     Ok(())
 }
 
-/// Adds what a filter may ask for and the event does not say, from the message it is about.
+/// Adds fields that filters need and the event lacks, from its message.
 async fn complete(app: &App, facts: &mut Value) -> Result<()> {
     let id = facts["message"].as_str().and_then(|id| id.parse::<MessageId>().ok());
     let Some(id) = id else { return Ok(()) };
@@ -128,22 +133,22 @@ async fn complete(app: &App, facts: &mut Value) -> Result<()> {
 }
 
 impl Filter {
-    fn takes(&self, facts: &Value) -> bool {
-        let fits = |wanted: &Option<String>, name: &str| {
-            wanted.as_deref().is_none_or(|wanted| facts[name] == wanted)
+    fn matches(&self, facts: &Value) -> bool {
+        let fits = |value: &Option<String>, name: &str| {
+            value.as_deref().is_none_or(|value| facts[name] == value)
         };
         fits(&self.job, "job") && fits(&self.topic, "topic") && fits(&self.queue, "queue")
     }
 }
 
-/// Sends a delivery that says only that somebody wants to see it arrive.
+/// Sends a test delivery.
 pub(crate) async fn test(app: &App, webhook: &Webhook) -> Result<MessageId> {
     let event = json!({ "event": "webhook.test", "webhook": webhook.id });
     send(app, Notice { webhook: webhook.id.clone(), at: app.clock.now(), event, test: true }).await
 }
 
 async fn send(app: &App, notice: Notice) -> Result<MessageId> {
-    // What a test finds out is found out at the first attempt.
+    // A test has only one attempt.
     let retry =
         if notice.test { Retry::none() } else { Retry::exponential().attempts(ATTEMPTS_MAX) };
     let publish =
@@ -159,16 +164,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_of_a_filter_must_fit() {
+    fn every_part_of_a_filter_must_match() {
         let facts = json!({ "event": "attempt.failed", "job": "nightly", "queue": "slow" });
         let filter = |job: Option<&str>, queue: Option<&str>| Filter {
             job: job.map(ToOwned::to_owned),
             queue: queue.map(ToOwned::to_owned),
             topic: None,
         };
-        assert!(filter(None, None).takes(&facts));
-        assert!(filter(Some("nightly"), Some("slow")).takes(&facts));
-        assert!(!filter(Some("nightly"), Some("fast")).takes(&facts));
-        assert!(!filter(Some("hourly"), None).takes(&facts));
+        assert!(filter(None, None).matches(&facts));
+        assert!(filter(Some("nightly"), Some("slow")).matches(&facts));
+        assert!(!filter(Some("nightly"), Some("fast")).matches(&facts));
+        assert!(!filter(Some("hourly"), None).matches(&facts));
     }
 }

@@ -1,4 +1,4 @@
-//! A row for every word, and for what changes it.
+//! A row for every word, and for the facts that change it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -42,13 +42,13 @@ fn record(message: Message) -> MessageRecord {
     MessageRecord::new(Arc::new(message))
 }
 
-fn tied(relations: Relations) -> Message {
+fn related(relations: Relations) -> Message {
     Message { relations: Some(Arc::new(relations)), ..message() }
 }
 
 fn limited(name: &str, running_max: Option<u32>, rate: Option<Rate>) -> Message {
-    let limit = Limit { name: Key::written(name), running_max, rate };
-    tied(Relations { limit: Some(limit), ..Relations::default() })
+    let limit = Limit { name: Key::stored(name), running_max, rate };
+    related(Relations { limit: Some(limit), ..Relations::default() })
 }
 
 fn lease(until: i64) -> Lease {
@@ -84,8 +84,8 @@ fn serving() -> Vec<Worker> {
     vec![Worker { queues: vec!["post".into()], topics: Some(vec!["mail".into()]) }]
 }
 
-fn facts<'a>(record: &'a MessageRecord, workers: &'a [Worker]) -> Facts<'a> {
-    Facts {
+fn facts<'a>(record: &'a MessageRecord, workers: &'a [Worker]) -> WhyFacts<'a> {
+    WhyFacts {
         now: at(200),
         record,
         job: None,
@@ -101,66 +101,70 @@ fn facts<'a>(record: &'a MessageRecord, workers: &'a [Worker]) -> Facts<'a> {
 }
 
 #[track_caller]
-fn says(facts: &Facts<'_>, word: &str, part: &str) {
+fn assert_why(facts: &WhyFacts<'_>, word: &str, part: &str) {
     let why = facts.why();
     assert_eq!(why.word, word, "{}", why.sentence);
     assert!(why.sentence.contains(part), "{:?} has no {part:?}", why.sentence);
 }
 
 #[test]
-fn finished_messages_say_how_they_ended() {
+fn finished_messages_report_how_they_ended() {
     let ended = MessageRecord { ended_at: Some(at(150)), ..record(message()) };
     for (state, word) in [(MessageState::Done, "done"), (MessageState::Cancelled, "cancelled")] {
         let record = MessageRecord { state, ..ended.clone() };
-        says(&facts(&record, &[]), word, "1970-01-01T00:02:30Z");
+        assert_why(&facts(&record, &[]), word, "1970-01-01T00:02:30Z");
     }
     let error: Option<Arc<str>> = Some("no such order".into());
     let dead = Some(DeadReason::AttemptsSpent);
     let record = MessageRecord { state: MessageState::Dead, dead, error, ..ended };
-    says(&facts(&record, &[]), "dead", "(attempts spent): no such order");
+    assert_why(&facts(&record, &[]), "dead", "(attempts spent): no such order");
 }
 
 #[test]
-fn a_running_message_names_its_process_and_a_stale_one_says_so() {
+fn a_running_message_names_its_process_and_a_stale_one_is_reported() {
     let running = MessageRecord {
         state: MessageState::Running,
         attempt: 2,
         lease: Some(lease(200)),
         ..record(message())
     };
-    says(&facts(&running, &[]), "running", "attempt 2");
+    assert_why(&facts(&running, &[]), "running", "attempt 2");
     let stale = MessageRecord { lease: Some(lease(199)), ..running.clone() };
-    says(&facts(&stale, &[]), "stale", "takes it over");
+    assert_why(&facts(&stale, &[]), "stale", "takes the message over");
     let progress = Progress { percent: Some(40), note: Some("page 4".into()), at: at(150) };
-    let asked = MessageRecord { cancel_requested: true, progress: Some(progress), ..running };
-    let details = facts(&asked, &[]).why().details;
+    let cancelled = MessageRecord { cancel_requested: true, progress: Some(progress), ..running };
+    let details = facts(&cancelled, &[]).why().details;
     assert!(details[0].contains("asked to stop"), "{details:?}");
     assert!(details[1].contains("40 %, page 4"), "{details:?}");
 }
 
 #[test]
-fn what_is_not_due_says_until_when() {
+fn a_message_not_due_names_its_instant() {
     let later = MessageRecord { due_at: at(300), ..record(message()) };
-    says(&facts(&later, &[]), "waiting_until", "1970-01-01T00:05:00Z");
+    assert_why(&facts(&later, &[]), "waiting_until", "1970-01-01T00:05:00Z");
     let failed = MessageRecord { attempt: 1, error: Some("refused".into()), ..later.clone() };
-    says(&facts(&failed, &[]), "retrying", "(refused); it is tried again at 1970-01-01T00:05:00Z");
+    assert_why(
+        &facts(&failed, &[]),
+        "retrying",
+        "(refused); it is tried again at 1970-01-01T00:05:00Z",
+    );
     let rate = Some(Rate { count: 3, per: Duration::from_secs(60) });
     let limited = record(limited("api", None, rate));
     let turn = MessageRecord { due_at: at(300), ..limited.clone() };
-    says(&facts(&turn, &[]), "rate_limited", "Only 3 may start in 1m");
+    assert_why(&facts(&turn, &[]), "rate_limited", "allows 3 starts per 1m");
     let snoozed = MessageRecord { snoozes: 1, ..turn };
-    says(&facts(&snoozed, &[]), "waiting_until", "due at");
+    assert_why(&facts(&snoozed, &[]), "waiting_until", "due at");
     let planned = record(Message { due_at: at(300), ..(*limited.message).clone() });
-    says(&facts(&planned, &[]), "waiting_until", "due at");
+    assert_why(&facts(&planned, &[]), "waiting_until", "due at");
 }
 
 #[test]
-fn what_waits_for_a_batch_says_which() {
+fn a_message_that_waits_for_a_batch_names_it() {
     let batch = BatchId::from_uuid(Uuid::nil());
     let relations = Relations { waits_for: Some(batch), ..Relations::default() };
-    let waiting = MessageRecord { due_at: END_OF_TIME, ..record(tied(relations)) };
-    let known = Facts { batch_alive: 7, ..facts(&waiting, &[]) };
-    says(&known, "waits_for_batch", "of which 7 are left");
+    let waiting = MessageRecord { due_at: END_OF_TIME, ..record(related(relations)) };
+    let known = WhyFacts { batch_alive: 7, ..facts(&waiting, &[]) };
+    assert_why(&known, "waits_for_batch", "of which 7 messages are unfinished");
     let pause = punctual::model::Pause {
         by: "ada".to_owned(),
         reason: "outage".to_owned(),
@@ -169,73 +173,101 @@ fn what_waits_for_a_batch_says_which() {
     };
     let held = punctual::model::MessagePause { pause, due_at: at(300) };
     let held = MessageRecord { due_at: END_OF_TIME, paused: Some(held), ..record(message()) };
-    says(&facts(&held, &[]), "job_paused", "is paused by ada");
+    assert_why(&facts(&held, &[]), "job_paused", "is paused by ada");
     let due = MessageRecord { due_at: at(100), ..waiting };
-    says(&facts(&due, &serving()), "ready", "due since");
+    assert_why(&facts(&due, &serving()), "ready", "has been due since");
 }
 
 #[test]
-fn pauses_hold_what_is_due() {
+fn pauses_hold_due_messages() {
     let (due, pause, workers) = (record(message()), pause(), serving());
-    let paused = Facts { paused: Some(&pause), ..facts(&due, &workers) };
-    says(
+    let paused = WhyFacts { paused: Some(&pause), ..facts(&due, &workers) };
+    assert_why(
         &paused,
         "queue_paused",
         "by ada since 1970-01-01T00:01:30Z until 1970-01-01T00:08:20Z: a move",
     );
     let later = MessageRecord { due_at: at(300), ..due.clone() };
-    let paused = Facts { paused: Some(&pause), ..facts(&later, &workers) };
-    says(&paused, "waiting_until", "due at");
+    let paused = WhyFacts { paused: Some(&pause), ..facts(&later, &workers) };
+    assert_why(&paused, "waiting_until", "due at");
     assert!(paused.why().details[0].contains("queue is paused"));
     let job = job(Some(pause.clone()));
     let scheduled = record(Message { source: Source::Scheduled, ..message() });
-    says(&Facts { job: Some(&job), ..facts(&scheduled, &workers) }, "job_paused", "by ada");
+    assert_why(
+        &WhyFacts { job: Some(&job), ..facts(&scheduled, &workers) },
+        "job_paused",
+        "by ada",
+    );
     let manual = record(Message { source: Source::Manual, ..message() });
-    says(&Facts { job: Some(&job), ..facts(&manual, &workers) }, "ready", "due since");
+    assert_why(
+        &WhyFacts { job: Some(&job), ..facts(&manual, &workers) },
+        "ready",
+        "has been due since",
+    );
 }
 
 #[test]
-fn limits_hold_what_is_due() {
+fn limits_hold_due_messages() {
     let workers = serving();
     let shared = record(limited("api", Some(2), None));
-    let full = Facts { limit_running: 2, ..facts(&shared, &workers) };
-    says(&full, "limit_reached", "limit \"api\", which lets 2 run");
-    says(&Facts { limit_running: 1, ..full.clone() }, "ready", "due since");
+    let full = WhyFacts { limit_running: 2, ..facts(&shared, &workers) };
+    assert_why(&full, "limit_reached", "limit \"api\" are running, and it allows 2");
+    assert_why(&WhyFacts { limit_running: 1, ..full.clone() }, "ready", "has been due since");
     let about = limited("4:mail/ada", Some(1), None);
     let keyed = record(Message { key: Some(Key::new("ada").unwrap()), ..about });
-    says(&Facts { limit_running: 1, ..facts(&keyed, &workers) }, "waits_for_key", "\"ada\"");
-    let exclusive = record(Message { exclusive: true, ..message() });
-    says(
-        &Facts { job_running: 1, ..facts(&exclusive, &workers) },
-        "limit_reached",
-        "one at a time",
+    assert_why(
+        &WhyFacts { limit_running: 1, ..facts(&keyed, &workers) },
+        "waits_for_key",
+        "\"ada\"",
     );
-    says(&facts(&exclusive, &workers), "ready", "due since");
+    let exclusive = record(Message { exclusive: true, ..message() });
+    assert_why(
+        &WhyFacts { job_running: 1, ..facts(&exclusive, &workers) },
+        "limit_reached",
+        "do not overlap",
+    );
+    assert_why(&facts(&exclusive, &workers), "ready", "has been due since");
 }
 
 #[test]
-fn a_circuit_holds_what_is_due() {
+fn a_circuit_breaker_holds_due_messages() {
     let (due, workers) = (record(message()), serving());
     let open = Circuit::Open { until: at(400), openings: 1 };
-    says(&Facts { circuit: Some(open), ..facts(&due, &workers) }, "circuit_open", "00:06:40");
+    assert_why(
+        &WhyFacts { circuit: Some(open), ..facts(&due, &workers) },
+        "circuit_open",
+        "00:06:40",
+    );
     let half = Circuit::HalfOpen { probing_until: None, openings: 1 };
-    says(&Facts { circuit: Some(half), ..facts(&due, &workers) }, "circuit_open", "tried first");
+    assert_why(
+        &WhyFacts { circuit: Some(half), ..facts(&due, &workers) },
+        "circuit_open",
+        "tried first",
+    );
     let closed = Circuit::Closed { failures: 2 };
-    says(&Facts { circuit: Some(closed), ..facts(&due, &workers) }, "ready", "due since");
+    assert_why(
+        &WhyFacts { circuit: Some(closed), ..facts(&due, &workers) },
+        "ready",
+        "has been due since",
+    );
 }
 
 #[test]
-fn whoever_could_take_it_is_looked_for() {
+fn a_message_without_a_worker_or_handler_is_reported() {
     let due = record(message());
-    says(&facts(&due, &serving()), "ready", "the next worker");
-    says(&facts(&due, &[]), "no_worker", "\"post\"");
-    says(&Facts { queue_running: true, ..facts(&due, &[]) }, "ready", "due since");
+    assert_why(&facts(&due, &serving()), "ready", "the next free worker");
+    assert_why(&facts(&due, &[]), "no_worker", "\"post\"");
+    assert_why(
+        &WhyFacts { queue_running: true, ..facts(&due, &[]) },
+        "ready",
+        "has been due since",
+    );
     let other = [Worker { queues: vec!["other".into()], topics: None }];
-    says(&facts(&due, &other), "no_worker", "\"post\"");
-    let deaf = [Worker { queues: vec!["post".into()], topics: Some(vec!["fax".into()]) }];
-    says(&facts(&due, &deaf), "no_handler", "topic \"mail\"");
+    assert_why(&facts(&due, &other), "no_worker", "\"post\"");
+    let other_topic = [Worker { queues: vec!["post".into()], topics: Some(vec!["fax".into()]) }];
+    assert_why(&facts(&due, &other_topic), "no_handler", "topic \"mail\"");
     let any = [Worker { queues: vec!["post".into()], topics: None }];
-    says(&facts(&due, &any), "ready", "due since");
+    assert_why(&facts(&due, &any), "ready", "has been due since");
     let relay = record(Message { queue: Queue::from("~relay/nats".to_owned()), ..message() });
-    says(&facts(&relay, &[]), "ready", "due since");
+    assert_why(&facts(&relay, &[]), "ready", "has been due since");
 }

@@ -1,13 +1,13 @@
-//! Advice of the library: it tells people who write code which function to call. Callers of the API and operators of a
-//! server are told what to write in the request or in the configuration instead.
+//! Advice of the library: its errors name functions to call. For callers of the API and operators of a server
+//! they are replaced by what to change in the request or in the configuration.
 
 use punctual::Error;
 
-/// What the library advises, and what callers of the API and operators can do.
+/// Hints of the library, and their replacements for callers of the API and operators.
 const ADVICE: [(&str, &str); 21] = [
-    ("; jobs() lists what there is", "; GET /api/v1/jobs lists what there is"),
-    ("; list() says on which it does", "; GET /api/v1/queues lists the queues"),
-    ("; list() says what there is", "; GET /api/v1/subscriptions lists what there is"),
+    ("; jobs() lists what there is", "; GET /api/v1/jobs lists the jobs"),
+    ("; list() returns those it works on", "; GET /api/v1/queues lists the queues"),
+    ("; list() returns those that exist", "; GET /api/v1/subscriptions lists the subscriptions"),
     ("or allow_past() to run it at once", "or none at all to run it at once"),
     ("leave via() out", "leave the transport out"),
     (
@@ -41,7 +41,7 @@ const ADVICE: [(&str, &str); 21] = [
         "; send it as application/json",
     ),
     (", or raise payload_max", ""),
-    // What the clients of brokers advise.
+    // Hints of the broker clients.
     (", or allow it with drop_unheard", ""),
     (", or say allow_unheard(true)", ""),
     ("; choose the other with version(Version::V311)", "; use a broker that speaks MQTT 5"),
@@ -56,15 +56,15 @@ const ADVICE: [(&str, &str); 21] = [
     ),
 ];
 
-/// Rewords what the library says to people who write code, for those who use the API.
-pub(crate) fn for_api(said: &str) -> String {
-    ADVICE.iter().fold(said.to_owned(), |said, (code, advice)| said.replace(code, advice))
+/// Replaces hints for programmers in an error by hints for callers of the API.
+pub(crate) fn for_api(message: &str) -> String {
+    ADVICE.iter().fold(message.to_owned(), |message, (code, advice)| message.replace(code, advice))
 }
 
-/// Rewords an error of the library for those who run a server: the same kind, without calls.
+/// Replaces hints for programmers in an error by hints for operators; the kind stays the same.
 pub(crate) fn for_operators(error: Error) -> Error {
-    let said = error.to_string();
-    let reworded = for_api(&said);
-    // What is underneath says it once more, as code would hear it.
-    if reworded == said { error } else { Error::new(error.kind(), reworded) }
+    let message = error.to_string();
+    let reworded = for_api(&message);
+    // The source is dropped, because it repeats the original hint.
+    if reworded == message { error } else { Error::new(error.kind(), reworded) }
 }

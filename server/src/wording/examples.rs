@@ -1,8 +1,8 @@
-//! Examples of values by the name of their key.
+//! Examples of values by key name.
 
 use serde_json::Value;
 
-/// The name of a key and a value it may have, as JSON. A key with values of several kinds has several lines.
+/// Key names with an example value as JSON. A key with several kinds of values has several lines.
 const EXAMPLES: [(&str, &str); 78] = [
     ("name", "\"nightly-report\""),
     ("description", "\"Sends the nightly report\""),
@@ -84,9 +84,9 @@ const EXAMPLES: [(&str, &str); 78] = [
     ("secrets", "{\"NAME\":{\"env\":\"NAME\",\"jobs\":[\"invoice-*\"]}}"),
 ];
 
-/// The example of the key that a path ends with, or of what it is a part of.
+/// Returns the example of the last key of a path, or a part of the example of the key around it.
 pub(super) fn example(path: &[&str], fits: impl Fn(&Value) -> bool) -> Option<Value> {
-    // The name of a secret is chosen by people, and may be that of a key.
+    // The name of a secret is free and may equal that of a key.
     let path = match path {
         ["secrets", _] => &["secrets", "NAME"],
         path => path,

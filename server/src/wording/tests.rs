@@ -1,4 +1,4 @@
-//! Errors of readers in our own words.
+//! Rewritten deserialization errors.
 
 use punctual::Error;
 use serde::Deserialize;
@@ -18,12 +18,12 @@ fn an_example_is_written_in_the_syntax_of_the_reader() {
     let toml = refused(command(), &["jobs", "a", "command"], Syntax::Toml);
     assert_eq!(
         toml,
-        "\"echo hi\" is a string; write a table such as { program = \"/usr/local/bin/backup\" }"
+        "\"echo hi\" is a string; use a table such as { program = \"/usr/local/bin/backup\" }"
     );
     let json = refused(command(), &["command"], Syntax::Json);
     assert!(json.ends_with("{ \"program\": \"/usr/local/bin/backup\" }"), "{json}");
     let timeout = refused(json!({ "timeout": 30 }), &["timeout"], Syntax::Toml);
-    assert_eq!(timeout, "30 is a number; write a string such as \"30s\"");
+    assert_eq!(timeout, "30 is a number; use a string such as \"30s\"");
     let retry = refused(json!({ "retry": true }), &["retry"], Syntax::Toml);
     assert!(retry.contains("{ first = \"10s\", retries = 3 }"), "{retry}");
     let retry = refused(json!({ "retry": true }), &["retry"], Syntax::Json);
@@ -33,31 +33,32 @@ fn an_example_is_written_in_the_syntax_of_the_reader() {
 #[test]
 fn long_values_are_shortened() {
     let text = refused(json!({ "tags": "x".repeat(500) }), &["tags"], Syntax::Json);
-    assert!(text.len() < 200 && text.contains("write a list such as [\"report\"]"), "{text}");
+    assert!(text.len() < 200 && text.contains("use a list such as [\"report\"]"), "{text}");
 }
 
 #[test]
-fn hints_for_code_are_not_given_to_callers_of_the_api() {
-    let said = "the instant lies in the past; give a later one, or allow_past() to run it at once";
-    assert!(!for_api(said).contains("()"));
+fn hints_for_programmers_are_replaced_for_callers_of_the_api() {
+    let message =
+        "the instant lies in the past; give a later one, or allow_past() to run it at once";
+    assert!(!for_api(message).contains("()"));
     assert!(
         for_api("there is no job \"a\"; jobs() lists what there is").contains("GET /api/v1/jobs")
     );
-    let said = "there is no transport \"nope\"; give it to the builder first";
-    assert!(for_api(said).ends_with("leave the transport out"), "{}", for_api(said));
+    let message = "there is no transport \"nope\"; give it to the builder first";
+    assert!(for_api(message).ends_with("leave the transport out"), "{}", for_api(message));
 }
 
-// Finding P16 of the newcomer's review: what only the start of a server refused was told as to people who write code.
+// Finding P16 of the newcomer's review: errors of the start of a server had hints for programmers.
 #[test]
-fn hints_for_code_are_not_given_to_operators() {
-    let said = "the transport \"a\" is durable; give the builder a durable storage, or say allow_volatile_delays()";
-    let error = for_operators(Error::invalid(said));
+fn hints_for_programmers_are_replaced_for_operators() {
+    let message = "the transport \"a\" is durable; give the builder a durable storage, or say allow_volatile_delays()";
+    let error = for_operators(Error::invalid(message));
     assert_eq!(error.kind(), punctual::ErrorKind::Invalid);
     assert!(error.to_string().contains("set storage.address"), "{error}");
     let plain = for_operators(Error::conflict("the topic is given twice").with("topic", "a"));
     assert_eq!(
         plain.to_string(),
         "the topic is given twice (topic: a)",
-        "what has no hint stays as it is"
+        "an error without a hint stays unchanged"
     );
 }

@@ -1,4 +1,4 @@
-//! What a person should look at: in health, on the overview, in events and in metrics.
+//! Alerts: in health, on the overview, in events and in metrics.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,11 +7,11 @@ use std::time::Duration;
 use punctual::{Builder, Context, Event, HandlerError, Job, Overlap, Retry};
 use serde_json::{Value, json};
 
-use crate::living::{settle, start, until};
+use crate::running_server::{settle, start, until};
 use crate::site::Site;
 use crate::work::publish;
 
-/// A site with a job of every minute that fails while the switch is on.
+/// Starts a site with a job of every minute that fails while the flag is set.
 fn site() -> (Site, Arc<AtomicBool>) {
     let fails = Arc::new(AtomicBool::new(true));
     let switch = fails.clone();
@@ -36,7 +36,7 @@ fn alert<'a>(health: &'a Value, kind: &str) -> Option<&'a Value> {
     health["alerts"].as_array()?.iter().find(|alert| alert["kind"] == kind)
 }
 
-// Findings P4 of the newcomer's review and 4 of the dashboard's: green beside failing jobs.
+// Findings P4 of the newcomer's review and 4 of the dashboard's: healthy in spite of failing jobs.
 #[tokio::test]
 async fn a_failing_job_is_in_health_and_on_the_overview_until_it_succeeds() {
     let (site, fails) = site();
@@ -81,25 +81,25 @@ async fn a_failing_job_is_in_health_and_on_the_overview_until_it_succeeds() {
         site.clock.advance(Duration::from_secs(1));
         settle().await;
     }
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     while let Ok(event) = events.try_recv() {
         match &*event {
             Event::AlertRaised { alert, subject, .. } if alert == "job_failing" => {
-                told.push(format!("raised {subject:?}"));
+                reported.push(format!("raised {subject:?}"));
             }
             Event::AlertCleared { alert, subject } if alert == "job_failing" => {
-                told.push(format!("cleared {subject:?}"));
+                reported.push(format!("cleared {subject:?}"));
             }
             _ => {}
         }
     }
-    assert_eq!(told, ["raised Some(\"ledger\")", "cleared Some(\"ledger\")"], "once each");
+    assert_eq!(reported, ["raised Some(\"ledger\")", "cleared Some(\"ledger\")"], "once each");
 }
 
-// The first 200 jobs whose last run did not succeed were looked at, paused ones included, and nothing said that there were
-// more.
+// Only the first 200 jobs whose last run did not succeed were checked, paused ones included, and the response did not
+// report that there were more.
 #[tokio::test]
-async fn more_failing_jobs_than_are_looked_at_are_said_to_be_more() {
+async fn a_partial_count_of_failing_jobs_is_marked_as_such() {
     let name = |number: usize| format!("job-{number:03}");
     let site = Site::with(|builder| {
         let fails = async |_: Context| Err::<(), _>(HandlerError::new("no"));
@@ -112,7 +112,7 @@ async fn more_failing_jobs_than_are_looked_at_are_said_to_be_more() {
     start(&site).await;
     let more = |health: &Value| health["failing_more"] == true;
     let health = until(&site, "/api/v1/health", more).await;
-    // Those that are first by name are paused, and take no place away from the others.
+    // The first ones by name are paused, and do not count towards the limit.
     let reason = json!({ "reason": "maintenance" });
     let pause = async |number| {
         let path = format!("/api/v1/jobs/{}/pause", name(number));
@@ -121,10 +121,10 @@ async fn more_failing_jobs_than_are_looked_at_are_said_to_be_more() {
     for number in 0..11 {
         pause(number).await;
     }
-    let is_so = |health: &Value| {
+    let holds = |health: &Value| {
         health["failing_count"] == 200 && !health["failing_jobs"].to_string().contains("job-010")
     };
-    let health_paused = until(&site, "/api/v1/health", is_so).await;
+    let health_paused = until(&site, "/api/v1/health", holds).await;
     for health in [&health, &health_paused] {
         assert_eq!(health["failing_more"], true, "201 jobs fail");
         let alert = alert(health, "job_failing").unwrap();
@@ -144,15 +144,15 @@ async fn more_failing_jobs_than_are_looked_at_are_said_to_be_more() {
     );
 }
 
-// Finding P2 of the newcomer's review: an alert that does not say which job failed.
+// Finding P2 of the newcomer's review: an alert did not name the failed job.
 #[tokio::test]
-async fn a_message_that_is_given_up_names_its_job_its_output_and_a_link() {
+async fn the_event_of_a_dead_message_names_its_job_output_and_link() {
     let (site, _) = site();
     let mut events = site.app.punctual.events().listen();
     start(&site).await;
     until(&site, "/api/v1/messages?state=dead", |list| list["items"][0].is_object()).await;
-    let mut heard = std::iter::from_fn(|| events.try_recv().ok());
-    let dead = heard.find(|event| event.name() == "message.dead").unwrap().to_json();
+    let mut received = std::iter::from_fn(|| events.try_recv().ok());
+    let dead = received.find(|event| event.name() == "message.dead").unwrap().to_json();
     assert_eq!((&dead["job"], &dead["queue"]), (&json!("ledger"), &json!("default")));
     assert_eq!((&dead["attempts"], &dead["nominal"]), (&json!(1), &json!("2026-03-01T12:01:00Z")));
     assert_eq!(dead["output"], "looked at the ledger");
@@ -164,7 +164,7 @@ async fn a_message_that_is_given_up_names_its_job_its_output_and_a_link() {
 }
 
 #[tokio::test]
-async fn queues_that_wait_are_named_with_the_reason() {
+async fn waiting_queues_are_reported_with_the_reason() {
     let site = Site::with(|builder| builder.queue("default", 1));
     start(&site).await;
     publish(&site, &json!({ "topic": "t", "queue": "nobody" })).await;
@@ -182,7 +182,7 @@ async fn queues_that_wait_are_named_with_the_reason() {
 }
 
 #[tokio::test]
-async fn everything_is_well_only_when_it_is() {
+async fn a_server_without_alerts_is_healthy() {
     let site =
         Site::with(|builder| builder.handler("t", async |_: Context| {}).queue("default", 1));
     start(&site).await;

@@ -1,4 +1,4 @@
-//! A whole server out of a configuration, over a real socket.
+//! Assembly: a whole server built from a configuration, on a real socket.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,12 +6,15 @@ use std::time::Duration;
 use punctual::SystemClock;
 use punctual::clock::{Clock, add, within};
 use punctual_server::config::Sources;
-use punctual_server::{Assembly, Running};
+use punctual_server::{Assembly, RunningServer};
 
-/// Longer than anything here takes on a busy machine.
+/// Timeout that is long enough on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-async fn start(file: Option<PathBuf>, flags: &[(&'static str, &'static str, &str)]) -> Running {
+async fn start(
+    file: Option<PathBuf>,
+    flags: &[(&'static str, &'static str, &str)],
+) -> RunningServer {
     let mut sources = Sources { file, ..Sources::default() };
     sources.flags.push(("--listen", "server.listen", "127.0.0.1:0".to_owned()));
     sources.flags.push(("--storage", "storage.address", "memory:".to_owned()));
@@ -20,7 +23,7 @@ async fn start(file: Option<PathBuf>, flags: &[(&'static str, &'static str, &str
     Assembly { loaded, sources, demo: false }.start().await.unwrap()
 }
 
-async fn names(running: &Running) -> Vec<String> {
+async fn names(running: &RunningServer) -> Vec<String> {
     let status = running.app().punctual.admin().status().await;
     status
         .jobs
@@ -48,9 +51,9 @@ async fn a_changed_file_changes_the_jobs() {
     assert!(running.shutdown().await.is_clean());
 }
 
-// A job that a reload brought waited in its queue until the server started anew.
+// The messages of a job added by a reload were not claimed until a restart of the server.
 #[tokio::test]
-async fn a_reload_works_on_the_queues_of_new_jobs() {
+async fn a_reload_starts_workers_for_the_queues_of_new_jobs() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("punctual.toml");
     let job =
@@ -68,9 +71,9 @@ async fn a_reload_works_on_the_queues_of_new_jobs() {
     assert!(running.shutdown().await.is_clean());
 }
 
-// The jobs in the file of a server without the role `scheduler` were ignored without a word.
+// The jobs in the file of a server without the role `scheduler` were ignored without a warning.
 #[tokio::test]
-async fn a_server_that_fires_no_jobs_declares_those_of_its_file_and_retires_none() {
+async fn a_server_without_the_scheduler_role_declares_the_jobs_of_its_file_and_retires_none() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("punctual.toml");
     let job = |name: &str| format!("[jobs.{name}]\nevery = \"1h\"\ntopic = \"t\"\n");
@@ -89,7 +92,7 @@ async fn a_server_that_fires_no_jobs_declares_those_of_its_file_and_retires_none
 
 // Finding P13 of the newcomer's review: a refused configuration was only in the log.
 #[tokio::test]
-async fn a_file_that_is_wrong_keeps_the_jobs_and_is_in_health_until_it_is_mended() {
+async fn an_invalid_file_keeps_the_jobs_and_is_reported_by_health_until_it_is_fixed() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("punctual.toml");
     let good = "[jobs.one]\nevery = \"1h\"\ntopic = \"t\"\n";
@@ -102,18 +105,18 @@ async fn a_file_that_is_wrong_keeps_the_jobs_and_is_in_health_until_it_is_mended
     let said = changed(async || health().await, |said| said.starts_with("degraded")).await;
     assert!(said.contains("configuration_refused") && said.contains("jobs.one"), "{said}");
     assert_eq!(names(&running).await, ["one"], "the jobs stay as they were");
-    let told = std::iter::from_fn(|| events.try_recv().ok());
-    assert_eq!(told.filter(|event| event.name() == "configuration.refused").count(), 1);
+    let reported = std::iter::from_fn(|| events.try_recv().ok());
+    assert_eq!(reported.filter(|event| event.name() == "configuration.refused").count(), 1);
     std::fs::write(&file, good).unwrap();
     changed(async || health().await, |said| said == "healthy: []").await;
     running.shutdown().await;
 }
 
-// Finding P9 of the newcomer's review: no key said how long a stopping server waits.
+// Finding P9 of the newcomer's review: no key configured how long a stopping server waits.
 // spec: U-28
 #[cfg(unix)]
 #[tokio::test]
-async fn a_stopping_server_waits_for_work_as_long_as_it_is_told() {
+async fn a_stopping_server_waits_for_running_messages_up_to_its_timeout() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("punctual.toml");
     let job = "[command]\nenabled = true\n[jobs.long]\nevery = \"24h\"\n\
@@ -123,7 +126,7 @@ async fn a_stopping_server_waits_for_work_as_long_as_it_is_told() {
     let punctual = running.app().punctual.clone();
     punctual.admin().trigger("long", false).await.unwrap();
     let begun = async {
-        while punctual.is_resting() {
+        while punctual.is_idle() {
             SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(10))).await;
         }
     };
@@ -134,8 +137,8 @@ async fn a_stopping_server_waits_for_work_as_long_as_it_is_told() {
     assert_eq!(stopped.expect("it waits no longer than that").interrupted, 1);
 }
 
-/// The condition of a server and its alerts, as the API says it.
-async fn health(running: &Running) -> String {
+/// Returns the condition of a server and its alerts, as the API reports them.
+async fn health(running: &RunningServer) -> String {
     use http_body_util::BodyExt as _;
     use tower::ServiceExt as _;
     let request = axum::http::Request::get("/api/v1/health").body(axum::body::Body::empty());
@@ -146,12 +149,12 @@ async fn health(running: &Running) -> String {
     format!("{}: {}", health["condition"].as_str().unwrap(), health["alerts"])
 }
 
-/// Asks again until the answer is as it should be.
-async fn changed(ask: impl AsyncFn() -> String, is_so: impl Fn(&str) -> bool) -> String {
+/// Repeats a request until the response is as expected.
+async fn changed(ask: impl AsyncFn() -> String, holds: impl Fn(&str) -> bool) -> String {
     let until = add(SystemClock.now(), TIMEOUT);
     loop {
         let said = ask().await;
-        if is_so(&said) {
+        if holds(&said) {
             return said;
         }
         assert!(SystemClock.now() < until, "it never was as expected; the last answer: {said}");

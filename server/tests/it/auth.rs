@@ -1,4 +1,4 @@
-//! Logging in, sessions, roles, tokens, and what a browser is protected from.
+//! Authentication: logins, sessions, roles, tokens and the protection of browsers.
 
 use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, SET_COOKIE};
@@ -8,11 +8,11 @@ use punctual::{Job, Occurrence};
 use punctual_server::{AuthSettings, Mode, Role};
 use serde_json::{Value, json};
 
-use crate::site::{Answered, Site};
+use crate::site::{Site, TestResponse};
 
 const PASSWORD: &str = "correct horse battery";
 
-/// A server that asks for a password, with an admin `ada` and a viewer `bob`.
+/// Starts a server with password authentication, an admin `ada` and a viewer `bob`.
 async fn site() -> Site {
     let nightly = |_: Occurrence| async {};
     let site = Site::with(|builder| builder.job(Job::cron("nightly", "0 2 * * *"), nightly));
@@ -21,27 +21,27 @@ async fn site() -> Site {
     let admin = site.as_role(Role::Admin);
     for (name, role) in [("ada", "admin"), ("bob", "viewer")] {
         let user = json!({ "name": name, "role": role, "password": PASSWORD });
-        let answered = admin.post("/api/v1/users", &user).await;
-        assert_eq!(answered.status, StatusCode::CREATED, "{}", answered.text);
+        let response = admin.post("/api/v1/users", &user).await;
+        assert_eq!(response.status, StatusCode::CREATED, "{}", response.text);
     }
     site
 }
 
-async fn log_in(site: &Site, name: &str, password: &str) -> Answered {
+async fn log_in(site: &Site, name: &str, password: &str) -> TestResponse {
     site.post("/api/v1/session", &json!({ "name": name, "password": password })).await
 }
 
-/// The cookie and the token of somebody who logs in.
+/// Logs a user in and returns the cookie and the CSRF token.
 async fn session(site: &Site, name: &str) -> (String, String) {
-    let answered = log_in(site, name, PASSWORD).await;
-    assert_eq!(answered.status, StatusCode::OK, "{}", answered.text);
-    let cookie = answered.headers[SET_COOKIE].to_str().unwrap();
+    let response = log_in(site, name, PASSWORD).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.text);
+    let cookie = response.headers[SET_COOKIE].to_str().unwrap();
     assert!(cookie.contains("HttpOnly") && cookie.contains("SameSite=Strict"), "{cookie}");
     let cookie = cookie.split(';').next().unwrap().to_owned();
-    (cookie, answered.json["csrf"].as_str().unwrap().to_owned())
+    (cookie, response.json["csrf"].as_str().unwrap().to_owned())
 }
 
-async fn with(site: &Site, method: &str, path: &str, headers: &[(&str, &str)]) -> Answered {
+async fn with(site: &Site, method: &str, path: &str, headers: &[(&str, &str)]) -> TestResponse {
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -52,14 +52,14 @@ async fn with(site: &Site, method: &str, path: &str, headers: &[(&str, &str)]) -
 
 // spec: C-6, T-56
 #[tokio::test]
-async fn nobody_gets_in_without_saying_who_they_are() {
+async fn a_request_without_credentials_is_refused() {
     let site = site().await;
-    let answered = site.get("/api/v1/jobs").await;
-    assert_eq!(answered.status, StatusCode::UNAUTHORIZED);
-    assert_eq!(answered.headers[CONTENT_TYPE], "application/problem+json");
-    let answered = site.get("/api/v1/session").await;
-    assert_eq!(answered.json["authenticated"], false);
-    assert_eq!(answered.json["auth"], "password");
+    let response = site.get("/api/v1/jobs").await;
+    assert_eq!(response.status, StatusCode::UNAUTHORIZED);
+    assert_eq!(response.headers[CONTENT_TYPE], "application/problem+json");
+    let response = site.get("/api/v1/session").await;
+    assert_eq!(response.json["authenticated"], false);
+    assert_eq!(response.json["auth"], "password");
     let (wrong, unknown) = (
         log_in(&site, "ada", "wrong password").await,
         log_in(&site, "eve", "wrong password").await,
@@ -93,7 +93,7 @@ async fn a_cookie_reads_and_changes_only_with_the_token_of_the_page() {
 
 // spec: C-6
 #[tokio::test]
-async fn a_session_ends_when_it_is_not_used_and_lives_on_when_it_is() {
+async fn an_unused_session_expires_and_a_used_one_is_renewed() {
     let site = site().await;
     let (cookie, _) = session(&site, "ada").await;
     let cookie = [(COOKIE.as_str(), cookie.as_str())];
@@ -102,8 +102,8 @@ async fn a_session_ends_when_it_is_not_used_and_lives_on_when_it_is() {
         assert_eq!(with(&site, "GET", "/api/v1/jobs", &cookie).await.status, StatusCode::OK);
     }
     site.clock.set(site.clock.now() + 13.hours());
-    let answered = with(&site, "GET", "/api/v1/jobs", &cookie).await;
-    assert_eq!(answered.status, StatusCode::UNAUTHORIZED);
+    let response = with(&site, "GET", "/api/v1/jobs", &cookie).await;
+    assert_eq!(response.status, StatusCode::UNAUTHORIZED);
 }
 
 // spec: C-6
@@ -129,29 +129,29 @@ async fn logging_out_and_every_change_of_rights_end_sessions() {
         let headers = [(COOKIE.as_str(), cookie.as_str())];
         assert_eq!(with(&site, "GET", "/api/v1/jobs", &headers).await.status, StatusCode::OK);
         admin.call("PATCH", "/api/v1/users/ada", &change).await;
-        let answered = with(&site, "GET", "/api/v1/jobs", &headers).await;
-        assert_eq!(answered.status, StatusCode::UNAUTHORIZED, "{change}");
+        let response = with(&site, "GET", "/api/v1/jobs", &headers).await;
+        assert_eq!(response.status, StatusCode::UNAUTHORIZED, "{change}");
     }
     assert_eq!(log_in(&site, "ada", PASSWORD).await.status, StatusCode::UNAUTHORIZED);
 }
 
 // spec: C-6
 #[tokio::test]
-async fn guessing_is_slowed_down() {
+async fn password_guesses_are_throttled() {
     let site = site().await;
     for _ in 0..5 {
         assert_eq!(log_in(&site, "ada", "wrong password").await.status, StatusCode::UNAUTHORIZED);
     }
-    let answered = log_in(&site, "ada", PASSWORD).await;
-    assert_eq!(answered.status, StatusCode::TOO_MANY_REQUESTS, "{}", answered.text);
-    assert_eq!(answered.headers["retry-after"], "1");
+    let response = log_in(&site, "ada", PASSWORD).await;
+    assert_eq!(response.status, StatusCode::TOO_MANY_REQUESTS, "{}", response.text);
+    assert_eq!(response.headers["retry-after"], "1");
     site.clock.set(site.clock.now() + 1.second());
     assert_eq!(log_in(&site, "ada", PASSWORD).await.status, StatusCode::OK);
 }
 
 // spec: C-6
 #[tokio::test]
-async fn a_token_allows_what_its_scopes_say_and_its_secret_is_kept_nowhere() {
+async fn a_token_allows_its_scopes_and_its_secret_is_not_stored() {
     let site = site().await;
     let admin = site.as_role(Role::Admin);
     let mut secrets = Vec::new();
@@ -185,7 +185,7 @@ async fn a_token_allows_what_its_scopes_say_and_its_secret_is_kept_nowhere() {
 
 // spec: C-6, T-56
 #[tokio::test]
-async fn a_viewer_changes_nothing_anywhere_and_nobody_sees_anything() {
+async fn a_viewer_cannot_change_anything_and_an_anonymous_caller_cannot_read() {
     let site = site().await;
     let document = site.get("/api/openapi.json").await.json;
     let viewer = site.as_role(Role::Viewer);
@@ -194,22 +194,27 @@ async fn a_viewer_changes_nothing_anywhere_and_nobody_sees_anything() {
         let real = path.replace("{name}", "nightly").replace("{id}", "nightly");
         for method in operations.as_object().unwrap().keys().filter(|key| *key != "parameters") {
             let method = method.to_uppercase();
-            // Logging in, a question that is asked with a body, and what everybody keeps for themselves.
+            // Logins, reads with a body, and saved views are open to viewers.
             let free = ["/api/v1/session", "/api/v1/schedule/preview", "/api/v1/views"];
             if free.iter().any(|free| path.starts_with(free)) {
                 continue;
             }
-            let nobody = site.call(&method, &real, &json!({})).await;
-            assert_eq!(nobody.status, StatusCode::UNAUTHORIZED, "{method} {path}: {}", nobody.text);
+            let anonymous = site.call(&method, &real, &json!({})).await;
+            assert_eq!(
+                anonymous.status,
+                StatusCode::UNAUTHORIZED,
+                "{method} {path}: {}",
+                anonymous.text
+            );
             if method != "GET" {
-                let answered = viewer.call(&method, &real, &json!({})).await;
-                let is_refused = answered.status == StatusCode::FORBIDDEN
-                    // A body that cannot be read is refused before anybody is asked who they are.
-                    || answered.status == StatusCode::UNPROCESSABLE_ENTITY
-                    || answered.status == StatusCode::BAD_REQUEST
-                    // A viewer may revoke tokens of their own, of which there are none.
-                    || (path.starts_with("/api/v1/tokens") && answered.status == StatusCode::NOT_FOUND);
-                assert!(is_refused, "{method} {path}: {} {}", answered.status, answered.text);
+                let response = viewer.call(&method, &real, &json!({})).await;
+                let is_refused = response.status == StatusCode::FORBIDDEN
+                    // An unreadable body is refused before authentication.
+                    || response.status == StatusCode::UNPROCESSABLE_ENTITY
+                    || response.status == StatusCode::BAD_REQUEST
+                    // A viewer may revoke own tokens, and has none.
+                    || (path.starts_with("/api/v1/tokens") && response.status == StatusCode::NOT_FOUND);
+                assert!(is_refused, "{method} {path}: {} {}", response.status, response.text);
             }
             tried += 1;
         }
@@ -221,21 +226,21 @@ async fn a_viewer_changes_nothing_anywhere_and_nobody_sees_anything() {
 
 // spec: C-6
 #[tokio::test]
-async fn a_name_and_a_password_in_the_header_will_do_for_programs() {
+async fn programs_may_use_basic_authentication() {
     use base64::Engine as _;
     let site = site().await;
     let pair = base64::engine::general_purpose::STANDARD.encode(format!("bob:{PASSWORD}"));
     let basic = format!("Basic {pair}");
-    let answered = with(&site, "GET", "/api/v1/jobs", &[(AUTHORIZATION.as_str(), &basic)]).await;
-    assert_eq!(answered.status, StatusCode::OK);
-    let answered = with(&site, "GET", "/api/v1/users", &[(AUTHORIZATION.as_str(), &basic)]).await;
-    assert_eq!(answered.status, StatusCode::FORBIDDEN);
-    let answered = with(&site, "GET", "/api/v1/jobs", &[(AUTHORIZATION.as_str(), "Magic x")]).await;
-    assert_eq!(answered.status, StatusCode::UNAUTHORIZED);
+    let response = with(&site, "GET", "/api/v1/jobs", &[(AUTHORIZATION.as_str(), &basic)]).await;
+    assert_eq!(response.status, StatusCode::OK);
+    let response = with(&site, "GET", "/api/v1/users", &[(AUTHORIZATION.as_str(), &basic)]).await;
+    assert_eq!(response.status, StatusCode::FORBIDDEN);
+    let response = with(&site, "GET", "/api/v1/jobs", &[(AUTHORIZATION.as_str(), "Magic x")]).await;
+    assert_eq!(response.status, StatusCode::UNAUTHORIZED);
 }
 
 #[tokio::test]
-async fn a_change_of_a_user_is_in_the_trail_with_before_and_after() {
+async fn a_change_of_a_user_is_audited_with_before_and_after() {
     let site = site().await;
     let admin = site.as_role(Role::Admin);
     admin.call("PATCH", "/api/v1/users/bob", &json!({ "role": "operator" })).await;
@@ -252,7 +257,7 @@ async fn a_change_of_a_user_is_in_the_trail_with_before_and_after() {
 }
 
 #[tokio::test]
-async fn users_are_checked_before_they_are_made() {
+async fn users_are_validated_before_they_are_created() {
     let site = site().await;
     let admin = site.as_role(Role::Admin);
     let table: [(Value, StatusCode); 6] = [
@@ -276,15 +281,15 @@ async fn users_are_checked_before_they_are_made() {
         (json!({ "name": "x", "password": PASSWORD }), StatusCode::UNPROCESSABLE_ENTITY),
     ];
     for (user, status) in table {
-        let answered = admin.post("/api/v1/users", &user).await;
-        assert_eq!(answered.status, status, "{user}: {}", answered.text);
+        let response = admin.post("/api/v1/users", &user).await;
+        assert_eq!(response.status, status, "{user}: {}", response.text);
     }
-    assert_eq!(admin.get("/api/v1/users/nobody").await.status, StatusCode::NOT_FOUND);
+    assert_eq!(admin.get("/api/v1/users/unknown").await.status, StatusCode::NOT_FOUND);
     assert_eq!(admin.get("/api/v1/users").await.json["items"].as_array().unwrap().len(), 2);
 }
 
 #[tokio::test]
-async fn behind_a_proxy_that_ends_tls_cookies_are_secure_and_answers_insist_on_it() {
+async fn behind_a_proxy_that_terminates_tls_cookies_are_secure_and_hsts_is_sent() {
     let site = site().await;
     for (proto, is_secure) in [(Some("https"), true), (Some("http"), false), (None, false)] {
         let request = Request::post("/api/v1/session").header(CONTENT_TYPE, "application/json");
@@ -293,15 +298,15 @@ async fn behind_a_proxy_that_ends_tls_cookies_are_secure_and_answers_insist_on_i
             None => request,
         };
         let login = json!({ "name": "ada", "password": PASSWORD }).to_string();
-        let answered = site.send(request.body(Body::from(login)).unwrap()).await;
-        assert_eq!(answered.status, StatusCode::OK, "{}", answered.text);
+        let response = site.send(request.body(Body::from(login)).unwrap()).await;
+        assert_eq!(response.status, StatusCode::OK, "{}", response.text);
         let cookies: Vec<&str> =
-            answered.headers.get_all(SET_COOKIE).iter().map(|one| one.to_str().unwrap()).collect();
+            response.headers.get_all(SET_COOKIE).iter().map(|one| one.to_str().unwrap()).collect();
         assert_eq!(cookies.len(), 2, "{cookies:?}");
         for cookie in cookies {
             assert_eq!(cookie.contains("; Secure"), is_secure, "{proto:?}: {cookie}");
         }
-        let insists = answered.headers.contains_key("strict-transport-security");
+        let insists = response.headers.contains_key("strict-transport-security");
         assert_eq!(insists, is_secure, "{proto:?}");
     }
 }

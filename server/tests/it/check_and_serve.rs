@@ -1,4 +1,4 @@
-//! What `serve` refuses when it is put together, `config check` refuses as well, with the key and with what to write.
+//! Check and serve: `config check` refuses what `serve` refuses, with the key and a hint.
 
 use punctual::ErrorKind;
 use punctual_server::Assembly;
@@ -6,7 +6,7 @@ use punctual_server::config::{Config, EXAMPLE, Loaded, Sources};
 
 use crate::wrong_types::{assert_plain, job_keys, keys};
 
-/// Starts a server with a configuration that nobody has checked, and says why it did not start.
+/// Starts a server with an unchecked configuration and returns its error.
 async fn assembled(text: &str) -> Result<(), punctual::Error> {
     let mut config: Config = toml::from_str(text).unwrap();
     config.server.listen = "127.0.0.1:0".parse().unwrap();
@@ -17,7 +17,7 @@ async fn assembled(text: &str) -> Result<(), punctual::Error> {
     Ok(())
 }
 
-/// What `config check` says.
+/// Returns the problems found by `config check`.
 fn checked(text: &str) -> Vec<String> {
     match Sources::default().read("punctual.toml", text) {
         Ok(_) => Vec::new(),
@@ -32,14 +32,18 @@ fn transports(topics: &[(&str, &str)]) -> String {
     topics.iter().map(table).collect()
 }
 
-// Finding P16 of the newcomer's review: `config check` passed what `serve` refuses, with words for those who write code.
+// Finding P16 of the newcomer's review: `config check` passed what `serve` refuses with a message for programmers.
 #[tokio::test]
-async fn what_serve_refuses_is_refused_by_the_check() {
+async fn the_check_refuses_what_serve_refuses() {
     let job = |name: &str| format!("[jobs.{name:?}]\nevery = \"1h\"\ntopic = \"{name}\"\n");
     let large = format!("{}payload = {:?}\n", job("a"), "x".repeat(1_100_000));
     for (text, key, words) in [
         (transports(&[("a", "[\"*\"]")]), "transports.a.topics", "such as \"orders.*\""),
-        (transports(&[("a", "[\"or*ders*\"]")]), "transports.a.topics", "only stand last"),
+        (
+            transports(&[("a", "[\"or*ders*\"]")]),
+            "transports.a.topics",
+            "only as the last character",
+        ),
         (transports(&[("a", "[\"\"]")]), "transports.a.topics", "at least one character"),
         (transports(&[("a", "[\"~x*\"]")]), "transports.a.topics", "first character"),
         (transports(&[("a", "[\"punctual.http\"]")]), "transports.a.topics", "another name"),
@@ -56,7 +60,7 @@ async fn what_serve_refuses_is_refused_by_the_check() {
         ),
         (transports(&[(" a", "[]"), ("a", "[]")]), "transports.a", "rename one"),
         ("[queues.\" a\"]\n[queues.a]\n".to_owned(), "queues.a", "rename one"),
-        ("[queues.\"punctual.webhook\"]\n".to_owned(), "punctual.webhook", "take this table out"),
+        ("[queues.\"punctual.webhook\"]\n".to_owned(), "punctual.webhook", "remove this table"),
         (job("A") + &job("a"), "jobs.a", "rename one"),
         (large, "jobs.a.payload", "at most"),
     ] {
@@ -71,9 +75,9 @@ async fn what_serve_refuses_is_refused_by_the_check() {
     }
 }
 
-// A topic of two jobs that are not declared together, and queues that the server adds by itself, were refused.
+// A topic of two separately declared jobs, and queues that the server adds itself, were refused.
 #[tokio::test]
-async fn what_only_looks_like_a_conflict_is_started() {
+async fn allowed_duplicates_start() {
     for text in [
         "[jobs.A]\nevery = \"1h\"\ntopic = \"t\"\nenabled = false\n[jobs.a]\nevery = \"1h\"\ntopic = \"t\"\n",
         "[jobs.a]\nevery = \"1h\"\ntopic = \"t\"\nqueue = \"punctual.webhook\"\n",
@@ -104,10 +108,10 @@ fn a_durable_broker_needs_a_durable_storage() {
     assert_plain("a durable broker", &said[0]);
 }
 
-/// Every key of the example and of a job, with values of each kind: what the check lets through is put together. Only files
-/// are left to the start, because they may be those of another machine.
+/// Tries every key of the example and of a job with values of each type: what the check accepts must start. Only files
+/// are checked at the start, because they may be on another machine.
 #[tokio::test]
-async fn what_passes_the_check_is_put_together() {
+async fn a_configuration_that_passes_the_check_starts() {
     let config = Sources::default().read("example.toml", EXAMPLE).unwrap();
     let mut all = Vec::new();
     keys(&serde_json::to_value(&config).unwrap(), &[], &mut all);

@@ -1,23 +1,23 @@
-//! Connections over a real socket: slow clients, floods, streams and the stop of a server. The client's side of these
-//! tests is a plain socket, so that it can do what no HTTP client does.
+//! Connections over a real socket: slow clients, floods, streams and the shutdown of a server. The clients are plain
+//! sockets, so that they can do what no HTTP client does.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use punctual::SystemClock;
 use punctual::clock::{Clock, add, between, within};
-use punctual_server::config::{ConnectionsConfig, Length, Networks, Sources};
-use punctual_server::{Assembly, Running, listen};
+use punctual_server::config::{ConfigDuration, ConnectionsConfig, Networks, Sources};
+use punctual_server::{Assembly, RunningServer, listen};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 
-use crate::living::settle;
+use crate::running_server::settle;
 use crate::work::idle;
 
-/// Longer than anything here takes on a busy machine.
+/// Timeout that is long enough on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-async fn start(text: &str) -> Running {
+async fn start(text: &str) -> RunningServer {
     let mut sources = Sources::default();
     sources.flags.push(("--listen", "server.listen", "127.0.0.1:0".to_owned()));
     sources.flags.push(("--storage", "storage.address", "memory:".to_owned()));
@@ -35,7 +35,7 @@ async fn connect(to: SocketAddr, from: u8) -> TcpStream {
         .unwrap()
 }
 
-/// Waits for the end of a connection; returns what came before.
+/// Reads until the end of a connection.
 async fn end(stream: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let reading = stream.read_to_end(&mut bytes);
@@ -43,12 +43,12 @@ async fn end(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Sends a request and reads until the answer has come; the connection stays open.
+/// Sends a request and reads the response; the connection stays open.
 async fn ask(stream: &mut TcpStream, path: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let _ = stream.write_all(request.as_bytes()).await;
     let (mut answer, mut buffer) = (String::new(), vec![0; 16_384]);
-    let answered = async {
+    let response = async {
         while let Ok(count @ 1..) = stream.read(&mut buffer).await {
             answer.push_str(&String::from_utf8_lossy(&buffer[..count]));
             if let Some((head, body)) = answer.split_once("\r\n\r\n") {
@@ -59,7 +59,7 @@ async fn ask(stream: &mut TcpStream, path: &str) -> String {
             }
         }
     };
-    within(&SystemClock, add(SystemClock.now(), TIMEOUT), answered).await.expect("an answer");
+    within(&SystemClock, add(SystemClock.now(), TIMEOUT), response).await.expect("an answer");
     answer
 }
 
@@ -80,7 +80,7 @@ async fn slow_clients_are_closed_within_their_timeouts() {
     let mut drop_by_drop = connect(address, 1).await;
     let began = SystemClock.now();
     let dripping = async {
-        // A byte now and then does not prolong it.
+        // Single bytes do not extend the timeout.
         while drop_by_drop.write_all(b"G").await.is_ok() {
             SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(100))).await;
         }
@@ -88,7 +88,7 @@ async fn slow_clients_are_closed_within_their_timeouts() {
     within(&SystemClock, add(SystemClock.now(), TIMEOUT), dripping).await.expect("it ends");
     assert_eq!((end(&mut silent).await, end(&mut half).await), (String::new(), String::new()));
     assert!(between(began, SystemClock.now()) < TIMEOUT / 2, "all of them at about the same time");
-    // One that was used is kept longer, and ends as well; half of a second header ends sooner.
+    // An idle connection after a request lives longer; an incomplete second header ends sooner.
     let asked_at = SystemClock.now();
     let mut kept = Vec::new();
     for _ in 0..2 {
@@ -116,7 +116,7 @@ async fn slow_clients_are_closed_within_their_timeouts() {
 
 // Finding F4 of the security review.
 #[tokio::test]
-async fn half_a_body_ends_with_the_bound_of_its_request() {
+async fn an_incomplete_body_ends_with_the_request_timeout() {
     let site = idle();
     let listening = listen("127.0.0.1:0".parse().unwrap()).await.unwrap();
     let address = listening.address();
@@ -127,10 +127,10 @@ async fn half_a_body_ends_with_the_bound_of_its_request() {
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{\"to"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
-        let answered = async {
+        let response = async {
             let mut bytes = [0; 64];
             let count = loop {
-                // By the clock of the server, which stands still until it is moved.
+                // By the clock of the server, which only the test advances.
                 site.clock.advance(Duration::from_secs(10));
                 settle().await;
                 let soon = add(SystemClock.now(), Duration::from_millis(50));
@@ -140,7 +140,7 @@ async fn half_a_body_ends_with_the_bound_of_its_request() {
             };
             String::from_utf8_lossy(&bytes[..count]).into_owned()
         };
-        let answer = within(&SystemClock, add(SystemClock.now(), TIMEOUT), answered).await;
+        let answer = within(&SystemClock, add(SystemClock.now(), TIMEOUT), response).await;
         let answer = answer.expect("it ends");
         assert!(
             answer.starts_with("HTTP/1.1 503") || answer.starts_with("HTTP/1.1 408"),
@@ -154,7 +154,7 @@ async fn half_a_body_ends_with_the_bound_of_its_request() {
 async fn a_flood_from_one_address_leaves_room_for_others_and_for_jobs() {
     let running = start(
         "[server.connections]\nlimit = 16\nlimit_per_address = 4\nexempt = []\n\
-         [jobs.beat]\nevery = \"1s\"\npublish = { topic = \"beat\" }\n",
+         [jobs.clock]\nevery = \"1s\"\npublish = { topic = \"clock\" }\n",
     )
     .await;
     let address = running.address().unwrap();
@@ -188,11 +188,11 @@ async fn a_flood_from_one_address_leaves_room_for_others_and_for_jobs() {
 
 // Finding F4 of the security review.
 #[tokio::test]
-async fn a_flood_from_many_addresses_makes_room_for_those_who_ask() {
+async fn a_flood_from_many_addresses_leaves_room_for_active_clients() {
     let running =
         start("[server.connections]\nlimit = 8\nlimit_per_address = 2\nexempt = []\n").await;
     let address = running.address().unwrap();
-    // Two with something under way are left alone.
+    // Two connections with a request in progress stay open.
     let mut streams = [connect(address, 200).await, connect(address, 200).await];
     for stream in &mut streams {
         let head = b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -214,7 +214,7 @@ async fn a_flood_from_many_addresses_makes_room_for_those_who_ask() {
         let mut bytes = [0; 1_024];
         let soon = add(SystemClock.now(), Duration::from_millis(50));
         let read = within(&SystemClock, soon, stream.read(&mut bytes)).await;
-        assert!(read.is_none_or(|read| read.unwrap() > 0), "a stream of events goes on");
+        assert!(read.is_none_or(|read| read.unwrap() > 0), "an event stream stays open");
         answer.push('.');
     }
     assert_eq!(answer, "..");
@@ -222,7 +222,7 @@ async fn a_flood_from_many_addresses_makes_room_for_those_who_ask() {
 }
 
 #[tokio::test]
-async fn a_stream_outlives_the_timeouts_and_the_stop_ends_it() {
+async fn a_stream_outlives_the_timeouts_and_ends_at_shutdown() {
     let running = start(
         "[server.connections]\nheader_timeout = \"1s\"\nidle_timeout = \"1s\"\nwrite_timeout = \"1s\"\n",
     )
@@ -245,7 +245,7 @@ async fn a_stream_outlives_the_timeouts_and_the_stop_ends_it() {
 }
 
 #[tokio::test]
-async fn http_2_is_spoken_and_a_client_that_does_not_read_is_closed() {
+async fn http_2_works_and_a_client_that_does_not_read_is_closed() {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let running = start("").await;
     let url = format!("http://{}/health/live", running.address().unwrap());
@@ -253,11 +253,11 @@ async fn http_2_is_spoken_and_a_client_that_does_not_read_is_closed() {
     let answer = client.get(&url).send().await.unwrap();
     assert_eq!((answer.status().as_u16(), answer.version()), (200, reqwest::Version::HTTP_2));
     running.shutdown().await;
-    // Answers that never fit into the buffers of the system.
+    // Responses larger than the buffers of the system.
     let large =
         axum::Router::new().route("/", axum::routing::get(|| async { "x".repeat(64 << 20) }));
     let config = ConnectionsConfig {
-        write_timeout: Length::seconds(1),
+        write_timeout: ConfigDuration::seconds(1),
         exempt: Networks::default(),
         ..ConnectionsConfig::default()
     };

@@ -39,7 +39,7 @@ async fn the_same_failure_is_one_group() {
 
 // spec: T-6, T-34
 #[tokio::test]
-async fn a_group_is_sent_again_or_thrown_away() {
+async fn a_group_is_redriven_or_discarded() {
     let site = idle();
     for number in 0..3 {
         dead(&site, "mail", &format!("order {number} is unknown")).await;
@@ -55,7 +55,7 @@ async fn a_group_is_sent_again_or_thrown_away() {
     request["limit"] = json!(2);
     let swept = site.post("/api/v1/dead-letters/redrive", &request).await.json;
     assert_eq!((&swept["applied"], &swept["more"]), (&json!(2), &json!(true)));
-    request["note"] = json!("nobody wants it");
+    request["note"] = json!("not needed");
     let swept = site.post("/api/v1/dead-letters/discard", &request).await.json;
     assert_eq!(swept["applied"], 1, "what was sent again is not dead any more");
     let count = site.get("/api/v1/messages/count?state=pending").await.json;
@@ -63,14 +63,14 @@ async fn a_group_is_sent_again_or_thrown_away() {
     let entry = site.app.audit().list(None, 1).await.unwrap().remove(0);
     assert_eq!(
         (entry.what.as_str(), entry.reason.as_deref()),
-        ("messages.discard", Some("nobody wants it"))
+        ("messages.discard", Some("not needed"))
     );
     let left = site.get("/api/v1/dead-letters").await.json;
     assert_eq!(left["items"][0]["id"], other.to_string());
 }
 
 #[tokio::test]
-async fn letters_are_named_by_group_filter_or_ids() {
+async fn dead_letters_are_selected_by_group_filter_or_ids() {
     let site = idle();
     let first = dead(&site, "mail", "a").await;
     let second = dead(&site, "post", "b").await;
@@ -91,12 +91,12 @@ async fn letters_are_named_by_group_filter_or_ids() {
         json!({"fingerprint": "x", "limit": 0}),
         json!({"group": "x"}),
     ] {
-        let answered = site.post("/api/v1/dead-letters/redrive", &request).await;
+        let response = site.post("/api/v1/dead-letters/redrive", &request).await;
         assert_eq!(
-            answered.status,
+            response.status,
             StatusCode::UNPROCESSABLE_ENTITY,
             "{request}: {}",
-            answered.text
+            response.text
         );
     }
 }

@@ -1,4 +1,4 @@
-//! The description of the API, and its page for people.
+//! API description, and the reference page.
 
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::site::Site;
 
-/// What a reference stands for.
+/// Returns the schema that a reference points to.
 pub(crate) fn resolved<'a>(document: &'a Value, thing: &'a Value) -> &'a Value {
     match thing["$ref"].as_str() {
         Some(place) => document.pointer(place.trim_start_matches('#')).unwrap(),
@@ -14,7 +14,7 @@ pub(crate) fn resolved<'a>(document: &'a Value, thing: &'a Value) -> &'a Value {
     }
 }
 
-/// Names, groups and problems of the description itself.
+/// Checks the names, tags and errors of the description.
 #[tokio::test]
 async fn every_operation_is_described_once_and_in_full() {
     let site = Site::with(|builder| builder);
@@ -52,7 +52,7 @@ async fn every_operation_is_described_once_and_in_full() {
 }
 
 #[tokio::test]
-async fn the_reference_for_people_comes_with_the_strict_policy_and_under_any_prefix() {
+async fn the_api_reference_page_has_a_strict_policy_and_works_under_any_prefix() {
     let site = Site::with(|builder| builder);
     let page = site.get("/api/docs").await;
     assert_eq!(page.status, StatusCode::OK);
@@ -68,6 +68,8 @@ async fn the_reference_for_people_comes_with_the_strict_policy_and_under_any_pre
     assert_eq!(site.get("/inside/api/docs").await.status, StatusCode::OK);
     let moved = site.get("/inside/api/docs/").await;
     assert_eq!(moved.headers["location"], "/inside/api/docs");
-    let document = site.get("/inside/api/openapi.json").await.json;
-    assert_eq!(document["servers"][0]["url"], "/inside");
+    for path in ["/inside/api/openapi.json", "/inside/openapi.json"] {
+        let document = site.get(path).await.json;
+        assert_eq!(document["servers"][0]["url"], "/inside", "{path}");
+    }
 }

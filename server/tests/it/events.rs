@@ -1,4 +1,4 @@
-//! The live stream.
+//! Events: the live stream.
 
 use std::time::Duration;
 
@@ -8,17 +8,17 @@ use http_body_util::BodyExt;
 use punctual::{Context, HandlerError};
 use serde_json::Value;
 
-use crate::living::{settle, start};
+use crate::running_server::{settle, start};
 use crate::site::Site;
 use crate::work::publish_to;
 
-/// One who listens.
-pub(crate) struct Ear {
+/// Client of the event stream.
+pub(crate) struct EventClient {
     body: Body,
     text: String,
 }
 
-impl Ear {
+impl EventClient {
     pub(crate) async fn open(site: &Site, query: &str) -> Self {
         let request = Request::get(format!("/api/v1/events{query}")).body(Body::empty()).unwrap();
         let response = site.raw(request).await;
@@ -28,8 +28,8 @@ impl Ear {
         Self { body: response.into_body(), text: String::new() }
     }
 
-    /// Takes in what is there.
-    pub(crate) async fn hear(&mut self) {
+    /// Reads the available data.
+    pub(crate) async fn read(&mut self) {
         for _ in 0..200 {
             tokio::select! {
                 biased;
@@ -45,8 +45,8 @@ impl Ear {
         }
     }
 
-    /// What was heard: kind and data, in order.
-    pub(crate) fn heard(&self) -> Vec<(String, Value)> {
+    /// Returns the received events: kind and data, in order.
+    pub(crate) fn received(&self) -> Vec<(String, Value)> {
         let blocks = self.text.split("\n\n").filter(|block| block.contains("data: "));
         let field = |block: &str, name: &str| {
             block.lines().find_map(|line| line.strip_prefix(name)).unwrap().to_owned()
@@ -60,7 +60,7 @@ impl Ear {
     }
 
     fn kinds(&self) -> Vec<String> {
-        self.heard().into_iter().map(|(kind, _)| kind).collect()
+        self.received().into_iter().map(|(kind, _)| kind).collect()
     }
 }
 
@@ -78,18 +78,18 @@ fn site() -> Site {
 
 // spec: C-4, C-8
 #[tokio::test]
-async fn a_listener_hears_of_one_topic_or_kind_or_job_only() {
+async fn a_stream_can_be_filtered_by_topic_kind_and_job() {
     let site = site();
     start(&site).await;
-    let mut all = Ear::open(&site, "").await;
-    let mut mail = Ear::open(&site, "?topic=mail&kinds=attempt.*").await;
-    let mut nightly = Ear::open(&site, "?job=nightly").await;
+    let mut all = EventClient::open(&site, "").await;
+    let mut mail = EventClient::open(&site, "?topic=mail&kinds=attempt.*").await;
+    let mut nightly = EventClient::open(&site, "?job=nightly").await;
     publish_to(&site, "mail").await;
     publish_to(&site, "sms").await;
     site.app.punctual.admin().trigger("nightly", true).await.unwrap();
     settle().await;
-    for ear in [&mut all, &mut mail, &mut nightly] {
-        ear.hear().await;
+    for client in [&mut all, &mut mail, &mut nightly] {
+        client.read().await;
     }
     for kind in [
         "message.enqueued",
@@ -102,29 +102,29 @@ async fn a_listener_hears_of_one_topic_or_kind_or_job_only() {
     }
     assert_eq!(mail.kinds(), ["attempt.started", "attempt.failed"]);
     assert!(nightly.kinds().contains(&"attempt.failed".to_owned()), "{:?}", nightly.kinds());
-    // Events that do not name the job are about a message of it.
+    // Events without the name of the job are about one of its messages.
     assert!(nightly.kinds().contains(&"message.dead".to_owned()), "{:?}", nightly.kinds());
     let other = |(_, data): &(String, Value)| data["topic"] == "mail" || data["topic"] == "sms";
-    assert!(!nightly.heard().iter().any(other), "{:?}", nightly.heard());
+    assert!(!nightly.received().iter().any(other), "{:?}", nightly.received());
 }
 
 #[tokio::test]
 async fn every_second_has_a_tick_with_counts_and_rates() {
     let site = site();
     start(&site).await;
-    let mut ear = Ear::open(&site, "?kinds=message.dead").await;
+    let mut client = EventClient::open(&site, "?kinds=message.dead").await;
     for _ in 0..3 {
         publish_to(&site, "sms").await;
         settle().await;
         site.clock.advance(Duration::from_secs(1));
         settle().await;
     }
-    ear.hear().await;
-    let heard = ear.heard();
+    client.read().await;
+    let received = client.received();
     let ticks: Vec<&Value> =
-        heard.iter().filter(|(kind, _)| kind == "tick").map(|(_, data)| data).collect();
-    // A watch keeps the newest only, so a listener that was not read from may skip some.
-    let last = ticks.last().unwrap_or_else(|| panic!("no tick in {heard:?}"));
+        received.iter().filter(|(kind, _)| kind == "tick").map(|(_, data)| data).collect();
+    // The channel keeps only the newest value, so a slow client may miss some.
+    let last = ticks.last().unwrap_or_else(|| panic!("no tick in {received:?}"));
     assert_eq!(last["counts"]["done"], 3, "{last}");
     assert!(last["rates"]["in_per_s"].as_f64().unwrap() > 0.0, "{last}");
 }
@@ -133,15 +133,15 @@ async fn every_second_has_a_tick_with_counts_and_rates() {
 async fn the_stream_ends_with_the_process_and_unknown_kinds_are_refused() {
     let site = site();
     start(&site).await;
-    let answered = site.get("/api/v1/events?kinds=job.exploded").await;
+    let reply = site.get("/api/v1/events?kinds=job.exploded").await;
     assert_eq!(
-        (answered.status, &answered.json["errors"][0]["field"]),
+        (reply.status, &reply.json["errors"][0]["field"]),
         (StatusCode::UNPROCESSABLE_ENTITY, &"kinds".into())
     );
-    let mut ear = Ear::open(&site, "").await;
+    let mut client = EventClient::open(&site, "").await;
     site.app.punctual.shutdown().await;
-    ear.hear().await;
-    assert_eq!(ear.kinds().last().unwrap(), "process.stopped");
-    assert!(ear.body.frame().await.is_none(), "nothing comes after the end");
+    client.read().await;
+    assert_eq!(client.kinds().last().unwrap(), "process.stopped");
+    assert!(client.body.frame().await.is_none(), "nothing comes after the end");
     assert_eq!(site.get("/api/v1/events").await.status, 503);
 }

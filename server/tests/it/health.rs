@@ -1,10 +1,10 @@
-//! How a node is.
+//! Health of a node.
 
 use std::time::Duration;
 
 use serde_json::json;
 
-use crate::living::{settle, start};
+use crate::running_server::{settle, start};
 use crate::site::Site;
 use crate::work::{claim, dead, idle, publish_to};
 
@@ -13,9 +13,9 @@ use crate::work::{claim, dead, idle, publish_to};
 async fn a_node_that_ticks_is_healthy_with_its_data() {
     let site = idle();
     start(&site).await;
-    let answered = site.get("/health").await;
-    assert_eq!(answered.status, 200, "{}", answered.text);
-    let json = &answered.json;
+    let response = site.get("/health").await;
+    assert_eq!(response.status, 200, "{}", response.text);
+    let json = &response.json;
     assert_eq!((&json["condition"], &json["stale_count"]), (&json!("healthy"), &json!(0)));
     assert!(json["storage_latency_ms"].is_u64() && json["last_tick_age_ms"].is_u64(), "{json}");
     for component in ["storage", "scheduler", "stale_jobs", "queue_depth", "dead_letters"] {
@@ -29,29 +29,29 @@ async fn a_node_that_ticks_is_healthy_with_its_data() {
 #[tokio::test]
 async fn a_node_that_does_not_run_is_unhealthy_and_alive() {
     let site = idle();
-    let answered = site.get("/health").await;
-    assert_eq!(answered.status, 503, "{}", answered.text);
-    assert_eq!(answered.json["components"]["scheduler"]["condition"], "unhealthy");
-    assert_eq!(answered.json["components"]["storage"]["condition"], "healthy");
+    let response = site.get("/health").await;
+    assert_eq!(response.status, 503, "{}", response.text);
+    assert_eq!(response.json["components"]["scheduler"]["condition"], "unhealthy");
+    assert_eq!(response.json["components"]["storage"]["condition"], "healthy");
     assert_eq!(site.get("/health/ready").await.status, 503);
     assert_eq!(site.get("/health/live").await.status, 200);
 }
 
 // spec: H-48, H-50, H-52
 #[tokio::test]
-async fn stale_messages_degrade_it_and_looking_changes_nothing() {
+async fn stale_messages_degrade_health_and_reading_changes_nothing() {
     let site = Site::with(|builder| builder.roles(punctual::Roles::NONE));
     start(&site).await;
     dead(&site, "mail", "no route").await;
     publish_to(&site, "mail").await;
     assert_eq!(claim(&site, "default").await.len(), 1);
-    // Nobody here rescues what was left behind.
+    // No process here rescues stale messages.
     site.clock.advance(Duration::from_secs(61));
     settle().await;
     for _ in 0..2 {
-        let answered = site.get("/health").await;
-        assert_eq!(answered.status, 200, "{}", answered.text);
-        let json = &answered.json;
+        let response = site.get("/health").await;
+        assert_eq!(response.status, 200, "{}", response.text);
+        let json = &response.json;
         assert_eq!((&json["condition"], &json["stale_count"]), (&json!("degraded"), &json!(1)));
         assert_eq!(json["components"]["stale_jobs"]["condition"], "degraded");
         assert_eq!(json["components"]["dead_letters"]["count"], 1);
@@ -62,7 +62,7 @@ async fn stale_messages_degrade_it_and_looking_changes_nothing() {
 
 // Finding F30 of the security review.
 #[tokio::test]
-async fn strangers_learn_the_condition_and_nothing_else() {
+async fn anonymous_callers_see_only_the_condition() {
     let settings = punctual_server::AuthSettings {
         mode: punctual_server::Mode::Password,
         ..punctual_server::AuthSettings::default()
@@ -81,10 +81,10 @@ async fn strangers_learn_the_condition_and_nothing_else() {
 
 // Finding F30 of the security review.
 #[tokio::test]
-async fn no_answer_of_the_api_is_kept_by_browsers_or_proxies() {
+async fn api_responses_are_not_cached_by_browsers_or_proxies() {
     let site = idle();
     for path in ["/api/v1/session", "/api/v1/jobs", "/health", "/api/v1/nothing"] {
-        let answered = site.get(path).await;
-        assert_eq!(answered.headers["cache-control"], "no-store", "{path}");
+        let response = site.get(path).await;
+        assert_eq!(response.headers["cache-control"], "no-store", "{path}");
     }
 }

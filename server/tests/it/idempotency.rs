@@ -7,10 +7,10 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{Request, StatusCode};
 use serde_json::{Value, json};
 
-use crate::site::{Answered, Site};
+use crate::site::{Site, TestResponse};
 use crate::work::idle;
 
-async fn post(site: &Site, path: &str, key: &str, body: &Value) -> Answered {
+async fn post(site: &Site, path: &str, key: &str, body: &Value) -> TestResponse {
     let request = Request::post(path).header(CONTENT_TYPE, "application/json");
     let request = request.header("Idempotency-Key", key);
     site.send(request.body(Body::from(body.to_string())).unwrap()).await
@@ -21,7 +21,7 @@ async fn count(site: &Site) -> Value {
 }
 
 #[tokio::test]
-async fn the_same_request_with_the_same_key_is_done_once() {
+async fn the_same_request_with_the_same_key_is_executed_once() {
     let site = idle();
     let request = json!({"topic": "mail"});
     let first = post(&site, "/api/v1/messages", "k1", &request).await;
@@ -65,30 +65,30 @@ async fn a_request_that_was_refused_leaves_its_key_free() {
 }
 
 #[tokio::test]
-async fn of_many_at_once_one_is_done() {
+async fn of_concurrent_requests_with_one_key_one_is_executed() {
     let site = idle();
     let request = json!({"topic": "mail"});
     let all = (0..20).map(|_| post(&site, "/api/v1/messages", "k1", &request));
     let answers = futures_util::future::join_all(all).await;
-    let done: Vec<&Answered> =
-        answers.iter().filter(|answered| answered.status == StatusCode::CREATED).collect();
+    let done: Vec<&TestResponse> =
+        answers.iter().filter(|response| response.status == StatusCode::CREATED).collect();
     assert!(!done.is_empty());
-    assert!(done.iter().all(|answered| answered.json["id"] == done[0].json["id"]));
-    let rest = answers.iter().filter(|answered| answered.status != StatusCode::CREATED);
-    for answered in rest {
-        assert_eq!(answered.status, StatusCode::CONFLICT, "{}", answered.text);
-        assert!(answered.text.contains("under way"));
-        assert_eq!(answered.headers["retry-after"], "1");
+    assert!(done.iter().all(|response| response.json["id"] == done[0].json["id"]));
+    let rest = answers.iter().filter(|response| response.status != StatusCode::CREATED);
+    for response in rest {
+        assert_eq!(response.status, StatusCode::CONFLICT, "{}", response.text);
+        assert!(response.text.contains("under way"));
+        assert_eq!(response.headers["retry-after"], "1");
     }
     assert_eq!(count(&site).await, 1);
 }
 
 #[tokio::test]
-async fn keys_that_are_none_are_refused_and_reading_needs_none() {
+async fn invalid_keys_are_refused_and_reads_need_none() {
     let site = idle();
     for key in ["", " ", &"k".repeat(201)] {
-        let answered = post(&site, "/api/v1/messages", key, &json!({"topic": "mail"})).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{key:?}");
+        let response = post(&site, "/api/v1/messages", key, &json!({"topic": "mail"})).await;
+        assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{key:?}");
     }
     assert_eq!(count(&site).await, 0);
     let read = |key: &'static str| {

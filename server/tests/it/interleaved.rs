@@ -1,5 +1,5 @@
-//! Requests of two servers over one storage that change the same things at the same time, in orders that a test
-//! chooses. (Findings F20 and F28 of the security review.)
+//! Interleaved requests of two servers on one storage that change the same things, in an order that the test chooses.
+//! (Findings F20 and F28 of the security review.)
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -19,18 +19,18 @@ use punctual::{ManualClock, Result};
 use punctual_server::{App, AuthSettings, Mode, Parts, Role, router};
 use serde_json::{Value, json};
 
-use crate::site::{Answered, Site};
+use crate::site::{Site, TestResponse};
 use crate::work::idle;
 
-/// More calls of documents than one request makes.
+/// Number of storage calls that is larger than that of one request.
 const STEPS: usize = 20;
-/// More polls than two requests need.
+/// Number of polls that is larger than two requests need.
 const POLLS_MAX: usize = 1_000;
 
-/// Documents that let other requests go on before every call.
-struct Stepping(Arc<dyn DocumentStore>);
+/// Document store that yields to other requests before every call.
+struct SteppedDocuments(Arc<dyn DocumentStore>);
 
-impl Stepping {
+impl SteppedDocuments {
     async fn inner(&self) -> &dyn DocumentStore {
         let mut is_first = true;
         poll_fn(|context| {
@@ -47,7 +47,7 @@ impl Stepping {
 }
 
 #[async_trait]
-impl DocumentStore for Stepping {
+impl DocumentStore for SteppedDocuments {
     async fn put(
         &self,
         draft: NewDocument,
@@ -90,7 +90,7 @@ fn another(site: &Site, documents: Arc<dyn DocumentStore>, clock: Arc<ManualCloc
     Site { app, clock, router, role: None }
 }
 
-/// A storage with two servers on it, the clock of the second one ahead by some seconds.
+/// Two servers on one storage; the clock of the second is ahead by some seconds.
 struct Pair {
     storage: Site,
     first: Site,
@@ -100,7 +100,8 @@ struct Pair {
 impl Pair {
     fn new(ahead: i64) -> Self {
         let storage = idle();
-        let documents: Arc<dyn DocumentStore> = Arc::new(Stepping(storage.app.documents.clone()));
+        let documents: Arc<dyn DocumentStore> =
+            Arc::new(SteppedDocuments(storage.app.documents.clone()));
         let now = storage.clock.now();
         let clock = Arc::new(ManualClock::new(now + ahead.seconds()));
         let first = another(&storage, documents.clone(), storage.clock.clone());
@@ -109,7 +110,7 @@ impl Pair {
         Self { storage, first, second }
     }
 
-    /// Begins anew with these admins, and an operator.
+    /// Resets the users to these admins and an operator.
     async fn admins(&self, names: &[&str]) {
         let (documents, now) = (&self.storage.app.documents, self.storage.clock.now());
         let _ = documents.remove("last_admin", "departures", ExpectedVersion::Any).await.unwrap();
@@ -131,13 +132,13 @@ impl Pair {
     }
 }
 
-/// A request under way.
+/// A request in progress.
 struct Call<'a> {
-    future: Pin<Box<dyn Future<Output = Answered> + 'a>>,
-    answered: Option<Answered>,
+    future: Pin<Box<dyn Future<Output = TestResponse> + 'a>>,
+    response: Option<TestResponse>,
 }
 
-/// A way to take the role from an admin.
+/// Change that removes an admin.
 #[derive(Clone, Copy, Debug)]
 enum Loss {
     Demoted,
@@ -154,18 +155,18 @@ impl<'a> Call<'a> {
                 Loss::RemoveResult => site.call("DELETE", path, &Value::Null).await,
             }
         });
-        Self { future, answered: None }
+        Self { future, response: None }
     }
 
-    /// Goes on by so many calls of documents, if it has as many left.
+    /// Continues the request by this number of storage calls, or to its end.
     async fn go(&mut self, steps: usize) {
         for _ in 0..steps {
-            if self.answered.is_some() {
+            if self.response.is_some() {
                 return;
             }
             poll_fn(|context| {
-                if let Poll::Ready(answered) = self.future.as_mut().poll(context) {
-                    self.answered = Some(answered);
+                if let Poll::Ready(response) = self.future.as_mut().poll(context) {
+                    self.response = Some(response);
                 }
                 Poll::Ready(())
             })
@@ -175,7 +176,7 @@ impl<'a> Call<'a> {
 
     async fn end(mut self) -> StatusCode {
         self.go(POLLS_MAX).await;
-        self.answered.expect("it ends").status
+        self.response.expect("it ends").status
     }
 }
 
@@ -186,7 +187,7 @@ const LOSSES: [(Loss, Loss); 4] = [
     (Loss::RemoveResult, Loss::RemoveResult),
 ];
 
-/// Takes the role from ada and from bob: some steps of one, some of the other, then the rest of both.
+/// Removes ada and bob as admins: some steps of one, some of the other, then the rest of both.
 async fn both(pair: &Pair, (one, other): (Loss, Loss), (n, m): (usize, usize)) -> [StatusCode; 2] {
     let mut of_ada = Call::new(&pair.first, "/api/v1/users/ada", one);
     let mut of_bob = Call::new(&pair.second, "/api/v1/users/bob", other);
@@ -195,11 +196,11 @@ async fn both(pair: &Pair, (one, other): (Loss, Loss), (n, m): (usize, usize)) -
     [of_ada.end().await, of_bob.end().await]
 }
 
-// Finding F20: two servers take the role from the last two admins.
+// Finding F20: two servers remove the last two admins.
 // spec: C-6
 #[tokio::test]
-async fn of_two_servers_that_take_the_last_admins_away_one_is_refused() {
-    // With a clock that is ahead, a server takes for abandoned what the other one has just begun.
+async fn two_servers_cannot_remove_the_last_two_admins() {
+    // A server whose clock is ahead treats a change that the other one has just begun as abandoned.
     for ahead in [0, 61] {
         let pair = Pair::new(ahead);
         for losses in LOSSES {
@@ -219,7 +220,7 @@ async fn of_two_servers_that_take_the_last_admins_away_one_is_refused() {
 // Finding F20.
 // spec: C-6
 #[tokio::test]
-async fn of_three_admins_two_servers_take_two_away() {
+async fn two_servers_can_remove_two_of_three_admins() {
     let pair = Pair::new(0);
     for (n, m) in (0..STEPS).flat_map(|n| (0..STEPS).map(move |m| (n, m))) {
         pair.admins(&["ada", "bob", "zoe"]).await;
@@ -229,10 +230,10 @@ async fn of_three_admins_two_servers_take_two_away() {
     }
 }
 
-// Finding F20: a server that ends in the middle keeps nobody from changing users for long.
+// Finding F20: a server that stops in the middle of a change must not block changes of users for long.
 // spec: C-6
 #[tokio::test]
-async fn a_change_that_was_begun_and_never_ended_stands_in_the_way_for_a_minute() {
+async fn an_abandoned_change_blocks_others_for_a_minute() {
     let pair = Pair::new(0);
     let mut refused = 0;
     for n in 0..STEPS {
@@ -253,14 +254,14 @@ async fn a_change_that_was_begun_and_never_ended_stands_in_the_way_for_a_minute(
     assert!(refused > 0, "it never stood in the way");
 }
 
-/// Documents over which somebody logs out just before a session is renewed.
-struct LoggingOut {
+/// Document store that deletes the session just before it is renewed.
+struct LogoutBeforeRenewal {
     inner: Arc<dyn DocumentStore>,
     renewals: AtomicU64,
 }
 
 #[async_trait]
-impl DocumentStore for LoggingOut {
+impl DocumentStore for LogoutBeforeRenewal {
     async fn put(
         &self,
         draft: NewDocument,
@@ -269,7 +270,7 @@ impl DocumentStore for LoggingOut {
     ) -> Result<PutResult> {
         if draft.kind == "session" && matches!(seen, ExpectedVersion::Version(_)) {
             self.renewals.fetch_add(1, Ordering::Relaxed);
-            // What the endpoint does on another server.
+            // As the logout endpoint does on another server.
             let removed = self.inner.remove(&draft.kind, &draft.key, ExpectedVersion::Any).await?;
             assert_eq!(removed, RemoveResult::Removed);
         }
@@ -303,7 +304,8 @@ impl DocumentStore for LoggingOut {
 async fn a_logout_wins_over_the_renewal_of_its_session() {
     let storage = idle();
     let (inner, clock) = (storage.app.documents.clone(), storage.clock.clone());
-    let documents = Arc::new(LoggingOut { inner: inner.clone(), renewals: AtomicU64::new(0) });
+    let documents =
+        Arc::new(LogoutBeforeRenewal { inner: inner.clone(), renewals: AtomicU64::new(0) });
     let calm = another(&storage, inner.clone(), clock.clone());
     let racing = another(&storage, documents.clone(), clock.clone());
     let password = "correct horse battery";
@@ -313,21 +315,21 @@ async fn a_logout_wins_over_the_renewal_of_its_session() {
     let login = json!({ "name": "carol", "password": password });
     let begun = calm.post("/api/v1/session", &login).await;
     let cookie = begun.headers[SET_COOKIE].to_str().unwrap().split(';').next().unwrap().to_owned();
-    let look = async |site: &Site| {
+    let get_status = async |site: &Site| {
         let request = Request::get("/api/v1/jobs").header(COOKIE, &cookie);
         let request = request.header(CONTENT_TYPE, "application/json");
         site.send(request.body(Body::empty()).unwrap()).await.status.as_u16()
     };
-    assert_eq!(look(&racing).await, 200);
+    assert_eq!(get_status(&racing).await, 200);
     assert_eq!(documents.renewals.load(Ordering::Relaxed), 0, "too early to renew it");
-    // Past the half of its twelve hours.
+    // After half of its twelve hours.
     clock.set(clock.now() + 7.hours());
-    assert_eq!(look(&racing).await, 200, "it had not ended when it was read");
+    assert_eq!(get_status(&racing).await, 200, "it had not ended when it was read");
     assert_eq!(documents.renewals.load(Ordering::Relaxed), 1);
     let range = KeyRange { limit: 10, ..KeyRange::default() };
     let kept = inner.list("session", range, clock.now()).await.unwrap();
     assert_eq!(kept, [], "the renewal did not bring it back");
     for site in [&racing, &calm] {
-        assert_eq!(look(site).await, 401);
+        assert_eq!(get_status(site).await, 401);
     }
 }

@@ -1,4 +1,4 @@
-//! Programs that a crash or a stop of their process cuts off. The programs are real, the clock is moved by hand.
+//! Interrupted programs: a crash or a stop of the process ends them. The programs are real, the clock is manual.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,13 +12,13 @@ use punctual_server::config::Config;
 use punctual_server::{JobSpec, Tools};
 use serde_json::{Value, json};
 
-/// Longer than anything here takes on a busy machine.
+/// Timeout that is long enough on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
-/// Is cut off the first time and ends at once every other time.
+/// Shell line that hangs the first time, and exits at once every other time.
 const LINE: &str = "echo start >> starts; test $(wc -l < starts) -gt 1 || exec sleep 60; \
                     echo attempt=$PUNCTUAL_ATTEMPT crashes=$PUNCTUAL_CRASHES";
 
-/// What outlives a process: time, what is stored, and the folder of the program.
+/// State that outlives a process: the clock, the storage and the folder of the program.
 struct World {
     clock: Arc<ManualClock>,
     storage: Arc<MemoryStorage>,
@@ -32,7 +32,7 @@ impl World {
         Self { clock, storage, folder: tempfile::tempdir().unwrap() }
     }
 
-    /// A process with the handlers of the targets.
+    /// Starts a process with the handlers of the targets.
     async fn node(&self) -> Punctual {
         let mut config = Config::default();
         config.command.enabled = true;
@@ -43,7 +43,7 @@ impl World {
         node
     }
 
-    /// A node that is in the middle of a run of a job with the program.
+    /// Starts a node and waits until it runs the program.
     async fn in_the_middle(&self, more: &Value) -> Punctual {
         let node = self.node().await;
         let mut spec = json!({"every": "24h", "retry": 0,
@@ -56,13 +56,13 @@ impl World {
         node
     }
 
-    /// How often the program was started.
+    /// Returns how often the program was started.
     fn starts(&self) -> usize {
         let starts: &Path = &self.folder.path().join("starts");
         std::fs::read_to_string(starts).map_or(0, |text| text.lines().count())
     }
 
-    /// Looks again and again, with so much time passing in between, until something is found.
+    /// Repeats a check, advancing the clock in between, until it returns a value.
     async fn until<T>(&self, step: Duration, found: impl AsyncFn() -> Option<T>) -> T {
         let looking = async {
             loop {
@@ -76,22 +76,22 @@ impl World {
         within(&SystemClock, add(SystemClock.now(), TIMEOUT), looking).await.unwrap()
     }
 
-    /// Lets a node do everything that is due within a few minutes.
+    /// Lets a node run everything that is due within a few minutes.
     async fn settle(&self, node: &Punctual) {
         for _ in 0..20 {
             self.clock.advance(Duration::from_secs(10));
-            self.until(Duration::ZERO, async || node.is_resting().then_some(())).await;
+            self.until(Duration::ZERO, async || node.is_idle().then_some(())).await;
         }
     }
 
-    /// The executions, the one that began first first, as soon as there are so many.
+    /// Waits for this number of executions and returns them in the order of their start.
     async fn executions(&self, count: usize) -> Vec<Execution> {
         self.until(Duration::from_secs(2), async || {
             let filter = ExecutionFilter::default();
             let found =
                 Inspect::executions(&*self.storage, filter, PageRequest::first(10)).await.unwrap();
             let mut rows = found.rows;
-            // A lost one ends in the instant in which it is found, so it counts when each began.
+            // A lost execution ends when it is detected, so the order of the starts counts.
             rows.sort_by_key(|row| row.started_at);
             (rows.len() == count).then_some(rows)
         })
@@ -103,10 +103,10 @@ fn endings(executions: &[Execution]) -> Vec<&'static str> {
     executions.iter().map(|execution| execution.ending.as_str()).collect()
 }
 
-// Finding P9 of the newcomer's review: a program could not know that it had been started before.
+// Finding P9 of the newcomer's review: a program could not detect that it had been started before.
 // spec: H-7
 #[tokio::test]
-async fn a_program_is_told_how_many_processes_ended_while_they_ran_it() {
+async fn a_program_receives_the_number_of_crashes() {
     let world = World::new();
     drop(world.in_the_middle(&json!({})).await);
     let _other = world.node().await;
@@ -115,7 +115,7 @@ async fn a_program_is_told_how_many_processes_ended_while_they_ran_it() {
     assert_eq!(executions[1].log.as_deref(), Some("attempt=1 crashes=1"));
 }
 
-/// Stops a node that is in the middle of a run, without time to finish it.
+/// Stops a node during a run, without time to finish it.
 async fn stop(world: &World, node: &Punctual) {
     let stopping = node.shutdown();
     let time = async {
@@ -133,7 +133,7 @@ async fn stop(world: &World, node: &Punctual) {
 // Finding P9 of the newcomer's review: an interrupted program was run again from its start.
 // spec: H-28
 #[tokio::test]
-async fn a_program_that_a_stop_cuts_off_is_started_again_unless_it_is_lost() {
+async fn a_program_interrupted_by_a_stop_is_restarted_unless_lost() {
     for (job, expected) in [
         (json!({}), ["released", "succeeded"].as_slice()),
         (json!({"when_interrupted": "again"}), &["released", "succeeded"]),
@@ -151,7 +151,7 @@ async fn a_program_that_a_stop_cuts_off_is_started_again_unless_it_is_lost() {
 
 // Finding P9 of the newcomer's review: an interrupted program was run again from its start.
 #[tokio::test]
-async fn a_program_that_a_crash_cuts_off_and_that_is_lost_is_a_dead_letter() {
+async fn a_program_interrupted_by_a_crash_becomes_a_dead_letter_with_lost() {
     let world = World::new();
     drop(world.in_the_middle(&json!({"when_interrupted": "lost", "retry": 3})).await);
     let other = world.node().await;

@@ -1,4 +1,4 @@
-//! Gauges of jobs as a scraper sees them: when a job last succeeded, when it runs next, and how many jobs have none.
+//! Job metrics: the last success, the next run, and the number of jobs without a gauge.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,19 +9,19 @@ use punctual::measure::JOBS_MAX;
 use punctual::{Context, HandlerError, Job, Outcome, Retry};
 use serde_json::{Value, json};
 
-use crate::living::{settle, start, until};
+use crate::running_server::{settle, start, until};
 use crate::site::Site;
 
 const FAIL: usize = 0;
 const SUCCEED: usize = 1;
 const CANCEL: usize = 2;
 
-/// A site with a job of every minute that is tried again after 20 seconds and ends as it is told.
+/// Starts a site with a job of every minute that is retried after 20 seconds and ends as the test sets it.
 async fn site() -> (Site, Arc<AtomicUsize>) {
     let ending = Arc::new(AtomicUsize::new(FAIL));
-    let told = ending.clone();
+    let reported = ending.clone();
     let run = move |_: Context| {
-        let ending = told.load(Ordering::Relaxed);
+        let ending = reported.load(Ordering::Relaxed);
         async move {
             match ending {
                 SUCCEED => Ok(Outcome::Done),
@@ -37,22 +37,22 @@ async fn site() -> (Site, Arc<AtomicUsize>) {
     (site, ending)
 }
 
-/// Waits for a number of attempts of the job; returns the ending of the newest and when it ended.
+/// Waits for a number of attempts of the job; returns the ending of the newest one and its time.
 async fn attempts(site: &Site, count: usize) -> (String, i64) {
-    let is_so = |list: &Value| list["items"].as_array().is_some_and(|list| list.len() == count);
-    let newest = until(site, "/api/v1/executions", is_so).await["items"][0].clone();
+    let holds = |list: &Value| list["items"].as_array().is_some_and(|list| list.len() == count);
+    let newest = until(site, "/api/v1/executions", holds).await["items"][0].clone();
     let ended_at: Timestamp = newest["ended_at"].as_str().unwrap().parse().unwrap();
     (newest["ending"].as_str().unwrap().to_owned(), ended_at.as_second())
 }
 
-/// The value of a gauge of the job.
+/// Returns the value of a gauge of the job.
 async fn gauge(site: &Site, name: &str) -> Option<i64> {
     let line = format!("punctual_job_{name}_timestamp_seconds{{job_name=\"ledger\"}} ");
     let text = site.get("/metrics").await.text;
     text.lines().find_map(|one| one.strip_prefix(&line)).map(|number| number.parse().unwrap())
 }
 
-/// The last success, now and when alerts have been looked for again.
+/// Returns the last success now, and after the next check of the alerts.
 async fn last_successes(site: &Site) -> [Option<i64>; 2] {
     let now = gauge(site, "last_success").await;
     site.clock.advance(Duration::from_secs(10));
@@ -100,7 +100,7 @@ async fn the_next_run_is_reported_unless_the_job_is_paused() {
     assert_eq!(gauge(&site, "next_run").await, None, "a paused job does not run");
 }
 
-/// A scraper sees no more than so many jobs, and how many it does not see.
+/// The metrics have a limit of jobs, and the number of jobs above it.
 #[tokio::test]
 async fn jobs_beyond_the_limit_are_counted() {
     let declared = |count: usize| {

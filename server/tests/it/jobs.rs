@@ -1,11 +1,11 @@
-//! Jobs over HTTP: the list, one of them, and what they have done.
+//! Jobs over HTTP: the list, one job and its history.
 
 use axum::http::StatusCode;
 use punctual::{Builder, Job, Occurrence};
 use punctual_server::Role;
 use serde_json::json;
 
-use crate::living::{start, until};
+use crate::running_server::{start, until};
 use crate::site::Site;
 
 async fn nothing(_: Occurrence) {}
@@ -22,19 +22,19 @@ fn three(builder: Builder) -> Builder {
         })
 }
 
-fn names(answered: &crate::site::Answered) -> Vec<&str> {
-    let items = answered.json["items"].as_array().unwrap();
+fn names(response: &crate::site::TestResponse) -> Vec<&str> {
+    let items = response.json["items"].as_array().unwrap();
     items.iter().map(|item| item["name"].as_str().unwrap()).collect()
 }
 
 // spec: C-7, T-56, T-57
 #[tokio::test]
-async fn the_list_is_complete_before_anything_ran() {
+async fn the_list_is_complete_before_the_first_run() {
     let site = Site::with(three);
-    let answered = site.get("/api/v1/jobs").await;
-    assert_eq!(answered.status, StatusCode::OK, "{}", answered.text);
-    assert_eq!(names(&answered), ["hourly", "nightly", "often"]);
-    let nightly = &answered.json["items"][1];
+    let response = site.get("/api/v1/jobs").await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.text);
+    assert_eq!(names(&response), ["hourly", "nightly", "often"]);
+    let nightly = &response.json["items"][1];
     for (key, value) in [
         ("phase", json!("active")),
         ("word", json!("never run")),
@@ -65,7 +65,7 @@ async fn the_list_is_complete_before_anything_ran() {
 async fn the_list_is_filtered_sorted_and_paged() {
     let site = Site::started(three).await;
     site.advance_to("2026-03-01T12:10:00Z").await;
-    for (query, wanted) in [
+    for (query, expected) in [
         ("tag=REPORT", &["nightly"][..]),
         ("search=counts", &["hourly"]),
         ("search=NIGHT", &["nightly"]),
@@ -76,10 +76,10 @@ async fn the_list_is_filtered_sorted_and_paged() {
         ("sort=next", &["often", "hourly", "nightly"]),
         ("sort=next&after=often&limit=1", &["hourly"]),
         ("sort=last", &["often", "hourly", "nightly"]),
-        ("app=nobody", &[]),
+        ("app=unknown", &[]),
     ] {
-        let answered = site.get(&format!("/api/v1/jobs?{query}")).await;
-        assert_eq!(names(&answered), wanted, "{query}");
+        let response = site.get(&format!("/api/v1/jobs?{query}")).await;
+        assert_eq!(names(&response), expected, "{query}");
     }
     let first = site.get("/api/v1/jobs?limit=2").await;
     assert_eq!(first.json["next"], "nightly");
@@ -88,7 +88,7 @@ async fn the_list_is_filtered_sorted_and_paged() {
 }
 
 #[tokio::test]
-async fn what_a_list_cannot_do_is_refused_by_name() {
+async fn invalid_list_parameters_are_refused_by_name() {
     let site = Site::with(three);
     for (query, field) in [
         ("limit=0", "limit"),
@@ -97,10 +97,10 @@ async fn what_a_list_cannot_do_is_refused_by_name() {
         ("sort=size", "sort"),
         ("sort=next&after=gone", "after"),
     ] {
-        let answered = site.get(&format!("/api/v1/jobs?{query}")).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{query} {}", answered.text);
-        assert_eq!(answered.json["errors"][0]["field"], field, "{}", answered.text);
-        assert_eq!(answered.headers["content-type"], "application/problem+json");
+        let response = site.get(&format!("/api/v1/jobs?{query}")).await;
+        assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{query} {}", response.text);
+        assert_eq!(response.json["errors"][0]["field"], field, "{}", response.text);
+        assert_eq!(response.headers["content-type"], "application/problem+json");
     }
     let unknown = site.get("/api/v1/jobs?colour=red").await;
     assert_eq!(unknown.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", unknown.text);
@@ -140,7 +140,7 @@ async fn a_job_shows_its_latest_runs_and_its_history_is_paged() {
 
 // spec: C-7, T-58
 #[tokio::test]
-async fn an_unknown_job_is_not_found_wherever_it_is_named() {
+async fn an_unknown_job_is_not_found_on_every_route() {
     let site = Site::with(three);
     let range = json!({"from": "2026-02-01T00:00:00Z", "to": "2026-02-02T00:00:00Z"});
     let spec = json!({"every": "5m", "topic": "t"});
@@ -162,17 +162,17 @@ async fn an_unknown_job_is_not_found_wherever_it_is_named() {
         ("POST", "/cursor", json!({"to": "2026-03-02T00:00:00Z"})),
         ("POST", "/backfill", range),
     ] {
-        for name in ["nobody", "%20"] {
-            let answered = site.call(method, &format!("/api/v1/jobs/{name}{path}"), &body).await;
-            assert_eq!(answered.status, StatusCode::NOT_FOUND, "{method} {path} {}", answered.text);
-            assert!(answered.text.contains("GET /api/v1/jobs"), "{}", answered.text);
+        for name in ["unknown", "%20"] {
+            let response = site.call(method, &format!("/api/v1/jobs/{name}{path}"), &body).await;
+            assert_eq!(response.status, StatusCode::NOT_FOUND, "{method} {path} {}", response.text);
+            assert!(response.text.contains("GET /api/v1/jobs"), "{}", response.text);
         }
     }
 }
 
 // spec: T-56
 #[tokio::test]
-async fn who_may_only_look_changes_nothing() {
+async fn a_viewer_cannot_change_jobs() {
     let site = Site::started(three).await;
     let (viewer, operator) = (site.as_role(Role::Viewer), site.as_role(Role::Operator));
     let range = |dry: bool| json!({"from": "2026-02-01T00:00:00Z", "to": "2026-02-02T00:00:00Z", "dry_run": dry});
@@ -185,15 +185,15 @@ async fn who_may_only_look_changes_nothing() {
         ("/backfill", range(false)),
     ] {
         let path = format!("/api/v1/jobs/hourly{path}");
-        let answered = viewer.post(&path, &body).await;
-        assert_eq!(answered.status, StatusCode::FORBIDDEN, "{path} {}", answered.text);
-        assert!(answered.text.contains("this needs the role operator"), "{}", answered.text);
+        let response = viewer.post(&path, &body).await;
+        assert_eq!(response.status, StatusCode::FORBIDDEN, "{path} {}", response.text);
+        assert!(response.text.contains("this needs the role operator"), "{}", response.text);
     }
     let spec = json!({"name": "new", "every": "5m", "topic": "t"});
     for (method, path) in [("POST", ""), ("PUT", "/hourly"), ("DELETE", "/hourly")] {
-        let answered = operator.call(method, &format!("/api/v1/jobs{path}"), &spec).await;
-        assert_eq!(answered.status, StatusCode::FORBIDDEN, "{method} {}", answered.text);
-        assert!(answered.text.contains("this needs the role admin"), "{}", answered.text);
+        let response = operator.call(method, &format!("/api/v1/jobs{path}"), &spec).await;
+        assert_eq!(response.status, StatusCode::FORBIDDEN, "{method} {}", response.text);
+        assert!(response.text.contains("this needs the role admin"), "{}", response.text);
     }
     let edit = viewer.call("PATCH", "/api/v1/jobs/hourly", &json!({"timeout": "5s"})).await;
     assert_eq!(edit.status, StatusCode::FORBIDDEN);
@@ -203,7 +203,7 @@ async fn who_may_only_look_changes_nothing() {
     assert_eq!(site.app.audit().list(None, 10).await.unwrap().len(), 0);
 }
 
-// Decision 3.31: a page of the history has 20 rows unless another number is asked for.
+// Decision 3.31: a page of the history has 20 rows by default.
 #[tokio::test]
 async fn a_page_of_executions_has_twenty_rows_when_no_limit_is_given() {
     let job = Job::every("often", std::time::Duration::from_secs(1));

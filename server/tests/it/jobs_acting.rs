@@ -1,4 +1,4 @@
-//! Acting on jobs over HTTP: trigger, pause, resume, skip, cursor.
+//! Job actions over HTTP: trigger, pause, resume, skip, cursor.
 
 use axum::http::StatusCode;
 use punctual::{Builder, Context, Job, Occurrence};
@@ -13,7 +13,7 @@ fn hourly(builder: Builder) -> Builder {
     builder.job(Job::cron("hourly", "0 * * * *"), nothing)
 }
 
-/// A job whose runs take longer than anybody waits.
+/// Adds a job whose runs take longer than the tests wait.
 fn slow(builder: Builder) -> Builder {
     builder.job(Job::cron("slow", "0 * * * *"), |_: Occurrence, context: Context| async move {
         context.cancellation().cancelled().await;
@@ -24,15 +24,15 @@ fn slow(builder: Builder) -> Builder {
 #[tokio::test]
 async fn a_trigger_runs_the_job_now_as_manual_and_leaves_its_schedule_alone() {
     let site = Site::started(hourly).await;
-    let answered =
+    let response =
         site.as_role(Role::Operator).post("/api/v1/jobs/hourly/trigger", &json!({})).await;
-    assert_eq!(answered.status, StatusCode::ACCEPTED, "{}", answered.text);
+    assert_eq!(response.status, StatusCode::ACCEPTED, "{}", response.text);
     site.settled().await;
     let job = site.get("/api/v1/jobs/hourly").await.json;
     assert_eq!(job["last"]["source"], "manual", "{job}");
-    assert_eq!(job["last"]["message"], answered.json["message"]);
+    assert_eq!(job["last"]["message"], response.json["message"]);
     assert_eq!(job["next_at"], "2026-03-01T13:00:00Z");
-    assert_eq!(answered.json["paused"], false);
+    assert_eq!(response.json["paused"], false);
     let noted = &site.app.audit().list(None, 1).await.unwrap()[0];
     assert_eq!((noted.what.as_str(), noted.who.as_str()), ("job.trigger", "operator"));
     assert_eq!(noted.target, "hourly");
@@ -40,11 +40,11 @@ async fn a_trigger_runs_the_job_now_as_manual_and_leaves_its_schedule_alone() {
 
 // spec: T-58
 #[tokio::test]
-async fn a_trigger_of_a_paused_job_runs_it_and_says_that_it_is_paused() {
+async fn a_trigger_of_a_paused_job_runs_it_and_reports_the_pause() {
     let site = Site::started(hourly).await;
     site.post("/api/v1/jobs/hourly/pause", &json!({"reason": "audit"})).await;
-    let answered = site.post("/api/v1/jobs/hourly/trigger", &json!({})).await;
-    assert_eq!((answered.status, &answered.json["paused"]), (StatusCode::ACCEPTED, &json!(true)));
+    let response = site.post("/api/v1/jobs/hourly/trigger", &json!({})).await;
+    assert_eq!((response.status, &response.json["paused"]), (StatusCode::ACCEPTED, &json!(true)));
     site.settled().await;
     let job = site.get("/api/v1/jobs/hourly").await.json;
     assert_eq!((&job["phase"], &job["last"]["source"]), (&json!("paused"), &json!("manual")));
@@ -52,7 +52,7 @@ async fn a_trigger_of_a_paused_job_runs_it_and_says_that_it_is_paused() {
 
 // spec: T-58
 #[tokio::test]
-async fn a_trigger_respects_the_overlap_policy_unless_told_otherwise() {
+async fn a_trigger_respects_the_overlap_policy_unless_it_is_ignored() {
     let site = Site::started(slow).await;
     let path = "/api/v1/jobs/slow/trigger";
     assert_eq!(site.post(path, &json!({})).await.status, StatusCode::ACCEPTED);
@@ -66,7 +66,7 @@ async fn a_trigger_respects_the_overlap_policy_unless_told_otherwise() {
 }
 
 #[tokio::test]
-async fn a_trigger_brings_its_own_payload() {
+async fn a_trigger_may_have_its_own_payload() {
     let site = Site::started(|builder| {
         let refuse = |payload: Value| async move {
             Err::<(), _>(std::io::Error::other(format!("got {payload}")))
@@ -83,7 +83,7 @@ async fn a_trigger_brings_its_own_payload() {
 
 // spec: C-7, T-56, T-59
 #[tokio::test]
-async fn a_pause_says_who_and_why_and_survives_a_restart() {
+async fn a_pause_has_an_author_and_a_reason_and_survives_a_restart() {
     let site = Site::started(hourly).await;
     let body = json!({"reason": " audit ", "until": "2026-03-01T14:30:00Z"});
     let paused = site.as_role(Role::Operator).post("/api/v1/jobs/hourly/pause", &body).await;
@@ -94,7 +94,7 @@ async fn a_pause_says_who_and_why_and_survives_a_restart() {
         json!({"by": "operator", "reason": "audit", "at": "2026-03-01T12:00:00Z", "until": "2026-03-01T14:30:00Z"})
     );
     assert_eq!(paused.json["next_at"], json!(null));
-    // The next start declares it again, and finds the pause.
+    // The next start declares the job again, and keeps the pause.
     let again = punctual::Punctual::builder()
         .stores(site.app.storage.clone(), site.app.inspect.clone())
         .clock(site.clock.clone());
@@ -122,15 +122,15 @@ async fn a_pause_without_a_reason_or_with_an_end_in_the_past_is_refused() {
         (json!({"reason": "x", "until": "2026-03-01T12:00:00Z"}), "until"),
         (json!({"reason": "x", "colour": 1}), "colour"),
     ] {
-        let answered = site.post("/api/v1/jobs/hourly/pause", &body).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{body} {}", answered.text);
-        assert!(answered.text.contains(field), "{body} {}", answered.text);
+        let response = site.post("/api/v1/jobs/hourly/pause", &body).await;
+        assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{body} {}", response.text);
+        assert!(response.text.contains(field), "{body} {}", response.text);
     }
     assert_eq!(site.get("/api/v1/jobs/hourly").await.json["phase"], "active");
 }
 
 #[tokio::test]
-async fn the_next_occurrence_or_a_named_one_is_left_out() {
+async fn the_next_occurrence_or_a_given_one_is_skipped() {
     let site = Site::started(hourly).await;
     let path = "/api/v1/jobs/hourly/skip";
     let next = site.post(path, &json!({})).await;
@@ -151,7 +151,7 @@ async fn the_next_occurrence_or_a_named_one_is_left_out() {
 }
 
 #[tokio::test]
-async fn a_cursor_moves_forward_and_what_it_passes_is_in_the_history() {
+async fn a_cursor_moves_forward_and_skipped_occurrences_are_in_the_history() {
     let site = Site::started(hourly).await;
     let path = "/api/v1/jobs/hourly/cursor";
     let moved = site.post(path, &json!({"to": "2026-03-01T14:10:00Z"})).await;

@@ -1,4 +1,4 @@
-//! Definitions over HTTP: created, replaced, deleted, and those that are somebody else's.
+//! Job definitions over HTTP: created, replaced and deleted ones, and those of code and files.
 
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, ETAG, IF_MATCH};
@@ -7,7 +7,7 @@ use punctual::{Builder, Job, Occurrence};
 use punctual_server::config::CommandConfig;
 use serde_json::{Value, json};
 
-use crate::site::{Answered, Site};
+use crate::site::{Site, TestResponse};
 
 fn base(builder: Builder) -> Builder {
     builder
@@ -19,7 +19,7 @@ fn mail(name: &str) -> Value {
     json!({"name": name, "cron": "*/5 * * * *", "topic": "mail", "payload": {"to": "ada"}})
 }
 
-async fn with_tag(site: &Site, method: &str, path: &str, tag: &str, body: &Value) -> Answered {
+async fn with_tag(site: &Site, method: &str, path: &str, tag: &str, body: &Value) -> TestResponse {
     let request = Request::builder()
         .method(method)
         .uri(path)
@@ -53,7 +53,7 @@ async fn a_job_is_created_and_runs() {
 }
 
 #[tokio::test]
-async fn a_name_with_blanks_is_found_where_the_answer_says() {
+async fn a_name_with_blanks_is_found_at_its_location() {
     let site = Site::started(base).await;
     let created = site.post("/api/v1/jobs", &mail(" tell ada ")).await;
     assert_eq!((created.status, &created.json["name"]), (StatusCode::CREATED, &json!("tell ada")));
@@ -73,7 +73,7 @@ async fn a_job_created_disabled_is_paused() {
 
 // spec: C-7
 #[tokio::test]
-async fn a_wrong_definition_is_refused_field_by_field() {
+async fn an_invalid_definition_is_refused_field_by_field() {
     let site = Site::started(base).await;
     for (body, field, words) in [
         (json!({"every": "5m", "topic": "t"}), "name", "give the job a name"),
@@ -85,14 +85,14 @@ async fn a_wrong_definition_is_refused_field_by_field() {
             "no time zone",
         ),
         (json!({"name": "a", "every": 5, "topic": "t"}), "every", "string"),
-        (json!({"name": "a", "every": "5m", "topic": "t", "colour": 1}), "colour", "no such key"),
+        (json!({"name": "a", "every": "5m", "topic": "t", "colour": 1}), "colour", "unknown key"),
         (json!({"name": " ", "every": "5m", "topic": "t"}), "name", "name"),
         (json!({"name": "a", "every": "5m"}), "target", "http, command, publish and topic"),
     ] {
-        let answered = site.post("/api/v1/jobs", &body).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{body} {}", answered.text);
-        assert_eq!(answered.json["errors"][0]["field"], field, "{}", answered.text);
-        assert!(answered.text.contains(words), "{}", answered.text);
+        let response = site.post("/api/v1/jobs", &body).await;
+        assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{body} {}", response.text);
+        assert_eq!(response.json["errors"][0]["field"], field, "{}", response.text);
+        assert!(response.text.contains(words), "{}", response.text);
     }
     let request = Request::post("/api/v1/jobs").header(CONTENT_TYPE, "application/json");
     let torn = site.send(request.body(Body::from("{\"name\":")).unwrap()).await;
@@ -103,7 +103,7 @@ async fn a_wrong_definition_is_refused_field_by_field() {
 
 // spec: C-7
 #[tokio::test]
-async fn a_definition_is_replaced_and_what_operators_did_stays() {
+async fn a_replaced_definition_keeps_the_changes_of_operators() {
     let site = Site::started(base).await;
     site.post("/api/v1/jobs", &mail("greet")).await;
     site.post("/api/v1/jobs/greet/pause", &json!({"reason": "audit"})).await;
@@ -122,7 +122,7 @@ async fn a_definition_is_replaced_and_what_operators_did_stays() {
 }
 
 #[tokio::test]
-async fn what_the_code_or_a_file_declares_is_theirs() {
+async fn declared_jobs_cannot_be_replaced_over_http() {
     let site = Site::started(base).await;
     let filed = Job::cron("filed", "0 * * * *").topic("mail");
     site.app.punctual.admin().reconcile("punctual.toml", vec![filed]).await.unwrap();
@@ -132,12 +132,12 @@ async fn what_the_code_or_a_file_declares_is_theirs() {
         [("coded", "PATCH /api/v1/jobs/coded"), ("filed", "the configuration file declares it")]
     {
         for method in ["PUT", "DELETE"] {
-            let answered = site.call(method, &format!("/api/v1/jobs/{name}"), &spec).await;
-            assert_eq!(answered.status, StatusCode::CONFLICT, "{method} {}", answered.text);
-            assert!(answered.text.contains(words), "{}", answered.text);
+            let response = site.call(method, &format!("/api/v1/jobs/{name}"), &spec).await;
+            assert_eq!(response.status, StatusCode::CONFLICT, "{method} {}", response.text);
+            assert!(response.text.contains(words), "{}", response.text);
         }
     }
-    // What nobody declares any more may go.
+    // A job that is no longer declared may be deleted.
     site.app.punctual.admin().reconcile("punctual.toml", Vec::new()).await.unwrap();
     let gone = site.call("DELETE", "/api/v1/jobs/filed", &json!({})).await;
     assert_eq!(gone.status, StatusCode::NO_CONTENT, "{}", gone.text);
@@ -158,7 +158,7 @@ async fn a_job_is_deleted_with_its_history() {
 }
 
 #[tokio::test]
-async fn an_edit_of_something_else_than_was_seen_is_refused() {
+async fn an_edit_of_an_outdated_version_is_refused() {
     let site = Site::started(base).await;
     site.post("/api/v1/jobs", &mail("greet")).await;
     let path = "/api/v1/jobs/greet";
@@ -186,7 +186,7 @@ async fn an_edit_of_something_else_than_was_seen_is_refused() {
 }
 
 #[tokio::test]
-async fn secrets_are_shown_to_nobody_and_survive_a_replacement_by_who_never_saw_them() {
+async fn secrets_are_redacted_and_survive_a_replacement_with_the_redacted_value() {
     let site = Site::started(base).await;
     let http = json!({"url": "https://example.com/", "headers": {"Authorization": "Bearer s3cret"},
         "signature": {"secret": "s3cret"}});
@@ -213,7 +213,7 @@ async fn secrets_are_shown_to_nobody_and_survive_a_replacement_by_who_never_saw_
     assert_eq!(lost.json["errors"][0]["field"], "http.headers.X-New");
 }
 
-// Finding P16 of the newcomer's review: a job with a program was created while programs were off, and its runs died.
+// Finding P16 of the newcomer's review: a job with a program was created while programs were disabled.
 // spec: C-7
 #[tokio::test]
 async fn a_job_with_a_program_is_refused_while_programs_are_off() {

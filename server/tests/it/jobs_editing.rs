@@ -1,4 +1,4 @@
-//! An operator's values over a definition, over HTTP.
+//! Job overrides over HTTP: values of an operator over a definition.
 
 use axum::http::StatusCode;
 use punctual::{Builder, Job, Occurrence};
@@ -17,7 +17,7 @@ fn layer<'a>(layers: &'a Value, field: &str) -> &'a Value {
 }
 
 #[tokio::test]
-async fn an_edit_is_put_over_the_definition_and_taken_back_field_by_field() {
+async fn an_edit_overrides_the_definition_and_is_reset_field_by_field() {
     let site = Site::started(nightly).await;
     let edit = json!({"cron": "30 3 * * *", "retry": 3, "timeout": "5m",
         "misfire": {"policy": "fire_all", "catch_up_max": 5}});
@@ -48,7 +48,7 @@ async fn an_edit_is_put_over_the_definition_and_taken_back_field_by_field() {
 }
 
 #[tokio::test]
-async fn a_timeout_is_taken_away_by_null() {
+async fn null_removes_a_timeout() {
     let site = Site::started(|builder| {
         let job = Job::cron("nightly", "0 2 * * *").timeout(std::time::Duration::from_secs(9));
         builder.job(job, |_: Occurrence| async {})
@@ -60,7 +60,7 @@ async fn a_timeout_is_taken_away_by_null() {
 }
 
 #[tokio::test]
-async fn a_wrong_edit_is_refused_field_by_field_and_changes_nothing() {
+async fn an_invalid_edit_is_refused_field_by_field_and_changes_nothing() {
     let site = Site::started(nightly).await;
     for (body, field, words) in [
         (json!({"cron": "0 25 * * *"}), "cron", "hour (position 3)"),
@@ -70,20 +70,20 @@ async fn a_wrong_edit_is_refused_field_by_field_and_changes_nothing() {
         (json!({"timeout": "soon"}), "timeout", "cannot be read"),
         (json!({"retry": {"waits": ["x"]}}), "retry", "cannot be read"),
         (json!({"misfire": "sometimes"}), "misfire", "there is no misfire policy"),
-        (json!({"priority": 3}), "priority", "no such key"),
+        (json!({"priority": 3}), "priority", "unknown key"),
     ] {
-        let answered = site.call("PATCH", PATH, &body).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{body} {}", answered.text);
-        assert_eq!(answered.json["errors"][0]["field"], field, "{}", answered.text);
-        assert!(answered.text.contains(words), "{}", answered.text);
+        let response = site.call("PATCH", PATH, &body).await;
+        assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{body} {}", response.text);
+        assert_eq!(response.json["errors"][0]["field"], field, "{}", response.text);
+        assert!(response.text.contains(words), "{}", response.text);
     }
     for body in [json!({}), json!({"every": "5m", "zone": "UTC"})] {
-        let answered = site.call("PATCH", PATH, &body).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{body} {}", answered.text);
+        let response = site.call("PATCH", PATH, &body).await;
+        assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{body} {}", response.text);
     }
     for field in ["colour", "enabled"] {
-        let answered = site.post(&format!("{PATH}/reset"), &json!({"field": field})).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", answered.text);
+        let response = site.post(&format!("{PATH}/reset"), &json!({"field": field})).await;
+        assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", response.text);
     }
     assert_eq!(site.get(PATH).await.json["version"], 1);
 }

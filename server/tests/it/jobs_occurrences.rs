@@ -1,5 +1,4 @@
-//! Every time of a schedule over HTTP: what was decided, what is to come, what an outage would do, and the
-//! past made up for.
+//! Occurrences over HTTP: decisions, upcoming runs, the preview of an outage, and backfills.
 
 use axum::http::StatusCode;
 use punctual::{Builder, Job, Misfire, Occurrence, Retry};
@@ -13,11 +12,11 @@ fn hourly(builder: Builder) -> Builder {
     builder.job(Job::cron("hourly", "0 * * * *"), nothing)
 }
 
-/// `13:00 ran`, for each.
+/// Returns `13:00 ran` for each occurrence.
 async fn decided(site: &Site, query: &str) -> Vec<String> {
-    let answered = site.get(&format!("/api/v1/jobs/hourly/occurrences{query}")).await;
-    assert_eq!(answered.status, StatusCode::OK, "{}", answered.text);
-    answered.json["items"].as_array().unwrap().iter().map(line).collect()
+    let response = site.get(&format!("/api/v1/jobs/hourly/occurrences{query}")).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.text);
+    response.json["items"].as_array().unwrap().iter().map(line).collect()
 }
 
 fn line(item: &Value) -> String {
@@ -26,7 +25,7 @@ fn line(item: &Value) -> String {
 }
 
 #[tokio::test]
-async fn every_time_has_its_decision_and_its_reason() {
+async fn every_occurrence_has_a_decision_and_a_reason() {
     let site = Site::started(hourly).await;
     site.advance_to("2026-03-01T13:30:00Z").await;
     site.post("/api/v1/jobs/hourly/skip", &json!({"nominal": "2026-03-01T14:00:00Z"})).await;
@@ -36,8 +35,8 @@ async fn every_time_has_its_decision_and_its_reason() {
     site.post("/api/v1/jobs/hourly/resume", &json!({})).await;
     site.post("/api/v1/jobs/hourly/skip", &json!({"nominal": "2026-03-01T20:00:00Z"})).await;
     let path = "/api/v1/jobs/hourly/occurrences?to=2026-03-01T21:00:00Z";
-    let answered = site.get(path).await;
-    let items = answered.json["items"].as_array().unwrap();
+    let response = site.get(path).await;
+    let items = response.json["items"].as_array().unwrap();
     let lines: Vec<String> = items.iter().map(line).collect();
     assert_eq!(
         lines,
@@ -53,7 +52,7 @@ async fn every_time_has_its_decision_and_its_reason() {
             "21:00 planned"
         ],
         "it was declared at twelve, so its first time is one o'clock: {}",
-        answered.text
+        response.text
     );
     let reasons: Vec<&str> = items.iter().filter_map(|item| item["reason"].as_str()).collect();
     assert_eq!(
@@ -65,7 +64,7 @@ async fn every_time_has_its_decision_and_its_reason() {
 }
 
 #[tokio::test]
-async fn a_run_that_stands_for_others_is_named_at_each_of_them() {
+async fn occurrences_covered_by_one_run_name_it() {
     let site = Site::started(hourly).await;
     site.jump_to("2026-03-01T16:30:00Z").await;
     let all = site.get("/api/v1/jobs/hourly/occurrences?to=2026-03-01T17:00:00Z").await.json;
@@ -77,13 +76,16 @@ async fn a_run_that_stands_for_others_is_named_at_each_of_them() {
         "{all}"
     );
     let reason = items[1]["reason"].as_str().unwrap();
-    assert!(reason.contains("4 missed ones, in the name of 2026-03-01T13:00:00Z"), "{reason}");
+    assert!(
+        reason.contains("4 missed occurrences, with the nominal time 2026-03-01T13:00:00Z"),
+        "{reason}"
+    );
     assert_eq!(items[1]["message"], items[0]["message"]);
     assert_eq!(items[0]["late_ms"], 3_600_000_u64 * 7 / 2);
 }
 
 #[tokio::test]
-async fn what_runs_waits_and_failed_says_so() {
+async fn running_pending_and_failed_occurrences_are_distinct() {
     let site = Site::started(|builder| {
         let job = Job::cron("hourly", "0 * * * *")
             .retry(Retry::intervals([std::time::Duration::from_mins(10)]));
@@ -95,10 +97,7 @@ async fn what_runs_waits_and_failed_says_so() {
     assert_eq!(decided(&site, query).await, ["13:00 waiting"]);
     let item =
         site.get(&format!("/api/v1/jobs/hourly/occurrences{query}")).await.json["items"][0].clone();
-    assert!(
-        item["reason"].as_str().unwrap().contains("tried again at 2026-03-01T13:10:00Z"),
-        "{item}"
-    );
+    assert!(item["reason"].as_str().unwrap().contains("retried at 2026-03-01T13:10:00Z"), "{item}");
     site.advance_to("2026-03-01T13:15:00Z").await;
     assert_eq!(decided(&site, query).await, ["13:00 failed"]);
     let item =
@@ -108,7 +107,7 @@ async fn what_runs_waits_and_failed_says_so() {
 }
 
 #[tokio::test]
-async fn the_times_are_paged_and_a_wrong_range_is_refused() {
+async fn occurrences_are_paged_and_an_invalid_range_is_refused() {
     let site = Site::started(hourly).await;
     let range = "from=2026-03-01T12:00:00Z&to=2026-03-01T17:00:00Z";
     let first = site.get(&format!("/api/v1/jobs/hourly/occurrences?{range}&limit=3")).await.json;
@@ -120,15 +119,15 @@ async fn the_times_are_paged_and_a_wrong_range_is_refused() {
         ("limit=0", "limit"),
         ("from=yesterday", "from"),
     ] {
-        let answered = site.get(&format!("/api/v1/jobs/hourly/occurrences?{query}")).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{query} {}", answered.text);
-        assert_eq!(answered.json["errors"][0]["field"], field, "{}", answered.text);
+        let response = site.get(&format!("/api/v1/jobs/hourly/occurrences?{query}")).await;
+        assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{query} {}", response.text);
+        assert_eq!(response.json["errors"][0]["field"], field, "{}", response.text);
     }
     assert_eq!(decided(&site, "?limit=8").await, ["13:00 planned", "14:00 planned"]);
 }
 
 #[tokio::test]
-async fn the_next_times_say_what_clock_changes_skips_and_a_pause_do() {
+async fn upcoming_runs_show_clock_changes_skips_and_pauses() {
     let site = Site::started(|builder| {
         builder.job(Job::cron("nightly", "30 2 * * *").zone("Europe/Berlin"), nothing)
     })
@@ -163,7 +162,7 @@ async fn the_next_times_say_what_clock_changes_skips_and_a_pause_do() {
 }
 
 #[tokio::test]
-async fn an_outage_is_thought_through_without_changing_anything() {
+async fn an_outage_preview_changes_nothing() {
     let site = Site::started(|builder| {
         builder.job(Job::cron("once", "*/30 * * * *"), nothing).job(
             Job::cron("all", "*/30 * * * *").misfire(Misfire::fire_all().catch_up_max(2)),
@@ -178,7 +177,10 @@ async fn an_outage_is_thought_through_without_changing_anything() {
     );
     assert_eq!(once["missed"], 3, "14:00 is in time: {once}");
     assert_eq!(once["runs"][0]["nominal"], "2026-03-01T12:30:00Z");
-    assert!(once["in_words"].as_str().unwrap().contains("fire_now one run at once"), "{once}");
+    assert!(
+        once["in_words"].as_str().unwrap().contains("fire_now one run would start at once"),
+        "{once}"
+    );
     let all = site.get("/api/v1/jobs/all/misfire-preview?down=2h").await.json;
     let runs: Vec<&str> = all["runs"]
         .as_array()
@@ -189,9 +191,9 @@ async fn an_outage_is_thought_through_without_changing_anything() {
     let newest = ["2026-03-01T13:00:00Z", "2026-03-01T13:30:00Z", "2026-03-01T14:00:00Z"];
     assert_eq!(runs, newest, "the newest missed ones, and the one in time: {all}");
     for (down, words) in [("5", "has no unit"), ("500d", "at most 366 days")] {
-        let answered = site.get(&format!("/api/v1/jobs/all/misfire-preview?down={down}")).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY);
-        assert!(answered.text.contains(words), "{}", answered.text);
+        let response = site.get(&format!("/api/v1/jobs/all/misfire-preview?down={down}")).await;
+        assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY);
+        assert!(response.text.contains(words), "{}", response.text);
     }
     assert_eq!(
         site.get("/api/v1/jobs/all/misfire-preview").await.status,
@@ -201,7 +203,7 @@ async fn an_outage_is_thought_through_without_changing_anything() {
 }
 
 #[tokio::test]
-async fn the_past_is_made_up_for_once_and_a_dry_run_only_says_how() {
+async fn a_backfill_runs_past_occurrences_once_and_a_dry_run_none() {
     let site = Site::started(hourly).await;
     let path = "/api/v1/jobs/hourly/backfill";
     let mut body = json!({"from": "2026-03-01T08:00:00Z", "to": "2026-03-01T12:00:00Z", "max": 3,
@@ -228,7 +230,7 @@ async fn the_past_is_made_up_for_once_and_a_dry_run_only_says_how() {
     let noted = site.app.audit().list(None, 9).await.unwrap();
     assert_eq!(noted.len(), 2, "a dry run is no change");
     for (change, words) in [
-        (json!({"to": "2026-03-09T00:00:00Z"}), "still to come"),
+        (json!({"to": "2026-03-09T00:00:00Z"}), "in the future"),
         (json!({"to": "2026-03-01T07:00:00Z"}), "is empty"),
         (json!({"max": 0}), "give 1 to 10000"),
         (json!({"which": "some"}), "which"),
@@ -236,8 +238,8 @@ async fn the_past_is_made_up_for_once_and_a_dry_run_only_says_how() {
     ] {
         let mut body = body.clone();
         body.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-        let answered = site.post(path, &body).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{change} {}", answered.text);
-        assert!(answered.text.contains(words), "{}", answered.text);
+        let response = site.post(path, &body).await;
+        assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{change} {}", response.text);
+        assert!(response.text.contains(words), "{}", response.text);
     }
 }

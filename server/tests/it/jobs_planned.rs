@@ -1,4 +1,4 @@
-//! One-time jobs that were planned at run time, over HTTP.
+//! Planned one-time jobs over HTTP.
 
 use axum::http::StatusCode;
 use punctual::{Builder, Job, Retry};
@@ -13,7 +13,7 @@ fn reminding(builder: Builder) -> Builder {
     builder.handler("remind", |_: Option<String>| std::future::ready(()))
 }
 
-/// A site with two reminders, due in one and in two hours.
+/// Starts a site with two reminders, due in one and in two hours.
 async fn planned() -> Site {
     let site = Site::started(reminding).await;
     let jobs = site.app.punctual.jobs();
@@ -24,7 +24,7 @@ async fn planned() -> Site {
 
 // spec: T-75
 #[tokio::test]
-async fn planned_ones_are_listed_paused_and_resumed_by_name_and_key() {
+async fn planned_jobs_are_listed_paused_and_resumed_by_name_and_key() {
     let site = planned().await;
     let operator = site.as_role(Role::Operator);
     let published = json!({"topic": "remind", "key": "order-7", "delay": "1h"});
@@ -54,7 +54,7 @@ async fn planned_ones_are_listed_paused_and_resumed_by_name_and_key() {
 
 // spec: T-75
 #[tokio::test]
-async fn planned_ones_are_triggered_and_cancelled_by_name_and_key() {
+async fn planned_jobs_are_triggered_and_cancelled_by_name_and_key() {
     let site = planned().await;
     let path = "/api/v1/jobs/remind/planned";
     let triggered = site.post(&format!("{path}/trigger"), &json!({"key": "order-7"})).await;
@@ -74,7 +74,7 @@ async fn planned_ones_are_triggered_and_cancelled_by_name_and_key() {
 
 // spec: T-75
 #[tokio::test]
-async fn those_of_every_name_are_listed_and_counted() {
+async fn planned_jobs_of_all_names_are_listed_and_counted() {
     let site = planned().await;
     let jobs = site.app.punctual.jobs();
     jobs.once("remind-twice").after(HOUR).await.unwrap();
@@ -102,7 +102,7 @@ async fn those_of_every_name_are_listed_and_counted() {
 
 // spec: T-75
 #[tokio::test]
-async fn a_name_that_only_planned_ones_have_says_where_they_are() {
+async fn a_name_used_only_by_planned_jobs_refers_to_their_list() {
     let site = planned().await;
     let said = site.get("/api/v1/jobs/remind").await;
     assert_eq!(said.status, StatusCode::NOT_FOUND, "{}", said.text);
@@ -122,7 +122,7 @@ async fn a_name_that_only_planned_ones_have_says_where_they_are() {
 
 // spec: T-75
 #[tokio::test]
-async fn a_redriven_one_is_still_listed() {
+async fn a_redriven_planned_job_is_still_listed() {
     let site = Site::started(|builder| {
         builder.handler("remind", |_: Option<String>| std::future::ready(Err::<(), _>("refused")))
     })
@@ -140,7 +140,7 @@ async fn a_redriven_one_is_still_listed() {
 
 // spec: T-75
 #[tokio::test]
-async fn a_redriven_one_is_no_occurrence_of_the_job_of_its_name() {
+async fn a_redriven_planned_job_is_no_occurrence_of_the_job_of_its_name() {
     let site = Site::started(|builder| {
         builder
             .handler("remind", |_: Option<String>| std::future::ready(Err::<(), _>("refused")))

@@ -1,5 +1,5 @@
-//! Guesses of passwords: slowed where they come from, also when they come at once, without locking anybody out; counted
-//! and audited. (Findings F6, F10 and F13 of the security review.)
+//! Logins: password guesses are throttled by their source, also in parallel, without locking others out; they are
+//! counted and audited. (Findings F6, F10 and F13 of the security review.)
 
 use std::net::SocketAddr;
 
@@ -13,14 +13,14 @@ use punctual_server::config::Networks;
 use punctual_server::{AuthSettings, Mode, Role};
 use serde_json::{Value, json};
 
-use crate::site::{Answered, Site};
+use crate::site::{Site, TestResponse};
 use crate::work::idle;
 
 const PASSWORD: &str = "correct horse battery";
 const WRONG: &str = "wrong horse battery";
 const PROXY: [u8; 4] = [10, 0, 0, 1];
 
-/// A server with these users, behind a proxy that it trusts.
+/// Starts a server with these users behind a trusted proxy.
 async fn site(names: &[&str]) -> Site {
     let forwarders = Networks::read(vec!["10.0.0.0/8".to_owned()]).unwrap();
     let mode = Mode::Password;
@@ -40,7 +40,7 @@ async fn from(
     address: [u8; 4],
     headers: &[(&str, &str)],
     (method, path, body): (&str, &str, &Value),
-) -> Answered {
+) -> TestResponse {
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -51,7 +51,7 @@ async fn from(
     site.send(request).await
 }
 
-async fn log_in(site: &Site, address: [u8; 4], name: &str, password: &str) -> Answered {
+async fn log_in(site: &Site, address: [u8; 4], name: &str, password: &str) -> TestResponse {
     log_in_with(site, address, &[], (name, password)).await
 }
 
@@ -60,12 +60,12 @@ async fn log_in_with(
     address: [u8; 4],
     headers: &[(&str, &str)],
     (name, password): (&str, &str),
-) -> Answered {
+) -> TestResponse {
     let login = json!({ "name": name, "password": password });
     from(site, address, headers, ("POST", "/api/v1/session", &login)).await
 }
 
-/// A call with a name and a password in its header, from behind the proxy.
+/// Sends a call with basic authentication through the proxy.
 async fn basic(site: &Site, caller: &str, name: &str, password: &str) -> u16 {
     let pair = base64::engine::general_purpose::STANDARD.encode(format!("{name}:{password}"));
     let basic = format!("Basic {pair}");
@@ -73,8 +73,8 @@ async fn basic(site: &Site, caller: &str, name: &str, password: &str) -> u16 {
     from(site, PROXY, &headers, ("GET", "/api/v1/jobs", &Value::Null)).await.status.as_u16()
 }
 
-fn count(answers: &[Answered], status: StatusCode) -> usize {
-    answers.iter().filter(|answered| answered.status == status).count()
+fn count(answers: &[TestResponse], status: StatusCode) -> usize {
+    answers.iter().filter(|response| response.status == status).count()
 }
 
 async fn metric(site: &Site, result: &str) -> u64 {
@@ -86,7 +86,7 @@ async fn metric(site: &Site, result: &str) -> u64 {
 
 // spec: C-6
 #[tokio::test]
-async fn an_address_that_tries_many_names_is_slowed() {
+async fn an_address_that_tries_many_names_is_throttled() {
     let site = site(&[]).await;
     let mut answers = Vec::new();
     for number in 0..30 {
@@ -100,7 +100,7 @@ async fn an_address_that_tries_many_names_is_slowed() {
 
 // spec: C-6
 #[tokio::test]
-async fn of_a_hundred_guesses_at_once_only_a_few_are_looked_at() {
+async fn of_a_hundred_concurrent_guesses_only_a_few_are_checked() {
     let site = site(&["ada", "bob"]).await;
     let guesses = (0..100).map(|_| log_in(&site, [192, 0, 2, 7], "ada", WRONG));
     let answers = join_all(guesses).await;
@@ -108,14 +108,14 @@ async fn of_a_hundred_guesses_at_once_only_a_few_are_looked_at() {
     assert_eq!(count(&answers, StatusCode::TOO_MANY_REQUESTS), 95);
     let refused = answers.iter().find(|one| one.status == StatusCode::TOO_MANY_REQUESTS).unwrap();
     assert!(refused.headers.contains_key("retry-after"), "{}", refused.text);
-    // The right password at once, many times, is let in every time.
+    // Many concurrent requests with the right password succeed.
     let right = (0..10).map(|_| log_in(&site, [192, 0, 2, 8], "bob", PASSWORD));
     assert_eq!(count(&join_all(right).await, StatusCode::OK), 10);
 }
 
 // spec: C-6
 #[tokio::test]
-async fn a_flood_of_guesses_from_everywhere_leaves_the_line_short() {
+async fn a_distributed_flood_of_guesses_keeps_the_queue_short() {
     let site = site(&["ada"]).await;
     let guesses = (0..200_u8).map(|last| log_in(&site, [192, 0, 2, last], "eve", WRONG));
     let answers = join_all(guesses).await;
@@ -132,9 +132,9 @@ async fn a_flood_of_guesses_from_everywhere_leaves_the_line_short() {
 
 // spec: C-6
 #[tokio::test]
-async fn a_stranger_does_not_keep_the_right_password_out() {
+async fn guesses_of_others_do_not_lock_a_user_out() {
     let site = site(&["ada"]).await;
-    // Three networks are walled off.
+    // Three networks are blocked.
     for last in 1..4 {
         for _ in 0..8 {
             log_in(&site, [198, 51, 100, last], "ada", WRONG).await;
@@ -144,7 +144,7 @@ async fn a_stranger_does_not_keep_the_right_password_out() {
     assert_eq!(walled.status, StatusCode::TOO_MANY_REQUESTS, "{}", walled.text);
     let right = log_in(&site, [192, 0, 2, 7], "ada", PASSWORD).await;
     assert_eq!(right.status, StatusCode::OK, "{}", right.text);
-    // Enough guesses from everywhere delay the name by a second, and no more.
+    // Guesses from many addresses delay the name by a second at most.
     for last in 10..15 {
         log_in(&site, [198, 51, 100, last], "ada", WRONG).await;
     }
@@ -158,7 +158,7 @@ async fn a_stranger_does_not_keep_the_right_password_out() {
 
 // spec: C-6
 #[tokio::test]
-async fn a_browser_that_logged_in_before_is_slowed_by_nobody_else() {
+async fn a_known_browser_is_not_throttled_by_the_guesses_of_others() {
     let site = site(&["ada", "bob"]).await;
     let address = [192, 0, 2, 7];
     let first = log_in(&site, address, "ada", PASSWORD).await;
@@ -167,7 +167,7 @@ async fn a_browser_that_logged_in_before_is_slowed_by_nobody_else() {
     let browser = cookies.iter().find(|cookie| cookie.starts_with("punctual_browser=")).unwrap();
     assert!(browser.contains("HttpOnly") && browser.contains("SameSite=Strict"), "{browser}");
     let browser = [(COOKIE.as_str(), browser.split(';').next().unwrap())];
-    // Somebody behind the same address guesses until it is walled off.
+    // Another client guesses from the same address until it is blocked.
     for number in 0..40 {
         log_in(&site, address, &format!("user{}", number / 4), WRONG).await;
         log_in(&site, address, "ada", WRONG).await;
@@ -175,7 +175,7 @@ async fn a_browser_that_logged_in_before_is_slowed_by_nobody_else() {
     assert_eq!(log_in(&site, address, "ada", PASSWORD).await.status, 429);
     let known = log_in_with(&site, address, &browser, ("ada", PASSWORD)).await;
     assert_eq!(known.status, StatusCode::OK, "{}", known.text);
-    // The cookie lets nobody in, counts for ada alone, and its own guesses are slowed.
+    // The cookie does not authenticate, applies to ada only, and its own guesses are throttled.
     let other = log_in_with(&site, address, &browser, ("bob", PASSWORD)).await;
     assert_eq!(other.status, StatusCode::TOO_MANY_REQUESTS, "{}", other.text);
     let jobs = from(&site, address, &browser, ("GET", "/api/v1/jobs", &Value::Null)).await;
@@ -195,7 +195,7 @@ async fn guesses_behind_a_trusted_forwarder_do_not_lock_others() {
     }
     assert_eq!(basic(&site, "192.0.2.7", "ada", PASSWORD).await, 429, "it is slowed itself");
     assert_eq!(basic(&site, "192.0.2.8", "ada", PASSWORD).await, 200);
-    // What the caller writes before the address that the forwarder adds is not believed.
+    // Addresses that the caller sends before the one of the forwarder are ignored.
     assert_eq!(basic(&site, "192.0.2.99, 192.0.2.7", "ada", PASSWORD).await, 429);
 }
 
@@ -211,7 +211,7 @@ async fn a_success_clears_its_name_from_its_address_and_not_the_address() {
         log_in(&site, address, &format!("user{number}"), WRONG).await;
     }
     assert_eq!(log_in(&site, address, "ada", PASSWORD).await.status, 200);
-    // One more from here is the twentieth.
+    // One more from this address is the twentieth.
     assert_eq!(log_in(&site, address, "ada", WRONG).await.status, 401);
     assert_eq!(log_in(&site, address, "ada", WRONG).await.status, 429);
 }

@@ -1,12 +1,11 @@
-//! The server in process: every endpoint on the memory storage, with a clock that stands still until it is
-//! told to move. One binary for all.
+//! Tests of the server in process: every endpoint on the memory storage with a manual clock. One binary for all.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
 
 mod abuse;
 mod alerts;
 mod assembly;
-mod audited;
+mod audit_entries;
 mod auth;
 mod bounds;
 mod check_and_serve;
@@ -15,6 +14,7 @@ mod dead;
 mod description;
 mod events;
 mod health;
+mod http_layers;
 mod idempotency;
 mod identity;
 mod interleaved;
@@ -27,7 +27,6 @@ mod jobs_defining;
 mod jobs_editing;
 mod jobs_occurrences;
 mod jobs_planned;
-mod living;
 mod logins;
 mod matrix;
 mod messages;
@@ -35,7 +34,6 @@ mod messages_bulk;
 mod messages_sending;
 mod metrics;
 mod mount;
-mod moving;
 #[cfg(feature = "oidc")]
 mod oidc;
 mod outgoing;
@@ -53,12 +51,13 @@ mod repeats_all;
 mod repeats_classes;
 mod repeats_removed;
 mod request_limit;
+mod running_server;
 mod schedules;
 mod site;
+mod site_clock;
 #[cfg(unix)]
 mod stopping;
 mod storage_away;
-mod surround;
 mod system_topics;
 mod targets;
 #[cfg(feature = "otlp")]

@@ -1,5 +1,5 @@
-//! Every operation by every kind of caller, and every topic by every scope. What is allowed is listed here in full: an
-//! operation, a route or a topic that is added fails these tests by its name until it has a rule.
+//! Matrix of permissions: every operation by every kind of caller, and every topic by every scope. A new operation,
+//! route or topic fails these tests until it has a rule.
 
 mod callers;
 mod rules;
@@ -23,7 +23,7 @@ use self::callers::{Kind, callers};
 use self::rules::{RULES, Rule, body};
 use crate::site::Site;
 
-/// An id that nothing has.
+/// Id that does not exist.
 const NOTHING: &str = "0198a3a5-7d5e-7000-8000-0000000000ff";
 const SCOPES: [Kind; 5] =
     [Kind::TokenRead, Kind::TokenWork, Kind::TokenPublish, Kind::TokenOperate, Kind::TokenAdmin];
@@ -35,7 +35,7 @@ fn site() -> Site {
     site.changed(|app| app.authenticating(settings))
 }
 
-/// The operations of the description, such as `GET /api/v1/jobs`. Those that end a session come last.
+/// Returns the operations of the description, such as `GET /api/v1/jobs`. Those that end a session are last.
 async fn operations(site: &Site) -> Vec<String> {
     let request = Request::get("/api/openapi.json").body(Body::empty()).unwrap();
     let document = site.send(request).await.json;
@@ -48,7 +48,7 @@ async fn operations(site: &Site) -> Vec<String> {
     all
 }
 
-/// A request for an operation, to something that is not there.
+/// Returns a request of an operation on something that does not exist.
 fn request(operation: &str, headers: &[(&'static str, String)], prefix: &str) -> Request<Body> {
     let (method, path) = operation.split_once(' ').unwrap();
     let pieces = path.split('/').map(|piece| match piece {
@@ -71,7 +71,7 @@ fn request(operation: &str, headers: &[(&'static str, String)], prefix: &str) ->
     request.body(Body::from(if body.is_null() { String::new() } else { body.to_string() })).unwrap()
 }
 
-/// Asks without waiting for the end of a stream; the status, and whether the caller was let through.
+/// Sends a request without reading a stream; returns the status, and whether the caller was admitted.
 async fn ask(site: &Site, request: Request<Body>) -> (StatusCode, bool) {
     let is_password = request.uri().path().ends_with("/session/password");
     let status = site.raw(request).await.status();
@@ -83,7 +83,7 @@ async fn ask(site: &Site, request: Request<Body>) -> (StatusCode, bool) {
 
 // spec: C-6, T-56
 #[tokio::test]
-async fn every_operation_lets_in_whom_its_rule_names_and_nobody_else() {
+async fn every_operation_admits_exactly_the_callers_of_its_rule() {
     let site = site();
     let callers = callers(&site).await;
     let operations = operations(&site).await;
@@ -101,7 +101,7 @@ async fn every_operation_lets_in_whom_its_rule_names_and_nobody_else() {
             let expected = kind.expected(rule, operation);
             let is_as_expected = match expected {
                 None => is_let,
-                // Whoever is known is refused by the role before anything else.
+                // The role of an authenticated caller is checked before anything else.
                 Some(refusal) => status == refusal,
             };
             if !is_as_expected {
@@ -114,7 +114,7 @@ async fn every_operation_lets_in_whom_its_rule_names_and_nobody_else() {
 
 // spec: C-6
 #[tokio::test]
-async fn a_mounted_router_has_the_same_rules_by_what_the_application_says() {
+async fn a_mounted_router_applies_the_same_rules_to_the_callers_of_the_application() {
     let access = Access::by(|request| {
         let user = request.headers.get("x-user")?.to_str().ok()?;
         match user {
@@ -129,12 +129,12 @@ async fn a_mounted_router_has_the_same_rules_by_what_the_application_says() {
     let mut wrong = Vec::new();
     for (operation, rule) in RULES {
         for (user, allowed) in [
-            ("nobody", false),
-            ("worker", matches!(rule, Rule::Anybody | Rule::Worker)),
-            ("viewer", matches!(rule, Rule::Anybody | Rule::Viewer)),
+            ("unknown", false),
+            ("worker", matches!(rule, Rule::Public | Rule::Worker)),
+            ("viewer", matches!(rule, Rule::Public | Rule::Viewer)),
             (
                 "operator",
-                matches!(rule, Rule::Anybody | Rule::Viewer | Rule::Operator | Rule::Publisher),
+                matches!(rule, Rule::Public | Rule::Viewer | Rule::Operator | Rule::Publisher),
             ),
             ("admin", !matches!(rule, Rule::Worker)),
         ] {
@@ -150,7 +150,7 @@ async fn a_mounted_router_has_the_same_rules_by_what_the_application_says() {
 
 // spec: C-6
 #[tokio::test]
-async fn behind_a_proxy_the_rules_are_the_same_by_the_role_it_says() {
+async fn behind_a_proxy_the_same_rules_apply_to_its_roles() {
     let proxy = Proxy {
         header: "x-user".to_owned(),
         role_header: Some("x-role".to_owned()),
@@ -175,7 +175,7 @@ async fn behind_a_proxy_the_rules_are_the_same_by_the_role_it_says() {
             let is_known = !role.is_empty() && peer.ip().to_string() == "127.0.0.1";
             let (status, is_let) = ask(&site, request).await;
             let is_as_expected = match Role::parse(role).filter(|_| is_known) {
-                None if rule == Rule::Anybody => is_let,
+                None if rule == Rule::Public => is_let,
                 None => status == StatusCode::UNAUTHORIZED,
                 Some(role) => is_let == is_for(rule, role),
             };
@@ -187,10 +187,10 @@ async fn behind_a_proxy_the_rules_are_the_same_by_the_role_it_says() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Whether a rule lets a person of a role in.
+/// Returns whether a rule admits a user of a role.
 fn is_for(rule: Rule, role: Role) -> bool {
     match rule {
-        Rule::Probe | Rule::Anybody => true,
+        Rule::Probe | Rule::Public => true,
         Rule::Viewer => role >= Role::Viewer,
         Rule::Operator | Rule::Publisher => role >= Role::Operator,
         Rule::Admin => role >= Role::Admin,
@@ -198,20 +198,22 @@ fn is_for(rule: Rule, role: Role) -> bool {
     }
 }
 
-/// Routes that the description does not have, with what a caller of each kind may do there.
-const OTHERS: [(&str, &str, Rule); 9] = [
-    ("\"/\"", "/", Rule::Anybody),
-    ("\"/api/docs\"", "/api/docs", Rule::Anybody),
-    ("\"/api/docs/\"", "/api/docs/", Rule::Anybody),
-    ("\"/{*path}\"", "/app.js", Rule::Anybody),
-    ("DESCRIPTION", "/api/openapi.json", Rule::Anybody),
-    ("\"/metrics\"", "/metrics", Rule::Viewer),
-    ("\"/health\"", "/health", Rule::Probe),
-    ("\"/health/live\"", "/health/live", Rule::Probe),
-    ("\"/health/ready\"", "/health/ready", Rule::Probe),
+/// Routes outside the description, with their rules.
+const OTHERS: [(&str, &str, Rule); 11] = [
+    ("\"/\"", "GET /", Rule::Public),
+    ("\"/api/docs\"", "GET /api/docs", Rule::Public),
+    ("\"/api/docs/\"", "GET /api/docs/", Rule::Public),
+    ("\"/{*path}\"", "GET /app.js", Rule::Public),
+    ("DOCUMENT", "GET /api/openapi.json", Rule::Public),
+    ("ROOT_DOCUMENT", "GET /openapi.json", Rule::Public),
+    ("DEREGISTER_ALIAS", "POST /api/v1/work/bye", Rule::Worker),
+    ("\"/metrics\"", "GET /metrics", Rule::Viewer),
+    ("\"/health\"", "GET /health", Rule::Probe),
+    ("\"/health/live\"", "GET /health/live", Rule::Probe),
+    ("\"/health/ready\"", "GET /health/ready", Rule::Probe),
 ];
 
-/// What routes of messages begin with, which are none of HTTP.
+/// Arguments of routes of messages, which are no HTTP routes.
 const OF_MESSAGES: [&str; 2] = ["topics", "&topic"];
 /// Other ways to answer a request, by the file that uses them. The API is all in the description, the whole router is
 /// put below a prefix twice, and what has no route is answered with 404.
@@ -219,10 +221,10 @@ const NO_ROUTES: [(&str, &str); 4] = [
     ("api.rs", ".nest("),
     ("assembly.rs", ".nest_service("),
     ("mount.rs", ".nest_service("),
-    ("surround.rs", ".fallback("),
+    ("http_layers.rs", ".fallback("),
 ];
 
-/// Calls `found` with the text of every source file of the server and its path.
+/// Calls `found` with the text and the path of every source file of the server.
 fn sources(folder: &Path, found: &mut impl FnMut(&str, &str)) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -264,11 +266,10 @@ async fn every_other_route_has_a_rule_too() {
     let site = site();
     let callers = callers(&site).await;
     let mut wrong = Vec::new();
-    for (_, path, rule) in OTHERS {
-        let operation = format!("GET {path}");
+    for (_, operation, rule) in OTHERS {
         for (kind, headers) in &callers {
-            let (status, is_let) = ask(&site, request(&operation, headers, "")).await;
-            let expected = kind.expected(rule, &operation);
+            let (status, is_let) = ask(&site, request(operation, headers, "")).await;
+            let expected = kind.expected(rule, operation);
             if expected.map_or(!is_let, |refusal| status != refusal) {
                 wrong.push(format!("{operation} by {kind:?}: {status}, expected {expected:?}"));
             }
@@ -280,7 +281,7 @@ async fn every_other_route_has_a_rule_too() {
 /// The topics of the server.
 const TOPICS: [&str; 4] = [HTTP_TOPIC, COMMAND_TOPIC, PUBLISH_TOPIC, WEBHOOK_TOPIC];
 
-/// Every way to send to a topic: what it is called, its path and its body.
+/// Returns every way to send to a topic: its name, path and body.
 fn ways(topic: &str, clone: &str) -> [(&'static str, &'static str, String, Value); 6] {
     let name = format!("job-{topic}").replace('.', "-");
     let publish = json!({ "topic": topic });
@@ -301,7 +302,7 @@ fn ways(topic: &str, clone: &str) -> [(&'static str, &'static str, String, Value
 
 // spec: C-6, T-56
 #[tokio::test]
-async fn every_topic_takes_messages_by_the_scopes_that_its_rule_names() {
+async fn every_topic_accepts_messages_by_the_scopes_of_its_rule() {
     let mut topics = BTreeSet::new();
     sources(&source_folder(), &mut |_, text| {
         let parts = text.split("_TOPIC: &str = \"").skip(1);
@@ -331,15 +332,15 @@ async fn every_topic_takes_messages_by_the_scopes_that_its_rule_names() {
                 for (name, value) in headers {
                     request = request.header(*name, value);
                 }
-                let answered = site.send(request.body(Body::from(body.to_string())).unwrap()).await;
+                let response = site.send(request.body(Body::from(body.to_string())).unwrap()).await;
                 let expected = match (may, is_own) {
                     (false, _) => StatusCode::FORBIDDEN,
                     (true, true) => StatusCode::UNPROCESSABLE_ENTITY,
                     (true, false) if method == "PUT" => StatusCode::OK,
                     (true, false) => StatusCode::CREATED,
                 };
-                let text = &answered.text;
-                assert_eq!(answered.status, expected, "{way} to {topic} by {kind:?}: {text}");
+                let text = &response.text;
+                assert_eq!(response.status, expected, "{way} to {topic} by {kind:?}: {text}");
             }
         }
     }

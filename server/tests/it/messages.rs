@@ -1,4 +1,4 @@
-//! Looking at messages over HTTP, and acting on one.
+//! Messages over HTTP: lists, one message, and actions on it.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use punctual::Context;
 use punctual_server::{HIDDEN, Redaction};
 use serde_json::{Value, json};
 
-use crate::work::{bury, claim, dead, fail, finish, idle, publish, publish_to};
+use crate::work::{claim, dead, dead_letter, fail, finish, idle, publish, publish_to};
 
 fn ids(list: &Value) -> Vec<&str> {
     list["items"].as_array().unwrap().iter().map(|one| one["id"].as_str().unwrap()).collect()
@@ -30,7 +30,7 @@ async fn lists_are_pages_without_offsets() {
 }
 
 #[tokio::test]
-async fn filters_that_a_storage_cannot_answer_are_looked_for() {
+async fn filters_that_a_storage_does_not_support_are_applied_by_a_scan() {
     let site = idle();
     let first = publish(&site, &json!({"topic": "mail", "key": "Ada"})).await;
     let claimed = claim(&site, "default").await;
@@ -70,7 +70,7 @@ async fn filters_that_a_storage_cannot_answer_are_looked_for() {
 }
 
 #[tokio::test]
-async fn a_page_of_a_narrow_filter_goes_on_where_it_stopped() {
+async fn the_next_page_of_a_narrow_filter_continues_the_scan() {
     let site = idle();
     let mut keyed = Vec::new();
     for number in 0..6 {
@@ -88,7 +88,7 @@ async fn a_page_of_a_narrow_filter_goes_on_where_it_stopped() {
 }
 
 #[tokio::test]
-async fn looking_stops_after_so_many_rows_and_says_so() {
+async fn a_scan_stops_at_its_limit_and_reports_it() {
     let site = idle();
     let oldest = publish(&site, &json!({"topic": "mail", "key": "needle"})).await;
     let items = json!({ "items": vec![json!({"topic": "hay"}); 1_000] });
@@ -105,7 +105,7 @@ async fn looking_stops_after_so_many_rows_and_says_so() {
 }
 
 #[tokio::test]
-async fn wrong_filters_are_refused_by_name() {
+async fn invalid_filters_are_refused_by_name() {
     let site = idle();
     for (query, field) in [
         ("state=sleeping", "state"),
@@ -120,15 +120,15 @@ async fn wrong_filters_are_refused_by_name() {
         ("stat=dead", "stat"),
         ("attempt_min=-1", "attempt_min"),
     ] {
-        let answered = site.get(&format!("/api/v1/messages?{query}")).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{query}");
-        assert_eq!(answered.json["errors"][0]["field"], field, "{query}: {}", answered.text);
-        assert_eq!(answered.headers["content-type"], "application/problem+json");
+        let response = site.get(&format!("/api/v1/messages?{query}")).await;
+        assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{query}");
+        assert_eq!(response.json["errors"][0]["field"], field, "{query}: {}", response.text);
+        assert_eq!(response.headers["content-type"], "application/problem+json");
     }
 }
 
 #[tokio::test]
-async fn one_message_is_shown_with_everything_known_of_it() {
+async fn a_message_is_shown_with_all_its_details() {
     let site = idle();
     let request = json!({"topic": "mail", "json": {"to": "ada"}, "headers": {"tenant": "acme"},
         "key": "ada", "priority": 7, "retry": {"retries": 2, "waits": ["10s"]}, "timeout": "30s"});
@@ -150,24 +150,24 @@ async fn one_message_is_shown_with_everything_known_of_it() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_or_no_id_is_said() {
+async fn unknown_and_invalid_ids_are_reported() {
     let site = idle();
     let unknown = "01890a5d-ac96-774b-bcce-b302099a8057";
     for path in ["messages", "executions", "batches"] {
-        let answered = site.get(&format!("/api/v1/{path}/{unknown}")).await;
-        assert_eq!(answered.status, StatusCode::NOT_FOUND, "{}", answered.text);
-        assert!(answered.json["detail"].as_str().unwrap().contains(unknown));
-        let answered = site.get(&format!("/api/v1/{path}/seven")).await;
-        assert_eq!(answered.status, StatusCode::BAD_REQUEST, "{}", answered.text);
+        let response = site.get(&format!("/api/v1/{path}/{unknown}")).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{}", response.text);
+        assert!(response.json["detail"].as_str().unwrap().contains(unknown));
+        let response = site.get(&format!("/api/v1/{path}/seven")).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{}", response.text);
     }
     for action in ["cancel", "redrive", "delete"] {
-        let answered = site.post(&format!("/api/v1/messages/{unknown}/{action}"), &json!({})).await;
-        assert_eq!(answered.status, StatusCode::NOT_FOUND, "{action}");
+        let response = site.post(&format!("/api/v1/messages/{unknown}/{action}"), &json!({})).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{action}");
     }
 }
 
 #[tokio::test]
-async fn what_the_rules_hide_is_never_shown() {
+async fn redacted_values_are_never_shown() {
     let rules = Redaction::new(&["password", "card.number"]).unwrap();
     let site = idle().changed(|app| app.redacting(rules));
     let request = json!({"topic": "mail", "json": {"password": "hunter2", "card": {"number": 4111}},
@@ -186,7 +186,7 @@ async fn what_the_rules_hide_is_never_shown() {
 
 // spec: T-6
 #[tokio::test]
-async fn acting_on_a_message_does_what_its_state_allows() {
+async fn actions_respect_the_state_of_a_message() {
     let site = idle();
     let id = publish_to(&site, "mail").await;
     let act = |action: &str| format!("/api/v1/messages/{id}/{action}");
@@ -224,7 +224,7 @@ async fn acting_on_a_message_does_what_its_state_allows() {
 }
 
 #[tokio::test]
-async fn a_message_that_waits_is_put_into_another_queue_and_made_more_urgent() {
+async fn a_pending_message_is_moved_to_another_queue_and_priority() {
     let site = idle();
     let id = publish_to(&site, "mail").await;
     let path = format!("/api/v1/messages/{id}/reassign");
@@ -258,7 +258,7 @@ async fn a_message_that_waits_is_put_into_another_queue_and_made_more_urgent() {
 
 // spec: C-7
 #[tokio::test]
-async fn executions_are_found_by_what_became_of_them() {
+async fn executions_are_filtered_by_ending() {
     let site = idle();
     publish_to(&site, "mail").await;
     finish(&site, &claim(&site, "default").await[0]).await;
@@ -291,7 +291,7 @@ async fn executions_are_found_by_what_became_of_them() {
 }
 
 #[tokio::test]
-async fn the_why_box_knows_who_could_take_a_message() {
+async fn the_explanation_names_the_workers_of_a_queue() {
     let handler = |_: Context| async {};
     let site =
         crate::site::Site::with(|builder| builder.handler("mail", handler).queue("default", 1));
@@ -307,7 +307,7 @@ async fn the_why_box_knows_who_could_take_a_message() {
     assert_eq!(site.post("/api/v1/queues/default/pause", &pause).await.status, 200);
     assert_eq!(why(json!({"topic": "mail"})).await, "queue_paused");
     let claimed = claim(&site, "slow").await;
-    bury(&site, &claimed[0], "gone").await;
+    dead_letter(&site, &claimed[0], "gone").await;
     let id = claimed[0].message.id;
     assert_eq!(site.get(&format!("/api/v1/messages/{id}")).await.json["why"]["word"], "dead");
 }

@@ -1,4 +1,4 @@
-//! Acting on many messages over HTTP, and on batches.
+//! Bulk actions on messages over HTTP, and batches.
 
 use axum::http::StatusCode;
 use punctual::Message;
@@ -36,7 +36,7 @@ async fn a_dry_run_counts_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn narrow_filters_hold_for_actions_too() {
+async fn narrow_filters_apply_to_bulk_actions() {
     let site = idle();
     let first = dead(&site, "mail", "order 1 is unknown").await;
     let second = dead(&site, "mail", "connection refused").await;
@@ -50,7 +50,7 @@ async fn narrow_filters_hold_for_actions_too() {
 }
 
 #[tokio::test]
-async fn what_still_matches_afterwards_is_gone_through_by_where_the_last_call_ended() {
+async fn a_repeated_bulk_action_continues_after_the_last_call() {
     let site = idle();
     for _ in 0..5 {
         publish_to(&site, "mail").await;
@@ -85,9 +85,9 @@ async fn what_still_matches_afterwards_is_gone_through_by_where_the_last_call_en
     assert_eq!((&after["applied"], &after["to"]["queue"]), (&json!(1), &json!("bulk")));
 }
 
-// They would never be sent, or never be received by their group.
+// In another queue they would never be sent, or never reach their group.
 #[tokio::test]
-async fn what_waits_for_a_transport_stays_in_its_line() {
+async fn messages_for_a_transport_keep_their_queue() {
     let site = idle();
     let line = Queue::of_relay(&TransportName::new("post").unwrap());
     let usual = publish_to(&site, "mail").await.parse().unwrap();
@@ -100,14 +100,14 @@ async fn what_waits_for_a_transport_stays_in_its_line() {
     let path = format!("/api/v1/messages/{id}/reassign");
     let refused = site.post(&path, &json!({"queue": "bulk"})).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", refused.text);
-    assert!(refused.text.contains("change the priority alone"), "{}", refused.text);
+    assert!(refused.text.contains("change only the priority"), "{}", refused.text);
     assert_eq!(site.post(&path, &json!({"priority": 9})).await.status, 200);
     let shown = site.get(&format!("/api/v1/messages/{id}")).await.json;
     assert_eq!((&shown["queue"], &shown["priority"]), (&json!(line.as_str()), &json!(9)));
 }
 
 #[tokio::test]
-async fn actions_that_make_no_sense_are_refused() {
+async fn invalid_bulk_actions_are_refused() {
     let site = idle();
     for (request, part) in [
         (json!({"filter": {}}), "action"),
@@ -115,35 +115,35 @@ async fn actions_that_make_no_sense_are_refused() {
         (json!({"action": "redrive", "filter": {"state": "pending"}}), "pending"),
         (json!({"action": "cancel", "filter": {"state": ["dead"]}}), "dead"),
         (json!({"action": "delete", "filter": {"state": "running"}}), "running"),
-        (json!({"action": "cancel", "filter": {"limit": 3}}), "beside"),
+        (json!({"action": "cancel", "filter": {"limit": 3}}), "next to the filter"),
         (json!({"action": "cancel", "filter": {"colour": "red"}}), "filter.colour"),
-        (json!({"action": "cancel", "filter": {"queue": "a\u{0}"}}), "the queue holds a NUL"),
-        (json!({"action": "cancel", "filter": {"key": "a\u{0}"}}), "the key holds a NUL"),
-        (json!({"action": "cancel", "filter": []}), "this is a list; write an object"),
+        (json!({"action": "cancel", "filter": {"queue": "a\u{0}"}}), "the queue contains a NUL"),
+        (json!({"action": "cancel", "filter": {"key": "a\u{0}"}}), "the key contains a NUL"),
+        (json!({"action": "cancel", "filter": []}), "the value is a list; use an object"),
         (json!({"action": "reschedule"}), "due_at"),
         (json!({"action": "reschedule", "delay": "soon"}), "soon"),
         (json!({"action": "reschedule", "delay": "1m", "filter": {"state": "dead"}}), "dead"),
         (json!({"action": "reassign"}), "give `queue` or `priority`"),
         (json!({"action": "reassign", "priority": 12}), "12"),
-        (json!({"action": "cancel", "priority": 1}), "belongs to the action `reassign`"),
-        (json!({"action": "reassign", "delay": "1m"}), "belongs to the action `reschedule`"),
+        (json!({"action": "cancel", "priority": 1}), "is only for the action `reassign`"),
+        (json!({"action": "reassign", "delay": "1m"}), "is only for the action `reschedule`"),
         (json!({"action": "reassign", "priority": 1, "after": "x"}), "`after`"),
         (json!({"action": "cancel", "limit": 0}), "between 1 and 10000"),
         (json!({"action": "cancel", "limit": 10_001}), "between 1 and 10000"),
     ] {
-        let answered = site.post(BULK, &request).await;
+        let response = site.post(BULK, &request).await;
         assert_eq!(
-            answered.status,
+            response.status,
             StatusCode::UNPROCESSABLE_ENTITY,
             "{request}: {}",
-            answered.text
+            response.text
         );
-        assert!(answered.text.contains(part), "{request}: {}", answered.text);
+        assert!(response.text.contains(part), "{request}: {}", response.text);
     }
 }
 
 #[tokio::test]
-async fn a_batch_is_followed_and_stopped() {
+async fn a_batch_is_shown_and_cancelled() {
     let site = idle();
     let publisher = site.app.punctual.publisher();
     let members = (0..3).map(|page| publisher.publish("render", &page));

@@ -1,4 +1,4 @@
-//! Sending messages over HTTP.
+//! Publishing of messages over HTTP.
 
 use axum::http::StatusCode;
 use punctual_server::Redaction;
@@ -12,7 +12,7 @@ async fn shown(site: &Site, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_message_carries_what_was_asked_for() {
+async fn a_published_message_has_the_requested_properties() {
     let site = idle();
     let request = json!({"topic": "mail", "text": "hello", "queue": "slow", "priority": 9,
         "at": "2026-03-02T00:00:00Z", "key": "ada", "dedupe": "once"});
@@ -37,7 +37,7 @@ async fn a_message_carries_what_was_asked_for() {
 }
 
 #[tokio::test]
-async fn the_id_of_a_duplicate_is_that_of_the_living_message() {
+async fn the_id_of_a_duplicate_is_that_of_the_unfinished_message() {
     let site = idle();
     let request = json!({"topic": "mail", "dedupe": "once"});
     let id = publish(&site, &request).await;
@@ -82,7 +82,7 @@ async fn a_message_replaces_a_pending_one_with_the_same_dedupe() {
 }
 
 #[tokio::test]
-async fn a_content_is_json_text_or_bytes() {
+async fn a_body_is_json_text_or_bytes() {
     let site = idle();
     for (request, field, value) in [
         (json!({"topic": "t", "body": {"a": 1}}), "json", json!({"a": 1})),
@@ -100,13 +100,13 @@ async fn a_content_is_json_text_or_bytes() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_refused_with_a_way_out() {
+async fn invalid_messages_are_refused_with_a_hint() {
     let site = idle();
     for (request, part) in [
         (json!({}), "needs a `topic`"),
         (json!({"topic": " "}), "must not be empty"),
-        (json!({"topic": "t", "text": "a", "json": 1}), "not several"),
-        (json!({"topic": "t", "json": 1, "body": 1}), "not several"),
+        (json!({"topic": "t", "text": "a", "json": 1}), "give at most one"),
+        (json!({"topic": "t", "json": 1, "body": 1}), "give at most one"),
         (json!({"topic": "t", "base64": "?"}), "base64"),
         (json!({"topic": "t", "delay": "5"}), "unit"),
         (json!({"topic": "t", "delay": "5m", "at": "2026-03-02T00:00:00Z"}), "not both"),
@@ -118,14 +118,14 @@ async fn what_cannot_be_sent_is_refused_with_a_way_out() {
         (json!({"topic": "t", "retry": {"waits": ["x"]}}), "retry.waits"),
         (json!({"topic": "t", "prio": 1}), "prio"),
     ] {
-        let answered = site.post("/api/v1/messages", &request).await;
+        let response = site.post("/api/v1/messages", &request).await;
         assert_eq!(
-            answered.status,
+            response.status,
             StatusCode::UNPROCESSABLE_ENTITY,
             "{request}: {}",
-            answered.text
+            response.text
         );
-        let detail = answered.json["detail"].as_str().unwrap();
+        let detail = response.json["detail"].as_str().unwrap();
         assert!(detail.contains(part), "{request}: {detail:?} has no {part:?}");
     }
     let nowhere = json!({"topic": "t", "transport": "nats"});
@@ -134,12 +134,12 @@ async fn what_cannot_be_sent_is_refused_with_a_way_out() {
 }
 
 #[tokio::test]
-async fn many_are_sent_together_or_not_at_all() {
+async fn a_batch_is_published_completely_or_not_at_all() {
     let site = idle();
     let items = json!({"items": [{"topic": "a"}, {"topic": "b", "dedupe": "x"}, {"topic": "b", "dedupe": "x"}]});
-    let answered = site.post("/api/v1/messages/batch", &items).await;
-    assert_eq!(answered.status, StatusCode::CREATED, "{}", answered.text);
-    assert_eq!(answered.json["items"][2]["duplicate_of"], answered.json["items"][1]["id"]);
+    let response = site.post("/api/v1/messages/batch", &items).await;
+    assert_eq!(response.status, StatusCode::CREATED, "{}", response.text);
+    assert_eq!(response.json["items"][2]["duplicate_of"], response.json["items"][1]["id"]);
     let wrong = json!({"items": [{"topic": "a"}, {"topic": "b", "delay": "x"}]});
     let refused = site.post("/api/v1/messages/batch", &wrong).await;
     assert_eq!(refused.status, StatusCode::UNPROCESSABLE_ENTITY);
@@ -153,15 +153,15 @@ async fn many_are_sent_together_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn a_clone_is_the_same_but_for_its_edits() {
+async fn a_clone_differs_only_by_its_edits() {
     let site = idle().changed(|app| app.redacting(Redaction::new(&["password"]).unwrap()));
     let request = json!({"topic": "mail", "json": {"password": "p", "to": "ada"}, "key": "ada",
         "dedupe": "once", "headers": {"authorization": "Bearer t"}, "retry": 1});
     let id = publish(&site, &request).await;
     let clone = format!("/api/v1/messages/{id}/clone");
-    let answered = site.post(&clone, &json!({"queue": "slow", "delay": "1m"})).await;
-    assert_eq!(answered.status, StatusCode::CREATED, "{}", answered.text);
-    let copy = shown(&site, answered.json["id"].as_str().unwrap()).await;
+    let response = site.post(&clone, &json!({"queue": "slow", "delay": "1m"})).await;
+    assert_eq!(response.status, StatusCode::CREATED, "{}", response.text);
+    let copy = shown(&site, response.json["id"].as_str().unwrap()).await;
     assert_eq!(
         (&copy["queue"], &copy["key"], &copy["dedupe"]),
         (&json!("slow"), &json!("ada"), &Value::Null)

@@ -1,4 +1,4 @@
-//! Metrics as a scraper sees them.
+//! Metrics in the text format of Prometheus.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use punctual::measure::METERS;
 use punctual::{Context, Job};
 use punctual_server::{Identity, Meters};
 
-use crate::living::{start, until};
+use crate::running_server::{start, until};
 use crate::site::Site;
 use crate::work::publish_to;
 
@@ -23,7 +23,7 @@ async fn site() -> Site {
     site
 }
 
-/// The value of a line.
+/// Returns the value of a line.
 fn value(text: &str, line: &str) -> String {
     let found = text.lines().find_map(|one| one.strip_prefix(line));
     found.unwrap_or_else(|| panic!("no line {line:?} in\n{text}")).trim().to_owned()
@@ -35,10 +35,10 @@ async fn attempts_are_counted_and_measured() {
     let site = site().await;
     publish_to(&site, "mail").await;
     until(&site, "/api/v1/messages", |list| list["items"][0]["state"] == "done").await;
-    let answered = site.get("/metrics").await;
-    assert_eq!(answered.status, 200, "{}", answered.text);
-    assert!(answered.headers["content-type"].to_str().unwrap().starts_with("text/plain"));
-    let text = &answered.text;
+    let response = site.get("/metrics").await;
+    assert_eq!(response.status, 200, "{}", response.text);
+    assert!(response.headers["content-type"].to_str().unwrap().starts_with("text/plain"));
+    let text = &response.text;
     let labels = "{topic=\"mail\",ending=\"succeeded\"}";
     assert_eq!(value(text, &format!("punctual_attempts_total{labels}")), "1");
     assert_eq!(value(text, &format!("punctual_attempt_duration_seconds_count{labels}")), "1");
@@ -74,7 +74,7 @@ async fn every_name_is_documented_and_every_line_is_well_formed() {
     assert!(names.len() >= 14, "{names:?}");
 }
 
-/// The labels of every metric: those of the meters, and those that stand in a text.
+/// Returns the labels of every metric: those of the meters, and those of a text.
 fn labels_of(text: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut labels: BTreeMap<String, BTreeSet<String>> = METERS
         .iter()
@@ -93,7 +93,7 @@ fn labels_of(text: &str) -> BTreeMap<String, BTreeSet<String>> {
     labels
 }
 
-/// The words of a text that stand behind a beginning, up to what cannot be part of a name.
+/// Returns the names in a text that follow a prefix.
 fn words<'t>(text: &'t str, beginning: &'t str) -> impl Iterator<Item = &'t str> {
     let is_other = |c: char| !c.is_ascii_alphanumeric() && c != '_';
     text.split(beginning).skip(1).map(move |rest| rest.split(is_other).next().unwrap_or_default())

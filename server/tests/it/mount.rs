@@ -1,4 +1,4 @@
-//! The dashboard in an application's own router.
+//! Mounted dashboard: the router inside an application.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use punctual::{ManualClock, MemoryStorage, Punctual};
 use punctual_server::{Access, Caller, Role, dashboard};
 use tower::ServiceExt;
 
-/// An application with a page of its own and the dashboard beside it.
+/// Returns an application with its own page and the dashboard.
 fn application(access: Access) -> Router {
     let clock = Arc::new(ManualClock::new("2026-03-01T12:00:00Z".parse().unwrap()));
     let storage = Arc::new(MemoryStorage::new(clock.clone()));
@@ -44,28 +44,28 @@ async fn ask(
     (status, String::from_utf8_lossy(&bytes).into_owned())
 }
 
-async fn look(router: &Router, path: &str, user: Option<&str>) -> (StatusCode, String) {
+async fn get_status(router: &Router, path: &str, user: Option<&str>) -> (StatusCode, String) {
     ask(router, Method::GET, path, user).await
 }
 
 #[tokio::test]
-async fn it_answers_under_the_prefix_and_leaves_the_rest_alone() {
+async fn the_mounted_router_serves_only_its_prefix() {
     let router = application(Access::read_only());
-    assert_eq!(look(&router, "/", None).await.1, "the shop");
-    let (status, page) = look(&router, "/ops/punctual/", None).await;
+    assert_eq!(get_status(&router, "/", None).await.1, "the shop");
+    let (status, page) = get_status(&router, "/ops/punctual/", None).await;
     assert_eq!(status, StatusCode::OK);
     assert!(page.contains("<!doctype html>"), "{page}");
     assert!(!page.contains("=\"/"), "a path of the page does not know of the prefix: {page}");
-    assert_eq!(look(&router, "/ops/punctual", None).await.0, StatusCode::TEMPORARY_REDIRECT);
-    for path in ["app.js", "lib/lines.js", "api/v1/overview", "api/v1/jobs", "index.html"] {
-        let (status, text) = look(&router, &format!("/ops/punctual/{path}"), None).await;
+    assert_eq!(get_status(&router, "/ops/punctual", None).await.0, StatusCode::TEMPORARY_REDIRECT);
+    for path in ["app.js", "lib/cli_commands.js", "api/v1/overview", "api/v1/jobs", "index.html"] {
+        let (status, text) = get_status(&router, &format!("/ops/punctual/{path}"), None).await;
         assert_eq!(status, StatusCode::OK, "{path}: {text}");
     }
-    assert_eq!(look(&router, "/ops/punctual/nowhere", None).await.0, StatusCode::NOT_FOUND);
+    assert_eq!(get_status(&router, "/ops/punctual/nowhere", None).await.0, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
-async fn read_only_sees_and_changes_nothing() {
+async fn read_only_access_reads_and_changes_nothing() {
     let router = application(Access::read_only());
     let pause = "/ops/punctual/api/v1/queues/mail/resume";
     let (status, text) = ask(&router, Method::POST, pause, None).await;
@@ -74,15 +74,15 @@ async fn read_only_sees_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn the_application_says_who_calls() {
+async fn the_application_provides_the_caller() {
     let router = application(Access::by(|request| {
         let user = request.headers.get("x-user")?.to_str().ok()?;
         Some(Caller::new(user, if user == "ada" { Role::Admin } else { Role::Viewer }))
     }));
     let session = "/ops/punctual/api/v1/session";
-    let (status, text) = look(&router, session, None).await;
+    let (status, text) = get_status(&router, session, None).await;
     assert_eq!(status, StatusCode::FORBIDDEN, "{text}");
-    let (status, text) = look(&router, session, Some("ada")).await;
+    let (status, text) = get_status(&router, session, Some("ada")).await;
     assert_eq!(status, StatusCode::OK, "{text}");
     assert!(text.contains("ada") && text.contains("admin"), "{text}");
     let resume = "/ops/punctual/api/v1/queues/mail/resume";

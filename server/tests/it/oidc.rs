@@ -1,4 +1,4 @@
-//! Signing in by `OpenID` Connect, from the button to the session, and everything that must not get in.
+//! `OpenID` Connect: sign-ins from the redirect to the session, and everything that must be refused.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +13,9 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::provider::{CLIENT, Provider, SECRET, Signer};
-use crate::site::{Answered, Site};
+use crate::site::{Site, TestResponse};
 
-const LEAVE: &str = "/api/v1/session/oidc";
+const START_PATH: &str = "/api/v1/session/oidc";
 
 pub(crate) fn settings(issuer: &str) -> Oidc {
     Oidc {
@@ -31,7 +31,7 @@ pub(crate) fn settings(issuer: &str) -> Oidc {
             ("bosses".to_owned(), Role::Admin),
         ]),
         role_default: None,
-        outgoing: punctual_server::Outgoing::default(),
+        outgoing: punctual_server::OutgoingCalls::default(),
     }
 }
 
@@ -42,14 +42,14 @@ pub(crate) fn site_of(oidc: Oidc) -> Site {
     site.changed(|app| app.authenticating(settings))
 }
 
-/// A server and the provider it trusts.
+/// Starts a server and its identity provider.
 async fn site(signer: Signer) -> (Site, Provider) {
     let now = "2026-03-01T12:00:00Z".parse().unwrap();
     let provider = Provider::start(signer, now).await;
     (site_of(settings(&provider.issuer)), provider)
 }
 
-async fn ask(site: &Site, path: &str, headers: &[(&str, &str)]) -> Answered {
+async fn ask(site: &Site, path: &str, headers: &[(&str, &str)]) -> TestResponse {
     let mut request = Request::get(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -57,11 +57,11 @@ async fn ask(site: &Site, path: &str, headers: &[(&str, &str)]) -> Answered {
     site.send(request.body(Body::empty()).unwrap()).await
 }
 
-/// Leaves for the provider: its cookie, and what the provider is asked.
-async fn leave(site: &Site) -> (String, BTreeMap<String, String>) {
-    let answered = site.get(LEAVE).await;
-    assert_eq!(answered.status, StatusCode::SEE_OTHER, "{}", answered.text);
-    let cookie = answered.headers[SET_COOKIE].to_str().unwrap();
+/// Starts a sign-in; returns the cookie and the parameters of the redirect.
+async fn start_sign_in(site: &Site) -> (String, BTreeMap<String, String>) {
+    let response = site.get(START_PATH).await;
+    assert_eq!(response.status, StatusCode::SEE_OTHER, "{}", response.text);
+    let cookie = response.headers[SET_COOKIE].to_str().unwrap();
     for part in [
         "; HttpOnly",
         "; SameSite=Lax",
@@ -71,30 +71,30 @@ async fn leave(site: &Site) -> (String, BTreeMap<String, String>) {
     ] {
         assert!(cookie.contains(part), "{cookie}");
     }
-    let to = Url::parse(answered.headers[LOCATION].to_str().unwrap()).unwrap();
+    let to = Url::parse(response.headers[LOCATION].to_str().unwrap()).unwrap();
     (cookie.split(';').next().unwrap().to_owned(), to.query_pairs().into_owned().collect())
 }
 
-/// Comes back with a code from where one left.
-async fn come_back(site: &Site, cookie: &str, code: &str, state: &str) -> Answered {
-    let path = format!("{LEAVE}/callback?code={code}&state={state}&session_state=more");
+/// Calls the callback with a code and the cookie of the redirect.
+async fn callback(site: &Site, cookie: &str, code: &str, state: &str) -> TestResponse {
+    let path = format!("{START_PATH}/callback?code={code}&state={state}&session_state=more");
     ask(site, &path, &[(COOKIE.as_str(), cookie)]).await
 }
 
-/// The whole way, with a code.
-async fn sign_in_with(site: &Site, provider: &Provider, code: &str) -> Answered {
-    let (cookie, asked) = leave(site).await;
+/// Runs a whole sign-in with a code.
+async fn sign_in_with(site: &Site, provider: &Provider, code: &str) -> TestResponse {
+    let (cookie, asked) = start_sign_in(site).await;
     provider.lets_in(asked["nonce"].clone(), asked["code_challenge"].clone());
-    come_back(site, &cookie, code, &asked["state"]).await
+    callback(site, &cookie, code, &asked["state"]).await
 }
 
-async fn sign_in(site: &Site, provider: &Provider) -> Answered {
+async fn sign_in(site: &Site, provider: &Provider) -> TestResponse {
     sign_in_with(site, provider, "good").await
 }
 
-/// The cookie of the session that was begun, when one was.
-fn session_of(answered: &Answered) -> Option<String> {
-    let cookies = answered.headers.get_all(SET_COOKIE).iter().map(|value| value.to_str().unwrap());
+/// Returns the session cookie of a response, if any.
+fn session_of(response: &TestResponse) -> Option<String> {
+    let cookies = response.headers.get_all(SET_COOKIE).iter().map(|value| value.to_str().unwrap());
     let mut sessions = cookies.filter(|cookie| cookie.starts_with("punctual_session="));
     sessions.next().map(|cookie| {
         assert!(cookie.contains("SameSite=Strict; Secure"), "{cookie}");
@@ -109,12 +109,12 @@ async fn audited(site: &Site, what: &str) -> Vec<Value> {
 
 // spec: C-6
 #[tokio::test]
-async fn the_whole_way_ends_in_an_ordinary_session() {
+async fn a_sign_in_creates_a_session() {
     for signer in Signer::accepted() {
         let (site, provider) = site(signer).await;
         let before = site.get("/api/v1/session").await.json;
         assert_eq!((&before["auth"], &before["provider"]), (&json!("oidc"), &json!("Example")));
-        let (_, asked) = leave(&site).await;
+        let (_, asked) = start_sign_in(&site).await;
         for (name, value) in [
             ("tenant", "a"),
             ("response_type", "code"),
@@ -125,10 +125,10 @@ async fn the_whole_way_ends_in_an_ordinary_session() {
         ] {
             assert_eq!(asked[name], value);
         }
-        let answered = sign_in(&site, &provider).await;
-        assert_eq!(answered.status, StatusCode::SEE_OTHER, "{}", answered.text);
-        assert_eq!(answered.headers[LOCATION], "https://punctual.example.com/ops/");
-        let cookie = session_of(&answered).unwrap();
+        let response = sign_in(&site, &provider).await;
+        assert_eq!(response.status, StatusCode::SEE_OTHER, "{}", response.text);
+        assert_eq!(response.headers[LOCATION], "https://punctual.example.com/ops/");
+        let cookie = session_of(&response).unwrap();
         let cookie = [(COOKIE.as_str(), cookie.as_str())];
         let shown = ask(&site, "/api/v1/session", &cookie).await.json;
         assert_eq!(shown["user"], json!({ "name": "ada", "role": "operator" }));
@@ -145,55 +145,56 @@ async fn the_whole_way_ends_in_an_ordinary_session() {
         assert_ne!(site.send(resume(csrf)).await.status, StatusCode::FORBIDDEN);
         assert_eq!(audited(&site, "session.begin").await[0]["who"], "ada");
         let name = json!({ "name": "ada", "password": "" });
-        let answered = site.post("/api/v1/session", &name).await;
-        assert_eq!(answered.status, StatusCode::CONFLICT, "{}", answered.text);
+        let response = site.post("/api/v1/session", &name).await;
+        assert_eq!(response.status, StatusCode::CONFLICT, "{}", response.text);
     }
 }
 
 // spec: C-6
 #[tokio::test]
-async fn only_the_browser_that_left_comes_back_and_only_in_time() {
+async fn the_callback_needs_the_same_browser_and_has_a_timeout() {
     let (site, provider) = site(Signer::curve()).await;
-    let (cookie, asked) = leave(&site).await;
-    let (other, _) = leave(&site).await;
+    let (cookie, asked) = start_sign_in(&site).await;
+    let (other, _) = start_sign_in(&site).await;
     provider.lets_in(asked["nonce"].clone(), asked["code_challenge"].clone());
     let state = asked["state"].as_str();
     for (cookie, state) in
         [(other.as_str(), state), ("a=b", state), (&cookie, "guess"), (&cookie, "")]
     {
-        let answered = come_back(&site, cookie, "good", state).await;
-        assert_eq!(answered.status, StatusCode::BAD_REQUEST, "{}", answered.text);
-        assert!(session_of(&answered).is_none());
+        let response = callback(&site, cookie, "good", state).await;
+        assert_eq!(response.status, StatusCode::BAD_REQUEST, "{}", response.text);
+        assert!(session_of(&response).is_none());
     }
-    let path = format!("{LEAVE}/callback?code=good&state={state}&iss=https://other.example.com");
-    let answered = ask(&site, &path, &[(COOKIE.as_str(), &cookie)]).await;
-    assert!(answered.text.contains("another provider"), "{}", answered.text);
-    let path = format!("{LEAVE}/callback?error=access_denied&state={state}");
-    let answered = ask(&site, &path, &[(COOKIE.as_str(), &cookie)]).await;
-    assert_eq!(answered.status, StatusCode::UNAUTHORIZED);
-    assert!(answered.text.contains("access_denied"), "{}", answered.text);
+    let path =
+        format!("{START_PATH}/callback?code=good&state={state}&iss=https://other.example.com");
+    let response = ask(&site, &path, &[(COOKIE.as_str(), &cookie)]).await;
+    assert!(response.text.contains("another provider"), "{}", response.text);
+    let path = format!("{START_PATH}/callback?error=access_denied&state={state}");
+    let response = ask(&site, &path, &[(COOKIE.as_str(), &cookie)]).await;
+    assert_eq!(response.status, StatusCode::UNAUTHORIZED);
+    assert!(response.text.contains("access_denied"), "{}", response.text);
     site.clock.set(site.clock.now() + 10.minutes());
-    let answered = come_back(&site, &cookie, "good", state).await;
-    assert!(answered.text.contains("too long ago"), "{}", answered.text);
+    let response = callback(&site, &cookie, "good", state).await;
+    assert!(response.text.contains("too long ago"), "{}", response.text);
 }
 
 // spec: C-6
 #[tokio::test]
-async fn a_token_that_is_not_right_in_everything_lets_nobody_in() {
+async fn an_id_token_with_any_invalid_claim_is_refused() {
     let second = |text: &str| text.parse::<jiff::Timestamp>().unwrap().as_second();
     for (claim, value, words) in [
-        ("nonce", json!("another"), "another attempt"),
+        ("nonce", json!("another"), "another sign-in attempt"),
         ("exp", json!(second("2026-03-01T11:58:59Z")), "has expired"),
-        ("aud", json!("somebody-else"), "another audience"),
+        ("aud", json!("another-client"), "another audience"),
         ("iss", json!("https://other.example.com"), "another issuer"),
-        ("sub", json!(""), "whom it is about"),
+        ("sub", json!(""), "has no subject"),
     ] {
         let (site, provider) = site(Signer::curve()).await;
         provider.says(claim, value);
-        let answered = sign_in(&site, &provider).await;
-        assert_eq!(answered.status, StatusCode::UNAUTHORIZED, "{claim}: {}", answered.text);
-        assert!(answered.text.contains(words), "{claim}: {}", answered.text);
-        assert!(session_of(&answered).is_none());
+        let response = sign_in(&site, &provider).await;
+        assert_eq!(response.status, StatusCode::UNAUTHORIZED, "{claim}: {}", response.text);
+        assert!(response.text.contains(words), "{claim}: {}", response.text);
+        assert!(session_of(&response).is_none());
     }
     for (signer, words) in [
         (Signer::None, "of the kind \\\"none\\\""),
@@ -201,18 +202,18 @@ async fn a_token_that_is_not_right_in_everything_lets_nobody_in() {
         (Signer::curve(), "signature is wrong"),
     ] {
         let (site, provider) = site(Signer::curve()).await;
-        // Published would be the key of before, under the same name.
+        // The published key would be the old one, with the same id.
         provider.signs(signer, "first", false);
-        let answered = sign_in(&site, &provider).await;
-        assert_eq!(answered.status, StatusCode::UNAUTHORIZED, "{}", answered.text);
-        assert!(answered.text.contains(words), "{}", answered.text);
-        assert!(session_of(&answered).is_none());
+        let response = sign_in(&site, &provider).await;
+        assert_eq!(response.status, StatusCode::UNAUTHORIZED, "{}", response.text);
+        assert!(response.text.contains(words), "{}", response.text);
+        assert!(session_of(&response).is_none());
     }
 }
 
 // spec: C-6
 #[tokio::test]
-async fn a_new_key_is_asked_for_once_and_an_unknown_one_not_for_ever() {
+async fn a_new_key_is_fetched_once_and_unknown_keys_are_rate_limited() {
     let (site, provider) = site(Signer::rsa()).await;
     for _ in 0..2 {
         assert!(session_of(&sign_in(&site, &provider).await).is_some());
@@ -222,15 +223,15 @@ async fn a_new_key_is_asked_for_once_and_an_unknown_one_not_for_ever() {
     assert!(session_of(&sign_in(&site, &provider).await).is_some());
     assert_eq!(provider.keys_asked(), 2);
     provider.signs(Signer::curve(), "third", false);
-    let answered = sign_in(&site, &provider).await;
-    assert_eq!(answered.status, StatusCode::UNAUTHORIZED);
-    assert!(answered.text.contains("does not publish"), "{}", answered.text);
+    let response = sign_in(&site, &provider).await;
+    assert_eq!(response.status, StatusCode::UNAUTHORIZED);
+    assert!(response.text.contains("does not publish"), "{}", response.text);
     assert_eq!(provider.keys_asked(), 3);
 }
 
 // spec: C-6
 #[tokio::test]
-async fn the_role_is_what_the_provider_says_each_time() {
+async fn the_role_is_updated_at_each_sign_in() {
     let (site, provider) = site(Signer::curve()).await;
     provider.says("groups", json!(["on-call", "bosses"]));
     let first = session_of(&sign_in(&site, &provider).await).unwrap();
@@ -240,7 +241,7 @@ async fn the_role_is_what_the_provider_says_each_time() {
     let refused = sign_in(&site, &provider).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.text);
     assert!(refused.text.contains("auth.oidc_role_default"), "{}", refused.text);
-    // Nor does what was begun before go on.
+    // Sign-ins that were started before are refused as well.
     let again = ask(&site, "/api/v1/jobs", &[(COOKIE.as_str(), &first)]).await;
     assert_eq!(again.status, StatusCode::UNAUTHORIZED);
     assert_eq!(audited(&site, "session.refuse").await[0]["target"], "ada");
@@ -253,14 +254,14 @@ async fn the_role_is_what_the_provider_says_each_time() {
 
 // spec: C-6
 #[tokio::test]
-async fn a_name_belongs_to_the_first_who_had_it() {
+async fn a_name_belongs_to_its_first_subject() {
     let (site, provider) = site(Signer::curve()).await;
     let admin = site.as_role(Role::Admin);
     assert!(session_of(&sign_in(&site, &provider).await).is_some());
     provider.says("sub", json!("another person"));
     let refused = sign_in(&site, &provider).await;
     assert_eq!(refused.status, StatusCode::FORBIDDEN);
-    assert!(refused.text.contains("another user's"), "{}", refused.text);
+    assert!(refused.text.contains("belongs to another user"), "{}", refused.text);
     let bob = json!({ "name": "bob", "role": "admin", "password": "correct horse battery" });
     assert_eq!(admin.post("/api/v1/users", &bob).await.status, StatusCode::CREATED);
     provider.says("preferred_username", json!("bob"));
@@ -274,58 +275,58 @@ async fn a_name_belongs_to_the_first_who_had_it() {
 
 // spec: C-6
 #[tokio::test]
-async fn a_provider_that_is_away_is_a_clear_problem_until_it_is_back() {
+async fn an_unreachable_provider_is_reported_until_it_is_back() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let nobody = format!("http://{}", listener.local_addr().unwrap());
+    let unreachable = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
-    let answered = site_of(settings(&nobody)).get(LEAVE).await;
-    assert_eq!(answered.status, StatusCode::BAD_GATEWAY, "{}", answered.text);
-    assert!(answered.text.contains(&nobody), "{}", answered.text);
-    assert!(answered.text.contains("try again"), "{}", answered.text);
+    let response = site_of(settings(&unreachable)).get(START_PATH).await;
+    assert_eq!(response.status, StatusCode::BAD_GATEWAY, "{}", response.text);
+    assert!(response.text.contains(&unreachable), "{}", response.text);
+    assert!(response.text.contains("try again"), "{}", response.text);
     let (site, provider) = site(Signer::curve()).await;
     provider.is_down(true);
-    let page = ask(&site, LEAVE, &[(ACCEPT.as_str(), "text/html,*/*")]).await;
+    let page = ask(&site, START_PATH, &[(ACCEPT.as_str(), "text/html,*/*")]).await;
     assert_eq!(page.status, StatusCode::BAD_GATEWAY);
     assert_eq!(page.headers[CONTENT_TYPE], "text/html; charset=utf-8");
     assert!(page.text.contains("answered 500") && page.text.contains("Back"), "{}", page.text);
     provider.is_down(false);
-    // Left alone for a moment.
-    assert_eq!(site.get(LEAVE).await.status, StatusCode::BAD_GATEWAY);
+    // The provider is not called again for a moment.
+    assert_eq!(site.get(START_PATH).await.status, StatusCode::BAD_GATEWAY);
     site.clock.set(site.clock.now() + 5.seconds());
     assert!(session_of(&sign_in(&site, &provider).await).is_some());
 }
 
 // spec: C-6
 #[tokio::test]
-async fn guessing_codes_is_slowed_down() {
+async fn guessed_codes_are_throttled() {
     let (site, provider) = site(Signer::curve()).await;
     for _ in 0..20 {
-        let answered = sign_in_with(&site, &provider, "guess").await;
-        assert_eq!(answered.status, StatusCode::UNAUTHORIZED, "{}", answered.text);
-        assert!(answered.text.contains("invalid_grant"), "{}", answered.text);
+        let response = sign_in_with(&site, &provider, "guess").await;
+        assert_eq!(response.status, StatusCode::UNAUTHORIZED, "{}", response.text);
+        assert!(response.text.contains("invalid_grant"), "{}", response.text);
     }
-    let answered = sign_in(&site, &provider).await;
-    assert_eq!(answered.status, StatusCode::TOO_MANY_REQUESTS, "{}", answered.text);
+    let response = sign_in(&site, &provider).await;
+    assert_eq!(response.status, StatusCode::TOO_MANY_REQUESTS, "{}", response.text);
     site.clock.set(site.clock.now() + 1.second());
     assert!(session_of(&sign_in(&site, &provider).await).is_some());
 }
 
 // spec: C-6
 #[tokio::test]
-async fn a_wrong_secret_and_another_mode_are_said_as_such() {
+async fn a_wrong_secret_and_a_wrong_mode_are_reported() {
     let (_, provider) = site(Signer::curve()).await;
     let oidc = Oidc { client_secret: Some("wrong".to_owned()), ..settings(&provider.issuer) };
-    let answered = sign_in(&site_of(oidc), &provider).await;
-    assert_eq!(answered.status, StatusCode::BAD_GATEWAY);
-    assert!(answered.text.contains("auth.oidc_client_secret"), "{}", answered.text);
-    assert!(!answered.text.contains("wrong"), "{}", answered.text);
+    let response = sign_in(&site_of(oidc), &provider).await;
+    assert_eq!(response.status, StatusCode::BAD_GATEWAY);
+    assert!(response.text.contains("auth.oidc_client_secret"), "{}", response.text);
+    assert!(!response.text.contains("wrong"), "{}", response.text);
     let other = Site::with(|builder| builder);
-    assert_eq!(other.get(LEAVE).await.status, StatusCode::CONFLICT);
+    assert_eq!(other.get(START_PATH).await.status, StatusCode::CONFLICT);
 }
 
 // spec: C-6
 #[tokio::test]
-async fn a_configuration_is_enough() {
+async fn oidc_is_configured_by_the_file_alone() {
     let provider = Provider::start(Signer::rsa(), "2026-03-01T12:00:00Z".parse().unwrap()).await;
     let text = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\npublic_url = \"http://localhost:8080\"\n\
@@ -341,8 +342,8 @@ async fn a_configuration_is_enough() {
     let running = Assembly { loaded, sources, demo: false }.start().await.unwrap();
     let site = Site { router: router(running.app().clone()), ..Site::with(|builder| builder) };
     assert_eq!(site.get("/api/v1/session").await.json["provider"], "127.0.0.1");
-    let answered = site.get(LEAVE).await;
-    assert_eq!(answered.status, StatusCode::SEE_OTHER, "{}", answered.text);
-    assert!(answered.headers[LOCATION].to_str().unwrap().starts_with(&provider.issuer));
+    let response = site.get(START_PATH).await;
+    assert_eq!(response.status, StatusCode::SEE_OTHER, "{}", response.text);
+    assert!(response.headers[LOCATION].to_str().unwrap().starts_with(&provider.issuer));
     running.shutdown().await;
 }

@@ -1,5 +1,5 @@
-//! Calls that leave the server: through a proxy, past it, and with certificate authorities of one's own. Everything is
-//! on this machine.
+//! Outgoing calls: through a proxy, without it, and with private certificate authorities. Everything runs on this
+//! machine.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -15,12 +15,12 @@ use punctual::model::{Ending, Execution, HandlerOptions};
 use punctual::{MemoryStorage, Punctual, Retry, SystemClock};
 use punctual_server::config::{Config, Networks};
 #[cfg(feature = "oidc")]
-use punctual_server::{Oidc, Outgoing};
+use punctual_server::{Oidc, OutgoingCalls};
 use punctual_server::{Secret, Target, Tools, Webhooks, Work};
 use serde_json::json;
 use tokio_rustls::TlsAcceptor;
 
-use crate::living::Living;
+use crate::running_server::LiveServer;
 use crate::tls::Authority;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -29,7 +29,7 @@ fn networks(list: &[&str]) -> Networks {
     Networks::read(list.iter().map(|text| (*text).to_owned()).collect()).unwrap()
 }
 
-/// Calls a URL once as a job would.
+/// Calls a URL once, as a job does.
 async fn call(config: &Config, url: &str) -> Execution {
     let clock = Arc::new(SystemClock);
     let storage = Arc::new(MemoryStorage::new(clock.clone()));
@@ -64,12 +64,12 @@ fn note(execution: &Execution) -> &str {
     execution.note.as_deref().unwrap_or_default()
 }
 
-type Seen = Arc<Mutex<Vec<(String, Option<String>)>>>;
+type ReceivedRequests = Arc<Mutex<Vec<(String, Option<String>)>>>;
 
-/// A proxy that answers in the place of whom it is asked for.
-async fn proxy() -> (SocketAddr, Seen) {
-    let seen = Seen::default();
-    let answer = async |State(seen): State<Seen>, request: Request| {
+/// Starts a proxy that responds itself instead of forwarding.
+async fn proxy() -> (SocketAddr, ReceivedRequests) {
+    let seen = ReceivedRequests::default();
+    let answer = async |State(seen): State<ReceivedRequests>, request: Request| {
         let shown = request.headers().get("proxy-authorization");
         let shown = shown.map(|value| value.to_str().unwrap().to_owned());
         seen.lock().unwrap().push((request.uri().to_string(), shown));
@@ -88,14 +88,14 @@ async fn calls_go_through_the_proxy_unless_the_host_is_listed() {
     let mut config = Config::default();
     config.outgoing.proxy = Some(Secret::from(&*format!("http://ada:s3cret@{address}")));
     config.outgoing.no_proxy = networks(&["127.0.0.1"]);
-    // A public address: nothing answers there but the proxy.
+    // A public address: only the proxy responds.
     let ended = call(&config, "http://192.88.99.1/run").await;
     assert_eq!(ended.ending, Ending::Succeeded, "{ended:?}");
     assert!(ended.log.as_deref().unwrap_or_default().contains("from the proxy"), "{ended:?}");
     let (asked, shown) = seen.lock().unwrap()[0].clone();
     assert_eq!(asked, "http://192.88.99.1/run");
     assert_eq!(shown.as_deref(), Some("Basic YWRhOnMzY3JldA=="));
-    // Past the proxy, where the guard decides as it does without one.
+    // Without the proxy, where the address rules apply as usual.
     let url = format!("http://{address}/direct");
     assert!(note(&call(&config, &url).await).contains("http.allow"));
     config.http.allow = networks(&["127.0.0.1"]);
@@ -104,11 +104,11 @@ async fn calls_go_through_the_proxy_unless_the_host_is_listed() {
 }
 
 #[tokio::test]
-async fn webhooks_are_delivered_through_the_proxy_too() {
+async fn webhooks_are_delivered_through_the_proxy() {
     let (address, seen) = proxy().await;
     let mut config = Config::default();
     config.outgoing.proxy = Some(Secret::from(&*format!("http://{address}")));
-    let server = Living::start(|builder, storage| {
+    let server = LiveServer::start(|builder, storage| {
         let clock = Arc::new(SystemClock);
         let tools = Tools::new(&config, clock.clone()).unwrap();
         Webhooks::new(tools, storage.clone(), clock, &config.webhooks).register(builder)
@@ -125,20 +125,20 @@ async fn webhooks_are_delivered_through_the_proxy_too() {
 
 #[cfg(feature = "oidc")]
 #[tokio::test]
-async fn the_provider_is_asked_through_the_proxy_too() {
+async fn the_identity_provider_is_called_through_the_proxy() {
     let (address, seen) = proxy().await;
     let mut config = Config::default();
     config.outgoing.proxy = Some(Secret::from(&*format!("http://{address}")));
-    let outgoing = Outgoing::load(&config.outgoing).unwrap();
+    let outgoing = OutgoingCalls::load(&config.outgoing).unwrap();
     let settings = crate::oidc::settings("http://192.88.99.1");
     let site = crate::oidc::site_of(Oidc { outgoing, ..settings });
-    let answered = site.get("/api/v1/session/oidc").await;
-    assert_eq!(answered.status, 502, "the proxy is no provider: {}", answered.text);
+    let response = site.get("/api/v1/session/oidc").await;
+    assert_eq!(response.status, 502, "the proxy is no provider: {}", response.text);
     let asked = seen.lock().unwrap()[0].0.clone();
     assert_eq!(asked, "http://192.88.99.1/.well-known/openid-configuration");
 }
 
-/// Every file of the server that is not a test, with its text.
+/// Collects the source files of the server without tests, with their texts.
 fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -152,9 +152,9 @@ fn sources(folder: &Path, found: &mut Vec<(String, String)>) {
     }
 }
 
-// What is added to the server and calls others without the proxy and the authorities of the configuration fails here.
+// New code that creates an HTTP client without the configured proxy and authorities fails here.
 #[test]
-fn every_client_is_made_in_one_place() {
+fn every_http_client_is_created_in_one_place() {
     let mut all = Vec::new();
     sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut all);
     let words = [
@@ -172,10 +172,10 @@ fn every_client_is_made_in_one_place() {
 }
 
 #[tokio::test]
-async fn the_guard_refuses_private_addresses_through_the_proxy_too() {
+async fn private_addresses_are_refused_through_the_proxy() {
     let (address, seen) = proxy().await;
     let mut config = Config::default();
-    // By name, so that the resolver of the client has to let the proxy through.
+    // By name, so that the resolver of the client must accept the proxy.
     config.outgoing.proxy = Some(Secret::from(&*format!("http://localhost:{}", address.port())));
     let itself = format!("http://localhost:{}/", address.port());
     for url in ["http://10.0.0.1/", "http://169.254.169.254/", "http://localhost:9/", &itself] {
@@ -183,7 +183,7 @@ async fn the_guard_refuses_private_addresses_through_the_proxy_too() {
         assert!(note(&ended).contains("http.allow"), "{url}: {ended:?}");
     }
     let unknown = call(&config, "http://name.invalid/").await;
-    assert!(note(&unknown).contains("cannot be looked up"), "{unknown:?}");
+    assert!(note(&unknown).contains("cannot be resolved"), "{unknown:?}");
     assert!(seen.lock().unwrap().is_empty());
     config.http.allow = networks(&["name.invalid"]);
     assert_eq!(call(&config, "http://name.invalid/").await.ending, Ending::Succeeded);
@@ -192,7 +192,7 @@ async fn the_guard_refuses_private_addresses_through_the_proxy_too() {
 }
 
 #[tokio::test]
-async fn an_authority_of_ones_own_is_trusted_when_the_configuration_says_so() {
+async fn a_private_certificate_authority_is_trusted_when_configured() {
     let authority = Authority::new();
     let address = secure_server(&authority).await;
     let url = format!("https://localhost:{}/", address.port());
@@ -209,12 +209,12 @@ async fn an_authority_of_ones_own_is_trusted_when_the_configuration_says_so() {
     std::fs::write(&file, "nothing").unwrap();
     let error = Tools::new(&config, Arc::new(SystemClock)).err().unwrap().to_string();
     assert!(
-        error.starts_with("outgoing.ca_file: ") && error.contains("no certificates"),
+        error.starts_with("outgoing.ca_file: ") && error.contains("no PEM certificates"),
         "{error}"
     );
 }
 
-/// Answers every connection over TLS with 200.
+/// Starts a TLS server that returns 200.
 async fn secure_server(authority: &Authority) -> SocketAddr {
     use rustls::pki_types::pem::PemObject as _;
     use rustls::pki_types::{CertificateDer, PrivateKeyDer};

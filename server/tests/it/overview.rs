@@ -1,4 +1,4 @@
-//! The overview and measurements over time.
+//! Overview and time series.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use punctual_server::Tools;
 use punctual_server::config::Config;
 use serde_json::{Value, json};
 
-use crate::living::{settle, start, until};
+use crate::running_server::{settle, start, until};
 use crate::site::Site;
 use crate::work::publish_to;
 
@@ -24,7 +24,7 @@ fn site() -> Site {
 }
 
 #[tokio::test]
-async fn the_overview_says_everything_in_one_answer() {
+async fn the_overview_has_everything_in_one_response() {
     let site = site();
     start(&site).await;
     publish_to(&site, "mail").await;
@@ -89,16 +89,16 @@ async fn series_count_each_second_and_longer_steps() {
     assert_eq!(handled, 6, "{heat}");
     assert_eq!(rows[0].as_array().unwrap().len(), heat["buckets_ms"].as_array().unwrap().len() + 1);
     for name in ["wait", "queue_age", "lateness", "concurrency", "retries", "dead", "outbox"] {
-        let answered = site.get(&format!("/api/v1/series?name={name}")).await;
-        assert_eq!(answered.status, 200, "{}", answered.text);
-        let lines = answered.json["series"].as_array().unwrap();
+        let response = site.get(&format!("/api/v1/series?name={name}")).await;
+        assert_eq!(response.status, 200, "{}", response.text);
+        let lines = response.json["series"].as_array().unwrap();
         assert!(lines.iter().all(|line| line["values"].as_array().unwrap().len()
-            == answered.json["times"].as_array().unwrap().len()));
+            == response.json["times"].as_array().unwrap().len()));
     }
 }
 
 #[tokio::test]
-async fn figures_outlive_the_process_that_took_them() {
+async fn figures_outlive_the_process_that_recorded_them() {
     let site = site();
     start(&site).await;
     publish_to(&site, "sms").await;
@@ -107,7 +107,7 @@ async fn figures_outlive_the_process_that_took_them() {
         site.clock.advance(Duration::from_secs(1));
         settle().await;
     }
-    // Another node on the same storage, which has seen nothing itself.
+    // Another node on the same storage, which recorded nothing itself.
     let other = site.another();
     let path = "/api/v1/series?name=throughput&step=10s&from=2026-03-01T11:59:00Z";
     let series = other.get(path).await.json;
@@ -118,22 +118,22 @@ async fn figures_outlive_the_process_that_took_them() {
 }
 
 #[tokio::test]
-async fn bad_spans_are_refused_by_name() {
+async fn invalid_ranges_are_refused_by_name() {
     let site = site();
     for (query, field) in [
         ("name=throughput&step=5s", "step"),
         ("name=throughput&from=2026-03-01T12:00:00Z&to=2026-03-01T11:00:00Z", "from"),
         ("name=throughput&step=1s&from=2025-03-01T12:00:00Z", "from"),
     ] {
-        let answered = site.get(&format!("/api/v1/series?{query}")).await;
-        assert_eq!(answered.status, 422, "{}", answered.text);
-        assert_eq!(answered.json["errors"][0]["field"], field, "{}", answered.text);
+        let response = site.get(&format!("/api/v1/series?{query}")).await;
+        assert_eq!(response.status, 422, "{}", response.text);
+        assert_eq!(response.json["errors"][0]["field"], field, "{}", response.text);
     }
     assert_eq!(site.get("/api/v1/series?name=mood").await.status, 422);
     assert_eq!(site.get("/api/v1/series").await.status, 422);
 }
 
-// A dashboard that is mounted in an application must not offer a command that nothing handles.
+// A mounted dashboard must not offer a test message that has no handler.
 #[tokio::test]
 async fn the_test_message_is_offered_where_it_is_handled() {
     let mounted = site();

@@ -1,5 +1,5 @@
-//! The configurations that are shipped in `packaging/`: each passes its check, warns of nothing but what its comment says,
-//! and publishes nothing that nobody handles.
+//! Packaged configurations in `packaging/`: each passes its check, has only the warning that its comment explains, and
+//! publishes only to topics with a handler.
 
 use std::path::{Path, PathBuf};
 
@@ -7,9 +7,9 @@ use punctual::Clock as _;
 use punctual::SystemClock;
 use punctual_server::config::{Loaded, Sources};
 
-/// What every server handles; see [`punctual_server::TEST_TOPIC`].
+/// Topic that every server handles; see [`punctual_server::TEST_TOPIC`].
 const HANDLED: &str = punctual_server::TEST_TOPIC;
-/// Where TLS ends in front of the server the configuration cannot know; a comment says so.
+/// Key of the expected warning: the configuration cannot know where TLS is terminated.
 const PLAIN: &str = "server.listen";
 
 fn folder() -> PathBuf {
@@ -20,14 +20,14 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(folder().join(name)).unwrap()
 }
 
-/// The text that stands indented under a key of a YAML file.
+/// Returns the indented text under a key of a YAML file.
 fn block(yaml: &str, key: &str) -> String {
     let after = yaml.split_once(&format!("{key}: |\n")).unwrap().1;
     let lines = after.lines().take_while(|line| line.is_empty() || line.starts_with("    "));
     lines.flat_map(|line| [line.trim_start_matches("    "), "\n"]).collect()
 }
 
-/// Every configuration by the name of its file.
+/// Returns every configuration with the name of its file.
 fn all() -> Vec<(&'static str, String)> {
     let manifest = read("kubernetes/punctual.yaml");
     vec![
@@ -50,9 +50,9 @@ fn every_configuration_passes_its_check() {
     }
 }
 
-// The example for Kubernetes published a topic every five minutes that nobody handled.
+// The example for Kubernetes published to a topic without a handler every five minutes.
 #[test]
-fn no_job_publishes_what_nobody_handles() {
+fn no_job_publishes_to_a_topic_without_a_handler() {
     let mut jobs = 0;
     for (name, text) in all() {
         for (job, spec) in loaded(name, &text).config.jobs {
@@ -64,9 +64,9 @@ fn no_job_publishes_what_nobody_handles() {
     assert!(jobs > 0, "the example for Kubernetes has a job");
 }
 
-/// A configuration that is added is read here as well.
+/// A new configuration must be tested here as well.
 #[test]
-fn no_configuration_is_left_out() {
+fn every_configuration_is_tested() {
     let (mut folders, mut found) = (vec![folder()], Vec::new());
     while let Some(one) = folders.pop() {
         for entry in std::fs::read_dir(one).unwrap() {

@@ -1,4 +1,4 @@
-//! The dashboard as the server gives it out: a page for everything, and every module a page needs.
+//! Pages of the dashboard as the server delivers them, with every module they need.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 
 use crate::work::idle;
 
-/// What each page is for, and the name it goes by.
+/// Pages and their names.
 const PAGES: [&str; 13] = [
     "overview",
     "jobs",
@@ -25,7 +25,7 @@ const PAGES: [&str; 13] = [
 
 // spec: C-9
 #[tokio::test]
-async fn there_is_a_page_for_everything_and_each_module_is_served() {
+async fn every_page_and_module_is_served() {
     let site = idle();
     let frame = site.get("/").await;
     assert_eq!(frame.status, StatusCode::OK);

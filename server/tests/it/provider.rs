@@ -1,5 +1,5 @@
-//! A provider of `OpenID` Connect on this machine: says what it can do, publishes keys, and gives tokens for
-//! codes. Each test says what is wrong with them.
+//! Identity provider of `OpenID` Connect for tests: serves its metadata and keys, and exchanges codes for tokens. Each
+//! test chooses what is invalid.
 
 use std::sync::{Arc, Mutex};
 
@@ -23,24 +23,24 @@ use sha2::{Digest, Sha256};
 
 pub(crate) const CLIENT: &str = "punctual";
 pub(crate) const SECRET: &str = "a secret & more";
-/// A key for tests and nothing else; ring makes none of this kind.
+/// RSA key for tests only; ring cannot generate one.
 const RSA_KEY: &str = include_str!("rsa_key.txt");
 
-/// What a key is made of.
+/// Key that signs the tokens.
 #[derive(Clone)]
 pub(crate) enum Signer {
-    /// With the name of its method.
+    /// With the name of its algorithm.
     Rsa(Arc<RsaKeyPair>, &'static str),
-    /// With the name of its method.
+    /// With the name of its algorithm.
     Curve(Arc<EcdsaKeyPair>, &'static str),
     /// No signature at all.
     None,
-    /// A signature with a secret that both know.
+    /// A signature with a shared secret.
     Shared,
 }
 
 impl Signer {
-    /// One for each method that is accepted.
+    /// Returns a key for each accepted algorithm.
     pub(crate) fn accepted() -> [Self; 5] {
         let [rsa_384, rsa_512] = ["RS384", "RS512"].map(Self::rsa_by);
         [Self::rsa(), rsa_384, rsa_512, Self::curve(), Self::curve_by("ES384")]
@@ -101,7 +101,7 @@ impl Signer {
         }
     }
 
-    /// The public half, as it is published.
+    /// Returns the public key as it is published.
     fn published(&self, kid: &str) -> Value {
         let text = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         match self {
@@ -121,7 +121,7 @@ impl Signer {
     }
 }
 
-/// What it does at present.
+/// Current behaviour of the provider.
 struct Behaviour {
     signer: Signer,
     kid: &'static str,
@@ -133,7 +133,7 @@ struct Behaviour {
     keys_asked: u32,
 }
 
-/// The provider.
+/// A running provider.
 #[derive(Clone)]
 pub(crate) struct Provider {
     pub(crate) issuer: String,
@@ -141,7 +141,7 @@ pub(crate) struct Provider {
 }
 
 impl Provider {
-    /// One that knows ada, who is on call, and signs with a key that it publishes.
+    /// Starts a provider with the user ada in the group of operators, which signs with a published key.
     pub(crate) async fn start(signer: Signer, now: Timestamp) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let issuer = format!("http://{}", listener.local_addr().unwrap());
@@ -169,12 +169,12 @@ impl Provider {
         provider
     }
 
-    /// Says something else from now on.
+    /// Changes a claim of later tokens.
     pub(crate) fn says(&self, claim: &str, value: Value) {
         self.behaviour.lock().unwrap().claims[claim] = value;
     }
 
-    /// Signs with another key from now on.
+    /// Changes the signing key of later tokens.
     pub(crate) fn signs(&self, signer: Signer, kid: &'static str, is_published: bool) {
         let mut behaviour = self.behaviour.lock().unwrap();
         if is_published {
@@ -183,17 +183,17 @@ impl Provider {
         (behaviour.signer, behaviour.kid) = (signer, kid);
     }
 
-    /// Fails at everything, or no longer.
+    /// Makes every request fail, or succeed again.
     pub(crate) fn is_down(&self, down: bool) {
         self.behaviour.lock().unwrap().down = down;
     }
 
-    /// How often its keys were asked for.
+    /// Returns how often the keys were requested.
     pub(crate) fn keys_asked(&self) -> u32 {
         self.behaviour.lock().unwrap().keys_asked
     }
 
-    /// Lets somebody in whom a browser was sent with; as its own page would.
+    /// Accepts a sign-in, as the page of the provider does.
     pub(crate) fn lets_in(&self, nonce: String, challenge: String) {
         let mut behaviour = self.behaviour.lock().unwrap();
         (behaviour.nonce, behaviour.challenge) = (nonce, challenge);
@@ -220,7 +220,7 @@ async fn keys(State(provider): State<Provider>) -> Json<Value> {
     Json(json!({ "keys": behaviour.published }))
 }
 
-/// Gives a token for the code `good`, to the client with its secret and the verifier of the challenge.
+/// Returns a token for the code `good`, when the client secret and the verifier are right.
 async fn token(State(provider): State<Provider>, headers: HeaderMap, body: String) -> Response {
     let behaviour = provider.behaviour.lock().unwrap();
     let form: std::collections::BTreeMap<String, String> =

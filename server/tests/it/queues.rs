@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use crate::site::Site;
 use crate::work::{claim, dead, finish, publish};
 
-/// A process that works on two queues, not started.
+/// Builds a process with two queues, without starting it.
 fn working() -> Site {
     let handler = |_: Context| async {};
     Site::with(|builder| builder.handler("mail", handler).queue("default", 4).queue("slow", 2))
 }
 
-/// Another node on the same storage.
+/// Builds another node on the same storage.
 fn beside(site: &Site) -> App {
     let builder = Punctual::builder().stores(site.app.storage.clone(), site.app.inspect.clone());
     let builder = builder.clock(site.clock.clone()).handler("mail", |_: Context| async {});
@@ -36,7 +36,7 @@ async fn queue(site: &Site, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn a_queue_shows_how_it_stands() {
+async fn a_queue_shows_its_counts() {
     let site = working();
     dead(&site, "mail", "no").await;
     for key in ["ada", "ada", "bob"] {
@@ -75,9 +75,9 @@ async fn a_queue_shows_how_it_stands() {
     assert_eq!(site.get("/api/v1/queues/none").await.status, StatusCode::NOT_FOUND);
 }
 
-// Of 5,001 that wait only the newest 5,000 are looked at; the rest was called due.
+// Of 5,001 pending messages only the newest 5,000 are read; the rest was counted as due.
 #[tokio::test]
-async fn a_queue_with_more_than_is_looked_at_says_that_its_numbers_are_bounds() {
+async fn counts_above_the_scan_limit_are_marked_as_bounds() {
     let site = working();
     let publisher = site.app.punctual.publisher();
     let hour = Duration::from_secs(3_600);
@@ -92,13 +92,13 @@ async fn a_queue_with_more_than_is_looked_at_says_that_its_numbers_are_bounds() 
 }
 
 #[tokio::test]
-async fn a_pause_holds_here_at_once_and_ends_by_itself() {
+async fn a_pause_takes_effect_at_once_and_ends_automatically() {
     let site = working();
     let request = json!({"reason": "a move", "until": "2026-03-01T12:10:00Z"});
-    let answered = site.post("/api/v1/queues/slow/pause", &request).await;
-    assert_eq!(answered.status, StatusCode::OK, "{}", answered.text);
+    let response = site.post("/api/v1/queues/slow/pause", &request).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.text);
     let pause = json!({"by": "local", "reason": "a move", "at": "2026-03-01T12:00:00Z", "until": "2026-03-01T12:10:00Z"});
-    assert_eq!(answered.json["paused"], pause);
+    assert_eq!(response.json["paused"], pause);
     assert!(is_paused(&site.app, "slow") && !is_paused(&site.app, "default"));
     assert_eq!(queue(&site, "slow").await["paused"], pause);
     site.clock.advance(Duration::from_secs(600));
@@ -108,7 +108,7 @@ async fn a_pause_holds_here_at_once_and_ends_by_itself() {
     following.abort();
 }
 
-/// Waits until something is so, as long as tasks have something to do.
+/// Waits until a condition holds, while tasks make progress.
 async fn until(condition: impl Fn() -> bool) {
     for _ in 0..10_000 {
         if condition() {
@@ -120,7 +120,7 @@ async fn until(condition: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn other_nodes_obey() {
+async fn other_nodes_apply_a_pause() {
     let site = working();
     let other = beside(&site);
     let following = tokio::spawn(queues::follow(other.clone()));
@@ -144,7 +144,7 @@ async fn other_nodes_obey() {
 }
 
 #[tokio::test]
-async fn what_the_application_paused_itself_is_left_alone() {
+async fn a_pause_of_the_application_is_not_changed() {
     let site = working();
     site.app.punctual.queues().pause("slow").unwrap();
     let pause = json!({"reason": "a move"});
@@ -154,7 +154,7 @@ async fn what_the_application_paused_itself_is_left_alone() {
 }
 
 #[tokio::test]
-async fn a_queue_is_emptied_of_what_waits() {
+async fn a_purge_deletes_pending_messages() {
     let site = working();
     for _ in 0..3 {
         publish(&site, &json!({"topic": "mail", "queue": "slow"})).await;
@@ -171,7 +171,7 @@ async fn a_queue_is_emptied_of_what_waits() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_requests_are_refused() {
     let site = working();
     for (action, request, field) in [
         ("pause", json!({}), "reason"),
@@ -183,9 +183,9 @@ async fn what_makes_no_sense_is_refused() {
         ("concurrency", json!({"max": -1}), "max"),
         ("purge", json!({}), "dry_run"),
     ] {
-        let answered = site.post(&format!("/api/v1/queues/slow/{action}"), &request).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{action} {request}");
-        assert!(answered.text.contains(field), "{action} {request}: {}", answered.text);
+        let response = site.post(&format!("/api/v1/queues/slow/{action}"), &request).await;
+        assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{action} {request}");
+        assert!(response.text.contains(field), "{action} {request}: {}", response.text);
     }
     assert!(!is_paused(&site.app, "slow"));
     assert_eq!(site.app.audit().list(None, 1).await.unwrap().len(), 0);

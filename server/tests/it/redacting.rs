@@ -1,12 +1,12 @@
-//! What nobody gets to see, and what comes back when a view is sent back.
+//! Redaction: values that are never shown, and their restoration when a view is sent back.
 
 use axum::http::StatusCode;
 use punctual::{Context, HandlerError};
 use punctual_server::{HIDDEN, Redaction, Role};
 use serde_json::{Value, json};
 
-use crate::events::Ear;
-use crate::living::{settle, start};
+use crate::events::EventClient;
+use crate::running_server::{settle, start};
 use crate::site::Site;
 use crate::work::{idle, publish, publish_to};
 
@@ -18,7 +18,7 @@ fn site() -> Site {
     idle().changed(|app| app.redacting(rules()))
 }
 
-/// What is stored in a job, secrets included.
+/// Returns the stored definition of a job, secrets included.
 async fn stored(site: &Site) -> Value {
     let name = punctual::model::JobName::new("pay").unwrap();
     let record = site.app.inspect.job(&name).await.unwrap().unwrap();
@@ -26,7 +26,7 @@ async fn stored(site: &Site) -> Value {
 }
 
 #[tokio::test]
-async fn bodies_of_hidden_topics_are_shown_to_nobody() {
+async fn bodies_of_redacted_topics_are_never_shown() {
     let site = site();
     for (topic, hidden) in [("salaries", true), ("health.report", true), ("mail", false)] {
         let id = publish(&site, &json!({"topic": topic, "json": {"paid": 4711, "pin": 17}})).await;
@@ -36,7 +36,7 @@ async fn bodies_of_hidden_topics_are_shown_to_nobody() {
             assert_eq!(shown.json["body"]["redacted"], true);
             assert_eq!(shown.json["size"], 22, "how long it is may be known: {}", shown.text);
         }
-        // A clone keeps the content that its maker has not seen, and refuses what was shown instead.
+        // A clone keeps the redacted body, and refuses the placeholder as a body.
         let path = format!("/api/v1/messages/{id}/clone");
         let clone = site.post(&path, &json!({})).await.json;
         let copy = clone["id"].as_str().unwrap().parse().unwrap();
@@ -47,7 +47,7 @@ async fn bodies_of_hidden_topics_are_shown_to_nobody() {
 }
 
 #[tokio::test]
-async fn a_job_that_publishes_to_a_hidden_topic_keeps_what_was_sent_back_hidden() {
+async fn a_job_that_publishes_to_a_redacted_topic_keeps_its_value() {
     let site = site();
     let mut spec = json!({"name": "pay", "every": "1h", "payload": {"paid": 4711},
         "publish": {"topic": "salaries", "body": {"sum": 815_815_815}}});
@@ -65,7 +65,7 @@ async fn a_job_that_publishes_to_a_hidden_topic_keeps_what_was_sent_back_hidden(
     assert_eq!(replaced.status, 200, "{}", replaced.text);
     assert_eq!(replaced.json["every_ms"], 7_200_000);
     assert_eq!(stored(&site).await, before);
-    // Nothing is stored that a new job could mean.
+    // A new job has no stored value that the placeholder could stand for.
     spec["name"] = json!("pay-again");
     let refused = site.post("/api/v1/jobs", &spec).await;
     assert_eq!(refused.status, 422, "{}", refused.text);
@@ -73,7 +73,7 @@ async fn a_job_that_publishes_to_a_hidden_topic_keeps_what_was_sent_back_hidden(
 }
 
 #[tokio::test]
-async fn a_value_hidden_within_a_payload_comes_back_when_the_rest_is_as_it_was() {
+async fn a_redacted_value_is_restored_when_the_rest_is_unchanged() {
     let site = site();
     let spec =
         |payload: Value| json!({"name": "pay", "every": "1h", "topic": "t", "payload": payload});
@@ -90,7 +90,7 @@ async fn a_value_hidden_within_a_payload_comes_back_when_the_rest_is_as_it_was()
 // Finding F7 of the security review.
 // spec: C-6
 #[tokio::test]
-async fn what_is_hidden_can_neither_be_guessed_by_a_filter_nor_cloned_into_the_open() {
+async fn redacted_values_cannot_be_found_by_filters_or_copied_by_clones() {
     let site = site();
     let (viewer, operator) = (site.as_role(Role::Viewer), site.as_role(Role::Operator));
     let message = json!({"topic": "salaries", "json": {"paid": 4711}});
@@ -121,10 +121,10 @@ async fn what_is_hidden_can_neither_be_guessed_by_a_filter_nor_cloned_into_the_o
     }
 }
 
-// Finding F7: what a handler said may quote the body.
+// Finding F7: an error of a handler may quote the body.
 // spec: C-6, C-8
 #[tokio::test]
-async fn the_stream_of_events_hides_what_handlers_of_hidden_topics_said() {
+async fn the_event_stream_redacts_errors_of_redacted_topics() {
     let fail = async |context: Context| {
         context.log("paid 4711");
         Err::<(), _>(HandlerError::new("no account").permanent())
@@ -137,14 +137,14 @@ async fn the_stream_of_events_hides_what_handlers_of_hidden_topics_said() {
         ("?kinds=message.dead&topic=salaries", "salaries", HIDDEN),
         ("?kinds=message.dead", "mail", "paid 4711"),
     ] {
-        let mut ear = Ear::open(&site, query).await;
+        let mut client = EventClient::open(&site, query).await;
         publish_to(&site, topic).await;
         settle().await;
-        ear.hear().await;
-        let heard = ear.heard();
-        let (_, dead) = heard.iter().find(|(kind, _)| kind == "message.dead").unwrap();
+        client.read().await;
+        let received = client.received();
+        let (_, dead) = received.iter().find(|(kind, _)| kind == "message.dead").unwrap();
         assert_eq!((&dead["topic"], &dead["output"]), (&json!(topic), &json!(output)), "{query}");
-        let shows = heard.iter().any(|(_, data)| data.to_string().contains("4711"));
-        assert_eq!(shows, output != HIDDEN, "{query}: {heard:?}");
+        let shows = received.iter().any(|(_, data)| data.to_string().contains("4711"));
+        assert_eq!(shows, output != HIDDEN, "{query}: {received:?}");
     }
 }

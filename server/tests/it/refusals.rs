@@ -1,5 +1,5 @@
-//! Bad input, for every operation the description has: a problem document with the right status, and nothing
-//! is changed. An operation that is added is in these tables by itself.
+//! Refusals of bad input, for every operation of the description: a problem document with the right status, and no
+//! change. New operations are tested automatically.
 
 use axum::body::Body;
 use axum::http::header::{ALLOW, CONTENT_TYPE};
@@ -9,34 +9,33 @@ use punctual_server::{AuthSettings, Mode, Role};
 use serde_json::{Map, Value, json};
 
 use crate::description::resolved;
-use crate::site::{Answered, Site};
+use crate::site::{Site, TestResponse};
 
-/// What no path, field or header is called.
+/// Name that no path, field or header has.
 const UNKNOWN: &str = "no_such_thing";
-/// An id that nothing has.
+/// Id that does not exist.
 const NOTHING: &str = "0198a3a5-7d5e-7000-8000-0000000000ff";
-/// More bytes than any operation takes.
+/// Body size above the limit of every operation.
 const HUGE: usize = (16 << 20) + 2;
-/// What everybody keeps for themselves or may ask, and saying who one is.
+/// Paths that every role may change, or that need no role.
 const FREE: [&str; 3] = ["/api/v1/session", "/api/v1/schedule/preview", "/api/v1/views"];
-/// Where everybody may change what is theirs; of others' they do not even learn that it is there.
+/// Paths where every user may change only own entries; others' are reported as not found.
 const OWN: [&str; 1] = ["/api/v1/tokens"];
-/// What takes any name, because a queue is there as soon as somebody speaks of it, and one-time jobs are planned by
-/// any name.
+/// Paths that accept any name: queues and views exist implicitly, and one-time jobs are planned under any name.
 const ANY_NAME: [&str; 3] = ["/api/v1/queues/", "/api/v1/views/", "/api/v1/jobs/{name}/planned"];
 
 /// One operation of the description.
 struct Operation {
     method: String,
     path: String,
-    /// The type of its body, when it has one.
+    /// Schema of the body, if any.
     body: Option<Value>,
-    /// Every method its path has.
+    /// All methods of the path.
     methods: Vec<String>,
 }
 
 impl Operation {
-    /// Its path with something in place of every variable part.
+    /// Returns the path with a value in place of every parameter.
     fn at(&self, part: &str) -> String {
         let pieces =
             self.path.split('/').map(|piece| if piece.starts_with('{') { part } else { piece });
@@ -56,7 +55,7 @@ impl Operation {
     }
 }
 
-/// A server on which everybody has to say who they are, with a job, a message and what belongs to them.
+/// Starts a server with authentication, a job, a message and their history.
 async fn site() -> Site {
     let nightly = |_: Occurrence| async {};
     let site = Site::with(|builder| builder.job(Job::cron("nightly", "0 2 * * *"), nightly));
@@ -68,9 +67,9 @@ async fn site() -> Site {
 }
 
 async fn description(site: &Site) -> Value {
-    let answered = site.get("/api/openapi.json").await;
-    assert_eq!(answered.status, StatusCode::OK);
-    answered.json
+    let response = site.get("/api/openapi.json").await;
+    assert_eq!(response.status, StatusCode::OK);
+    response.json
 }
 
 fn operations(document: &Value) -> Vec<Operation> {
@@ -95,7 +94,7 @@ async fn ask(
     path: &str,
     kind: Option<&str>,
     body: Vec<u8>,
-) -> Answered {
+) -> TestResponse {
     let mut request = Request::builder().method(one.method.as_str()).uri(path);
     if let Some(kind) = kind {
         request = request.header(CONTENT_TYPE, kind);
@@ -103,30 +102,30 @@ async fn ask(
     site.send(request.body(Body::from(body)).unwrap()).await
 }
 
-/// A problem document of this status.
-fn assert_problem(one: &Operation, what: &str, answered: &Answered, status: u16) {
+/// Asserts a problem document with this status.
+fn assert_problem(one: &Operation, what: &str, response: &TestResponse, status: u16) {
     let said =
-        format!("{} {} with {what}: {} {}", one.method, one.path, answered.status, answered.text);
-    assert_eq!(answered.status, status, "{said}");
-    assert_eq!(answered.headers[CONTENT_TYPE], "application/problem+json", "{said}");
-    assert_eq!(answered.json["status"], status, "{said}");
-    assert!(answered.json["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{said}");
+        format!("{} {} with {what}: {} {}", one.method, one.path, response.status, response.text);
+    assert_eq!(response.status, status, "{said}");
+    assert_eq!(response.headers[CONTENT_TYPE], "application/problem+json", "{said}");
+    assert_eq!(response.json["status"], status, "{said}");
+    assert!(response.json["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{said}");
 }
 
-/// Everything that a change would show in.
+/// Returns all views in which a change would be visible.
 async fn everything(site: &Site) -> Vec<Value> {
     let admin = site.as_role(Role::Admin);
     let mut all = Vec::new();
     for subject in ["jobs", "messages", "users", "tokens", "webhooks", "views", "audit", "batches"]
     {
-        let answered = admin.get(&format!("/api/v1/{subject}")).await;
-        assert_eq!(answered.status, StatusCode::OK, "{subject}: {}", answered.text);
-        all.push(answered.json);
+        let response = admin.get(&format!("/api/v1/{subject}")).await;
+        assert_eq!(response.status, StatusCode::OK, "{subject}: {}", response.text);
+        all.push(response.json);
     }
     all
 }
 
-/// A value that a type does not have; none when it has all.
+/// Returns a value that a schema does not allow; none when it allows all.
 fn wrong(document: &Value, schema: &Value) -> Option<Value> {
     let schema = resolved(document, schema);
     let choices = schema["oneOf"].as_array().or(schema["anyOf"].as_array());
@@ -139,7 +138,7 @@ fn wrong(document: &Value, schema: &Value) -> Option<Value> {
     all.into_iter().find(|value| !may_be(document, schema, value))
 }
 
-/// Whether a value is of the kind a type names.
+/// Returns whether a schema allows the type of a value.
 fn may_be(document: &Value, schema: &Value, value: &Value) -> bool {
     let schema = resolved(document, schema);
     let kind = match value {
@@ -160,16 +159,16 @@ fn may_be(document: &Value, schema: &Value, value: &Value) -> bool {
 }
 
 #[tokio::test]
-async fn a_method_that_is_not_there_is_refused_with_those_that_are() {
+async fn an_unknown_method_is_refused_with_the_allowed_ones() {
     let site = site().await.as_role(Role::Admin);
     for one in operations(&description(&site).await) {
         let other = ["DELETE", "PATCH", "PUT", "POST", "GET"];
         let other =
             other.iter().find(|method| !one.methods.iter().any(|has| has == *method)).unwrap();
         let request = Request::builder().method(*other).uri(one.at(NOTHING));
-        let answered = site.send(request.body(Body::empty()).unwrap()).await;
-        assert_problem(&one, other, &answered, 405);
-        let allowed = answered.headers[ALLOW].to_str().unwrap();
+        let response = site.send(request.body(Body::empty()).unwrap()).await;
+        assert_problem(&one, other, &response, 405);
+        let allowed = response.headers[ALLOW].to_str().unwrap();
         let mut allowed: Vec<&str> =
             allowed.split(',').map(str::trim).filter(|word| *word != "HEAD").collect();
         let mut methods = one.methods.clone();
@@ -180,21 +179,21 @@ async fn a_method_that_is_not_there_is_refused_with_those_that_are() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_not_utf_8_or_holds_nul_is_refused() {
+async fn a_path_that_is_not_utf_8_or_contains_nul_is_refused() {
     let site = site().await.as_role(Role::Admin);
     let before = everything(&site).await;
     for one in operations(&description(&site).await).iter().filter(|one| one.has_parts()) {
         for part in ["%FF", "%00", "a%C3%28b"] {
             let body = one.body.as_ref().map_or_else(Vec::new, |_| b"{}".to_vec());
-            let answered = ask(&site, one, &one.at(part), Some("application/json"), body).await;
-            assert_problem(one, part, &answered, 400);
+            let response = ask(&site, one, &one.at(part), Some("application/json"), body).await;
+            assert_problem(one, part, &response, 400);
         }
     }
     assert_eq!(everything(&site).await, before);
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_or_too_long_or_of_another_type_is_refused() {
+async fn a_body_that_is_not_json_or_too_long_or_of_another_type_is_refused() {
     let site = site().await.as_role(Role::Admin);
     let before = everything(&site).await;
     let json = Some("application/json");
@@ -211,8 +210,8 @@ async fn a_body_that_is_no_json_or_too_long_or_of_another_type_is_refused() {
     let all = operations(&description(&site).await);
     for one in all.iter().filter(|one| one.body.is_some()) {
         for (what, kind, body, status) in &table {
-            let answered = ask(&site, one, &one.at(NOTHING), *kind, body.clone()).await;
-            assert_problem(one, what, &answered, *status);
+            let response = ask(&site, one, &one.at(NOTHING), *kind, body.clone()).await;
+            assert_problem(one, what, &response, *status);
         }
     }
     assert_eq!(everything(&site).await, before);
@@ -236,13 +235,13 @@ async fn fields_that_are_unknown_missing_or_of_another_type_are_refused_by_name(
         }
         for (name, field) in schema["properties"].as_object().unwrap_or(&Map::new()) {
             let Some(value) = wrong(&document, field) else { continue };
-            let answered = send(json!({ name: value })).await;
-            assert_problem(one, &format!("{name} = {value}"), &answered, 422);
+            let response = send(json!({ name: value })).await;
+            assert_problem(one, &format!("{name} = {value}"), &response, 422);
             assert!(
-                answered.text.contains(name.as_str()),
+                response.text.contains(name.as_str()),
                 "{} {name}: {}",
                 one.path,
-                answered.text
+                response.text
             );
             tried += 1;
         }
@@ -252,7 +251,7 @@ async fn fields_that_are_unknown_missing_or_of_another_type_are_refused_by_name(
 }
 
 #[tokio::test]
-async fn what_is_not_there_is_not_found() {
+async fn unknown_names_and_ids_are_not_found() {
     let site = site().await.as_role(Role::Admin);
     let before = everything(&site).await;
     for one in operations(&description(&site).await) {
@@ -265,7 +264,7 @@ async fn what_is_not_there_is_not_found() {
             "backfill" => json!({ "from": "2026-01-01T00:00:00Z", "to": "2026-01-02T00:00:00Z" }),
             "reschedule" => json!({ "delay": "1h" }),
             "reassign" => json!({ "priority": 9 }),
-            // A job that is put there is made.
+            // PUT creates the job.
             "{name}" if one.method == "PUT" => continue,
             "misfire-preview" => Value::Null,
             _ => json!({}),
@@ -275,43 +274,43 @@ async fn what_is_not_there_is_not_found() {
             _ => one.at(NOTHING),
         };
         let body = if one.body.is_some() { body.to_string().into_bytes() } else { Vec::new() };
-        let answered = ask(&site, &one, &path, Some("application/json"), body).await;
-        assert_problem(&one, "an unknown id", &answered, 404);
+        let response = ask(&site, &one, &path, Some("application/json"), body).await;
+        assert_problem(&one, "an unknown id", &response, 404);
     }
     assert_eq!(everything(&site).await, before);
 }
 
 // spec: C-6, T-56
 #[tokio::test]
-async fn nobody_sees_anything_and_a_viewer_changes_nothing() {
+async fn anonymous_callers_cannot_read_and_viewers_cannot_change() {
     let site = site().await;
     let before = everything(&site).await;
     let viewer = site.as_role(Role::Viewer);
     for one in operations(&description(&site).await).iter().filter(|one| !one.is_among(&FREE)) {
         let json = Some("application/json");
-        let answered = ask(&site, one, &one.at("nightly"), json, b"{}".to_vec()).await;
-        assert_problem(one, "nobody", &answered, 401);
+        let response = ask(&site, one, &one.at("nightly"), json, b"{}".to_vec()).await;
+        assert_problem(one, "anonymous", &response, 401);
         if one.changes() {
-            let answered = ask(&viewer, one, &one.at("nightly"), json, b"{}".to_vec()).await;
-            // What a body lacks is said before anybody is asked what they may do.
-            let incomplete = answered.status == StatusCode::UNPROCESSABLE_ENTITY;
+            let response = ask(&viewer, one, &one.at("nightly"), json, b"{}".to_vec()).await;
+            // An invalid body is reported before the permission is checked.
+            let incomplete = response.status == StatusCode::UNPROCESSABLE_ENTITY;
             let refused = if one.is_among(&OWN) { 404 } else { 403 };
-            assert_problem(one, "a viewer", &answered, if incomplete { 422 } else { refused });
+            assert_problem(one, "a viewer", &response, if incomplete { 422 } else { refused });
         }
     }
     assert_eq!(everything(&site).await, before);
 }
 
 #[tokio::test]
-async fn a_key_that_cannot_be_one_is_refused_by_every_change() {
+async fn an_invalid_idempotency_key_is_refused_by_every_change() {
     let site = site().await.as_role(Role::Admin);
     let before = everything(&site).await;
     for one in operations(&description(&site).await).iter().filter(|one| one.changes()) {
         let request = Request::builder().method(one.method.as_str()).uri(one.at(NOTHING));
         let request = request.header("idempotency-key", "x".repeat(201));
-        let answered = site.send(request.body(Body::empty()).unwrap()).await;
-        assert_problem(one, "a long key", &answered, 422);
-        assert_eq!(answered.json["errors"][0]["field"], "Idempotency-Key");
+        let response = site.send(request.body(Body::empty()).unwrap()).await;
+        assert_problem(one, "a long key", &response, 422);
+        assert_eq!(response.json["errors"][0]["field"], "Idempotency-Key");
     }
     assert_eq!(everything(&site).await, before);
 }

@@ -1,4 +1,4 @@
-//! Workers elsewhere, over HTTP.
+//! HTTP workers.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use axum::http::StatusCode;
 use punctual::Roles;
 use serde_json::{Value, json};
 
-use crate::living::{settle, start, until};
+use crate::running_server::{settle, start, until};
 use crate::site::Site;
 use crate::work::publish;
 
 const WORKER: &str = "0198a3a5-7d5e-7000-8000-00000000000a";
 const OTHER: &str = "0198a3a5-7d5e-7000-8000-00000000000b";
 
-/// A server that handles nothing itself.
+/// Starts a server without handlers.
 async fn site() -> Site {
     let roles = Roles { worker: false, ..Roles::ALL };
     let site = Site::with(|builder| builder.roles(roles));
@@ -23,19 +23,19 @@ async fn site() -> Site {
 
 async fn claim(site: &Site, worker: &str) -> Value {
     let request = json!({ "queue": "python", "worker": worker, "lease": "10s" });
-    let answered = site.post("/api/v1/work/claim", &request).await;
-    assert_eq!(answered.status, StatusCode::OK, "{}", answered.text);
-    answered.json
+    let response = site.post("/api/v1/work/claim", &request).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.text);
+    response.json
 }
 
-fn held(item: &Value) -> (Value, Value) {
+fn lease_of(item: &Value) -> (Value, Value) {
     (item["message"]["id"].clone(), item["lease"]["token"].clone())
 }
 
 async fn state(site: &Site, call: &str, request: &Value) -> Value {
-    let answered = site.post(&format!("/api/v1/work/{call}"), request).await;
-    assert_eq!(answered.status, StatusCode::OK, "{}", answered.text);
-    answered.json
+    let response = site.post(&format!("/api/v1/work/{call}"), request).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.text);
+    response.json
 }
 
 #[tokio::test]
@@ -50,11 +50,11 @@ async fn a_message_is_claimed_extended_reported_on_and_settled() {
     let claimed = claim(&site, WORKER).await;
     let item = &claimed["items"][0];
     assert_eq!((&claimed["worker"], &item["message"]["id"]), (&json!(WORKER), &json!(id)));
-    // A worker gets the whole content, whatever people are shown.
+    // A worker gets the whole body, without redaction.
     assert_eq!(item["message"]["body"]["json"], json!({ "password": "p", "n": 1 }));
     assert_eq!(item["message"]["headers"]["tenant"], "acme");
     assert_eq!((&item["attempt"], &item["message"]["state"]), (&json!(1), &json!("running")));
-    let (message, token) = held(item);
+    let (message, token) = lease_of(item);
     let lease = json!({ "worker": WORKER, "leases": [{ "message": message, "token": token }] });
     assert_eq!(state(&site, "extend", &lease).await["items"][0]["state"], "held");
     let progress = json!({ "worker": WORKER, "message": message, "token": token, "percent": 40,
@@ -90,7 +90,7 @@ async fn every_outcome_leads_to_its_state() {
     ];
     for (said, state_after) in cases {
         let id = publish(&site, &json!({ "topic": "t", "queue": "python" })).await;
-        let (message, token) = held(&claim(&site, WORKER).await["items"][0]);
+        let (message, token) = lease_of(&claim(&site, WORKER).await["items"][0]);
         let mut request = said.clone();
         request["worker"] = WORKER.into();
         request["message"] = message;
@@ -104,10 +104,10 @@ async fn every_outcome_leads_to_its_state() {
 }
 
 #[tokio::test]
-async fn a_worker_that_vanished_loses_its_message_to_the_next() {
+async fn the_message_of_a_lost_worker_goes_to_the_next() {
     let site = site().await;
     publish(&site, &json!({ "topic": "greet", "queue": "python" })).await;
-    let (message, token) = held(&claim(&site, WORKER).await["items"][0]);
+    let (message, token) = lease_of(&claim(&site, WORKER).await["items"][0]);
     assert!(claim(&site, OTHER).await["items"].as_array().unwrap().is_empty());
     let freed = |list: &Value| list["items"][0]["state"] == "pending";
     let list = until(&site, "/api/v1/messages?queue=python", freed).await;
@@ -121,7 +121,7 @@ async fn a_worker_that_vanished_loses_its_message_to_the_next() {
         settle().await;
         claimed = claim(&site, OTHER).await;
     }
-    let (again, fresh) = held(&claimed["items"][0]);
+    let (again, fresh) = lease_of(&claimed["items"][0]);
     assert_eq!(again, message);
     let old = json!({ "worker": WORKER, "message": message, "token": token, "outcome": "done" });
     assert_eq!(state(&site, "settle", &old).await["state"], "lost", "an old token changes nothing");
@@ -130,7 +130,7 @@ async fn a_worker_that_vanished_loses_its_message_to_the_next() {
 }
 
 #[tokio::test]
-async fn a_claim_waits_for_what_comes_and_no_longer_than_it_said() {
+async fn a_claim_waits_for_a_message_up_to_its_timeout() {
     let site = site().await;
     let request = json!({ "queue": "python", "worker": WORKER, "wait": "30s" });
     let polling = site.post("/api/v1/work/claim", &request);
@@ -138,8 +138,8 @@ async fn a_claim_waits_for_what_comes_and_no_longer_than_it_said() {
         settle().await;
         publish(&site, &json!({ "topic": "greet", "queue": "python" })).await
     };
-    let (answered, id) = tokio::join!(polling, publishing);
-    assert_eq!(answered.json["items"][0]["message"]["id"], json!(id));
+    let (response, id) = tokio::join!(polling, publishing);
+    assert_eq!(response.json["items"][0]["message"]["id"], json!(id));
     let before = site.clock.now();
     let polling = site.post("/api/v1/work/claim", &request);
     let waiting = async {
@@ -148,19 +148,19 @@ async fn a_claim_waits_for_what_comes_and_no_longer_than_it_said() {
             site.clock.advance(Duration::from_secs(1));
         }
     };
-    let (answered, ()) = tokio::join!(polling, waiting);
-    assert!(answered.json["items"].as_array().unwrap().is_empty(), "{}", answered.text);
+    let (response, ()) = tokio::join!(polling, waiting);
+    assert!(response.json["items"].as_array().unwrap().is_empty(), "{}", response.text);
     assert!(site.clock.now() >= punctual::clock::add(before, Duration::from_secs(30)));
 }
 
 #[tokio::test]
-async fn what_comes_for_a_worker_that_went_away_is_given_back() {
+async fn a_message_for_a_disconnected_worker_is_released() {
     let site = site().await;
     {
         let request = json!({ "queue": "python", "worker": WORKER, "wait": "30s" });
         tokio::select! {
             biased;
-            answered = site.post("/api/v1/work/claim", &request) => panic!("{}", answered.text),
+            response = site.post("/api/v1/work/claim", &request) => panic!("{}", response.text),
             () = settle() => {}
         }
         // The connection breaks.
@@ -173,10 +173,10 @@ async fn what_comes_for_a_worker_that_went_away_is_given_back() {
 }
 
 #[tokio::test]
-async fn bad_requests_are_refused_by_name() {
+async fn invalid_requests_are_refused_by_name() {
     let site = site().await;
     publish(&site, &json!({ "topic": "greet", "queue": "python" })).await;
-    let (message, token) = held(&claim(&site, WORKER).await["items"][0]);
+    let (message, token) = lease_of(&claim(&site, WORKER).await["items"][0]);
     let with = |more: Value| {
         let mut request = json!({ "worker": WORKER, "message": message, "token": token });
         request.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -210,16 +210,16 @@ async fn bad_requests_are_refused_by_name() {
         ("settle", with(json!({ "outcome": "done", "token": "7" })), "token"),
         ("settle", with(json!({ "outcome": "done", "message": WORKER })), "token"),
     ] {
-        let answered = site.post(&format!("/api/v1/work/{call}"), &request).await;
-        assert_eq!(answered.status, 422, "{call} {request}: {}", answered.text);
-        assert_eq!(answered.json["errors"][0]["field"], field, "{}", answered.text);
+        let response = site.post(&format!("/api/v1/work/{call}"), &request).await;
+        assert_eq!(response.status, 422, "{call} {request}: {}", response.text);
+        assert_eq!(response.json["errors"][0]["field"], field, "{}", response.text);
     }
     let list = site.get("/api/v1/messages?queue=python").await.json;
     assert_eq!(list["items"][0]["state"], "running", "nothing changed");
 }
 
 #[tokio::test]
-async fn workers_are_listed_quieted_and_forgotten() {
+async fn workers_are_listed_quieted_and_removed() {
     let site = site().await;
     claim(&site, WORKER).await;
     let list = site.get("/api/v1/workers").await.json;
@@ -237,13 +237,18 @@ async fn workers_are_listed_quieted_and_forgotten() {
     assert_eq!(site.post(&quiet(WORKER, "wake"), &json!({})).await.status, 204);
     assert_eq!(claim(&site, WORKER).await["items"].as_array().unwrap().len(), 1);
     assert_eq!(site.post(&quiet(OTHER, "quiet"), &json!({})).await.status, 404);
-    assert_eq!(site.post("/api/v1/work/bye", &json!({ "worker": WORKER })).await.status, 204);
-    let list = site.get("/api/v1/workers").await.json;
-    assert_eq!(list["items"].as_array().unwrap().len(), 1, "{list}");
+    // The second route is the former name of the first one.
+    for route in ["deregister", "bye"] {
+        claim(&site, WORKER).await;
+        let path = format!("/api/v1/work/{route}");
+        assert_eq!(site.post(&path, &json!({ "worker": WORKER })).await.status, 204, "{route}");
+        let list = site.get("/api/v1/workers").await.json;
+        assert_eq!(list["items"].as_array().unwrap().len(), 1, "{route}: {list}");
+    }
 }
 
 #[tokio::test]
-async fn a_worker_that_is_not_heard_of_is_forgotten() {
+async fn a_worker_without_heartbeats_is_removed() {
     let site = site().await;
     claim(&site, "reports-1").await;
     let alone = |list: &Value| list["items"].as_array().unwrap().len() == 1;
@@ -254,7 +259,7 @@ async fn a_worker_that_is_not_heard_of_is_forgotten() {
 
 // spec: T-29
 #[tokio::test]
-async fn a_server_leaves_what_it_has_no_handler_for_to_workers_over_http() {
+async fn messages_without_a_handler_are_left_to_http_workers() {
     let site = Site::with(|builder| builder.handler("mail", async || {}).queue("default", 4));
     start(&site).await;
     let id = publish(&site, &json!({ "topic": "greet" })).await;
@@ -285,7 +290,7 @@ async fn a_server_leaves_what_it_has_no_handler_for_to_workers_over_http() {
 }
 
 #[tokio::test]
-async fn a_worker_gets_the_topics_it_names() {
+async fn a_worker_claims_only_its_topics() {
     let site = site().await;
     let publish_to = async |topic: &str| publish(&site, &json!({ "topic": topic })).await;
     publish_to("fax").await;
@@ -304,9 +309,9 @@ async fn a_worker_gets_the_topics_it_names() {
         (json!(["mail", ""]), "topics[1]"),
         (json!(["punctual.http"]), "keeps for itself"),
     ] {
-        let answered = claim(topics).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", answered.text);
-        assert!(answered.text.contains(said), "{}", answered.text);
+        let response = claim(topics).await;
+        assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", response.text);
+        assert!(response.text.contains(said), "{}", response.text);
     }
     let workers = site.get("/api/v1/workers").await.text;
     assert!(workers.contains("post"), "{workers}");

@@ -1,4 +1,4 @@
-//! Keyed requests that are repeated after a crash, an error or on another server: one effect, one answer.
+//! Repeated requests with an idempotency key, after a crash, an error or on another server: one effect, one response.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ use punctual::{Error, ManualClock};
 use punctual_server::{App, Parts};
 use serde_json::{Value, json};
 
-use crate::site::{Answered, Site};
+use crate::site::{Site, TestResponse};
 use crate::work::{claim, finish, idle, publish};
 
 const KIND: &str = "idempotency";
@@ -27,14 +27,14 @@ const MESSAGES: &str = "/api/v1/messages";
 const BATCH: &str = "/api/v1/messages/batch";
 
 /// Sends a request with the key `k1`.
-pub(crate) async fn send(site: &Site, line: &str, body: &Value) -> Answered {
+pub(crate) async fn send(site: &Site, line: &str, body: &Value) -> TestResponse {
     let (method, path) = line.split_once(' ').unwrap();
     let request = Request::builder().method(method).uri(path);
     let request = request.header(CONTENT_TYPE, "application/json").header("Idempotency-Key", "k1");
     site.send(request.body(Body::from(body.to_string())).unwrap()).await
 }
 
-async fn post(site: &Site, path: &str, body: &Value) -> Answered {
+async fn post(site: &Site, path: &str, body: &Value) -> TestResponse {
     send(site, &format!("POST {path}"), body).await
 }
 
@@ -48,7 +48,7 @@ async fn record(site: &Site) -> Document {
     all[0].clone()
 }
 
-/// Leaves the record of the key as a process does that ended after the effect and before the answer.
+/// Sets the record of the key to the state after a crash between the effect and the response.
 async fn crash_of(site: &Site, owner: impl FnOnce(&mut Value)) {
     let kept = record(site).await;
     let mut body = kept.body;
@@ -59,7 +59,7 @@ async fn crash_of(site: &Site, owner: impl FnOnce(&mut Value)) {
     site.app.documents.put_all(vec![draft], site.clock.now()).await.unwrap();
 }
 
-/// The same for a process of this server, which knows that nothing of the key runs here any more.
+/// Simulates a crash of a request of this process, which knows that the request no longer runs.
 pub(crate) async fn crash(site: &Site) {
     crash_of(site, |_| {}).await;
 }
@@ -81,7 +81,7 @@ async fn a_retry_after_a_crash_finds_its_own_messages() {
             assert_eq!((again.status, &again.text), (first.status, &first.text), "{rounds}");
             assert_eq!(again.headers["idempotent-replay"], "true");
             assert_eq!(count(&site).await, messages);
-            // What is done by then is known as well.
+            // The completed request is recorded as well.
             for claimed in claim(&site, "default").await {
                 finish(&site, &claimed).await;
             }
@@ -103,12 +103,13 @@ async fn a_batch_keeps_its_order_under_a_key() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_gone_is_taken_over_at_once_and_another_after_its_lease() {
+async fn the_request_of_a_dead_process_is_taken_over_at_once_and_of_an_unknown_one_after_its_lease()
+{
     let site = idle();
     let body = json!({"topic": "mail"});
     let first = post(&site, MESSAGES, &body).await;
     let other = site.another();
-    // A process of this machine that has ended.
+    // A process of this machine that has exited.
     let ended = |owner: &mut Value| {
         owner["node"] = json!("ended");
         owner["process"]["pid"] = json!(u32::MAX);
@@ -118,7 +119,7 @@ async fn a_server_that_is_gone_is_taken_over_at_once_and_another_after_its_lease
         let again = post(&other, MESSAGES, &body).await;
         assert_eq!((again.status, &again.text), (StatusCode::CREATED, &first.text));
     }
-    // A process of another machine, of which nothing is known.
+    // A process of another machine, whose state is unknown.
     let elsewhere = |owner: &mut Value| *owner = json!({"node": "elsewhere", "process": null});
     crash_of(&site, elsewhere).await;
     for _ in 0..2 {
@@ -149,7 +150,7 @@ async fn a_delay_and_an_instant_count_from_the_first_request() {
 }
 
 #[tokio::test]
-async fn a_message_for_a_transport_is_stored_once_and_leaves_once() {
+async fn a_message_for_a_transport_is_stored_and_sent_once() {
     let clock = Arc::new(ManualClock::new("2026-03-01T12:00:00Z".parse().unwrap()));
     let bus = Arc::new(memory_transport(clock, ProcessId::from_uuid(Uuid::from_u128(3))));
     let site = Site::with(|builder| builder.transport("bus", bus));
@@ -176,12 +177,12 @@ async fn claim_line(site: &Site) -> Vec<punctual::storage::ClaimedMessage> {
     site.app.storage.claim(claim, now).await.unwrap()
 }
 
-/// Documents that fail when they are told to.
-struct Failing {
+/// Document store that fails on demand.
+struct FailingDocuments {
     inner: Arc<dyn DocumentStore>,
-    /// What is written whatever is there, which is the audit trail.
+    /// Whether unconditional writes fail, which are those of the audit log.
     notes: AtomicBool,
-    /// What replaces something, which is the answer of a request.
+    /// Whether replacements fail, which are those of recorded responses.
     answers: AtomicBool,
 }
 
@@ -190,7 +191,7 @@ fn away() -> Error {
 }
 
 #[async_trait]
-impl DocumentStore for Failing {
+impl DocumentStore for FailingDocuments {
     async fn put(
         &self,
         draft: NewDocument,
@@ -242,11 +243,11 @@ impl DocumentStore for Failing {
     }
 }
 
-fn failing() -> (Site, Arc<Failing>) {
+fn failing() -> (Site, Arc<FailingDocuments>) {
     let site = idle();
     let inner = site.app.documents.clone();
     let (notes, answers) = (AtomicBool::new(false), AtomicBool::new(false));
-    let failing = Arc::new(Failing { inner, notes, answers });
+    let failing = Arc::new(FailingDocuments { inner, notes, answers });
     let documents = failing.clone();
     let site = site.changed(|app| App::new(Parts { documents, ..Parts::clone(&app) }));
     (site, failing)
@@ -263,7 +264,7 @@ async fn an_error_after_the_effect_keeps_the_key() {
     let other = post(&site, MESSAGES, &json!({"topic": "mail"})).await;
     assert_eq!(other.status, StatusCode::UNPROCESSABLE_ENTITY, "the key is taken");
     documents.notes.store(false, Ordering::Relaxed);
-    // What was made is in the record by then, whatever becomes of it: here it goes without the API.
+    // The created messages are in the record; here they are deleted without the API.
     for item in record(&site).await.body["made"].as_array().unwrap() {
         let id = item["id"].as_str().unwrap().parse().unwrap();
         site.app.punctual.admin().delete(id).await.unwrap();
@@ -276,7 +277,7 @@ async fn an_error_after_the_effect_keeps_the_key() {
 }
 
 #[tokio::test]
-async fn an_answer_is_given_when_it_is_recorded() {
+async fn a_response_is_sent_after_it_is_recorded() {
     let (site, documents) = failing();
     let body = json!({"topic": "mail"});
     documents.answers.store(true, Ordering::Relaxed);
@@ -299,7 +300,7 @@ async fn a_refused_repeat_does_not_free_its_key() {
     assert_eq!(first.status, StatusCode::CREATED);
     let made = first.json["id"].as_str().unwrap().to_owned();
     for id in [&made, &source] {
-        // Not over the API, which keeps in mind what it deletes.
+        // Not over the API, which records what it deletes.
         site.app.punctual.admin().delete(id.parse().unwrap()).await.unwrap();
     }
     crash(&site).await;

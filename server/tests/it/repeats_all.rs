@@ -1,18 +1,17 @@
-//! Every operation that a repeat finds done, or is kept from doing twice, is repeated after a crash, by itself and
-//! after somebody else has changed the same thing. A new operation runs here as soon as it has a class.
+//! Repeats of every operation after a crash: alone, and after another caller has changed the same thing. A new
+//! operation is tested here as soon as it has a class.
 
 use std::time::Duration;
 
 use punctual::inspect::PageRequest;
 use serde_json::{Value, json};
 
-use crate::audited::{World, call, inside, worker};
+use crate::audit_entries::{Fixture, call, inside, worker};
 use crate::repeats::crash;
 use crate::repeats_classes::{DERIVED, GUARDED, SAME_STATE};
-use crate::site::Answered;
+use crate::site::TestResponse;
 
-/// What a repeat answers that cannot give the answer of the first run: the change is made, and nothing is changed
-/// again.
+/// Status of a repeat that cannot return the first response: the change is made, and not made again.
 const SAYS: [(&str, u16); 8] = [
     ("DELETE jobs/{name}", 404),
     ("DELETE tokens/{id}", 404),
@@ -20,15 +19,15 @@ const SAYS: [(&str, u16); 8] = [
     ("DELETE views/{name}", 404),
     ("DELETE webhooks/{id}", 404),
     ("POST jobs", 409),
-    // The old password is not the password any more.
+    // The old password is no longer valid.
     ("POST session/password", 401),
     ("POST users", 409),
 ];
-/// What everybody can see of what there is.
+/// Views whose counts are compared.
 const SHOWN: [&str; 6] = ["messages/count", "jobs", "tokens", "users", "webhooks", "views"];
 
-/// Changes by somebody else after which a repeat would undo them, and is refused: the operation, the other one,
-/// and its body.
+/// Changes of another caller that a repeat would undo, so that it is refused: the operation, the other operation and
+/// its body.
 const OVERTAKEN: [(&str, &str, &str); 19] = [
     ("PATCH jobs/{name}", "PATCH jobs/{name}", r#"{"every":"5h"}"#),
     ("PATCH users/{name}", "PATCH users/{name}", r#"{"role":"admin"}"#),
@@ -51,41 +50,41 @@ const OVERTAKEN: [(&str, &str, &str); 19] = [
     ("PUT jobs/{name}", "PUT jobs/{name}", r#"{"name":"own","every":"5h","topic":"t"}"#),
 ];
 
-/// An operation in a world of its own, with the key `k1`.
-struct Repeated {
-    world: World,
+/// An operation with its own fixture and the key `k1`.
+struct RepeatedRequest {
+    fixture: Fixture,
     operation: &'static str,
-    proof: Vec<(&'static str, String)>,
+    credentials: Vec<(&'static str, String)>,
 }
 
-impl Repeated {
+impl RepeatedRequest {
     async fn new(operation: &'static str) -> Self {
-        let world = World::new(operation).await;
+        let fixture = Fixture::new(operation).await;
         if let Some(job) = operation.strip_suffix("/resume") {
-            let (path, body) = world.request(&format!("{job}/pause"));
-            call(&world.site, ("POST", &path, &body), &worker()).await;
+            let (path, body) = fixture.request(&format!("{job}/pause"));
+            call(&fixture.site, ("POST", &path, &body), &worker()).await;
         }
         let is_session = operation == "POST session/password";
-        let mut proof = if is_session { world.session().await } else { worker() };
-        proof.push(("idempotency-key", "k1".to_owned()));
-        Self { world, operation, proof }
+        let mut credentials = if is_session { fixture.session().await } else { worker() };
+        credentials.push(("idempotency-key", "k1".to_owned()));
+        Self { fixture, operation, credentials }
     }
 
-    async fn send(&self) -> Answered {
+    async fn send(&self) -> TestResponse {
         let (method, _) = self.operation.split_once(' ').unwrap();
-        let (path, body) = self.world.request(self.operation);
-        call(&self.world.site, (method, &path, &body), &self.proof).await
+        let (path, body) = self.fixture.request(self.operation);
+        call(&self.fixture.site, (method, &path, &body), &self.credentials).await
     }
 
-    /// How much there is of everything.
+    /// Returns the counts of [`SHOWN`].
     async fn shown(&self) -> Vec<Value> {
         let mut shown = Vec::new();
         for path in SHOWN {
             let path = format!("/api/v1/{path}");
-            let answered = call(&self.world.site, ("GET", &path, &json!({})), &worker()).await;
-            assert!(answered.status.is_success(), "{path}: {}", answered.text);
-            let items = answered.json["items"].as_array().map(Vec::len);
-            shown.push(items.map_or_else(|| answered.json["count"].clone(), |count| json!(count)));
+            let response = call(&self.fixture.site, ("GET", &path, &json!({})), &worker()).await;
+            assert!(response.status.is_success(), "{path}: {}", response.text);
+            let items = response.json["items"].as_array().map(Vec::len);
+            shown.push(items.map_or_else(|| response.json["count"].clone(), |count| json!(count)));
         }
         shown
     }
@@ -95,14 +94,14 @@ impl Repeated {
 async fn every_change_is_made_once_when_it_is_repeated() {
     let mut wrong = Vec::new();
     for operation in [&DERIVED[..], &SAME_STATE, &GUARDED].concat() {
-        let repeated = Repeated::new(operation).await;
+        let repeated = RepeatedRequest::new(operation).await;
         let first = repeated.send().await;
         if !first.status.is_success() {
             wrong.push(format!("{operation}: no request for it is known here: {}", first.text));
             continue;
         }
         let shown = repeated.shown().await;
-        crash(&repeated.world.site).await;
+        crash(&repeated.fixture.site).await;
         let again = repeated.send().await;
         let said = SAYS.iter().find(|(one, _)| *one == operation).map(|(_, status)| *status);
         if again.status.as_u16() != said.unwrap_or(first.status.as_u16()) {
@@ -120,16 +119,16 @@ async fn every_change_is_made_once_when_it_is_repeated() {
 }
 
 #[tokio::test]
-async fn a_repeat_does_not_undo_what_somebody_else_has_changed_since() {
+async fn a_repeat_does_not_undo_a_later_change_of_another_caller() {
     let mut wrong = Vec::new();
     for (operation, other, body) in OVERTAKEN {
-        let repeated = Repeated::new(operation).await;
+        let repeated = RepeatedRequest::new(operation).await;
         let first = repeated.send().await;
         assert!(first.status.is_success(), "{operation}: {}", first.text);
-        repeated.world.site.clock.advance(Duration::from_secs(1));
+        repeated.fixture.site.clock.advance(Duration::from_secs(1));
         let (method, _) = other.split_once(' ').unwrap();
-        // What the operation is about is what the other one is about.
-        let (path, _) = repeated.world.request(operation);
+        // Both operations are about the same thing.
+        let (path, _) = repeated.fixture.request(operation);
         let last = |line: &'static str| line.rsplit('/').next().filter(|last| !last.contains('}'));
         let path = match (last(operation), last(other)) {
             (Some(own), Some(last)) => format!("{}{last}", path.strip_suffix(own).unwrap()),
@@ -137,11 +136,11 @@ async fn a_repeat_does_not_undo_what_somebody_else_has_changed_since() {
             _ => path,
         };
         let body: Value = serde_json::from_str(body).unwrap();
-        let changed = call(&repeated.world.site, (method, &path, &body), &inside("bob")).await;
+        let changed = call(&repeated.fixture.site, (method, &path, &body), &inside("bob")).await;
         assert!(changed.status.is_success(), "{operation}, {other}: {}", changed.text);
-        crash(&repeated.world.site).await;
+        crash(&repeated.fixture.site).await;
         let again = repeated.send().await;
-        if again.status.as_u16() != 409 || !again.text.contains("was changed after this request") {
+        if again.status.as_u16() != 409 || !again.text.contains("was changed after the first use") {
             wrong.push(format!("{operation}: {} {}", again.status, again.text));
         }
     }
@@ -151,18 +150,18 @@ async fn a_repeat_does_not_undo_what_somebody_else_has_changed_since() {
 #[tokio::test]
 async fn a_repeat_does_not_act_on_what_was_planned_later() {
     for operation in GUARDED.iter().filter(|one| one.contains("/planned/")) {
-        let repeated = Repeated::new(operation).await;
+        let repeated = RepeatedRequest::new(operation).await;
         let first = repeated.send().await;
         assert!(first.status.is_success(), "{operation}: {}", first.text);
-        repeated.world.site.clock.advance(Duration::from_secs(1));
-        let jobs = repeated.world.site.app.punctual.jobs();
+        repeated.fixture.site.clock.advance(Duration::from_secs(1));
+        let jobs = repeated.fixture.site.app.punctual.jobs();
         jobs.once("remind").after(Duration::from_secs(3_600)).key("k").replace().await.unwrap();
-        crash(&repeated.world.site).await;
+        crash(&repeated.fixture.site).await;
         let again = repeated.send().await;
         assert_eq!(again.status.as_u16(), 409, "{operation}: {}", again.text);
-        let planned = repeated.world.site.app.punctual.jobs().planned("remind");
+        let planned = repeated.fixture.site.app.punctual.jobs().planned("remind");
         let rows = planned.list(PageRequest::first(10)).await.unwrap().rows;
         let newest = rows.iter().max_by_key(|row| row.message.created_at).unwrap();
-        assert!(newest.message.due_at > repeated.world.site.clock.now(), "{operation}");
+        assert!(newest.message.due_at > repeated.fixture.site.clock.now(), "{operation}");
     }
 }

@@ -1,5 +1,5 @@
-//! Why each change may be repeated after a crash: the class of every operation, and tests of the classes. Every
-//! operation is repeated in `repeats_all.rs`.
+//! Classes of repeats: why each operation may be repeated after a crash, and tests of the classes. `repeats_all.rs`
+//! repeats every operation.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 
 use crate::repeats::{count, crash, send};
 use crate::site::Site;
-use crate::work::{bury, claim, idle, publish};
+use crate::work::{claim, dead_letter, idle, publish};
 
-/// Makes something whose id is derived from the key.
+/// Operations that create something with an id derived from the key.
 pub(crate) const DERIVED: [&str; 6] = [
     "POST messages",
     "POST messages/batch",
@@ -21,7 +21,7 @@ pub(crate) const DERIVED: [&str; 6] = [
     "POST tokens",
     "POST webhooks",
 ];
-/// Sets something to what the request says; a repeat sets it to the same, or finds it so.
+/// Operations that set a state; a repeat sets the same state, or finds it set.
 pub(crate) const SAME_STATE: [&str; 30] = [
     "DELETE jobs/{name}",
     "DELETE messages/{id}",
@@ -54,7 +54,7 @@ pub(crate) const SAME_STATE: [&str; 30] = [
     "PUT jobs/{name}",
     "PUT views/{name}",
 ];
-/// Acts on what there is; a repeat leaves out, or is refused for, what came or changed after the first request.
+/// Operations on existing things; a repeat skips, or is refused for, what was added or changed after the first request.
 pub(crate) const GUARDED: [&str; 11] = [
     "POST dead-letters/discard",
     "POST dead-letters/redrive",
@@ -68,16 +68,16 @@ pub(crate) const GUARDED: [&str; 11] = [
     "POST messages/{id}/redrive",
     "POST queues/{name}/purge",
 ];
-/// Belongs to leases: a message that was claimed without an answer comes back when its lease ends, and only
+/// Operations on leases: a message that was claimed without a response becomes due again when its lease ends, and only
 /// the current token settles.
 const LEASED: [&str; 5] = [
-    "POST work/bye",
     "POST work/claim",
+    "POST work/deregister",
     "POST work/extend",
     "POST work/progress",
     "POST work/settle",
 ];
-/// Is done again by a repeat after a crash: a session and a test delivery are made a second time, and the rest
+/// Operations that run again after a crash: a session and a test delivery are created twice, and the rest
 /// changes nothing.
 const DONE_AGAIN: [&str; 4] =
     ["DELETE session", "POST schedule/preview", "POST session", "POST webhooks/{id}/test"];
@@ -121,7 +121,7 @@ async fn a_trigger_that_is_repeated_runs_its_job_once() {
 }
 
 #[tokio::test]
-async fn a_token_or_a_webhook_is_made_once_and_its_caller_knows_the_secret() {
+async fn a_token_or_a_webhook_is_created_once_and_its_caller_gets_the_secret() {
     for (path, body) in [
         ("/api/v1/tokens", json!({"name": "ci", "scopes": ["read"]})),
         ("/api/v1/webhooks", json!({"url": "https://example.com/x", "events": ["message.dead"]})),
@@ -140,7 +140,7 @@ async fn a_token_or_a_webhook_is_made_once_and_its_caller_knows_the_secret() {
 }
 
 #[tokio::test]
-async fn a_repeat_that_finds_what_it_wants_was_applied() {
+async fn a_repeat_that_finds_the_requested_state_succeeds() {
     let site = idle();
     for (line, status) in [
         ("POST /api/v1/messages/{id}/cancel", StatusCode::OK),
@@ -159,7 +159,7 @@ async fn a_repeat_that_finds_what_it_wants_was_applied() {
     }
 }
 
-/// Frees the key for the next case.
+/// Deletes the record of the key for the next case.
 async fn forget(site: &Site) {
     site.clock.advance(Duration::from_secs(25 * 3_600));
     site.app.documents.expire(100, site.clock.now()).await.unwrap();
@@ -179,15 +179,15 @@ async fn a_delay_of_a_reschedule_counts_from_the_first_request() {
     assert!(message.to_string().contains("2026-03-01T14:00:00Z"), "{message}");
 }
 
-/// Lets everything that is due die.
+/// Makes everything that is due a dead letter.
 async fn kill(site: &Site) {
     for claimed in claim(site, "default").await {
-        bury(site, &claimed, "no").await;
+        dead_letter(site, &claimed, "no").await;
     }
 }
 
 #[tokio::test]
-async fn what_died_again_is_not_sent_again_by_a_repeat() {
+async fn a_repeat_does_not_redrive_messages_that_died_again() {
     let site = idle();
     let id = publish(&site, &json!({"topic": "mail"})).await;
     kill(&site).await;
@@ -214,7 +214,7 @@ async fn what_died_again_is_not_sent_again_by_a_repeat() {
 }
 
 #[tokio::test]
-async fn a_repeated_sweep_leaves_out_what_came_later() {
+async fn a_repeated_bulk_action_skips_later_messages() {
     for (line, body) in [
         ("POST /api/v1/queues/default/purge", json!({"dry_run": false})),
         ("POST /api/v1/messages/bulk", json!({"action": "delete", "filter": {"topic": "mail"}})),
@@ -241,16 +241,16 @@ async fn a_cursor_is_not_moved_twice_and_the_next_is_not_skipped_twice() {
         let key_seen = send(&site, &line, &body).await;
         assert_eq!(key_seen.status, StatusCode::OK, "{path}: {}", key_seen.text);
         let before: Value = site.get("/api/v1/jobs/hourly").await.json["next_at"].clone();
-        // The change is stored a moment after the key was seen.
+        // The change is stored a moment after the key was received.
         backdate(&site).await;
         let again = send(&site, &line, &body).await;
         assert_eq!(again.status, StatusCode::CONFLICT, "{path}: {}", again.text);
-        assert!(again.text.contains("was changed after this request"), "{}", again.text);
+        assert!(again.text.contains("was changed after the first use"), "{}", again.text);
         assert_eq!(site.get("/api/v1/jobs/hourly").await.json["next_at"], before);
     }
 }
 
-/// A crash of a request that was first seen a second before its effect.
+/// Simulates a crash of a request that was received a second before its effect.
 async fn backdate(site: &Site) {
     use punctual::documents::{KeyRange, NewDocument};
     crash(site).await;

@@ -1,4 +1,5 @@
-//! Keyed messages that were deleted or replaced between a crash and the repeat: they are not made a second time.
+//! Removed messages: messages with an idempotency key that were deleted or replaced between a crash and the repeat
+//! are not created again.
 
 use std::time::Duration;
 
@@ -7,12 +8,12 @@ use serde_json::json;
 
 use crate::repeats::{count, crash, send};
 use crate::site::Site;
-use crate::work::{bury, claim, idle, publish};
+use crate::work::{claim, dead_letter, idle, publish};
 
 const PUBLISH: &str = "POST /api/v1/messages";
 const BATCH: &str = "POST /api/v1/messages/batch";
 
-/// Deletes everything there is, in one of the ways that the API has.
+/// Deletes all messages in one of the ways of the API.
 async fn remove_all(site: &Site, way: &str, id: &str) {
     let (method, path, body) = match way {
         "one" => ("DELETE", format!("/api/v1/messages/{id}"), json!({})),
@@ -24,17 +25,17 @@ async fn remove_all(site: &Site, way: &str, id: &str) {
         "purge" => ("POST", "/api/v1/queues/default/purge".to_owned(), json!({ "dry_run": false })),
         _ => {
             for claimed in claim(site, "default").await {
-                bury(site, &claimed, "no").await;
+                dead_letter(site, &claimed, "no").await;
             }
             ("POST", "/api/v1/dead-letters/discard".to_owned(), json!({ "filter": {} }))
         }
     };
-    let answered = site.call(method, &path, &body).await;
-    assert!(answered.status.is_success(), "{way}: {}", answered.text);
+    let response = site.call(method, &path, &body).await;
+    assert!(response.status.is_success(), "{way}: {}", response.text);
 }
 
 #[tokio::test]
-async fn a_deleted_message_is_not_made_again() {
+async fn a_deleted_message_is_not_created_again() {
     for way in ["one", "by post", "bulk", "purge", "discard"] {
         let site = idle();
         let body = json!({"topic": "mail"});
@@ -42,7 +43,7 @@ async fn a_deleted_message_is_not_made_again() {
         remove_all(&site, way, first.json["id"].as_str().unwrap()).await;
         assert_eq!(count(&site).await, 0, "{way}");
         crash(&site).await;
-        // As long as its key is known.
+        // As long as the record of its key exists.
         site.clock.advance(Duration::from_secs(23 * 3_600));
         let again = send(&site, PUBLISH, &body).await;
         assert_eq!((again.status, &again.text), (first.status, &first.text), "{way}");
@@ -51,7 +52,7 @@ async fn a_deleted_message_is_not_made_again() {
 }
 
 #[tokio::test]
-async fn a_batch_of_which_some_were_deleted_is_not_made_again() {
+async fn a_batch_with_deleted_messages_is_not_created_again() {
     let site = idle();
     let body = json!({"items": vec![json!({"topic": "mail"}); 5]});
     let first = send(&site, BATCH, &body).await;
@@ -88,13 +89,13 @@ async fn a_replaced_message_does_not_replace_the_later_one() {
 }
 
 #[tokio::test]
-async fn an_ordinary_id_leaves_nothing_behind() {
+async fn the_deletion_of_an_ordinary_id_leaves_no_record() {
     let site = idle();
     let id = publish(&site, &json!({"topic": "mail"})).await;
     remove_all(&site, "one", &id).await;
     let range = punctual::documents::KeyRange::default();
     let now = site.clock.now();
     let kept = site.app.documents.list("idempotency_removed", range, now).await.unwrap();
-    // One in 65,536 ids looks like one of a key.
+    // One in 65,536 ids looks like one derived from a key.
     assert!(kept.is_empty(), "{kept:?}");
 }

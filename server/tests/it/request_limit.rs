@@ -1,4 +1,4 @@
-//! How many requests of one caller may be under way at once. (Finding F17 of the security review.)
+//! Request limit: the number of concurrent requests of one caller. (Finding F17 of the security review.)
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use crate::site::Site;
 use crate::work::idle;
 
-/// A server that lets two requests of a caller be under way.
+/// Starts a server with a limit of two concurrent requests per caller.
 fn limited() -> Site {
     let exempt = Networks::read(vec!["127.0.0.1".to_owned()]).unwrap();
     let limits =
@@ -33,14 +33,14 @@ fn closed() -> Site {
     limited().changed(|app| app.authenticating(settings))
 }
 
-/// Who sends a request.
+/// Caller of a request.
 #[derive(Clone, Copy)]
 enum From<'a> {
-    /// Somebody whom the application around the server knows.
+    /// A caller whom the mounting application has authenticated.
     Known(&'a str),
-    /// Somebody who shows a header.
-    Proof(&'a str),
-    /// Nobody knows who, from this address.
+    /// A caller with an authorization header.
+    Credentials(&'a str),
+    /// An anonymous caller from this address.
     Address([u8; 4]),
 }
 
@@ -53,8 +53,8 @@ fn request(from: From<'_>, method: &str, path: &str, body: Body) -> Request<Body
             let caller = Caller::new(name, Role::Admin).working_on(["*"]);
             request.extensions_mut().insert(caller);
         }
-        From::Proof(proof) => {
-            request.headers_mut().insert(AUTHORIZATION, proof.parse().unwrap());
+        From::Credentials(credentials) => {
+            request.headers_mut().insert(AUTHORIZATION, credentials.parse().unwrap());
         }
         From::Address(address) => {
             request.extensions_mut().insert(ConnectInfo(SocketAddr::from((address, 4_711))));
@@ -63,8 +63,8 @@ fn request(from: From<'_>, method: &str, path: &str, body: Body) -> Request<Body
     request
 }
 
-/// A request under way: its body never comes.
-async fn held<'a>(
+/// Starts a request whose body is never sent.
+async fn start_request<'a>(
     site: &'a Site,
     from: From<'_>,
     path: &str,
@@ -85,17 +85,17 @@ async fn ask(
     (response.status(), response.headers().clone(), response)
 }
 
-async fn look(site: &Site, from: From<'_>) -> StatusCode {
+async fn get_status(site: &Site, from: From<'_>) -> StatusCode {
     ask(site, from, ("GET", "/api/v1/jobs", Value::Null)).await.0
 }
 
 // spec: C-6
 #[tokio::test]
-async fn one_caller_has_so_many_requests_under_way_and_leaves_room_for_others() {
+async fn a_caller_has_a_limit_of_concurrent_requests() {
     let site = limited();
     let greedy = From::Known("greedy");
-    let first = held(&site, greedy, "/api/v1/messages").await;
-    let _second = held(&site, greedy, "/api/v1/messages").await;
+    let first = start_request(&site, greedy, "/api/v1/messages").await;
+    let _second = start_request(&site, greedy, "/api/v1/messages").await;
     let (status, headers, response) =
         ask(&site, greedy, ("GET", "/api/v1/jobs", Value::Null)).await;
     assert_eq!(status, StatusCode::TOO_MANY_REQUESTS);
@@ -103,9 +103,13 @@ async fn one_caller_has_so_many_requests_under_way_and_leaves_room_for_others() 
     let text = response.into_body().collect().await.unwrap().to_bytes();
     let text = String::from_utf8_lossy(&text).into_owned();
     assert!(text.contains("server.connections.requests_per_caller"), "{text}");
-    assert_eq!(look(&site, From::Known("ada")).await, StatusCode::OK, "there is room for others");
+    assert_eq!(
+        get_status(&site, From::Known("ada")).await,
+        StatusCode::OK,
+        "there is room for others"
+    );
     drop(first);
-    assert_eq!(look(&site, greedy).await, StatusCode::OK, "one has ended");
+    assert_eq!(get_status(&site, greedy).await, StatusCode::OK, "one has ended");
     let metrics = site.get("/metrics").await.text;
     assert!(metrics.contains("punctual_http_requests_refused_total 1"), "{metrics}");
 }
@@ -122,10 +126,10 @@ async fn health_streams_and_claims_are_not_counted() {
         streams.push(stream);
     }
     let _held = [
-        held(&site, greedy, "/api/v1/messages").await,
-        held(&site, greedy, "/api/v1/messages").await,
+        start_request(&site, greedy, "/api/v1/messages").await,
+        start_request(&site, greedy, "/api/v1/messages").await,
     ];
-    assert_eq!(look(&site, greedy).await, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(get_status(&site, greedy).await, StatusCode::TOO_MANY_REQUESTS);
     let claim = json!({ "worker": "mine", "queue": "default" });
     for call in [
         ("GET", "/api/v1/health", Value::Null),
@@ -151,39 +155,52 @@ async fn tokens_of_one_owner_are_counted_together() {
         let session = site.post("/api/v1/session", &login).await;
         let cookie = session.headers["set-cookie"].to_str().unwrap().split(';').next().unwrap();
         for _ in 0..2 {
-            let wanted = json!({ "name": "ci", "scopes": ["operate"] }).to_string();
+            let token_request = json!({ "name": "ci", "scopes": ["operate"] }).to_string();
             let request = Request::post("/api/v1/tokens").header(CONTENT_TYPE, "application/json");
             let request = request.header("cookie", cookie);
             let request = request.header("x-csrf-token", session.json["csrf"].as_str().unwrap());
-            let made = site.send(request.body(Body::from(wanted)).unwrap()).await;
+            let made = site.send(request.body(Body::from(token_request)).unwrap()).await;
             assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
             bearers.push(format!("Bearer {}", made.json["secret"].as_str().unwrap()));
         }
     }
-    let _first = held(&site, From::Proof(&bearers[0]), "/api/v1/messages").await;
-    let _second = held(&site, From::Proof(&bearers[1]), "/api/v1/messages").await;
+    let _first = start_request(&site, From::Credentials(&bearers[0]), "/api/v1/messages").await;
+    let _second = start_request(&site, From::Credentials(&bearers[1]), "/api/v1/messages").await;
     for bearer in &bearers[..2] {
-        assert_eq!(look(&site, From::Proof(bearer)).await, StatusCode::TOO_MANY_REQUESTS);
+        assert_eq!(
+            get_status(&site, From::Credentials(bearer)).await,
+            StatusCode::TOO_MANY_REQUESTS
+        );
     }
-    assert_eq!(look(&site, From::Proof(&bearers[2])).await, StatusCode::OK, "another owner");
+    assert_eq!(
+        get_status(&site, From::Credentials(&bearers[2])).await,
+        StatusCode::OK,
+        "another owner"
+    );
 }
 
 // spec: C-6
 #[tokio::test]
-async fn callers_who_are_not_known_are_counted_by_address() {
+async fn anonymous_callers_are_counted_by_address() {
     let site = closed();
     let (greedy, other) = (From::Address([192, 0, 2, 1]), From::Address([192, 0, 2, 2]));
-    let _first = held(&site, greedy, "/api/v1/session").await;
-    let _second = held(&site, greedy, "/api/v1/session").await;
-    assert_eq!(look(&site, greedy).await, StatusCode::TOO_MANY_REQUESTS);
-    assert_eq!(look(&site, other).await, StatusCode::UNAUTHORIZED, "there is room for others");
-    // Before anything is looked up: also with a proof that may be wrong.
+    let _first = start_request(&site, greedy, "/api/v1/session").await;
+    let _second = start_request(&site, greedy, "/api/v1/session").await;
+    assert_eq!(get_status(&site, greedy).await, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(
+        get_status(&site, other).await,
+        StatusCode::UNAUTHORIZED,
+        "there is room for others"
+    );
+    // Before credentials are checked, so also with invalid ones.
     let mut guess = request(greedy, "GET", "/api/v1/jobs", Body::empty());
     guess.headers_mut().insert(AUTHORIZATION, "Bearer pct_0_0".parse().unwrap());
     assert_eq!(site.raw(guess).await.status(), StatusCode::TOO_MANY_REQUESTS);
     // Many callers share the address of a proxy.
     let proxy = From::Address([127, 0, 0, 1]);
-    let _held =
-        [held(&site, proxy, "/api/v1/session").await, held(&site, proxy, "/api/v1/session").await];
-    assert_eq!(look(&site, proxy).await, StatusCode::UNAUTHORIZED);
+    let _held = [
+        start_request(&site, proxy, "/api/v1/session").await,
+        start_request(&site, proxy, "/api/v1/session").await,
+    ];
+    assert_eq!(get_status(&site, proxy).await, StatusCode::UNAUTHORIZED);
 }

@@ -1,4 +1,4 @@
-//! Schedules without a job, and the calendar of all of them.
+//! Schedule previews, and the calendar of all jobs.
 
 use axum::http::StatusCode;
 use punctual::{Job, Occurrence};
@@ -9,7 +9,7 @@ use crate::site::Site;
 async fn nothing(_: Occurrence) {}
 
 #[tokio::test]
-async fn a_schedule_is_tried_before_anything_is_stored() {
+async fn a_schedule_is_previewed_without_storing_anything() {
     let site = Site::with(|builder| builder);
     let body = json!({"cron": "30 2 * * *", "zone": "Europe/Berlin", "count": 2,
         "from": "2026-03-28T12:00:00Z"});
@@ -37,12 +37,12 @@ async fn a_schedule_is_tried_before_anything_is_stored() {
 }
 
 #[tokio::test]
-async fn what_people_overlook_is_a_warning() {
+async fn common_mistakes_are_warnings() {
     let site = Site::with(|builder| builder);
     for (body, words) in [
         (json!({"cron": "0 0 13 * FRI"}), "both must match"),
         (json!({"cron": "0 0 30 2 *"}), "it never runs"),
-        (json!({"at": "2020-01-01T00:00:00Z"}), "no occurrence from"),
+        (json!({"at": "2020-01-01T00:00:00Z"}), "no occurrence at or after"),
         (json!({"cron": "0 2 * * *", "zone": "Europe/Berlin"}), "clocks of Europe/Berlin change"),
     ] {
         let tried = site.post("/api/v1/schedule/preview", &body).await;
@@ -55,7 +55,7 @@ async fn what_people_overlook_is_a_warning() {
 }
 
 #[tokio::test]
-async fn what_is_no_schedule_is_refused_with_field_and_place() {
+async fn an_invalid_schedule_is_refused_with_field_and_position() {
     let site = Site::with(|builder| builder);
     for (body, field, words) in [
         (json!({"cron": "0 25 * * *"}), "cron", "hour (position 3)"),
@@ -64,23 +64,23 @@ async fn what_is_no_schedule_is_refused_with_field_and_place() {
         (json!({"every": "0s"}), "every", "is zero"),
         (json!({"every": "5m", "zone": "UTC"}), "zone", "leave it out"),
         (json!({"at": "soon"}), "at", "at"),
-        (json!({}), "cron", "say one of"),
+        (json!({}), "cron", "give one of"),
         (json!({"cron": "* * * * *", "every": "5m"}), "cron", "only one of"),
         (json!({"cron": "* * * * *", "count": 0}), "count", "between 1 and 1000"),
-        (json!({"croon": "* * * * *"}), "croon", "no such key"),
+        (json!({"croon": "* * * * *"}), "croon", "unknown key"),
     ] {
-        let answered = site.post("/api/v1/schedule/preview", &body).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{body} {}", answered.text);
-        assert_eq!(answered.json["errors"][0]["field"], field, "{}", answered.text);
-        assert!(answered.text.contains(words), "{}", answered.text);
+        let response = site.post("/api/v1/schedule/preview", &body).await;
+        assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{body} {}", response.text);
+        assert_eq!(response.json["errors"][0]["field"], field, "{}", response.text);
+        assert!(response.text.contains(words), "{}", response.text);
     }
     let both = json!({"cron": "61 * * * *", "zone": "Mars"});
-    let answered = site.post("/api/v1/schedule/preview", &both).await;
-    assert_eq!(answered.json["errors"].as_array().unwrap().len(), 2, "{}", answered.text);
+    let response = site.post("/api/v1/schedule/preview", &both).await;
+    assert_eq!(response.json["errors"].as_array().unwrap().len(), 2, "{}", response.text);
 }
 
 #[tokio::test]
-async fn the_calendar_shows_runs_pile_ups_and_clock_changes() {
+async fn the_calendar_shows_runs_peaks_and_clock_changes() {
     let site = Site::started(|builder| {
         (1..=5).fold(builder, |builder, number| {
             let job = Job::cron(format!("job-{number}"), "0 * * * *").zone("Europe/Berlin");
@@ -117,9 +117,9 @@ async fn the_calendar_shows_runs_pile_ups_and_clock_changes() {
         ("limit=0", "limit"),
         ("from=spring", "from"),
     ] {
-        let answered = site.get(&format!("/api/v1/calendar?{query}")).await;
-        assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{query} {}", answered.text);
-        assert_eq!(answered.json["errors"][0]["field"], field, "{}", answered.text);
+        let response = site.get(&format!("/api/v1/calendar?{query}")).await;
+        assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{query} {}", response.text);
+        assert_eq!(response.json["errors"][0]["field"], field, "{}", response.text);
     }
     let plain = site.get("/api/v1/calendar").await;
     assert_eq!(plain.status, StatusCode::OK, "{}", plain.text);

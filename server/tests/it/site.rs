@@ -1,4 +1,4 @@
-//! A server without a socket: requests go straight into the router.
+//! Site: a server without a socket, whose requests go straight into the router.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use punctual_server::{App, Caller, Parts, Role, router};
 use serde_json::Value;
 use tower::ServiceExt;
 
-/// A server and its time.
+/// A server and its clock.
 pub(crate) struct Site {
     pub(crate) app: App,
     pub(crate) clock: Arc<ManualClock>,
@@ -20,9 +20,9 @@ pub(crate) struct Site {
     pub(crate) role: Option<Role>,
 }
 
-/// What was answered.
+/// A response with its whole body.
 #[derive(Debug)]
-pub(crate) struct Answered {
+pub(crate) struct TestResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) json: Value,
@@ -30,7 +30,7 @@ pub(crate) struct Answered {
 }
 
 impl Site {
-    /// A server with what the builder is given, not started.
+    /// Builds a server without starting it.
     pub(crate) fn with(change: impl FnOnce(Builder) -> Builder) -> Self {
         let clock = Arc::new(ManualClock::new("2026-03-01T12:00:00Z".parse().unwrap()));
         let storage = Arc::new(MemoryStorage::new(clock.clone()));
@@ -48,20 +48,20 @@ impl Site {
         Self { app, clock, router, role: None }
     }
 
-    /// The same server, asked by somebody of a role.
+    /// Returns the same server, called with a role.
     pub(crate) fn as_role(&self, role: Role) -> Self {
         let (app, clock, router) = (self.app.clone(), self.clock.clone(), self.router.clone());
         Self { app, clock, router, role: Some(role) }
     }
 
-    /// The same server with its application changed.
+    /// Returns the same server with a changed application.
     pub(crate) fn changed(self, change: impl FnOnce(App) -> App) -> Self {
         let app = change(self.app);
         let router = router(app.clone());
         Self { app, router, ..self }
     }
 
-    /// Another node on the same storage.
+    /// Builds another node on the same storage.
     pub(crate) fn another(&self) -> Self {
         let (app, clock) = (&self.app, self.clock.clone());
         let builder = Punctual::builder().stores(app.storage.clone(), app.inspect.clone());
@@ -71,12 +71,12 @@ impl Site {
         Self { app, clock, router, role: None }
     }
 
-    /// The answer as it comes, for streams.
+    /// Sends a request and returns the unread response, for streams.
     pub(crate) async fn raw(&self, request: Request<Body>) -> axum::response::Response {
         self.router.clone().oneshot(request).await.unwrap()
     }
 
-    pub(crate) async fn send(&self, mut request: Request<Body>) -> Answered {
+    pub(crate) async fn send(&self, mut request: Request<Body>) -> TestResponse {
         if let Some(role) = self.role {
             let name = role.to_string();
             request.extensions_mut().insert(Caller::new(name, role));
@@ -86,20 +86,20 @@ impl Site {
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         let json = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-        Answered { status, headers, json, text }
+        TestResponse { status, headers, json, text }
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Answered {
+    pub(crate) async fn get(&self, path: &str) -> TestResponse {
         self.send(Request::get(path).body(Body::empty()).unwrap()).await
     }
 
-    pub(crate) async fn call(&self, method: &str, path: &str, body: &Value) -> Answered {
+    pub(crate) async fn call(&self, method: &str, path: &str, body: &Value) -> TestResponse {
         let request = Request::builder().method(method).uri(path);
         let request = request.header(CONTENT_TYPE, "application/json");
         self.send(request.body(Body::from(body.to_string())).unwrap()).await
     }
 
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answered {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> TestResponse {
         self.call("POST", path, body).await
     }
 }

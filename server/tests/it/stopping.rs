@@ -1,4 +1,4 @@
-//! What a server answers while it is stopping, over a real socket.
+//! Shutdown: responses of a stopping server, over a real socket.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -6,14 +6,14 @@ use std::time::Duration;
 use punctual::SystemClock;
 use punctual::clock::{Clock, add, between, within};
 use punctual_server::config::Sources;
-use punctual_server::{Assembly, Running};
+use punctual_server::{Assembly, RunningServer};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 
-/// Longer than anything here takes on a busy machine.
+/// Timeout that is long enough on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-async fn start(text: &str) -> Running {
+async fn start(text: &str) -> RunningServer {
     let mut sources = Sources::default();
     sources.flags.push(("--listen", "server.listen", "127.0.0.1:0".to_owned()));
     sources.flags.push(("--storage", "storage.address", "memory:".to_owned()));
@@ -21,19 +21,19 @@ async fn start(text: &str) -> Running {
     Assembly { loaded, sources, demo: false }.start().await.unwrap()
 }
 
-/// A client that makes a new connection for every request.
+/// Client with a new connection for every request.
 struct Client {
     http: reqwest::Client,
     address: SocketAddr,
 }
 
 impl Client {
-    fn of(running: &Running) -> Self {
+    fn of(running: &RunningServer) -> Self {
         let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build();
         Self { http: http.unwrap(), address: running.address().unwrap() }
     }
 
-    /// The status, `Retry-After` and the body.
+    /// Sends a request and returns the status, `Retry-After` and the body.
     async fn send(&self, request: reqwest::RequestBuilder) -> (u16, Option<String>, Value) {
         let answer = request.send().await.unwrap();
         let status = answer.status().as_u16();
@@ -54,19 +54,19 @@ impl Client {
     }
 }
 
-/// Waits until something is so.
-async fn until(is_so: impl AsyncFn() -> bool) {
+/// Waits until a condition holds.
+async fn until(holds: impl AsyncFn() -> bool) {
     let waiting = async {
-        while !is_so().await {
+        while !holds().await {
             SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(10))).await;
         }
     };
     within(&SystemClock, add(SystemClock.now(), TIMEOUT), waiting).await.expect("it becomes so");
 }
 
-// Decision 3.44: readiness was "connection refused" from the first moment of a shutdown on.
+// Decision 3.44: connections were refused from the start of a shutdown, instead of a readiness response.
 #[tokio::test]
-async fn a_stopping_server_says_so_to_new_probes_until_its_work_has_ended() {
+async fn a_stopping_server_is_not_ready_until_its_messages_have_finished() {
     let folder = tempfile::tempdir().unwrap();
     let done = folder.path().join("done");
     let running = start(&format!(
@@ -83,7 +83,7 @@ async fn a_stopping_server_says_so_to_new_probes_until_its_work_has_ended() {
     assert_eq!(status, 200, "{claimed}");
     let item = &claimed["items"][0];
     punctual.admin().trigger("long", false).await.unwrap();
-    until(async || !punctual.is_resting()).await;
+    until(async || !punctual.is_idle()).await;
     let stopping = tokio::spawn(running.shutdown());
     until(async || punctual.is_stopping()).await;
     let (status, _, ready) = client.get("/health/ready").await;
@@ -118,6 +118,6 @@ async fn a_server_without_work_stops_at_once_also_with_idle_connections() {
     assert_eq!(client.get(url).send().await.unwrap().status().as_u16(), 200);
     let began = SystemClock.now();
     assert!(running.shutdown().await.is_clean());
-    // Less than any of the times that requests and work have.
+    // Less than every timeout of requests and messages.
     assert!(between(began, SystemClock.now()) < Duration::from_secs(5));
 }

@@ -1,4 +1,4 @@
-//! What is answered while the storage does not answer: an error or the truth, never a list that looks complete.
+//! Unreachable storage: responses are errors or correct, never a list that looks complete.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ use punctual::{Error, Inspect, Job, ManualClock, MemoryStorage, Punctual, Result
 use punctual_server::{App, AuthSettings, Mode, Parts, Role, router};
 use serde_json::json;
 
-use crate::living::{settle, start};
+use crate::running_server::{settle, start};
 use crate::site::Site;
 
-/// A memory storage that can be taken away from those who read.
-struct Door {
+/// Memory storage whose reads can fail or hang.
+struct UnreliableStorage {
     inner: Arc<MemoryStorage>,
     shut: AtomicBool,
     hangs: AtomicBool,
 }
 
-impl Door {
+impl UnreliableStorage {
     async fn inner(&self) -> Result<&MemoryStorage> {
         if self.hangs.load(Ordering::Relaxed) {
             std::future::pending::<()>().await;
@@ -46,7 +46,7 @@ impl Door {
 }
 
 #[async_trait]
-impl Inspect for Door {
+impl Inspect for UnreliableStorage {
     async fn messages(
         &self,
         filter: MessageFilter,
@@ -89,7 +89,7 @@ impl Inspect for Door {
 }
 
 #[async_trait]
-impl DocumentStore for Door {
+impl DocumentStore for UnreliableStorage {
     async fn put(
         &self,
         draft: NewDocument,
@@ -120,29 +120,30 @@ impl DocumentStore for Door {
     }
 }
 
-fn site() -> (Site, Arc<Door>) {
+fn site() -> (Site, Arc<UnreliableStorage>) {
     let clock = Arc::new(ManualClock::new("2026-03-01T12:00:00Z".parse().unwrap()));
     let storage = Arc::new(MemoryStorage::new(clock.clone()));
-    let door = Arc::new(Door {
+    let unreliable = Arc::new(UnreliableStorage {
         inner: storage.clone(),
         shut: AtomicBool::new(false),
         hangs: AtomicBool::new(false),
     });
-    let builder = Punctual::builder().stores(storage.clone(), door.clone()).clock(clock.clone());
-    // Another process declares the job, so that this one knows nothing of it by itself.
+    let builder =
+        Punctual::builder().stores(storage.clone(), unreliable.clone()).clock(clock.clone());
+    // Another process declares the job, so that this one has no own record of it.
     let punctual = Arc::new(builder.build().unwrap());
     let app = App::new(Parts {
         punctual,
         storage,
-        inspect: door.clone(),
-        documents: door.clone(),
+        inspect: unreliable.clone(),
+        documents: unreliable.clone(),
         clock: clock.clone(),
     });
     let router = router(app.clone());
-    (Site { app, clock, router, role: None }, door)
+    (Site { app, clock, router, role: None }, unreliable)
 }
 
-/// What is answered without the storage: how the node is, who asks, and what is computed from the question.
+/// Paths that work without the storage: health, the caller, and values of the process.
 const WITHOUT_STORAGE: [&str; 6] = [
     "/api/v1/health",
     "/api/v1/session",
@@ -152,7 +153,7 @@ const WITHOUT_STORAGE: [&str; 6] = [
     "/api/v1/events",
 ];
 
-/// Every path that can be read, with names that exist.
+/// Returns every path of a GET operation that needs the storage, with names that exist.
 async fn paths(site: &Site, message: &str) -> Vec<String> {
     let document = site.get("/api/openapi.json").await.json;
     let paths = document["paths"].as_object().unwrap().iter();
@@ -171,19 +172,19 @@ async fn paths(site: &Site, message: &str) -> Vec<String> {
 
 // Finding P1 of the newcomer's review: 200 with an empty list while the database was gone.
 #[tokio::test]
-async fn no_list_looks_complete_while_the_storage_is_away() {
-    let (site, door) = site();
+async fn no_list_looks_complete_while_the_storage_is_unreachable() {
+    let (site, unreliable) = site();
     start(&site).await;
     let jobs = vec![Job::cron("nightly", "0 2 * * *").topic("t")];
     site.app.punctual.admin().reconcile("elsewhere", jobs).await.unwrap();
     let published = site.post("/api/v1/messages", &json!({ "topic": "t" })).await;
     let paths = paths(&site, published.json["id"].as_str().unwrap()).await;
     assert!(paths.len() > 25, "{paths:?}");
-    // Everything that is kept for a while is kept now.
+    // Fills the caches.
     for path in &paths {
         site.get(path).await;
     }
-    door.shut.store(true, Ordering::Relaxed);
+    unreliable.shut.store(true, Ordering::Relaxed);
     site.clock.advance(Duration::from_secs(3));
     settle().await;
     let health = site.get("/api/v1/health").await;
@@ -192,10 +193,10 @@ async fn no_list_looks_complete_while_the_storage_is_away() {
     assert!(said.contains("the storage does not answer"), "{said}");
     let mut lying = Vec::new();
     for path in &paths {
-        let answered = site.get(path).await;
-        // Series are of this process's own memory, and say so where they need more.
-        if answered.status.is_success() && !path.contains("/series") {
-            lying.push(format!("{path}: {}", answered.text));
+        let response = site.get(path).await;
+        // Series come from the memory of this process, and report what is missing.
+        if response.status.is_success() && !path.contains("/series") {
+            lying.push(format!("{path}: {}", response.text));
         }
     }
     assert!(lying.is_empty(), "{lying:#?}");
@@ -203,7 +204,7 @@ async fn no_list_looks_complete_while_the_storage_is_away() {
     assert_eq!(jobs.status, 503, "{}", jobs.text);
     assert!(jobs.json["detail"].as_str().unwrap().contains("storage"), "{}", jobs.text);
     assert_eq!(site.get("/health").await.status, 503);
-    door.shut.store(false, Ordering::Relaxed);
+    unreliable.shut.store(false, Ordering::Relaxed);
     site.clock.advance(Duration::from_secs(3));
     settle().await;
     assert_eq!(site.get("/api/v1/jobs").await.json["items"][0]["name"], "nightly");
@@ -211,9 +212,9 @@ async fn no_list_looks_complete_while_the_storage_is_away() {
     assert_ne!(health.json["condition"], "unhealthy", "{}", health.text);
 }
 
-/// What the API says of health within four seconds, which is less than the page waits.
-async fn soon(site: &Site, proof: &(&str, String)) -> crate::site::Answered {
-    let request = Request::get("/api/v1/health").header(proof.0, &proof.1);
+/// Returns the health within four seconds, which is less than the timeout of the page.
+async fn soon(site: &Site, credentials: &(&str, String)) -> crate::site::TestResponse {
+    let request = Request::get("/api/v1/health").header(credentials.0, &credentials.1);
     let four_seconds = async {
         for _ in 0..4 {
             settle().await;
@@ -223,23 +224,23 @@ async fn soon(site: &Site, proof: &(&str, String)) -> crate::site::Answered {
     };
     tokio::select! {
         biased;
-        answered = site.send(request.body(Body::empty()).unwrap()) => answered,
-        () = four_seconds => panic!("health is not answered within four seconds: {proof:?}"),
+        response = site.send(request.body(Body::empty()).unwrap()) => response,
+        () = four_seconds => panic!("health is not answered within four seconds: {credentials:?}"),
     }
 }
 
-// A page without an answer is grey; it is red for `unhealthy` and for 503.
+// The page is grey without a response, and red for `unhealthy` and 503.
 // spec: H-49
 #[tokio::test]
-async fn a_storage_that_hangs_shows_in_the_banner_before_the_page_gives_up() {
-    let (site, door) = site();
+async fn a_hanging_storage_is_reported_before_the_timeout_of_the_page() {
+    let (site, unreliable) = site();
     let open = soon(&site, &("accept", "application/json".to_owned())).await;
     assert_eq!(open.status, 200, "{}", open.text);
-    door.hangs.store(true, Ordering::Relaxed);
+    unreliable.hangs.store(true, Ordering::Relaxed);
     site.clock.advance(Duration::from_secs(2));
     let open = soon(&site, &("accept", "application/json".to_owned())).await;
     assert_eq!((open.status.as_u16(), &open.json["condition"]), (200, &json!("unhealthy")));
-    door.hangs.store(false, Ordering::Relaxed);
+    unreliable.hangs.store(false, Ordering::Relaxed);
 
     let settings = AuthSettings { mode: Mode::Password, ..AuthSettings::default() };
     let site = site.changed(|app| app.authenticating(settings));
@@ -253,10 +254,10 @@ async fn a_storage_that_hangs_shows_in_the_banner_before_the_page_gives_up() {
     let token = json!({ "name": "ci", "scopes": ["read"] });
     let token = site.as_role(Role::Admin).post("/api/v1/tokens", &token).await;
     let bearer = format!("Bearer {}", token.json["secret"].as_str().unwrap());
-    for proof in [(COOKIE.as_str(), cookie), (AUTHORIZATION.as_str(), bearer)] {
-        assert_eq!(soon(&site, &proof).await.status, 200);
-        door.hangs.store(true, Ordering::Relaxed);
-        assert_eq!(soon(&site, &proof).await.status, 503);
-        door.hangs.store(false, Ordering::Relaxed);
+    for credentials in [(COOKIE.as_str(), cookie), (AUTHORIZATION.as_str(), bearer)] {
+        assert_eq!(soon(&site, &credentials).await.status, 200);
+        unreliable.hangs.store(true, Ordering::Relaxed);
+        assert_eq!(soon(&site, &credentials).await.status, 503);
+        unreliable.hangs.store(false, Ordering::Relaxed);
     }
 }

@@ -1,4 +1,4 @@
-//! Topics that begin with `punctual.` belong to the server: whatever comes from outside cannot name them.
+//! System topics begin with `punctual.` and belong to the server: requests cannot use them.
 //! (Finding F1 of the security review.)
 
 use axum::http::StatusCode;
@@ -6,18 +6,18 @@ use punctual::Roles;
 use punctual_server::{COMMAND_TOPIC, HTTP_TOPIC, PUBLISH_TOPIC, Role, WEBHOOK_TOPIC};
 use serde_json::json;
 
-use crate::living::{settle, start};
-use crate::site::{Answered, Site};
+use crate::running_server::{settle, start};
+use crate::site::{Site, TestResponse};
 use crate::work::idle;
 
-fn is_refused(answered: &Answered) {
-    assert_eq!(answered.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", answered.text);
-    assert!(answered.text.contains("keeps for itself"), "{}", answered.text);
+fn is_refused(response: &TestResponse) {
+    assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", response.text);
+    assert!(response.text.contains("keeps for itself"), "{}", response.text);
 }
 
 // spec: C-6, T-56
 #[tokio::test]
-async fn nobody_sends_to_a_topic_of_the_server() {
+async fn messages_to_topics_of_the_server_are_refused() {
     let site = idle();
     let sent = site.post("/api/v1/messages", &json!({ "topic": "mail" })).await;
     let clone = format!("/api/v1/messages/{}/clone", sent.json["id"].as_str().unwrap());
@@ -53,7 +53,7 @@ async fn filters_may_name_the_topics_of_the_server() {
 
 // spec: C-6
 #[tokio::test]
-async fn a_message_of_a_job_with_a_target_can_be_sent_again_but_not_cloned() {
+async fn a_message_of_a_job_with_a_target_can_be_redriven_but_not_cloned() {
     let site = idle();
     let admin = site.as_role(Role::Admin);
     let job =
@@ -73,7 +73,7 @@ async fn a_message_of_a_job_with_a_target_can_be_sent_again_but_not_cloned() {
 
 // Finding F8: claiming showed the targets of the server, with their secrets.
 #[tokio::test]
-async fn a_claim_never_hands_out_a_message_of_a_topic_of_the_server() {
+async fn a_claim_never_returns_a_message_of_a_topic_of_the_server() {
     let site = Site::with(|builder| builder.roles(Roles { worker: false, ..Roles::ALL }));
     start(&site).await;
     let admin = site.as_role(Role::Admin);

@@ -1,4 +1,4 @@
-//! Jobs without code, against a server on this machine and real programs.
+//! Targets: jobs without code, against a server on this machine and real programs.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -19,16 +19,16 @@ use punctual_server::config::{Config, Networks};
 use punctual_server::{CommandTarget, HttpTarget, PublishTarget, Target, Tools, Work, sign};
 use serde_json::{Value, json};
 
-/// Longer than anything here takes on a busy machine.
+/// Timeout that is long enough on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A process with the handlers of the targets.
-struct Bench {
+struct TargetProcess {
     punctual: Punctual,
     storage: Arc<MemoryStorage>,
 }
 
-impl Bench {
+impl TargetProcess {
     async fn start(change: impl FnOnce(&mut Config)) -> Self {
         let mut config = Config::default();
         config.http.allow = Networks::read(vec!["127.0.0.1".to_owned()]).unwrap();
@@ -47,7 +47,7 @@ impl Bench {
         self.punctual.publisher()
     }
 
-    /// Runs a target once and answers the record of its first attempt.
+    /// Runs a target once and returns the record of its first attempt.
     async fn run(
         &self,
         target: Target,
@@ -68,7 +68,7 @@ impl Bench {
                 if let Some(execution) = found.rows.into_iter().last() {
                     return Execution::clone(&execution);
                 }
-                // The event may come before the record is stored, so it is also looked for again.
+                // The event may arrive before the record is stored, so the check is repeated.
                 let soon = add(SystemClock.now(), Duration::from_millis(50));
                 let _ = within(&SystemClock, soon, events.recv()).await;
             }
@@ -86,11 +86,11 @@ fn note(execution: &Execution) -> &str {
     execution.note.as_deref().unwrap_or_default()
 }
 
-type Seen = Arc<Mutex<Vec<(String, HeaderMap, Bytes)>>>;
+type ReceivedRequests = Arc<Mutex<Vec<(String, HeaderMap, Bytes)>>>;
 
-/// A server that remembers what it was asked.
-async fn target_server() -> (SocketAddr, Seen) {
-    let seen = Seen::default();
+/// Starts a server that records its requests.
+async fn target_server() -> (SocketAddr, ReceivedRequests) {
+    let seen = ReceivedRequests::default();
     let router = Router::new()
         .route("/status/{status}", any(answer))
         .route("/redirect/{to}", get(redirect))
@@ -104,7 +104,7 @@ async fn target_server() -> (SocketAddr, Seen) {
 }
 
 async fn answer(
-    State(seen): State<Seen>,
+    State(seen): State<ReceivedRequests>,
     Path(status): Path<u16>,
     headers: HeaderMap,
     body: Bytes,
@@ -115,7 +115,7 @@ async fn answer(
 }
 
 async fn redirect(
-    State(seen): State<Seen>,
+    State(seen): State<ReceivedRequests>,
     Path(to): Path<String>,
     headers: HeaderMap,
 ) -> Response {
@@ -128,7 +128,7 @@ async fn redirect(
     (StatusCode::FOUND, [(header::LOCATION, to)]).into_response()
 }
 
-/// Sends the caller to another origin with the same method and body.
+/// Redirects to another origin with the same method and body.
 async fn elsewhere(Path(port): Path<u16>) -> Response {
     let to = format!("http://127.0.0.1:{port}/status/200");
     (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, to)]).into_response()
@@ -141,7 +141,7 @@ fn http(url: String) -> HttpTarget {
 #[tokio::test]
 async fn a_call_carries_templates_headers_and_a_signature() {
     let (address, seen) = target_server().await;
-    let bench = Bench::start(|_| {}).await;
+    let bench = TargetProcess::start(|_| {}).await;
     let target: HttpTarget = serde_json::from_value(json!({
         "url": format!("http://{address}/status/201?n={{{{ payload.n }}}}"),
         "headers": {"X-Kind": "{{ payload.kind }}", "Authorization": "Bearer s3cret"},
@@ -164,9 +164,9 @@ async fn a_call_carries_templates_headers_and_a_signature() {
 }
 
 #[tokio::test]
-async fn a_status_says_whether_it_is_tried_again() {
+async fn the_status_decides_about_a_retry() {
     let (address, _) = target_server().await;
-    let bench = Bench::start(|_| {}).await;
+    let bench = TargetProcess::start(|_| {}).await;
     let minute = Duration::from_secs(60);
     for (status, retry_on, state) in [
         (404, None, "dead"),
@@ -186,7 +186,7 @@ async fn a_status_says_whether_it_is_tried_again() {
         let record = bench.storage.message(execution.message.unwrap()).await.unwrap().unwrap();
         assert_eq!(record.state.as_str(), state, "{status}: {record:?}");
         if state == "pending" {
-            // The answer asked for two minutes.
+            // The response requested two minutes.
             let wait = record.due_at.duration_since(execution.ended_at).as_secs();
             assert!((110..=121).contains(&wait), "{status}: {wait}");
         }
@@ -199,9 +199,9 @@ async fn a_status_says_whether_it_is_tried_again() {
 }
 
 #[tokio::test]
-async fn redirects_and_answers_are_bounded_and_guarded() {
+async fn redirects_and_responses_are_bounded_and_guarded() {
     let (address, seen) = target_server().await;
-    let bench = Bench::start(|_| {}).await;
+    let bench = TargetProcess::start(|_| {}).await;
     let redirected = |to: &str, most| {
         let url = format!("http://{address}/redirect/{to}");
         Target::Http(HttpTarget { redirects_max: Some(most), ..http(url) })
@@ -221,14 +221,14 @@ async fn redirects_and_answers_are_bounded_and_guarded() {
     assert!(note(&execution).contains("more than 1000 bytes"), "{execution:?}");
 }
 
-// Finding P18 of the newcomer's review: `localhost` was tried again as a DNS error.
+// Finding P18 of the newcomer's review: `localhost` was retried as a DNS error.
 #[tokio::test]
-async fn this_machine_is_not_called_unless_it_is_allowed() {
+async fn localhost_is_not_called_unless_it_is_allowed() {
     let (address, seen) = target_server().await;
-    let bench = Bench::start(|config| config.http.allow = Networks::default()).await;
+    let bench = TargetProcess::start(|config| config.http.allow = Networks::default()).await;
     for host in ["127.0.0.1", "localhost", "0x7f.1", "[::ffff:127.0.0.1]"] {
         let url = format!("http://{host}:{}/status/200", address.port());
-        // It may be tried again, so that it is seen that a refused address is not.
+        // Retries are allowed, to show that a refused address is not retried.
         let handler_options =
             HandlerOptions::new().retry(Retry::intervals([Duration::from_secs(60)]));
         let execution = bench.run(Target::Http(http(url)), Value::Null, handler_options).await;
@@ -242,9 +242,9 @@ async fn this_machine_is_not_called_unless_it_is_allowed() {
 
 // Finding F21 of the security review.
 #[tokio::test]
-async fn a_body_is_not_sent_along_with_a_redirect_to_another_origin() {
+async fn a_body_is_not_sent_to_a_redirect_to_another_origin() {
     let ((address, _), (other, seen)) = (target_server().await, target_server().await);
-    let bench = Bench::start(|_| {}).await;
+    let bench = TargetProcess::start(|_| {}).await;
     let url = format!("http://{address}/elsewhere/{}", other.port());
     let call = |body: Option<Value>| {
         Target::Http(HttpTarget { redirects_max: Some(3), body, ..http(url.clone()) })
@@ -256,17 +256,17 @@ async fn a_body_is_not_sent_along_with_a_redirect_to_another_origin() {
     assert!(note(&execution).contains("200 OK"), "without a body it is followed: {execution:?}");
 }
 
-// Findings F1 and F22 of the security review: what was stored in another way has bounds too.
+// Findings F1 and F22 of the security review: targets that were stored in another way have limits too.
 #[tokio::test]
-async fn a_target_beyond_its_bounds_is_refused_when_it_runs() {
+async fn a_target_above_its_limits_is_refused_when_it_runs() {
     let (address, seen) = target_server().await;
-    let bench = Bench::start(|_| {}).await;
+    let bench = TargetProcess::start(|_| {}).await;
     for (beyond, words) in [
         (json!({"answer_max": 4_000_000_000_u32}), "at most"),
         (json!({"method": "TRACE"}), "use one of"),
         (json!({"redirects_max": 200}), "at most 10"),
-        (json!({"headers": {"Host": "evil.example"}}), "belongs to the connection"),
-        (json!({"headers": {"transfer-encoding": "chunked"}}), "belongs to the connection"),
+        (json!({"headers": {"Host": "evil.example"}}), "is set by the connection"),
+        (json!({"headers": {"transfer-encoding": "chunked"}}), "is set by the connection"),
     ] {
         let mut target = json!({"url": format!("http://{address}/status/200")});
         target.as_object_mut().unwrap().extend(beyond.as_object().unwrap().clone());
@@ -279,9 +279,9 @@ async fn a_target_beyond_its_bounds_is_refused_when_it_runs() {
 }
 
 #[tokio::test]
-async fn a_secret_that_the_configuration_does_not_name_is_not_given_out() {
+async fn a_secret_that_is_not_configured_is_not_sent() {
     let (address, seen) = target_server().await;
-    let bench = Bench::start(|_| {}).await;
+    let bench = TargetProcess::start(|_| {}).await;
     let target = HttpTarget {
         headers: serde_json::from_value(json!({"X": {"env": "PATH"}})).unwrap(),
         ..http(format!("http://{address}/status/200"))
@@ -297,8 +297,9 @@ fn shell(line: &str) -> Target {
 }
 
 #[tokio::test]
-async fn a_program_sees_what_it_is_allowed_and_its_output_is_the_log() {
-    let bench = Bench::start(|config| config.command.env = Some(vec!["PATH".to_owned()])).await;
+async fn a_program_gets_the_allowed_environment_and_its_output_is_the_log() {
+    let bench =
+        TargetProcess::start(|config| config.command.env = Some(vec!["PATH".to_owned()])).await;
     let target = CommandTarget {
         program: "sh".to_owned(),
         args: vec![
@@ -320,8 +321,8 @@ async fn a_program_sees_what_it_is_allowed_and_its_output_is_the_log() {
 }
 
 #[tokio::test]
-async fn an_exit_that_is_not_expected_is_a_failure() {
-    let bench = Bench::start(|_| {}).await;
+async fn an_unexpected_exit_code_is_a_failure() {
+    let bench = TargetProcess::start(|_| {}).await;
     let execution = bench.once(shell("echo broken; exit 3")).await;
     assert_eq!(execution.ending.as_str(), "failed");
     assert!(note(&execution).contains("3: broken"), "{execution:?}");
@@ -332,24 +333,24 @@ async fn an_exit_that_is_not_expected_is_a_failure() {
 
 #[tokio::test]
 async fn programs_are_off_unless_enabled_and_only_those_listed() {
-    let off = Bench::start(|config| config.command.enabled = false).await;
+    let off = TargetProcess::start(|config| config.command.enabled = false).await;
     let execution = off.once(shell("true")).await;
     assert!(note(&execution).contains("command.enabled = true"), "{execution:?}");
     let listed =
-        Bench::start(|config| config.command.programs = vec!["/bin/true".to_owned()]).await;
+        TargetProcess::start(|config| config.command.programs = vec!["/bin/true".to_owned()]).await;
     let execution = listed.once(shell("true")).await;
     assert!(note(&execution).contains("command.programs"), "{execution:?}");
 }
 
 #[tokio::test]
-async fn a_timeout_ends_the_children_of_the_children_too() {
+async fn a_timeout_kills_all_descendant_processes() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pid");
     let line = format!(
         "sh -c 'echo $$ > {}; trap \"\" TERM; while true; do sleep 0.1; done' & wait",
         file.display()
     );
-    let bench = Bench::start(|_| {}).await;
+    let bench = TargetProcess::start(|_| {}).await;
     let handler_options =
         HandlerOptions::new().retry(Retry::none()).timeout(Duration::from_secs(2));
     let execution = bench.run(shell(&line), Value::Null, handler_options).await;
@@ -367,7 +368,7 @@ async fn a_timeout_ends_the_children_of_the_children_too() {
 
 #[tokio::test]
 async fn a_message_is_published_with_its_template() {
-    let bench = Bench::start(|_| {}).await;
+    let bench = TargetProcess::start(|_| {}).await;
     let target = PublishTarget {
         topic: "orders".to_owned(),
         key: Some("{{ payload.kind }}".to_owned()),

@@ -1,5 +1,5 @@
-//! Traces and metrics at a collector on this machine: from a request over the message it publishes to what
-//! the handler calls, one trace.
+//! Telemetry: traces and metrics at a collector on this machine. A request, the message it publishes and the calls of
+//! the handler are one trace.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -17,20 +17,20 @@ use punctual::SystemClock;
 use punctual::clock::{Clock, add, within};
 use punctual::model::Topic;
 use punctual_server::config::Sources;
-use punctual_server::{Assembly, HTTP_TOPIC, HttpTarget, Running, Target, Work, router};
+use punctual_server::{Assembly, HTTP_TOPIC, HttpTarget, RunningServer, Target, Work, router};
 use serde_json::json;
 
 use crate::site::Site;
 
-/// Longer than anything here takes on a busy machine.
+/// Timeout that is long enough on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "b7ad6b7169203331";
 
-/// What reached the collector: paths, headers and bodies.
+/// Requests that the collector received: paths, headers and bodies.
 type Received = Arc<Mutex<Vec<(String, HeaderMap, Bytes)>>>;
 
-/// A collector, which is also what the handler calls.
+/// Starts a collector, which the handler calls as well.
 async fn collector() -> (String, Received) {
     let received = Received::default();
     let take =
@@ -44,11 +44,11 @@ async fn collector() -> (String, Received) {
     (address, received)
 }
 
-async fn start(otlp: &str) -> (Running, Site) {
+async fn start(otlp: &str) -> (RunningServer, Site) {
     start_with(otlp, "").await
 }
 
-async fn start_with(otlp: &str, more: &str) -> (Running, Site) {
+async fn start_with(otlp: &str, more: &str) -> (RunningServer, Site) {
     let text = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\n[storage]\naddress = \"memory:\"\n\
          [http]\nallow = [\"127.0.0.1\"]\n{more}\
@@ -64,18 +64,18 @@ async fn start_with(otlp: &str, more: &str) -> (Running, Site) {
     (running, site)
 }
 
-/// Publishes a message, as somebody in the middle of a trace.
+/// Publishes a message within a trace.
 async fn publish(site: &Site) {
     let request = Request::post("/api/v1/messages")
         .header(CONTENT_TYPE, "application/json")
         .header("traceparent", format!("00-{TRACE}-{CALLER}-01"));
     let body = json!({ "topic": "mail", "queue": "elsewhere" });
-    let answered = site.send(request.body(Body::from(body.to_string())).unwrap()).await;
-    assert_eq!(answered.status, StatusCode::CREATED, "{}", answered.text);
+    let response = site.send(request.body(Body::from(body.to_string())).unwrap()).await;
+    assert_eq!(response.status, StatusCode::CREATED, "{}", response.text);
 }
 
-/// Publishes what calls a URL, as only the server itself can; answers the message.
-async fn call(running: &Running, url: &str) -> String {
+/// Publishes a message that calls a URL, as only the server itself can; returns its id.
+async fn call(running: &RunningServer, url: &str) -> String {
     let target = Target::Http(HttpTarget { url: url.to_owned(), ..HttpTarget::default() });
     let work = Work { target, payload: None };
     let publisher = running.app().punctual.publisher();
@@ -103,7 +103,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// Every span that was sent.
+/// Returns every span that was sent.
 fn spans(received: &Received) -> Vec<Span> {
     let received = received.lock().unwrap();
     let bodies = received.iter().filter(|(path, ..)| path == "/v1/traces").map(|one| &one.2);
@@ -115,13 +115,13 @@ fn spans(received: &Received) -> Vec<Span> {
 
 // spec: C-5
 #[tokio::test]
-async fn a_request_its_message_and_what_the_handler_calls_are_one_trace() {
+async fn a_request_its_message_and_the_calls_of_the_handler_are_one_trace() {
     let (address, received) = collector().await;
     let (running, site) = start(&address).await;
     publish(&site).await;
     let id = call(&running, &format!("{address}/hook")).await;
     succeeded(&site, &id).await;
-    // What was not sent yet is sent when it stops.
+    // The remaining spans are sent at the shutdown.
     assert!(running.shutdown().await.is_clean());
     let spans = spans(&received);
     let named = |name: &str| spans.iter().find(|span| span.name == name).expect(name);
@@ -155,12 +155,12 @@ async fn a_request_its_message_and_what_the_handler_calls_are_one_trace() {
 
 // spec: C-5
 #[tokio::test]
-async fn a_collector_that_is_away_stops_nothing() {
+async fn an_unreachable_collector_does_not_stop_the_server() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let nobody = format!("http://{}", listener.local_addr().unwrap());
+    let unreachable = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);
     let (address, received) = collector().await;
-    let (running, site) = start(&nobody).await;
+    let (running, site) = start(&unreachable).await;
     let id = call(&running, &format!("{address}/hook")).await;
     succeeded(&site, &id).await;
     let stopped = within(&SystemClock, add(SystemClock.now(), TIMEOUT), running.shutdown()).await;
@@ -169,10 +169,10 @@ async fn a_collector_that_is_away_stops_nothing() {
 }
 
 #[tokio::test]
-async fn the_collector_is_reached_through_the_proxy_too() {
+async fn the_collector_is_reached_through_the_proxy() {
     let (proxy, received) = collector().await;
     let more = format!("[outgoing]\nproxy = \"{proxy}\"\n");
-    // A public address: nothing answers there but the proxy.
+    // A public address: only the proxy responds.
     let (running, site) = start_with("http://192.88.99.1:4318", &more).await;
     publish(&site).await;
     assert!(running.shutdown().await.is_clean());

@@ -1,4 +1,4 @@
-//! TLS: of the server itself, with certificates made here, and of the calls it makes.
+//! TLS of the server and of its outgoing calls, with generated certificates.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,14 +7,14 @@ use std::time::Duration;
 use punctual::SystemClock;
 use punctual::clock::{Clock, add, within};
 use punctual_server::config::Sources;
-use punctual_server::{Assembly, Running};
+use punctual_server::{Assembly, RunningServer};
 use rcgen::{CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use serde_json::{Value, json};
 
-/// Longer than anything here takes on a busy machine.
+/// Timeout that is long enough on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A certificate authority of its own, and the certificates that it makes.
+/// Private certificate authority.
 pub(crate) struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -29,7 +29,7 @@ impl Authority {
         self.0.pem()
     }
 
-    /// Makes a certificate for this machine; returns it and its key in PEM.
+    /// Issues a certificate for this machine; returns it and its key in PEM.
     pub(crate) fn issue(&self, change: impl FnOnce(&mut CertificateParams)) -> (String, String) {
         let names = vec!["localhost".to_owned(), "127.0.0.1".to_owned()];
         let mut params = CertificateParams::new(names).unwrap();
@@ -57,7 +57,7 @@ fn assembly(folder: &Path, more: &str) -> Assembly {
     Assembly { loaded, sources, demo: false }
 }
 
-async fn start(folder: &Path, more: &str) -> (Running, SocketAddr) {
+async fn start(folder: &Path, more: &str) -> (RunningServer, SocketAddr) {
     let running = assembly(folder, more).start().await.unwrap();
     let address = running.address().unwrap();
     (running, address)
@@ -76,7 +76,7 @@ fn client(authority: &Authority) -> reqwest::Client {
 
 // Finding F16 of the security review.
 #[tokio::test]
-async fn a_server_with_a_certificate_speaks_tls_only() {
+async fn a_server_with_a_certificate_accepts_only_tls() {
     let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new());
     write(folder.path(), &authority.issue(|_| {}));
     let (running, address) = start(folder.path(), "[auth]\nmode = \"password\"\n").await;
@@ -95,7 +95,7 @@ async fn a_server_with_a_certificate_speaks_tls_only() {
     assert_eq!(answer.version(), reqwest::Version::HTTP_2);
     let cookie = answer.headers()["set-cookie"].to_str().unwrap();
     assert!(cookie.ends_with("; Secure"), "{cookie}");
-    // A browser that says where its page is from, and nothing more.
+    // A browser that sends only the origin of its page.
     for (origin, status) in [(url.as_str(), 200), ("https://evil.example", 403)] {
         let login = client.post(format!("{url}/api/v1/session")).json(&login);
         let answer = login.header("origin", origin).send().await.unwrap();
@@ -108,7 +108,7 @@ async fn a_server_with_a_certificate_speaks_tls_only() {
 }
 
 async fn in_process(
-    running: &Running,
+    running: &RunningServer,
     path: &str,
     caller: punctual_server::Caller,
     body: &Value,
@@ -122,14 +122,14 @@ async fn in_process(
 }
 
 #[tokio::test]
-async fn a_renewed_certificate_is_taken_over_and_a_broken_one_is_not() {
+async fn a_renewed_certificate_is_loaded_and_an_invalid_one_is_not() {
     let (folder, old, new) = (tempfile::tempdir().unwrap(), Authority::new(), Authority::new());
     write(folder.path(), &old.issue(|_| {}));
     let (running, address) = start(folder.path(), "").await;
     let url = format!("https://localhost:{}/health/live", address.port());
     let (by_old, by_new) = (client(&old), client(&new));
     assert!(by_old.get(&url).send().await.is_ok() && by_new.get(&url).send().await.is_err());
-    // Its key is another one's: the old certificate stays.
+    // The key does not match: the old certificate stays.
     let (certificate, _) = new.issue(|_| {});
     let (_, other_key) = new.issue(|_| {});
     write(folder.path(), &(certificate, other_key));
@@ -145,13 +145,13 @@ async fn a_renewed_certificate_is_taken_over_and_a_broken_one_is_not() {
         }
     };
     within(&SystemClock, add(SystemClock.now(), TIMEOUT), renewed).await.expect("it is renewed");
-    // A new client: the other one resumes its session, which needs no certificate.
+    // A new client, because the other one would resume its session without a certificate.
     assert!(client(&old).get(&url).send().await.is_err());
     running.shutdown().await;
 }
 
 #[tokio::test]
-async fn what_cannot_be_served_is_refused_at_the_start_with_the_way_out() {
+async fn an_invalid_certificate_is_refused_at_the_start_with_a_hint() {
     let (folder, authority) = (tempfile::tempdir().unwrap(), Authority::new());
     let refused = async || {
         let Err(error) = assembly(folder.path(), "").start().await else { panic!("it started") };
@@ -163,16 +163,16 @@ async fn what_cannot_be_served_is_refused_at_the_start_with_the_way_out() {
     let (_, other_key) = authority.issue(|_| {});
     for (certificate, key, words) in [
         (certificate.clone(), other_key, "is not the key of the certificate in"),
-        (String::new(), key.clone(), "holds no certificate"),
-        (key.clone(), key.clone(), "holds no certificate"),
-        (certificate.clone(), certificate.clone(), "holds no private key"),
+        (String::new(), key.clone(), "contains no certificate"),
+        (key.clone(), key.clone(), "contains no certificate"),
+        (certificate.clone(), certificate.clone(), "contains no private key"),
         ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n".to_owned(), key, "X.509"),
     ] {
         write(folder.path(), &(certificate, key));
         let error = refused().await;
         assert!(error.contains(words), "{error}");
     }
-    // One that has expired is a warning: it is served.
+    // An expired certificate is a warning, and is served.
     write(
         folder.path(),
         &authority.issue(|params| params.not_after = rcgen::date_time_ymd(2020, 1, 1)),

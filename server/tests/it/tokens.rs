@@ -1,4 +1,4 @@
-//! Tokens of people who may only look, and what is left of a token when its owner may do less.
+//! Tokens of viewers, and tokens whose owner loses rights.
 
 use axum::body::Body;
 use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
@@ -6,7 +6,7 @@ use axum::http::{Request, StatusCode};
 use punctual_server::{AuthSettings, Mode, Role};
 use serde_json::{Value, json};
 
-use crate::site::{Answered, Site};
+use crate::site::{Site, TestResponse};
 use crate::work::idle;
 
 const PASSWORD: &str = "correct horse battery";
@@ -20,9 +20,15 @@ async fn site(role: &str) -> Site {
     site
 }
 
-/// What bob asks, by his password or by a token.
-async fn ask(site: &Site, proof: &str, method: &str, path: &str, body: &Value) -> Answered {
-    let request = Request::builder().method(method).uri(path).header(AUTHORIZATION, proof);
+/// Sends a request of bob, with the password or a token.
+async fn ask(
+    site: &Site,
+    credentials: &str,
+    method: &str,
+    path: &str,
+    body: &Value,
+) -> TestResponse {
+    let request = Request::builder().method(method).uri(path).header(AUTHORIZATION, credentials);
     let request = request.header(CONTENT_TYPE, "application/json");
     site.send(request.body(Body::from(body.to_string())).unwrap()).await
 }
@@ -33,19 +39,19 @@ fn by_password() -> String {
     format!("Basic {pair}")
 }
 
-async fn token(site: &Site, scope: &str) -> Answered {
-    let wanted = json!({ "name": "command line", "scopes": [scope], "expires_in": "90d" });
-    ask(site, &by_password(), "POST", "/api/v1/tokens", &wanted).await
+async fn token(site: &Site, scope: &str) -> TestResponse {
+    let token_request = json!({ "name": "command line", "scopes": [scope], "expires_in": "90d" });
+    ask(site, &by_password(), "POST", "/api/v1/tokens", &token_request).await
 }
 
-fn bearer(made: &Answered) -> String {
+fn bearer(made: &TestResponse) -> String {
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
     format!("Bearer {}", made.json["secret"].as_str().unwrap())
 }
 
 // spec: C-6
 #[tokio::test]
-async fn a_viewer_has_tokens_that_only_look_and_revokes_them() {
+async fn a_viewer_creates_and_revokes_read_only_tokens() {
     let site = site("viewer").await;
     for scope in ["operate", "work", "publish", "admin"] {
         assert_eq!(token(&site, scope).await.status, StatusCode::FORBIDDEN, "{scope}");
@@ -69,12 +75,12 @@ async fn a_viewer_has_tokens_that_only_look_and_revokes_them() {
 
 // spec: C-6
 #[tokio::test]
-async fn a_token_loses_what_its_owner_loses() {
+async fn a_token_loses_the_rights_that_its_owner_loses() {
     let site = site("operator").await;
     let (publishes, operates) = (token(&site, "publish").await, token(&site, "operate").await);
     let message = json!({ "topic": "t" });
-    let publish = async |proof: &str| {
-        ask(&site, proof, "POST", "/api/v1/messages", &message).await.status.as_u16()
+    let publish = async |credentials: &str| {
+        ask(&site, credentials, "POST", "/api/v1/messages", &message).await.status.as_u16()
     };
     assert_eq!((publish(&bearer(&publishes)).await, publish(&bearer(&operates)).await), (201, 201));
     let less = json!({ "role": "viewer" });
@@ -84,13 +90,13 @@ async fn a_token_loses_what_its_owner_loses() {
 
 // Finding F30 of the security review.
 #[tokio::test]
-async fn a_token_ends_after_a_year_unless_its_maker_says_otherwise() {
+async fn a_token_expires_after_a_year_by_default() {
     let site = site("viewer").await;
     for (expires_in, days) in
         [(json!(null), Some(365)), (json!("90d"), Some(90)), (json!("never"), None)]
     {
-        let wanted = json!({ "name": "ci", "scopes": ["read"], "expires_in": expires_in });
-        let made = ask(&site, &by_password(), "POST", "/api/v1/tokens", &wanted).await;
+        let token_request = json!({ "name": "ci", "scopes": ["read"], "expires_in": expires_in });
+        let made = ask(&site, &by_password(), "POST", "/api/v1/tokens", &token_request).await;
         let ends: Option<punctual::jiff::Timestamp> =
             serde_json::from_value(made.json["expires_at"].clone()).unwrap();
         let length = days.map(|days: i64| punctual::jiff::SignedDuration::from_hours(days * 24));
@@ -103,7 +109,7 @@ async fn a_token_ends_after_a_year_unless_its_maker_says_otherwise() {
 
 // Finding F30 of the security review.
 #[tokio::test]
-async fn a_new_password_leaves_tokens_alone_unless_it_is_told_to_end_them() {
+async fn a_new_password_keeps_tokens_unless_they_are_revoked_too() {
     let site = site("viewer").await;
     let admin = site.as_role(Role::Admin);
     let works = async |bearer: &str| {

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::site::Site;
 use crate::work::{claim, finish, idle, publish_to};
 
-/// A process that receives a topic by a transport.
+/// Builds a process that receives a topic from a transport.
 fn receiving() -> Site {
     let clock = Arc::new(ManualClock::new("2026-03-01T12:00:00Z".parse().unwrap()));
     let bus = Arc::new(memory_transport(clock, ProcessId::from_uuid(Uuid::from_u128(3))));
@@ -29,7 +29,7 @@ fn receiving() -> Site {
 }
 
 #[tokio::test]
-async fn topics_say_who_sends_and_who_receives() {
+async fn topics_list_senders_and_receivers() {
     let site = receiving();
     publish_to(&site, "mail").await;
     publish_to(&site, "fax").await;
@@ -55,7 +55,7 @@ async fn topics_say_who_sends_and_who_receives() {
 }
 
 #[tokio::test]
-async fn transports_say_what_they_can_and_what_waits_for_them() {
+async fn transports_list_capabilities_and_pending_messages() {
     let site = receiving();
     let list = site.get("/api/v1/transports").await;
     let bus = &list.json["items"][0];
@@ -82,13 +82,13 @@ async fn subscriptions_are_paused_and_resumed() {
 }
 
 #[tokio::test]
-async fn the_storage_says_what_it_holds() {
+async fn the_storage_view_has_its_counts() {
     let site = idle();
     publish_to(&site, "mail").await;
     let storage = site.get("/api/v1/storage").await.json;
     assert_eq!((&storage["kind"], &storage["counts"]["pending"]), (&json!("memory"), &json!(1)));
     assert_eq!(storage["findings"], json!([]));
-    let opened = punctual_connect::open("memory:").await.unwrap();
+    let opened = punctual_backends::open("memory:").await.unwrap();
     let site = site.changed(|app| app.stored_in("memory", opened));
     let storage = site.get("/api/v1/storage").await.json;
     let facts = storage["facts"].as_array().unwrap();
@@ -96,13 +96,14 @@ async fn the_storage_says_what_it_holds() {
 }
 
 #[tokio::test]
-async fn all_that_is_in_the_storage_is_looked_at_only_when_an_operator_asks() {
+async fn a_full_check_of_the_storage_runs_only_on_request_of_an_operator() {
     let folder = tempfile::tempdir().unwrap();
     let address = format!("sqlite:{}", folder.path().join("checked.db").display());
-    let opened = punctual_connect::open(&address).await.unwrap();
+    let opened = punctual_backends::open(&address).await.unwrap();
     let site = idle().changed(|app| app.stored_in("sqlite", opened));
-    let is_sound =
-        |storage: &Value| storage["facts"].as_array().unwrap().contains(&json!(["sound", "yes"]));
+    let is_sound = |storage: &Value| {
+        storage["facts"].as_array().unwrap().contains(&json!(["integrity check", "ok"]))
+    };
     assert!(!is_sound(&site.get("/api/v1/storage").await.json));
     assert!(is_sound(&site.get("/api/v1/storage?whole=true").await.json));
     let viewer = site.as_role(Role::Viewer);

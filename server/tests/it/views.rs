@@ -9,8 +9,8 @@ use crate::work::idle;
 async fn a_view_is_saved_replaced_and_deleted() {
     let site = idle();
     let view = json!({ "page": "messages", "query": "state:dead topic:mail" });
-    let answered = site.call("PUT", "/api/v1/views/Failing%20mail", &view).await;
-    assert_eq!(answered.status, 200, "{}", answered.text);
+    let response = site.call("PUT", "/api/v1/views/Failing%20mail", &view).await;
+    assert_eq!(response.status, 200, "{}", response.text);
     let again = json!({ "name": "Failing mail", "page": "messages", "query": "state:dead" });
     assert_eq!(site.call("PUT", "/api/v1/views/Failing%20mail", &again).await.status, 200);
     let list = site.get("/api/v1/views").await.json;
@@ -24,7 +24,7 @@ async fn a_view_is_saved_replaced_and_deleted() {
 }
 
 #[tokio::test]
-async fn settings_are_what_the_node_was_given() {
+async fn settings_are_those_of_the_node() {
     let settings = json!({ "storage": { "address": "postgres://(hidden)@db/punctual" } });
     let given = Some(settings.clone());
     let site = idle().changed(|app| app.on_node(Identity::default(), Meters::default(), given));

@@ -14,10 +14,10 @@ use punctual_server::config::{Config, Networks};
 use punctual_server::{Guard, Tools, Webhooks, sign};
 use serde_json::{Value, json};
 
-use crate::living::Living;
+use crate::running_server::LiveServer;
 use crate::work::idle;
 
-/// What a receiver got, and what it answers.
+/// Receiver of webhooks: its requests and its response.
 #[derive(Clone)]
 struct Receiver {
     got: Arc<Mutex<Vec<(HeaderMap, Bytes)>>>,
@@ -52,9 +52,9 @@ impl Receiver {
     }
 }
 
-/// A server that delivers, gives up after three failures, and has a handler that fails.
-async fn server() -> Living {
-    Living::start(|builder, storage| {
+/// Starts a server that gives up a delivery after three failures and has a failing handler.
+async fn server() -> LiveServer {
+    LiveServer::start(|builder, storage| {
         let mut config = Config::default();
         config.http.allow = Networks::read(vec!["127.0.0.1".to_owned()]).unwrap();
         config.webhooks.failures_max = 3;
@@ -67,7 +67,7 @@ async fn server() -> Living {
     .await
 }
 
-async fn create(server: &Living, request: &Value) -> Value {
+async fn create(server: &LiveServer, request: &Value) -> Value {
     let (status, created) = server.call("POST", "/api/v1/webhooks", request).await;
     assert_eq!(status, 201, "{created}");
     created
@@ -78,7 +78,7 @@ fn ended(count: usize) -> impl Fn(&Value) -> bool {
 }
 
 #[tokio::test]
-async fn an_event_is_delivered_signed_and_only_where_it_is_wanted() {
+async fn an_event_is_signed_and_delivered_only_to_matching_webhooks() {
     let (server, receiver) = (server().await, Receiver::start(StatusCode::NO_CONTENT).await);
     let request =
         json!({ "url": receiver.url(), "events": ["message.dead"], "filter": { "topic": "mail" } });
@@ -95,19 +95,22 @@ async fn an_event_is_delivered_signed_and_only_where_it_is_wanted() {
     assert_eq!(list["items"][0]["ending"], "succeeded", "{list}");
     assert_eq!(receiver.kinds(), ["message.dead"], "and nothing about the delivery itself");
     let (headers, body) = receiver.got.lock().unwrap()[0].clone();
-    let told: Value = serde_json::from_slice(&body).unwrap();
-    assert_eq!((&told["event"], &told["data"]["topic"]), (&json!("message.dead"), &json!("mail")));
-    assert_eq!(headers["x-punctual-delivery"], told["id"].as_str().unwrap());
+    let delivered: Value = serde_json::from_slice(&body).unwrap();
+    assert_eq!(
+        (&delivered["event"], &delivered["data"]["topic"]),
+        (&json!("message.dead"), &json!("mail"))
+    );
+    assert_eq!(headers["x-punctual-delivery"], delivered["id"].as_str().unwrap());
     let signature = headers["x-punctual-signature"].to_str().unwrap();
     let seconds = signature.strip_prefix("t=").unwrap().split(',').next().unwrap();
     let at = Timestamp::from_second(seconds.parse().unwrap()).unwrap();
     assert_eq!(signature, sign(secret.as_bytes(), at, &body).unwrap());
-    let told = |webhook: &Value| webhook["last_status"] == 204;
-    server.until(&format!("/api/v1/webhooks/{id}"), told).await;
+    let delivered = |webhook: &Value| webhook["last_status"] == 204;
+    server.until(&format!("/api/v1/webhooks/{id}"), delivered).await;
 }
 
 #[tokio::test]
-async fn a_receiver_that_keeps_failing_is_switched_off_with_the_reason() {
+async fn a_failing_receiver_is_disabled_with_the_reason() {
     let (server, receiver) =
         (server().await, Receiver::start(StatusCode::INTERNAL_SERVER_ERROR).await);
     let request = json!({ "url": receiver.url(), "events": ["attempt.*"] });
@@ -127,22 +130,22 @@ async fn a_receiver_that_keeps_failing_is_switched_off_with_the_reason() {
     let said = alert(&health).unwrap();
     let said = said["text"].as_str().unwrap();
     assert!(said.contains("the webhook to 127.0.0.1 was switched off"), "{said}");
-    // By hand it is on again, with nothing held against it; and it works.
+    // Enabled by hand, it works again with its failures reset.
     *receiver.answers.lock().unwrap() = StatusCode::OK;
     let (status, on) = server.call("PATCH", &path, &json!({ "enabled": true })).await;
     assert_eq!((status, &on["failures"], &on["disabled_reason"]), (200, &json!(0), &Value::Null));
     let (status, tested) = server.call("POST", &format!("{path}/test"), &Value::Null).await;
     assert_eq!((status, &tested["ending"]), (200, &json!("succeeded")), "{tested}");
-    assert_eq!(tested["note"], "the answer was 200");
+    assert_eq!(tested["note"], "the response was 200");
     server.until(&path, |webhook| webhook["last_status"] == 200).await;
     assert!(receiver.kinds().contains(&"webhook.test".to_owned()));
     let audit = server.app.audit().list(None, 100).await.unwrap();
     assert!(audit.iter().any(|entry| entry.what == "webhook.edit"));
 }
 
-// Finding P2 of the newcomer's review: "On its way" for an address that is never called.
+// Finding P2 of the newcomer's review: a test reported success for an address that is never called.
 #[tokio::test]
-async fn a_test_waits_for_the_answer_and_says_why_it_failed() {
+async fn a_test_waits_for_the_response_and_reports_its_failure() {
     let (server, receiver) = (server().await, Receiver::start(StatusCode::IM_A_TEAPOT).await);
     let request = json!({ "url": receiver.url(), "events": ["message.dead"] });
     let id = create(&server, &request).await["id"].as_str().unwrap().to_owned();
@@ -161,19 +164,19 @@ async fn a_test_waits_for_the_answer_and_says_why_it_failed() {
 }
 
 #[tokio::test]
-async fn addresses_that_the_guard_refuses_are_not_kept() {
+async fn addresses_that_are_not_allowed_are_not_stored() {
     let site = idle().changed(|app| app.guarded(Guard::default()));
     for url in ["http://127.0.0.1/hook", "http://localhost:9/hook", "http://169.254.169.254/"] {
         let request = json!({ "url": url, "events": ["*"] });
-        let answered = site.post("/api/v1/webhooks", &request).await;
-        assert_eq!(answered.status, 422, "{url}: {}", answered.text);
-        assert!(answered.text.contains("http.allow"), "{}", answered.text);
+        let response = site.post("/api/v1/webhooks", &request).await;
+        assert_eq!(response.status, 422, "{url}: {}", response.text);
+        assert!(response.text.contains("http.allow"), "{}", response.text);
     }
     assert_eq!(site.get("/api/v1/webhooks").await.json["items"], json!([]));
 }
 
 #[tokio::test]
-async fn a_receiver_that_is_gone_is_switched_off_at_once() {
+async fn a_receiver_that_returns_gone_is_disabled_at_once() {
     let (server, receiver) = (server().await, Receiver::start(StatusCode::GONE).await);
     let request = json!({ "url": receiver.url(), "events": ["message.dead"] });
     let id = create(&server, &request).await["id"].as_str().unwrap().to_owned();
@@ -184,7 +187,7 @@ async fn a_receiver_that_is_gone_is_switched_off_at_once() {
 }
 
 #[tokio::test]
-async fn bad_webhooks_are_refused_by_name() {
+async fn invalid_webhooks_are_refused_by_name() {
     let site = idle();
     let good = json!({ "url": "https://example.org/x", "events": ["*"] });
     for (field, value) in [
@@ -198,10 +201,10 @@ async fn bad_webhooks_are_refused_by_name() {
     ] {
         let mut request = good.clone();
         request[field] = value;
-        let answered = site.post("/api/v1/webhooks", &request).await;
-        assert_eq!(answered.status, 422, "{request}: {}", answered.text);
-        let named = answered.json["errors"][0]["field"].as_str().unwrap();
-        assert!(named.starts_with(field), "{}", answered.text);
+        let response = site.post("/api/v1/webhooks", &request).await;
+        assert_eq!(response.status, 422, "{request}: {}", response.text);
+        let named = response.json["errors"][0]["field"].as_str().unwrap();
+        assert!(named.starts_with(field), "{}", response.text);
     }
     assert_eq!(site.get("/api/v1/webhooks").await.json["items"], json!([]));
     let created = site.post("/api/v1/webhooks", &good).await;

@@ -1,4 +1,4 @@
-//! Puts messages where a test wants them, the way a worker would: claim, then settle.
+//! Work by hand: brings messages into a state as a worker does, by claiming and settling.
 
 use std::sync::Arc;
 
@@ -14,24 +14,24 @@ use std::time::Duration;
 
 use crate::site::Site;
 
-/// A site on which nobody works.
+/// Builds a site without workers.
 pub(crate) fn idle() -> Site {
     Site::with(|builder| builder)
 }
 
-/// Sends a message over HTTP; answers its id.
+/// Publishes a message over HTTP and returns its id.
 pub(crate) async fn publish(site: &Site, request: &Value) -> String {
-    let answered = site.post("/api/v1/messages", request).await;
-    assert_eq!(answered.status, 201, "{}", answered.text);
-    answered.json["id"].as_str().unwrap().to_owned()
+    let response = site.post("/api/v1/messages", request).await;
+    assert_eq!(response.status, 201, "{}", response.text);
+    response.json["id"].as_str().unwrap().to_owned()
 }
 
-/// Sends a message of a topic.
+/// Publishes a message to a topic and returns its id.
 pub(crate) async fn publish_to(site: &Site, topic: &str) -> String {
     publish(site, &json!({ "topic": topic })).await
 }
 
-/// Takes whatever is due in a queue.
+/// Claims everything that is due in a queue.
 pub(crate) async fn claim(site: &Site, queue: &str) -> Vec<ClaimedMessage> {
     let now = site.clock.now();
     let (owner, until) =
@@ -48,7 +48,7 @@ fn execution(
 ) -> Arc<Execution> {
     let now = site.clock.now();
     let message: &Message = &claimed.message;
-    // Attempts of one message follow each other.
+    // The attempts of one message are consecutive.
     let id = message.id.as_uuid().as_u128() + u128::from(claimed.attempt);
     Arc::new(Execution {
         id: ExecutionId::from_uuid(Uuid::from_u128(id)),
@@ -81,13 +81,13 @@ async fn settle(
     site.app.storage.settle(vec![settlement], site.clock.now()).await.unwrap();
 }
 
-/// Handles one.
+/// Settles a message as succeeded.
 pub(crate) async fn finish(site: &Site, claimed: &ClaimedMessage) {
     let execution = execution(claimed, Ending::Succeeded, None, site);
     settle(site, claimed, Verdict::Done, execution).await;
 }
 
-/// Lets one fail, to be tried again later.
+/// Settles a message as failed, to be retried later.
 pub(crate) async fn fail(site: &Site, claimed: &ClaimedMessage, error: &str, wait: Duration) {
     let execution = execution(claimed, Ending::Failed, Some(error), site);
     let verdict = Verdict::Again {
@@ -101,19 +101,19 @@ pub(crate) async fn fail(site: &Site, claimed: &ClaimedMessage, error: &str, wai
     settle(site, claimed, verdict, execution).await;
 }
 
-/// Gives one up.
-pub(crate) async fn bury(site: &Site, claimed: &ClaimedMessage, error: &str) {
+/// Makes a message a dead letter.
+pub(crate) async fn dead_letter(site: &Site, claimed: &ClaimedMessage, error: &str) {
     let execution = execution(claimed, Ending::Failed, Some(error), site);
     let error = Some(Arc::from(error));
     settle(site, claimed, Verdict::Dead { reason: DeadReason::AttemptsSpent, error }, execution)
         .await;
 }
 
-/// Sends a message and gives it up.
+/// Publishes a message and makes it a dead letter.
 pub(crate) async fn dead(site: &Site, topic: &str, error: &str) -> MessageId {
     publish_to(site, topic).await;
     let claimed = claim(site, "default").await;
     assert_eq!(claimed.len(), 1, "nothing else waits");
-    bury(site, &claimed[0], error).await;
+    dead_letter(site, &claimed[0], error).await;
     claimed[0].message.id
 }

@@ -1,4 +1,5 @@
-//! Who may claim, from which queues, and what is never handed out. (Finding F8 of the security review.)
+//! Scope `work`: who may claim from which queues, and which messages are never claimed. (Finding F8 of the
+//! security review.)
 
 use std::time::Duration;
 
@@ -9,12 +10,12 @@ use punctual::Roles;
 use punctual_server::{AuthSettings, Mode, Role};
 use serde_json::{Value, json};
 
-use crate::living::{settle, start};
-use crate::site::{Answered, Site};
+use crate::running_server::{settle, start};
+use crate::site::{Site, TestResponse};
 
 const WORKER: &str = "0198a3a5-7d5e-7000-8000-00000000000a";
 
-/// A server that handles nothing itself and asks who calls.
+/// Starts a server without handlers and with authentication.
 async fn site() -> Site {
     let roles = Roles { worker: false, ..Roles::ALL };
     let site = Site::with(|builder| builder.roles(roles));
@@ -24,21 +25,21 @@ async fn site() -> Site {
 }
 
 async fn token(site: &Site, scopes: &[&str], queues: Value) -> String {
-    let wanted = json!({ "name": "t", "scopes": scopes, "queues": queues });
-    let made = site.as_role(Role::Admin).post("/api/v1/tokens", &wanted).await;
+    let token_request = json!({ "name": "t", "scopes": scopes, "queues": queues });
+    let made = site.as_role(Role::Admin).post("/api/v1/tokens", &token_request).await;
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
     assert_eq!(made.json["queues"], queues);
     made.json["secret"].as_str().unwrap().to_owned()
 }
 
-async fn work(site: &Site, secret: &str, call: &str, body: &Value) -> Answered {
+async fn work(site: &Site, secret: &str, call: &str, body: &Value) -> TestResponse {
     let request = Request::post(format!("/api/v1/work/{call}"));
     let request = request.header(AUTHORIZATION, format!("Bearer {secret}"));
     let request = request.header(CONTENT_TYPE, "application/json");
     site.send(request.body(Body::from(body.to_string())).unwrap()).await
 }
 
-async fn claim(site: &Site, secret: &str, queue: &str) -> Answered {
+async fn claim(site: &Site, secret: &str, queue: &str) -> TestResponse {
     work(site, secret, "claim", &json!({ "queue": queue, "worker": WORKER, "limit": 10 })).await
 }
 
@@ -50,7 +51,7 @@ async fn publish(site: &Site, queue: &str) {
 
 // spec: C-6
 #[tokio::test]
-async fn a_worker_claims_and_settles_only_in_the_queues_that_its_token_names() {
+async fn a_worker_claims_and_settles_only_in_the_queues_of_its_token() {
     let site = site().await;
     let python = token(&site, &["work"], json!(["python", "reports"])).await;
     let other = token(&site, &["work"], json!(["other"])).await;
@@ -92,7 +93,7 @@ async fn a_worker_claims_and_settles_only_in_the_queues_that_its_token_names() {
 
 // spec: C-6, T-56
 #[tokio::test]
-async fn no_role_stands_for_the_scope_work() {
+async fn no_role_implies_the_scope_work() {
     let site = site().await;
     publish(&site, "python").await;
     let body = json!({ "queue": "python", "worker": WORKER });
@@ -107,11 +108,11 @@ async fn no_role_stands_for_the_scope_work() {
 
 // spec: C-6
 #[tokio::test]
-async fn a_token_for_work_names_its_queues_and_is_made_by_an_admin() {
+async fn a_token_with_the_scope_work_has_queues_and_is_created_by_an_admin() {
     let site = site().await;
     let make = async |role: Role, scopes: Value, queues: Value| {
-        let wanted = json!({ "name": "t", "scopes": scopes, "queues": queues });
-        let made = site.as_role(role).post("/api/v1/tokens", &wanted).await;
+        let token_request = json!({ "name": "t", "scopes": scopes, "queues": queues });
+        let made = site.as_role(role).post("/api/v1/tokens", &token_request).await;
         (made.status.as_u16(), made.json["errors"][0]["field"].clone())
     };
     let (work, read) = (json!(["work"]), json!(["read"]));
@@ -129,7 +130,7 @@ async fn a_token_for_work_names_its_queues_and_is_made_by_an_admin() {
         let (status, field) = make(Role::Admin, scopes.clone(), queues.clone()).await;
         assert_eq!((status, &field), expected, "{scopes} {queues}");
     }
-    // What a worker is given is hidden from operators.
+    // Bodies for workers are hidden from operators.
     assert_eq!(make(Role::Operator, work, json!(["python"])).await.0, 403);
     let listed = site.as_role(Role::Admin).get("/api/v1/tokens").await;
     let queues: Vec<&Value> =
@@ -139,7 +140,7 @@ async fn a_token_for_work_names_its_queues_and_is_made_by_an_admin() {
 
 // spec: C-6
 #[tokio::test]
-async fn messages_of_the_server_itself_are_never_handed_out() {
+async fn messages_of_the_server_are_never_claimed_over_http() {
     let site = site().await;
     let secret = token(&site, &["work"], json!(["*"])).await;
     let admin = site.as_role(Role::Admin);
@@ -151,7 +152,7 @@ async fn messages_of_the_server_itself_are_never_handed_out() {
     assert!(run.status.is_success(), "{}", run.text);
     let claimed = claim(&site, &secret, "python").await;
     assert_eq!(claimed.json["items"], json!([]), "{}", claimed.text);
-    // Neither while it waits, during which the queue is looked at once in a second.
+    // Nor while it waits, during which the queue is polled every second.
     let body = json!({ "queue": "python", "worker": WORKER, "limit": 10, "wait": "5s" });
     let waiting = async {
         for _ in 0..6 {
@@ -164,7 +165,7 @@ async fn messages_of_the_server_itself_are_never_handed_out() {
     let shown = admin.get("/api/v1/messages?queue=python").await;
     let message = &shown.json["items"][0];
     assert_eq!((&message["state"], &message["attempt"]), (&json!("pending"), &json!(0)));
-    // What else is in the queue comes.
+    // Other messages of the queue are claimed.
     publish(&site, "python").await;
     let claimed = claim(&site, &secret, "python").await;
     assert_eq!(claimed.json["items"].as_array().unwrap().len(), 1, "{}", claimed.text);

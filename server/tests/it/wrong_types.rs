@@ -1,5 +1,5 @@
-//! A value of the wrong kind in every field that can be sent or configured: the error says what to write, and never
-//! what the program calls its types.
+//! Wrong types: a value of the wrong type in every field of the API and the configuration. The error says what to
+//! write, and never names a Rust type.
 
 use punctual_server::config::{Config, EXAMPLE, Sources};
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use crate::description::resolved;
 use crate::site::Site;
 
-/// Words of the program, not of its users.
+/// Words of the code that errors must not contain.
 const BANNED: [&str; 17] = [
     "struct",
     "enum",
@@ -37,7 +37,7 @@ const OPEN_KEYS: [&str; 7] = [
     "misfire.window",
     "misfire.catch_up_max",
 ];
-/// How deep the fields of fields are tried.
+/// Largest depth of nested fields that are tested.
 const DEPTH_MAX: usize = 4;
 
 pub(crate) fn assert_plain(what: &str, text: &str) {
@@ -50,12 +50,12 @@ pub(crate) fn assert_plain(what: &str, text: &str) {
     assert!(!call, "{what} says a call: {text}");
 }
 
-/// One value of every kind.
+/// Returns one value of every JSON type.
 fn values() -> [Value; 7] {
     [json!("§"), json!(-7), json!(1.5), json!(true), json!([[]]), json!({ "§": 1 }), json!([{}])]
 }
 
-/// A way to each field of a schema, and to the fields of those that are objects.
+/// Collects the path of each field of a schema, nested objects included.
 fn fields(document: &Value, schema: &Value, path: &[String], all: &mut Vec<Vec<String>>) {
     let schema = resolved(document, schema);
     for name in ["oneOf", "anyOf", "allOf"] {
@@ -83,7 +83,7 @@ fn nested(path: &[String], value: Value) -> Value {
 }
 
 #[tokio::test]
-async fn no_answer_names_a_type_of_the_program() {
+async fn no_error_response_names_a_rust_type() {
     let site = Site::with(|builder| builder);
     let document = site.get("/api/openapi.json").await.json;
     let (mut operations, mut refused) = (0, 0);
@@ -100,9 +100,9 @@ async fn no_answer_names_a_type_of_the_program() {
             for field in all {
                 for value in values() {
                     let body = nested(&field, value);
-                    let answered = site.call(&method.to_uppercase(), &place, &body).await;
-                    assert_plain(&format!("{method} {path} with {body}"), &answered.text);
-                    refused += usize::from(answered.status.as_u16() == 422);
+                    let response = site.call(&method.to_uppercase(), &place, &body).await;
+                    assert_plain(&format!("{method} {path} with {body}"), &response.text);
+                    refused += usize::from(response.status.as_u16() == 422);
                 }
             }
         }
@@ -110,9 +110,9 @@ async fn no_answer_names_a_type_of_the_program() {
     assert!(operations > 30 && refused > 1_000, "{operations} {refused}");
 }
 
-// Finding P15 of the newcomer's review: a transport that is not there was to be given "to the builder first".
+// Finding P15 of the newcomer's review: the error about an unknown transport mentioned the builder.
 #[tokio::test]
-async fn an_unknown_transport_is_refused_with_what_to_write() {
+async fn an_unknown_transport_is_refused_with_a_hint() {
     let site = Site::with(|builder| builder);
     let message = json!({ "topic": "t", "transport": "nope" });
     let job = json!({ "name": "j", "every": "5m", "publish": message });
@@ -132,12 +132,12 @@ async fn an_unknown_transport_is_refused_with_what_to_write() {
 }
 
 #[tokio::test]
-async fn no_query_names_a_type_of_the_program() {
+async fn no_query_error_names_a_rust_type() {
     let site = Site::with(|builder| builder);
     let document = site.get("/api/openapi.json").await.json;
     for (path, item) in document["paths"].as_object().unwrap() {
         let parameters = item["get"]["parameters"].as_array();
-        // A stream does not end.
+        // Streams do not end.
         for parameter in parameters.into_iter().flatten().filter(|_| !path.ends_with("/events")) {
             if parameter["in"] != "query" {
                 continue;
@@ -145,9 +145,9 @@ async fn no_query_names_a_type_of_the_program() {
             let name = parameter["name"].as_str().unwrap();
             for value in ["x", "-1", "1.5", "", "99999999999999999999"] {
                 let place = path.replace(['{', '}'], "");
-                let answered = site.get(&format!("{place}?{name}={value}")).await;
-                assert_plain(&format!("{path}?{name}={value}"), &answered.text);
-                assert!(!answered.text.contains("invalid digit"), "{}", answered.text);
+                let response = site.get(&format!("{place}?{name}={value}")).await;
+                assert_plain(&format!("{path}?{name}={value}"), &response.text);
+                assert!(!response.text.contains("invalid digit"), "{}", response.text);
             }
         }
     }
@@ -168,7 +168,7 @@ pub(crate) async fn job_keys() -> Vec<String> {
 
 /// Every key of the example with a value of each kind, and those that it leaves out.
 #[tokio::test]
-async fn no_check_of_a_configuration_names_a_type_of_the_program() {
+async fn no_configuration_error_names_a_rust_type() {
     let config: Config = Sources::default().read("example.toml", EXAMPLE).unwrap();
     let whole = serde_json::to_value(&config).unwrap();
     let mut all = Vec::new();
@@ -197,9 +197,9 @@ pub(crate) fn keys(value: &Value, path: &[&str], all: &mut Vec<String>) {
     }
 }
 
-// P15: what is right in a configuration is right over HTTP, and the other way round.
+// P15: values that are valid in a configuration are valid over HTTP, and the other way round.
 #[tokio::test]
-async fn retry_has_one_form_everywhere() {
+async fn retry_has_the_same_form_in_configuration_and_api() {
     let site = Site::with(|builder| builder);
     for (number, (json, toml)) in [
         (json!(3), "3"),

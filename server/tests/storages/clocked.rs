@@ -1,5 +1,4 @@
-//! Clocked storage: a storage that tells the time of a test's clock as its own, so that a process asks for no
-//! other time than the test moves.
+//! Clocked storage: returns the time of the test's clock as its own, so that a process uses no other time.
 
 use std::sync::Arc;
 
@@ -14,14 +13,14 @@ use punctual::storage::{
 };
 use punctual::{ManualClock, Result, Storage};
 
-/// A storage with the time of a clock.
-pub(crate) struct Clocked {
+/// Storage with the time of a clock.
+pub(crate) struct ClockedStorage {
     pub(crate) storage: Arc<dyn Storage>,
     pub(crate) clock: Arc<ManualClock>,
 }
 
 #[async_trait]
-impl Storage for Clocked {
+impl Storage for ClockedStorage {
     async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<EnqueueResult>> {
         self.storage.enqueue(entries, now).await
     }

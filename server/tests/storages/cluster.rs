@@ -1,4 +1,4 @@
-//! Several servers on one storage. Nobody tells them of each other.
+//! Cluster: several servers on one storage, without any configuration of each other.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -10,38 +10,38 @@ use http_body_util::BodyExt;
 use punctual::clock::{Clock, add};
 use punctual::model::{MessageId, MessageRecord, MessageState};
 use punctual::{Builder, Context, Job, Occurrence, SystemClock};
-use punctual_connect::Opened;
+use punctual_backends::OpenedStorage;
 use punctual_server::config::Sources;
-use punctual_server::{App, Assembly, Running, attend, router};
+use punctual_server::{App, Assembly, RunningServer, router, run_background};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
-use crate::place::{Place, app};
+use crate::test_storage::{TestStorage, app};
 
-/// How often a case looks again, until the bound of the whole case.
-const MOMENT: Duration = Duration::from_millis(50);
-/// How long a lease lasts where a server dies.
+/// Interval between two checks, until the timeout of the case.
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+/// Lease duration of a server that is killed.
 const LEASE: Duration = Duration::from_secs(2);
-/// How many occurrences are waited for.
+/// Number of occurrences to wait for.
 const OCCURRENCES: usize = 4;
-/// How many messages are shared.
+/// Number of messages that the servers share.
 const MESSAGES: usize = 60;
 
 async fn moment() {
-    SystemClock.sleep_until(add(SystemClock.now(), MOMENT)).await;
+    SystemClock.sleep_until(add(SystemClock.now(), CHECK_INTERVAL)).await;
 }
 
 /// A server without a socket.
 struct Node {
     app: App,
-    opened: Opened,
+    opened: OpenedStorage,
     attending: JoinHandle<()>,
 }
 
 impl Node {
-    async fn start(place: &Place, change: impl FnOnce(Builder) -> Builder) -> Self {
-        let opened = place.open().await;
+    async fn start(test_storage: &TestStorage, change: impl FnOnce(Builder) -> Builder) -> Self {
+        let opened = test_storage.open().await;
         let app = app(&opened, Arc::new(SystemClock), |builder| {
             let builder = builder.options(|options| {
                 options.lease_duration = LEASE;
@@ -51,7 +51,7 @@ impl Node {
             change(builder)
         });
         app.punctual.start().await.unwrap();
-        let attending = tokio::spawn(attend(app.clone()));
+        let attending = tokio::spawn(run_background(app.clone()));
         Self { app, opened, attending }
     }
 
@@ -74,11 +74,11 @@ async fn get(app: &App, path: &str) -> Value {
     serde_json::from_slice(&bytes).unwrap()
 }
 
-/// Asks until the answer is as it should be; the bound is that of the whole case.
-async fn until(app: &App, path: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+/// Repeats a request until the response is as expected, or the case times out.
+async fn until(app: &App, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
     loop {
         let answer = get(app, path).await;
-        if is_so(&answer) {
+        if holds(&answer) {
             return answer;
         }
         moment().await;
@@ -89,10 +89,10 @@ fn items(list: &Value) -> &[Value] {
     list["items"].as_array().unwrap()
 }
 
-/// How often each server ran what.
+/// Runs of each server.
 type Runs = Arc<Mutex<BTreeMap<&'static str, Vec<String>>>>;
 
-/// A job every second and a handler that takes a while, both of which say who ran them.
+/// Adds a job of every second and a slow handler, both of which record the server that ran them.
 fn working(builder: Builder, name: &'static str, runs: &Runs) -> Builder {
     let (fired, handled) = (runs.clone(), runs.clone());
     builder
@@ -110,10 +110,10 @@ fn working(builder: Builder, name: &'static str, runs: &Runs) -> Builder {
 }
 
 // spec: C-7
-pub(crate) async fn shared(place: &Place) {
+pub(crate) async fn shared(test_storage: &TestStorage) {
     let runs = Runs::default();
-    let one = Node::start(place, |builder| working(builder, "one", &runs)).await;
-    let other = Node::start(place, |builder| working(builder, "other", &runs)).await;
+    let one = Node::start(test_storage, |builder| working(builder, "one", &runs)).await;
+    let other = Node::start(test_storage, |builder| working(builder, "other", &runs)).await;
     for _ in 0..MESSAGES {
         one.app.punctual.publisher().publish("mail", &()).await.unwrap();
     }
@@ -143,16 +143,19 @@ pub(crate) async fn shared(place: &Place) {
     assert_eq!(runs.len(), 2, "only one of them worked: {:?}", runs.keys());
 }
 
-/// A server that dies with a message in its hands.
-fn doomed(address: &Place, began: std::sync::mpsc::Sender<String>) -> tokio::runtime::Runtime {
+/// Starts a server that is killed while it runs a message.
+fn crashing_server(
+    address: &TestStorage,
+    began: std::sync::mpsc::Sender<String>,
+) -> tokio::runtime::Runtime {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let told = began.clone();
-    let place = address.same();
+    let reported = began.clone();
+    let test_storage = address.share();
     runtime.spawn(async move {
-        let node = Node::start(&place, |builder| {
+        let node = Node::start(&test_storage, |builder| {
             builder.app("cluster").handler("mail", move |context: Context| {
-                told.send(context.message_id().to_string()).unwrap();
+                reported.send(context.message_id().to_string()).unwrap();
                 std::future::pending::<()>()
             })
         })
@@ -163,27 +166,28 @@ fn doomed(address: &Place, began: std::sync::mpsc::Sender<String>) -> tokio::run
     runtime
 }
 
-pub(crate) async fn taken_over(place: &Place) {
-    let (sender, told) = std::sync::mpsc::channel();
-    let told = Arc::new(Mutex::new(told));
-    let hear = async || {
-        let told = told.clone();
-        let wait = move || told.lock().unwrap().recv_timeout(Duration::from_secs(60)).unwrap();
+pub(crate) async fn taken_over(test_storage: &TestStorage) {
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let receiver = Arc::new(Mutex::new(receiver));
+    let next_reported = async || {
+        let receiver = receiver.clone();
+        let wait = move || receiver.lock().unwrap().recv_timeout(Duration::from_secs(60)).unwrap();
         tokio::task::spawn_blocking(wait).await.unwrap()
     };
-    let doomed = doomed(place, sender);
-    let dead = hear().await;
-    let opened = place.open().await;
+    let crashing_server = crashing_server(test_storage, sender);
+    let dead = next_reported().await;
+    let opened = test_storage.open().await;
     let publishing = app(&opened, Arc::new(SystemClock), |builder| builder.app("cluster"));
     let id = publishing.punctual.publisher().publish("mail", &()).await.unwrap().id;
-    assert_eq!(hear().await, id.to_string());
-    // All its tasks end where they stand, as when the process is killed.
-    doomed.shutdown_background();
-    let heir =
-        Node::start(place, |builder| builder.app("cluster").handler("mail", |_: Context| async {}))
-            .await;
+    assert_eq!(next_reported().await, id.to_string());
+    // All its tasks stop at once, as when the process is killed.
+    crashing_server.shutdown_background();
+    let heir = Node::start(test_storage, |builder| {
+        builder.app("cluster").handler("mail", |_: Context| async {})
+    })
+    .await;
     let record = done(&heir.app, id).await;
-    // A crash spends its own budget and gives the attempt back.
+    // A crash counts as a crash and not as an attempt.
     assert_eq!((record.crashes, record.attempt), (1, 1), "{record:?}");
     let tried = get(&heir.app, &format!("/executions?message={id}")).await;
     let ended: Vec<&str> =
@@ -208,11 +212,15 @@ async fn done(app: &App, id: MessageId) -> MessageRecord {
     }
 }
 
-async fn assembled(place: &Place, roles: &str, file: Option<std::path::PathBuf>) -> Running {
+async fn assembled(
+    test_storage: &TestStorage,
+    roles: &str,
+    file: Option<std::path::PathBuf>,
+) -> RunningServer {
     let mut sources = Sources { file, ..Sources::default() };
     for (flag, key, value) in [
         ("--listen", "server.listen", "127.0.0.1:0"),
-        ("--storage", "storage.address", place.address.as_str()),
+        ("--storage", "storage.address", test_storage.address.as_str()),
         ("--roles", "server.roles", roles),
         ("--name", "server.name", roles),
     ] {
@@ -222,19 +230,19 @@ async fn assembled(place: &Place, roles: &str, file: Option<std::path::PathBuf>)
     Assembly { loaded, sources, demo: false }.start().await.unwrap()
 }
 
-/// Each does its part and nothing else: one fires, one runs, one answers.
-pub(crate) async fn split(place: &Place) {
+/// Each server has one role: one schedules, one runs, one serves the API.
+pub(crate) async fn split(test_storage: &TestStorage) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("punctual.toml");
     let job =
         "[jobs.tick]\nevery = \"1s\"\npublish = { topic = \"tock\", queue = \"elsewhere\" }\n";
     std::fs::write(&file, job).unwrap();
-    let api = assembled(place, "api", None).await;
-    let scheduler = assembled(place, "scheduler", Some(file)).await;
+    let api = assembled(test_storage, "api", None).await;
+    let scheduler = assembled(test_storage, "scheduler", Some(file)).await;
     until(api.app(), "/messages/count?job=tick", |answer| answer["count"] != 0).await;
     let ran = get(api.app(), "/executions?job=tick&ending=succeeded").await;
-    assert_eq!(items(&ran).len(), 0, "nobody works yet: {ran}");
-    let worker = assembled(place, "worker,relay", None).await;
+    assert_eq!(items(&ran).len(), 0, "no server runs messages yet: {ran}");
+    let worker = assembled(test_storage, "worker,relay", None).await;
     assert!(api.address().is_some() && scheduler.address().is_none() && worker.address().is_none());
     let ran =
         until(api.app(), "/executions?job=tick&ending=succeeded", |list| items(list).len() >= 2)

@@ -1,4 +1,4 @@
-//! Work that is done by hand, so that it is done at the time of the test: claim, then settle.
+//! Work by hand, at the time of the test: claim, then settle.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,46 +9,60 @@ use punctual::policy::{AgainReason, Verdict};
 use punctual::storage::{Claim, ClaimedMessage, Settlement};
 use punctual::uuid::Uuid;
 
-use crate::talk::Talk;
+use crate::transcript::Transcript;
 
-/// Takes at most so many that are due.
-pub(crate) async fn claim(talk: &Talk, queue: &str, limit: usize) -> Vec<ClaimedMessage> {
-    let now = talk.clock.now();
+/// Claims at most `limit` due messages.
+pub(crate) async fn claim(
+    transcript: &Transcript,
+    queue: &str,
+    limit: usize,
+) -> Vec<ClaimedMessage> {
+    let now = transcript.clock.now();
     let until = add(now, Duration::from_secs(60));
     let owner = ProcessId::from_uuid(Uuid::from_u128(7));
     let claim = Claim::new(Queue::new(queue).unwrap(), owner, limit, until);
-    talk.app.storage.claim(claim, now).await.unwrap()
+    transcript.app.storage.claim(claim, now).await.unwrap()
 }
 
-/// Handles one.
-pub(crate) async fn finish(talk: &Talk, claimed: &ClaimedMessage) {
-    settle(talk, claimed, Verdict::Done, None).await;
+/// Settles a message as succeeded.
+pub(crate) async fn finish(transcript: &Transcript, claimed: &ClaimedMessage) {
+    settle(transcript, claimed, Verdict::Done, None).await;
 }
 
-/// Lets one fail, to be tried again a minute later.
-pub(crate) async fn fail(talk: &Talk, claimed: &ClaimedMessage, error: &str) {
+/// Settles a message as failed, to be retried a minute later.
+pub(crate) async fn fail(transcript: &Transcript, claimed: &ClaimedMessage, error: &str) {
     let verdict = Verdict::Again {
-        due_at: add(talk.clock.now(), Duration::from_secs(60)),
+        due_at: add(transcript.clock.now(), Duration::from_secs(60)),
         attempt: claimed.attempt,
         crashes: 0,
         snoozes: 0,
         error: Some(Arc::from(error)),
         why: AgainReason::Retry,
     };
-    settle(talk, claimed, verdict, Some(error)).await;
+    settle(transcript, claimed, verdict, Some(error)).await;
 }
 
-/// Gives one up.
-pub(crate) async fn bury(talk: &Talk, claimed: &ClaimedMessage, error: &str) {
+/// Makes a message a dead letter.
+pub(crate) async fn dead_letter(transcript: &Transcript, claimed: &ClaimedMessage, error: &str) {
     let reason = DeadReason::AttemptsSpent;
-    settle(talk, claimed, Verdict::Dead { reason, error: Some(Arc::from(error)) }, Some(error))
-        .await;
+    settle(
+        transcript,
+        claimed,
+        Verdict::Dead { reason, error: Some(Arc::from(error)) },
+        Some(error),
+    )
+    .await;
 }
 
-async fn settle(talk: &Talk, claimed: &ClaimedMessage, verdict: Verdict, error: Option<&str>) {
-    let (message, now) = (&claimed.message, talk.clock.now());
+async fn settle(
+    transcript: &Transcript,
+    claimed: &ClaimedMessage,
+    verdict: Verdict,
+    error: Option<&str>,
+) {
+    let (message, now) = (&claimed.message, transcript.clock.now());
     let occurrence = message.occurrence.as_ref();
-    // Attempts of one message follow each other.
+    // The attempts of one message are consecutive.
     let id = message.id.as_uuid().as_u128() + u128::from(claimed.attempt);
     let execution = Execution {
         id: ExecutionId::from_uuid(Uuid::from_u128(id)),
@@ -70,5 +84,5 @@ async fn settle(talk: &Talk, claimed: &ClaimedMessage, verdict: Verdict, error: 
         log: None,
     };
     let settlement = Settlement::new(claimed.lease_ref(), verdict, Some(Arc::new(execution)));
-    talk.app.storage.settle(vec![settlement], now).await.unwrap();
+    transcript.app.storage.settle(vec![settlement], now).await.unwrap();
 }

@@ -62,7 +62,7 @@ impl ExecutionColumns<'_> {
             message: self.message.map(MessageId::from_uuid),
             topic: Topic::stored(self.topic).map_err(damaged)?,
             queue: Queue::from(self.queue.to_owned()),
-            key: self.key.map(Key::written),
+            key: self.key.map(Key::stored),
             job: self.job.map(JobName::new).transpose().map_err(damaged)?,
             nominal: self.nominal.map(instant).transpose()?,
             source: Source::from_code(self.source)?,

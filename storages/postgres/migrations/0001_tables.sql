@@ -1,6 +1,6 @@
 -- The tables of Punctual. {schema} is replaced by the quoted name of the schema.
 --
--- Text is compared byte by byte (COLLATE "C"): names are only ever asked for equality, and jobs are
+-- Text is compared byte by byte (COLLATE "C"): names are only compared for equality, and jobs are
 -- listed in the order of their bytes, as every other storage does.
 
 -- Hot: pending (state 0) and running (state 1) only. Whatever ends leaves it.
@@ -51,8 +51,8 @@ CREATE TABLE {schema}.message (
     autovacuum_analyze_threshold = 5000
 );
 
--- What a claim walks, one priority after the other; future messages are behind the due ones.
--- Messages that share a limit are in indexes of their own, so that a crowd of them is in nobody's way.
+-- Order of a claim, one priority after the other; future messages are behind the due ones.
+-- Messages that share a limit have separate indexes, so that many of them do not slow down other claims.
 CREATE INDEX message_pending ON {schema}.message (queue, priority DESC, due_at, id)
     WHERE state = 0 AND lane IS NULL;
 CREATE INDEX message_limited ON {schema}.message (queue, priority DESC, due_at, id)
@@ -153,7 +153,7 @@ CREATE INDEX history_ended ON {schema}.history USING brin (ended_at) WITH (pages
 CREATE TABLE {schema}.history_rest PARTITION OF {schema}.history DEFAULT;
 CREATE INDEX history_rest_order ON {schema}.history_rest (ended_at);
 
--- A job's record is JSON; the columns beside it are what is asked for, computed from it.
+-- A job's record is JSON; the other columns are the queried fields, computed from it.
 CREATE TABLE {schema}.job (
     name    text COLLATE "C" PRIMARY KEY,
     due_at  timestamptz,

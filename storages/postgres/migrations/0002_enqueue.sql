@@ -1,7 +1,7 @@
 -- Enqueueing by SQL, for triggers, psql and other languages: in the caller's own transaction, with the
--- rules of the library. It answers the id of the message, or of the one that makes it a duplicate.
+-- rules of the library. It returns the id of the message, or of the one that makes it a duplicate.
 
--- What a topic, a queue or a key may be called: the same as everywhere in Punctual.
+-- Validates the name of a topic, a queue or a key by the rules of Punctual.
 CREATE FUNCTION {schema}.checked_name(what text, name text) RETURNS text
 LANGUAGE plpgsql IMMUTABLE AS $function$
 DECLARE

@@ -34,7 +34,7 @@ const CLOCK_DIFFERENCE_MAX: Duration = Duration::from_secs(1);
 
 /// State of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct PostgresCheck {
     /// Problems and oddities as sentences; empty when there are none.
     pub findings: Vec<String>,
     /// Version of the server, as it reports it.
@@ -74,9 +74,9 @@ pub struct LongTransaction {
 
 impl PostgresStorage {
     /// Checks the database, quickly and without changing anything.
-    pub async fn check(&self) -> Result<Check> {
+    pub async fn check(&self) -> Result<PostgresCheck> {
         let inner = &self.inner;
-        let mut check: Check = attempt!(inner, |session| inner.examine(session))?;
+        let mut check: PostgresCheck = attempt!(inner, |session| inner.examine(session))?;
         check.is_listening = self.wait_for_listener().await;
         check.is_prepared = !inner.pool.unnamed.load(Ordering::Relaxed);
         add_findings(&mut check);
@@ -99,7 +99,7 @@ impl PostgresStorage {
 }
 
 impl Inner {
-    async fn examine(&self, session: &Session<'_>) -> Result<Check, StorageError> {
+    async fn examine(&self, session: &Session<'_>) -> Result<PostgresCheck, StorageError> {
         let queried_at = self.clock.now();
         let text = "SELECT clock_timestamp(), current_setting('server_version')";
         let rows = session.query_text(text, &[]).await?;
@@ -107,7 +107,7 @@ impl Inner {
         let server_time = instant(row.try_get::<_, Micros>(0)?.0)?;
         let middle = add(queried_at, between(queried_at, self.clock.now()) / 2);
         let claim_plan = self.claim_plan(session).await?;
-        Ok(Check {
+        Ok(PostgresCheck {
             findings: Vec::new(),
             server_version: row.try_get(1)?,
             schema_version: migrate::version(session, &self.schema).await?.unwrap_or_default(),
@@ -190,7 +190,7 @@ fn milliseconds(server_time: Timestamp, ours: Timestamp) -> i64 {
 }
 
 /// Adds a finding for each oddity.
-fn add_findings(check: &mut Check) {
+fn add_findings(check: &mut PostgresCheck) {
     let findings = &mut check.findings;
     if check.schema_version != check.schema_known {
         findings.push(format!(

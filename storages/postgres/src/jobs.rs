@@ -70,7 +70,7 @@ impl Inner {
             if known.version != seen {
                 return Ok((JobCommandResult::Raced, HashSet::new()));
             }
-            let after = known.steered(steer, now)?;
+            let after = known.with_command(steer, now)?;
             if !self.write_job(session, &after, Some(seen)).await? {
                 return Err(StorageError::Raced);
             }

@@ -3,7 +3,7 @@
 use punctual::Result;
 use punctual::jiff::Timestamp;
 use punctual::model::{MessageState, ProcessId, Queue};
-use punctual::storage::{LOOK_MAX, Prune, PruneResult, WakeSource};
+use punctual::storage::{NEXT_DUE_SCAN_MAX, Prune, PruneResult, WakeSource};
 use punctual_columns::code::Code as _;
 use punctual_columns::instant::{instant, micros, micros_up};
 use tokio_postgres::types::Type;
@@ -115,7 +115,7 @@ impl Inner {
             sources.iter().map(|source| source.queue().map_or("", Queue::as_str)).collect();
         let (own, topics): (Vec<bool>, Vec<Option<String>>) =
             sources.iter().map(due_filter).unzip();
-        let walked = i64::try_from(LOOK_MAX).unwrap_or(i64::MAX);
+        let walked = i64::try_from(NEXT_DUE_SCAN_MAX).unwrap_or(i64::MAX);
         let due: Vec<Option<i64>> = attempt!(self, |session| async {
             let params: [Param<'_>; 5] = [
                 (&queues, Type::TEXT_ARRAY),

@@ -50,7 +50,7 @@ impl DueQuery<'_> {
     /// Records the due time that the query returned; from now on only earlier ones notify.
     pub(crate) fn finish(self, due_at: Option<i64>) {
         let mut notifiers = self.notifications.notifiers();
-        let known = notifiers.entry(self.source.bell()).or_default();
+        let known = notifiers.entry(self.source.without_filter()).or_default();
         if known.count == self.count {
             let due_at = due_at.unwrap_or(i64::MAX);
             known.known_due = Some(known.known_due.map_or(due_at, |known| known.max(due_at)));
@@ -61,20 +61,20 @@ impl DueQuery<'_> {
 impl Drop for DueQuery<'_> {
     fn drop(&mut self) {
         let mut notifiers = self.notifications.notifiers();
-        let known = notifiers.entry(self.source.bell()).or_default();
+        let known = notifiers.entry(self.source.without_filter()).or_default();
         known.queries = known.queries.saturating_sub(1);
     }
 }
 
 impl Notifications {
     pub(crate) fn wakeup(&self, source: &WakeSource) -> Wakeup {
-        self.notifiers().entry(source.bell()).or_default().notifier.wakeup()
+        self.notifiers().entry(source.without_filter()).or_default().notifier.wakeup()
     }
 
     /// Begins a query of the due time of a source.
     pub(crate) fn begin_query<'a>(&'a self, source: &'a WakeSource) -> DueQuery<'a> {
         let mut notifiers = self.notifiers();
-        let known = notifiers.entry(source.bell()).or_default();
+        let known = notifiers.entry(source.without_filter()).or_default();
         known.queries += 1;
         DueQuery { notifications: self, source, count: known.count }
     }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn payloads_read_back_and_long_names_mean_every_source() {
+    fn payloads_read_back_and_a_long_name_stands_for_every_source() {
         for source in [
             source(),
             WakeSource::Jobs,

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual::{Error, Result};
-use punctual_conformance::own;
-use punctual_conformance::storage::{self, Backend, Node, Place};
+use punctual_conformance::backend_tests;
+use punctual_conformance::storage::{self, Backend, Environment, Node};
 use punctual_postgres::PostgresStorage;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -17,7 +17,7 @@ struct Schema {
 }
 
 #[async_trait::async_trait]
-impl Place for Schema {
+impl Environment for Schema {
     async fn open(&self) -> Result<Node> {
         let builder = PostgresStorage::builder(&self.address).schema(&self.name).pool_size(4);
         Ok(Node::new(Arc::new(builder.connect().await?)))
@@ -41,8 +41,8 @@ async fn drop_schema(address: &str, name: &str) -> std::result::Result<(), tokio
 fn main() -> ExitCode {
     let backend = Backend::at("PUNCTUAL_POSTGRES_URL", |address, _clock| async move {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("conformance_{}_{number}", own::run_name());
+        let name = format!("conformance_{}_{number}", backend_tests::run_name());
         Ok(Schema { address, name })
     });
-    storage::run("postgres", backend.rings_between_nodes())
+    storage::run("postgres", backend.notifies_between_nodes())
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual::{Error, Result, Transport};
-use punctual_conformance::own::{self, Proxy, Slowness};
-use punctual_conformance::transport::{self, Backend, Need, Place, Stores};
+use punctual_conformance::backend_tests::{self, Proxy, Slowness};
+use punctual_conformance::transport::{self, Backend, Environment, Need, Stores};
 use punctual_postgres::PostgresStorage;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -38,7 +38,7 @@ impl Schema {
 }
 
 #[async_trait::async_trait]
-impl Place for Schema {
+impl Environment for Schema {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         Ok(transport::over(self.storage().await?))
     }
@@ -73,12 +73,12 @@ impl Place for Schema {
 fn main() -> ExitCode {
     let backend = Backend::at("PUNCTUAL_POSTGRES_URL", |address| async move {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("transport_{}_{number}", own::run_name());
+        let name = format!("transport_{}_{number}", backend_tests::run_name());
         let proxy = Proxy::to(&address).await;
         Ok(Schema { address, name, proxy })
     });
     let backend = backend
-        .cannot(Need::Put, "nobody but Punctual writes into a storage's lines")
+        .cannot(Need::ForeignMessages, "only Punctual writes to a storage")
         .cannot(Need::Restart, "other cases use the same server; connections are cut instead");
     transport::run("postgres", backend)
 }

@@ -18,7 +18,7 @@ const FREE_PAGES_DIVISOR: u64 = 2;
 
 /// State of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
+pub struct SqliteCheck {
     /// Problems and oddities as sentences; empty when there are none.
     pub findings: Vec<String>,
     /// Whether the integrity check found no damage; none when it was not run.
@@ -43,28 +43,28 @@ pub struct Check {
 
 impl SqliteStorage {
     /// Checks the whole file, which takes as long as reading it. Changes nothing.
-    pub async fn check(&self) -> Result<Check> {
+    pub async fn check(&self) -> Result<SqliteCheck> {
         self.run_check(true).await
     }
 
     /// Checks the state of the file without its contents, which takes a moment for any size.
-    pub async fn check_summary(&self) -> Result<Check> {
+    pub async fn check_summary(&self) -> Result<SqliteCheck> {
         self.run_check(false).await
     }
 
-    async fn run_check(&self, is_full: bool) -> Result<Check> {
+    async fn run_check(&self, is_full: bool) -> Result<SqliteCheck> {
         let journal = fs::metadata(self.settings.wal_path()).map_or(0, |journal| journal.len());
         let path = self.settings.path.clone();
         let found =
             self.readers.read_together(move |connection| inspect_file(connection, is_full)).await?;
         let is_locked = self.readers.read(move |_| is_locked(&path)).await?;
-        let mut check = Check { journal_bytes: journal, is_locked, ..found };
+        let mut check = SqliteCheck { journal_bytes: journal, is_locked, ..found };
         add_findings(&mut check);
         Ok(check)
     }
 }
 
-fn inspect_file(connection: &Connection, is_full: bool) -> StorageResult<Check> {
+fn inspect_file(connection: &Connection, is_full: bool) -> StorageResult<SqliteCheck> {
     let (mut sound, mut findings) = (None, Vec::new());
     if is_full {
         findings = damages(connection)?;
@@ -75,7 +75,7 @@ fn inspect_file(connection: &Connection, is_full: bool) -> StorageResult<Check> 
         let value: i64 = connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get(0))?;
         Ok(u64::try_from(value).unwrap_or(0))
     };
-    Ok(Check {
+    Ok(SqliteCheck {
         sound,
         findings,
         schema_version: version(connection)?,
@@ -126,7 +126,7 @@ fn is_locked(path: &std::path::Path) -> StorageResult<bool> {
     }
 }
 
-fn add_findings(check: &mut Check) {
+fn add_findings(check: &mut SqliteCheck) {
     if check.schema_version != check.schema_known {
         check.findings.push(format!(
             "the tables have version {} and this program supports version {}; update it",

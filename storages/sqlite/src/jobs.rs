@@ -71,7 +71,7 @@ pub(crate) fn command(
     if known.version != seen {
         return Ok(JobCommandResult::Raced);
     }
-    let record = known.steered(steer, now)?;
+    let record = known.with_command(steer, now)?;
     put(transaction, &record, Some(&known), effects)?;
     Ok(JobCommandResult::Applied(Box::new(record)))
 }

@@ -39,7 +39,7 @@ mod watcher;
 mod writer;
 
 pub use builder::{BUSY_TIMEOUT_DEFAULT, READERS_DEFAULT, SqliteBuilder};
-pub use check::Check;
+pub use check::SqliteCheck;
 pub use outbox::SqliteOutbox;
 pub use settings::Durability;
 #[cfg(feature = "sqlx")]

@@ -1,10 +1,10 @@
 //! Next due times of several sources in one statement. Each queue is looked up once per priority, at the front
 //! of the index, so the number of messages does not matter; and once for each limit that messages share, if
-//! there are any. With a topic filter, at most [`LOOK_MAX`] messages of each priority are read.
+//! there are any. With a topic filter, at most [`NEXT_DUE_SCAN_MAX`] messages of each priority are read.
 
 use punctual::jiff::Timestamp;
 use punctual::model::Queue;
-use punctual::storage::{LOOK_MAX, TopicFilter, WakeSource};
+use punctual::storage::{NEXT_DUE_SCAN_MAX, TopicFilter, WakeSource};
 use punctual_columns::instant::instant;
 use rusqlite::{Connection, params_from_iter};
 
@@ -125,10 +125,10 @@ fn first_accepted(number: usize, fits: &str) -> String {
          WHERE m.state = 0 AND m.queue = ?{number} AND m.priority = level.priority \
          AND m.lane IS NULL AND m.lane_max IS NULL ORDER BY m.due_at, m.id"
     );
-    let last = LOOK_MAX - 1;
+    let last = NEXT_DUE_SCAN_MAX - 1;
     format!(
         "(SELECT min(coalesce((SELECT near.due_at FROM (SELECT m.due_at, {fits} AND {NOT_BLOCKED} AS fits \
-         {pending} LIMIT {LOOK_MAX}) AS near WHERE near.fits LIMIT 1), \
+         {pending} LIMIT {NEXT_DUE_SCAN_MAX}) AS near WHERE near.fits LIMIT 1), \
          (SELECT m.due_at {pending} LIMIT 1 OFFSET {last}))) FROM level)"
     )
 }

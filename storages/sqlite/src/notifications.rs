@@ -70,7 +70,7 @@ impl DueQuery<'_> {
     pub(crate) fn finish(self, due: &[Option<Timestamp>]) {
         let mut sources = self.notifications.lock();
         for ((source, count), due) in self.sources.iter().zip(&self.counts).zip(due) {
-            let Some(state) = sources.get_mut(&source.bell()) else { continue };
+            let Some(state) = sources.get_mut(&source.without_filter()) else { continue };
             let due = due.map_or(UNKNOWN, micros_up);
             match source {
                 WakeSource::Topics(_, topics) => state.filtered.add_result(topics, due),
@@ -86,7 +86,7 @@ impl Drop for DueQuery<'_> {
         let queried = self.sources.iter().zip(&self.counts).filter(|(_, count)| count.is_some());
         let mut sources = self.notifications.lock();
         for (source, _) in queried.filter(|(source, _)| matches!(source, WakeSource::Topics(..))) {
-            if let Some(state) = sources.get_mut(&source.bell()) {
+            if let Some(state) = sources.get_mut(&source.without_filter()) {
                 state.filtered.running = state.filtered.running.saturating_sub(1);
             }
         }
@@ -105,7 +105,7 @@ impl FilterState {
 impl Notifications {
     /// Returns a handle that is notified of changes of a source.
     pub(crate) fn wakeup(&self, source: &WakeSource) -> Wakeup {
-        let (mut sources, source) = (self.lock(), source.bell());
+        let (mut sources, source) = (self.lock(), source.without_filter());
         if let Some(state) = sources.get(&source) {
             return state.notifier.wakeup();
         }
@@ -118,7 +118,7 @@ impl Notifications {
     pub(crate) fn begin_query<'a>(&'a self, queried: &'a [WakeSource]) -> DueQuery<'a> {
         let mut sources = self.lock();
         let count = |source: &WakeSource| {
-            let state = sources.get_mut(&source.bell())?;
+            let state = sources.get_mut(&source.without_filter())?;
             if matches!(source, WakeSource::Topics(..)) {
                 state.filtered.running += 1;
             } else {
@@ -238,7 +238,7 @@ fn notifier_for(
     is_stored: bool,
 ) -> Option<Notifier> {
     let is_filtered = matches!(source, WakeSource::Topics(..));
-    let state = sources.get_mut(&source.bell())?;
+    let state = sources.get_mut(&source.without_filter())?;
     let is_new = !is_filtered && at < state.known_due;
     let filtered = &mut state.filtered;
     let is_new_to_filters =

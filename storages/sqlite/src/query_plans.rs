@@ -243,7 +243,7 @@ fn a_list_costs_the_same_however_many_messages_do_not_match() {
         MessageFilter { topic: topic.clone(), ..all() },
         MessageFilter { topic, ..of(&[MessageState::Pending]) },
         MessageFilter { queue: Some(Queue::from("nowhere".to_owned())), ..all() },
-        MessageFilter { key: Some(Key::written("unknown")), ..all() },
+        MessageFilter { key: Some(Key::stored("unknown")), ..all() },
         MessageFilter { job: Some(JobName::new("nightly").unwrap()), ..all() },
         MessageFilter { batch: Some(BatchId::from_uuid(uuid::Uuid::nil())), ..all() },
         MessageFilter { planned: true, ..all() },

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use punctual::{Error, ManualClock, Result};
-use punctual_conformance::storage::{self, Backend, Node, Place};
+use punctual_conformance::storage::{self, Backend, Environment, Node};
 use punctual_sqlite::SqliteStorage;
 
 struct Folder {
@@ -16,7 +16,7 @@ struct Folder {
 }
 
 #[async_trait]
-impl Place for Folder {
+impl Environment for Folder {
     async fn open(&self) -> Result<Node> {
         let path = self.folder.path().join("punctual.db");
         let storage = SqliteStorage::builder(path).clock(Arc::new(self.clock.clone()));
@@ -33,9 +33,8 @@ impl Place for Folder {
 }
 
 fn main() -> ExitCode {
-    let backend =
-        Backend::here(
-            |clock| async move { Ok(Folder { folder: tempfile::tempdir().unwrap(), clock }) },
-        );
-    storage::run("sqlite", backend.follows_the_clock().rings_between_nodes())
+    let backend = Backend::local(|clock| async move {
+        Ok(Folder { folder: tempfile::tempdir().unwrap(), clock })
+    });
+    storage::run("sqlite", backend.uses_test_clock().notifies_between_nodes())
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use punctual::{Result, Transport};
-use punctual_conformance::transport::{self, Backend, Need, Place, Stores};
+use punctual_conformance::transport::{self, Backend, Environment, Need, Stores};
 use punctual_sqlite::SqliteStorage;
 
 struct Folder(tempfile::TempDir);
@@ -19,7 +19,7 @@ impl Folder {
 }
 
 #[async_trait]
-impl Place for Folder {
+impl Environment for Folder {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         Ok(transport::over(self.storage().await?))
     }
@@ -31,8 +31,8 @@ impl Place for Folder {
 }
 
 fn main() -> ExitCode {
-    let backend = Backend::here(|| async { Ok(Folder(tempfile::tempdir().unwrap())) })
-        .cannot(Need::Put, "nobody but Punctual writes into a storage's lines")
+    let backend = Backend::local(|| async { Ok(Folder(tempfile::tempdir().unwrap())) })
+        .cannot(Need::ForeignMessages, "only Punctual writes to a storage")
         .cannot(Need::Restart, "a file has no server to restart")
         .cannot(Need::Cut, "a file has no connection")
         .cannot(Need::SlowDown, "a file has no network");

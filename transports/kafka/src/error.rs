@@ -136,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_tells_temporary_from_permanent_and_names_the_way_out() {
+    fn an_error_is_temporary_or_permanent_and_names_the_way_out() {
         for (code, kind, expected) in [
             (Code::BrokerTransportFailure, ErrorKind::Unavailable, "retried"),
             (Code::MessageTimedOut, ErrorKind::Unavailable, "retried"),

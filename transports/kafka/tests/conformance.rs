@@ -14,18 +14,23 @@ use cluster::Cluster;
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Result, Transport};
-use punctual_conformance::own::Slowness;
-use punctual_conformance::transport::{self, Backend, Need, Place};
+use punctual_conformance::backend_tests::Slowness;
+use punctual_conformance::transport::{self, Backend, Environment, Need};
 
 struct Kafka(Cluster);
 
 #[async_trait]
-impl Place for Kafka {
+impl Environment for Kafka {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         Ok(Arc::new(self.0.builder().connect().await?))
     }
 
-    async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
+    async fn publish_foreign(
+        &self,
+        topic: &Topic,
+        body: &[u8],
+        headers: &[(&str, &str)],
+    ) -> Result<()> {
         self.0.put(topic, body, headers).await
     }
 
@@ -51,7 +56,7 @@ impl Place for Kafka {
 fn main() -> ExitCode {
     match std::env::var("PUNCTUAL_KAFKA_URL") {
         Ok(address) if !address.is_empty() => {
-            let backend = Backend::here(move || {
+            let backend = Backend::local(move || {
                 let cluster = Cluster::at(address.clone());
                 async { Ok(Kafka(cluster)) }
             });
@@ -61,7 +66,7 @@ fn main() -> ExitCode {
             transport::run("kafka", backend)
         }
         _ => {
-            let backend = Backend::here(|| async {
+            let backend = Backend::local(|| async {
                 let cluster = Cluster::new();
                 cluster.make("mail", &["office", "archive"])?;
                 cluster.make("mail.sent", &["office"])?;

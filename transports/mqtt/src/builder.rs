@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn impossible_settings_are_refused_by_value() {
+    fn invalid_settings_are_refused_by_value() {
         let builder = || MqttBuilder::new("mqtt://h".to_owned());
         builder().check().unwrap();
         for (builder, value) in [

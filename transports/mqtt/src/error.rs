@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_tell_temporary_from_permanent_and_name_the_way_out() {
+    fn errors_are_temporary_or_permanent_and_name_the_way_out() {
         for (error, kind, word) in [
             (ConnectionError::Unreachable("refused".to_owned()), ErrorKind::Unavailable, "running"),
             (ConnectionError::ConnectRefused(Version::V5, 0x86), ErrorKind::Invalid, "password"),

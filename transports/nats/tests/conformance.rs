@@ -12,8 +12,8 @@ use async_nats::{HeaderMap, HeaderName};
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Error, Result, Transport};
-use punctual_conformance::own::{Proxy, Slowness};
-use punctual_conformance::transport::{self, Backend, Need, Place};
+use punctual_conformance::backend_tests::{Proxy, Slowness};
+use punctual_conformance::transport::{self, Backend, Environment, Need};
 use punctual_nats::NatsTransport;
 use xtask::servers::{Durability, Nats, Running, Server as _};
 
@@ -29,7 +29,7 @@ struct Prefix {
 impl Prefix {
     async fn new(given: String) -> Result<Self> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("suite-{}-{number}", punctual_conformance::own::run_name());
+        let name = format!("suite-{}-{number}", punctual_conformance::backend_tests::run_name());
         let (mut address, mut server) = (given, None);
         if Nats.is_installed() {
             let records = Path::new(env!("CARGO_TARGET_TMPDIR")).join("servers");
@@ -76,7 +76,7 @@ fn wire(headers: &HeaderMap, body: punctual::bytes::Bytes) -> Wire {
 }
 
 #[async_trait::async_trait]
-impl Place for Prefix {
+impl Environment for Prefix {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         // Deliveries on their way when a connection breaks come after this time, and cases wait for 30 seconds.
         let ack_wait = Duration::from_secs(10);
@@ -84,7 +84,12 @@ impl Place for Prefix {
         Ok(Arc::new(builder.ack_wait(ack_wait).connect().await?))
     }
 
-    async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
+    async fn publish_foreign(
+        &self,
+        topic: &Topic,
+        body: &[u8],
+        headers: &[(&str, &str)],
+    ) -> Result<()> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(name.parse::<HeaderName>().map_err(unwell)?, *value);

@@ -12,8 +12,8 @@ use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Error, Result, Transport};
-use punctual_conformance::own::{Proxy, Slowness};
-use punctual_conformance::transport::{self, Backend, Need, Place};
+use punctual_conformance::backend_tests::{Proxy, Slowness};
+use punctual_conformance::transport::{self, Backend, Environment, Need};
 use punctual_rabbitmq::RabbitmqTransport;
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -78,13 +78,18 @@ fn wire(properties: &BasicProperties, body: Vec<u8>) -> Wire {
 }
 
 #[async_trait::async_trait]
-impl Place for BrokerFixture {
+impl Environment for BrokerFixture {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         let builder = RabbitmqTransport::builder(self.proxy.address()).prefix(&self.prefix);
         Ok(Arc::new(builder.connect().await?))
     }
 
-    async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
+    async fn publish_foreign(
+        &self,
+        topic: &Topic,
+        body: &[u8],
+        headers: &[(&str, &str)],
+    ) -> Result<()> {
         let exchange = format!("{}{topic}", self.prefix);
         let mut table = FieldTable::default();
         for (name, value) in headers {
@@ -145,10 +150,11 @@ impl Place for BrokerFixture {
 fn main() -> ExitCode {
     let backend = Backend::at("PUNCTUAL_RABBITMQ_URL", |address| async move {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let prefix = format!("conformance-{}-{number}.", punctual_conformance::own::run_name());
+        let prefix =
+            format!("conformance-{}-{number}.", punctual_conformance::backend_tests::run_name());
         let proxy = Proxy::to(&address).await;
         Ok(BrokerFixture { address, prefix, proxy })
     });
-    let reason = "other cases use the same broker; tests/it restarts one of its own";
+    let reason = "other cases use the same broker; tests/it restarts a separate one";
     transport::run("rabbitmq", backend.cannot(Need::Restart, reason))
 }

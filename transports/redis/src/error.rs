@@ -121,7 +121,7 @@ mod tests {
 
     #[test]
     fn errors_have_a_kind_and_a_way_out() {
-        let server = |code: &str| make_extension_error(code.to_owned(), Some("told".to_owned()));
+        let server = |code: &str| make_extension_error(code.to_owned(), Some("text".to_owned()));
         for (error, kind, word) in [
             (server("WRONGPASS"), ErrorKind::Invalid, "password"),
             (server("NOPERM"), ErrorKind::Invalid, "allow"),
@@ -130,7 +130,7 @@ mod tests {
             (server("NOGROUP"), ErrorKind::NotFound, "declared"),
             (server("MOVED"), ErrorKind::Unsupported, "cluster"),
             (server("LOADING"), ErrorKind::Unavailable, "for now"),
-            (server("WHATEVER"), ErrorKind::Internal, "told"),
+            (server("WHATEVER"), ErrorKind::Internal, "text"),
         ] {
             let mapped = map_error(&error, "h:6379/0");
             assert_eq!(mapped.kind(), kind, "{mapped}");

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use punctual::model::MessageId;
-use punctual::transport::settler::{Batch, Settlement, Settlements, Settler, settler};
+use punctual::transport::settler::{
+    QueuedSettlement, SettlementBatch, Settlements, Settler, settler,
+};
 use punctual::{Error, Result};
 use redis::RedisError;
 
@@ -49,10 +51,10 @@ async fn run(
 }
 
 /// Settles a batch; returns how many entries of the topic's stream were acknowledged.
-async fn settle(group_consumer: &GroupConsumer, mut batch: Batch<Settling>) -> usize {
+async fn settle(group_consumer: &GroupConsumer, mut batch: SettlementBatch<Settling>) -> usize {
     let (mut acknowledged, mut acknowledged_results) = (Vec::new(), Vec::new());
     let (mut requeued, mut requeued_results) = (Vec::new(), Vec::new());
-    for Settlement { action, result } in batch.settlements.drain(..) {
+    for QueuedSettlement { action, result } in batch.settlements.drain(..) {
         match action {
             Settling::Acknowledge(position) => {
                 acknowledged.push(position);

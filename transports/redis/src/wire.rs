@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_come_back_under_their_own_names_whatever_they_are_called() {
+    fn headers_with_any_name_are_received_under_their_own_names() {
         let wire = Wire {
             headers: ["tenant", "body", "content-type", "header.x", "header.header.body"]
                 .map(|name| (Cow::Borrowed(name), format!("the {name}")))
@@ -198,7 +198,7 @@ mod tests {
 
     // spec: D-28
     #[test]
-    fn what_cannot_be_read_is_poison_with_its_reason() {
+    fn a_message_that_cannot_be_read_is_poison_with_its_reason() {
         for (fields, reason) in [
             (vec![text("payload"), text("{}")], "no field \"body\""),
             (vec![text("body"), text("{}"), text("tenant"), text(b"\xff")], "\"tenant\""),

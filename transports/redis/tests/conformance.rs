@@ -10,8 +10,8 @@ use punctual::bytes::Bytes;
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Error, Result, Transport};
-use punctual_conformance::own::{Proxy, Slowness};
-use punctual_conformance::transport::{self, Backend, Need, Place};
+use punctual_conformance::backend_tests::{Proxy, Slowness};
+use punctual_conformance::transport::{self, Backend, Environment, Need};
 use punctual_redis::RedisTransport;
 use redis::{Cmd, FromRedisValue, cmd};
 use xtask::servers::{Durability, Redis, Running, Server as _};
@@ -30,7 +30,8 @@ struct Prefix {
 impl Prefix {
     async fn new(address: String) -> Result<Self> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("conformance-{}-{number}", punctual_conformance::own::run_name());
+        let name =
+            format!("conformance-{}-{number}", punctual_conformance::backend_tests::run_name());
         let records = std::env::temp_dir().join(format!("punctual-{name}"));
         if !is_private() {
             let proxy = Proxy::to(&address).await;
@@ -80,13 +81,18 @@ fn wire(fields: &[Vec<u8>]) -> Wire {
 }
 
 #[async_trait::async_trait]
-impl Place for Prefix {
+impl Environment for Prefix {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         let builder = RedisTransport::builder(self.proxy.address()).prefix(&self.name);
         Ok(Arc::new(builder.connect().await?))
     }
 
-    async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
+    async fn publish_foreign(
+        &self,
+        topic: &Topic,
+        body: &[u8],
+        headers: &[(&str, &str)],
+    ) -> Result<()> {
         let mut add = cmd("XADD");
         add.arg(format!("{}:{topic}", self.name)).arg("*").arg("body").arg(body).arg(headers);
         self.command::<String>(&add).await.map(drop)

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_made_and_impossible_ones_refused() {
+    fn names_are_built_and_invalid_ones_refused() {
         let topic = Topic::new("mail.sent").unwrap();
         assert_eq!(entity("", &topic).unwrap(), "mail.sent");
         assert_eq!(entity("shop", &topic).unwrap(), "shop.mail.sent");

@@ -27,7 +27,7 @@ use crate::wire::{self, DecodedDelivery};
 
 /// Most commands that are handled together.
 const COMMANDS_MAX: usize = 256;
-/// Silence after which nothing more is expected, once the broker was told to drain.
+/// Silence after which nothing more is expected, after the broker was asked to drain.
 const DRAIN_SILENCE: Duration = Duration::from_millis(100);
 
 /// Delivery that `receive` has not returned yet.

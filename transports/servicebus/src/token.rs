@@ -53,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_that_was_given_is_used_as_it_is() {
+    fn a_given_signature_is_used_unchanged() {
         let credential = Credential::Signature("SharedAccessSignature sr=x".to_owned());
         let made = signature(&credential, "sb://h/q", Timestamp::UNIX_EPOCH);
         assert_eq!(made, "SharedAccessSignature sr=x");

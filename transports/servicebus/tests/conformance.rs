@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use double::{Double, Letter, properties};
+use double::{AmqpMessage, Double, properties};
 use fe2o3_amqp::types::messaging::{ApplicationProperties, Body, Data, Message};
 use fe2o3_amqp::types::primitives::{Binary, SimpleValue};
 use punctual::bytes::Bytes;
@@ -17,8 +17,8 @@ use punctual::clock::add;
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Clock as _, Result, SystemClock, Transport};
-use punctual_conformance::own::{Proxy, Slowness};
-use punctual_conformance::transport::{self, Backend, Place};
+use punctual_conformance::backend_tests::{Proxy, Slowness};
+use punctual_conformance::transport::{self, Backend, Environment};
 use punctual_servicebus::ServiceBusTransport;
 
 /// Duration of a restart.
@@ -30,7 +30,7 @@ struct BrokerFixture {
 }
 
 impl BrokerFixture {
-    fn letters(&self, topic: &Topic, group: &str, invalid: bool) -> Vec<Wire> {
+    fn dead_letters(&self, topic: &Topic, group: &str, invalid: bool) -> Vec<Wire> {
         let dead = self.double.broker().dead(&format!("{topic}/Subscriptions/{group}"));
         let letters = dead.into_iter().map(wire);
         let is_invalid = |wire: &Wire| wire.header("punctual-dead-reason") == Some("poison");
@@ -39,7 +39,7 @@ impl BrokerFixture {
 }
 
 /// Returns a dead letter as a foreign client reads it.
-fn wire(letter: Letter) -> Wire {
+fn wire(letter: AmqpMessage) -> Wire {
     let headers = properties(letter.application_properties.as_ref()).into_iter();
     let body = match letter.body {
         Body::Data(data) => data.into_iter().flat_map(|piece| piece.0.into_vec()).collect(),
@@ -54,13 +54,18 @@ fn wire(letter: Letter) -> Wire {
 }
 
 #[async_trait::async_trait]
-impl Place for BrokerFixture {
+impl Environment for BrokerFixture {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         let builder = ServiceBusTransport::builder(Double::address_at(self.proxy.address()));
         Ok(Arc::new(builder.connect().await?))
     }
 
-    async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
+    async fn publish_foreign(
+        &self,
+        topic: &Topic,
+        body: &[u8],
+        headers: &[(&str, &str)],
+    ) -> Result<()> {
         let known = headers
             .iter()
             .map(|(name, value)| ((*name).to_owned(), SimpleValue::String((*value).to_owned())));
@@ -73,11 +78,11 @@ impl Place for BrokerFixture {
     }
 
     async fn dead(&self, topic: &Topic, group: &str) -> Result<Vec<Wire>> {
-        Ok(self.letters(topic, group, false))
+        Ok(self.dead_letters(topic, group, false))
     }
 
     async fn invalid(&self, topic: &Topic, group: &str) -> Result<Vec<Wire>> {
-        Ok(self.letters(topic, group, true))
+        Ok(self.dead_letters(topic, group, true))
     }
 
     async fn restart(&self) -> Result<()> {
@@ -98,7 +103,7 @@ impl Place for BrokerFixture {
 }
 
 fn main() -> ExitCode {
-    let backend = Backend::here(|| async {
+    let backend = Backend::local(|| async {
         let double = Double::start(true).await?;
         let proxy = Proxy::to(&format!("127.0.0.1:{}", double.port())).await;
         Ok(BrokerFixture { double, proxy })

@@ -158,7 +158,7 @@ mod tests {
     fn errors_have_a_kind_and_a_way_out() {
         let entry = |code: &str, is_ours: bool| {
             let entry = BatchResultErrorEntry::builder().id("0").code(code).sender_fault(is_ours);
-            entry.message("told").build().unwrap()
+            entry.message("text").build().unwrap()
         };
         for (code, is_ours, kind, word) in [
             ("InvalidClientTokenId", true, ErrorKind::Invalid, "secret"),
@@ -167,8 +167,8 @@ mod tests {
             ("QueueNameExists", true, ErrorKind::Conflict, "settings"),
             ("ReceiptHandleIsInvalid", true, ErrorKind::Conflict, "no longer ours"),
             ("RequestThrottled", true, ErrorKind::Unavailable, "for now"),
-            ("InternalError", false, ErrorKind::Unavailable, "told"),
-            ("InvalidMessageContents", true, ErrorKind::Invalid, "told"),
+            ("InternalError", false, ErrorKind::Unavailable, "text"),
+            ("InvalidMessageContents", true, ErrorKind::Invalid, "text"),
         ] {
             let mapped = Error::from(CallError::map_entry(&entry(code, is_ours), "h:1"));
             assert_eq!(mapped.kind(), kind, "{mapped}");

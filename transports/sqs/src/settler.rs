@@ -10,7 +10,7 @@ use aws_sdk_sqs::types::{
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use punctual::clock::{Clock, add};
 use punctual::transport::settler::{
-    Batch, ResultSender, Settlement, Settlements, Settler, settler,
+    QueuedSettlement, ResultSender, SettlementBatch, Settlements, Settler, settler,
 };
 use punctual::{Error, Result};
 use tokio::task::JoinSet;
@@ -78,9 +78,13 @@ impl SettlerTask {
     }
 
     /// Starts the calls of a batch of settlements, in order where the order matters.
-    async fn start_calls(self: &Arc<Self>, mut batch: Batch<Settling>, calls: &mut JoinSet<()>) {
+    async fn start_calls(
+        self: &Arc<Self>,
+        mut batch: SettlementBatch<Settling>,
+        calls: &mut JoinSet<()>,
+    ) {
         let (mut deleted, mut changed) = (Vec::new(), Vec::new());
-        for Settlement { action, result } in batch.settlements.drain(..) {
+        for QueuedSettlement { action, result } in batch.settlements.drain(..) {
             match action {
                 Settling::Delete(handle) => deleted.push((handle, result)),
                 Settling::ChangeVisibility(handle, after) => {

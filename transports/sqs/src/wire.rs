@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_and_headers_come_back_whatever_is_in_them() {
+    fn any_bodies_and_headers_read_back() {
         for body in
             [&b""[..], b"-", b"text \xc4\x85\r\n", b"\0\xff", b"bell \x07", "\u{ffff}".as_bytes()]
         {

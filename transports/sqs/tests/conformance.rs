@@ -16,8 +16,8 @@ use aws_sdk_sqs::Client;
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Result, Transport};
-use punctual_conformance::own::{Proxy, Slowness};
-use punctual_conformance::transport::{self, Backend, Need, Place};
+use punctual_conformance::backend_tests::{Proxy, Slowness};
+use punctual_conformance::transport::{self, Backend, Environment, Need};
 use punctual_sqs::SqsTransport;
 
 const VARIABLE: &str = "PUNCTUAL_SQS_URL";
@@ -32,7 +32,7 @@ struct QueueFixture {
 impl QueueFixture {
     async fn new(address: String) -> Result<Self> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("c{}-{number}", punctual_conformance::own::run_name());
+        let name = format!("c{}-{number}", punctual_conformance::backend_tests::run_name());
         let (proxy, client) = (Proxy::to(&address).await, raw::client(&address));
         Ok(Self { proxy, client, name })
     }
@@ -49,7 +49,7 @@ impl QueueFixture {
 }
 
 #[async_trait::async_trait]
-impl Place for QueueFixture {
+impl Environment for QueueFixture {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         let builder = SqsTransport::builder(self.proxy.address()).prefix(&self.name);
         // A case that drops a consumer waits for its in-flight messages.
@@ -58,7 +58,12 @@ impl Place for QueueFixture {
         Ok(Arc::new(builder.connect().await?))
     }
 
-    async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
+    async fn publish_foreign(
+        &self,
+        topic: &Topic,
+        body: &[u8],
+        headers: &[(&str, &str)],
+    ) -> Result<()> {
         for queue in raw::queues(&self.client, &self.queue_prefix(topic)).await {
             if !queue.ends_with("-dead") && !queue.ends_with("-invalid") {
                 raw::put(&self.client, &queue, body, headers).await;
@@ -97,7 +102,7 @@ impl Place for QueueFixture {
 fn main() -> ExitCode {
     let backend = Backend::at(VARIABLE, QueueFixture::new).cannot(
         Need::Restart,
-        "nobody can restart SQS, and what stands in for it keeps everything in memory",
+        "SQS cannot be restarted, and its emulator keeps everything in memory",
     );
     transport::run("sqs", backend)
 }

@@ -23,7 +23,7 @@ pub(super) struct Entry {
     pub(super) remark: Option<Remark>,
 }
 
-/// What an entry says about its tests.
+/// How an entry is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Remark {
     /// No test can name it.

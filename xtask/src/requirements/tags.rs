@@ -2,14 +2,14 @@
 //!
 //! A tag begins its comment and stands directly above its test: only comments and attributes may come
 //! between. A Rust test has a test attribute, or is a case of a suite: a function in a `tests` folder or
-//! in `conformance/src` whose name stands a second time in the same folder, where the suite lists it.
+//! in `testing/conformance/src` whose name stands a second time in the same folder, where the suite lists it.
 
 use super::list::is_id;
 use crate::tidy::{Finding, Source, has_word, is_test_attribute};
 
 /// Folders whose functions are cases of suites.
-const SUITES: [&str; 2] = ["/tests/", "conformance/src/"];
-/// What a test of another language begins with.
+const SUITES: [&str; 2] = ["/tests/", "testing/conformance/src/"];
+/// Beginnings of a test in other languages.
 const OTHER_TESTS: [&str; 6] = ["test(", "test.", "it(", "flow(", "def test_", "async def test_"];
 
 pub(super) struct Tag {
@@ -76,7 +76,7 @@ fn named(comment: &str) -> Option<Vec<String>> {
     Some(numbers.split(',').map(|number| format!("trap {}", number.trim())).collect())
 }
 
-/// Says why there is no test directly below a tag.
+/// Explains why no test follows a tag directly.
 fn test_below(source: &Source, lines: &[&str], sources: &[Source]) -> Result<(), String> {
     let mut has_attribute = false;
     for line in lines.iter().map(|line| line.trim()) {

@@ -86,19 +86,22 @@ fn a_function_that_is_no_test_is_refused() {
 #[test]
 fn a_case_counts_when_its_suite_lists_it() {
     let listed = "behaviours! { waits }\n// spec: H-1\npub async fn waits(f: Fixture) {}\n";
-    assert!(about_tag("conformance/src/storage/claim.rs", listed).is_empty());
+    assert!(about_tag("testing/conformance/src/storage/claim.rs", listed).is_empty());
     assert!(about_tag("storages/sqlite/tests/it/claim.rs", listed).is_empty());
     assert_eq!(about_tag("core/src/claim.rs", listed).len(), 1);
     let forgotten = "// spec: H-1\npub async fn waits(f: Fixture) {} // waits\n";
-    assert_eq!(about_tag("conformance/src/storage/claim.rs", forgotten).len(), 1);
+    assert_eq!(about_tag("testing/conformance/src/storage/claim.rs", forgotten).len(), 1);
     assert!(about_tag("core/tests/conformance.rs", "// spec: H-1\nfn main() {}\n").is_empty());
 }
 
 #[test]
 fn tests_of_other_languages_count() {
-    assert!(about_tag("e2e/a.test.mjs", "// spec: H-1\ntest('waits', () => {});\n").is_empty());
+    assert!(
+        about_tag("testing/browser/a.test.mjs", "// spec: H-1\ntest('waits', () => {});\n")
+            .is_empty()
+    );
     assert!(about_tag("clients/test_a.py", "# spec: H-1\ndef test_waits():\n").is_empty());
-    assert_eq!(about_tag("e2e/a.test.mjs", "// spec: H-1\nconst a = 1;\n").len(), 1);
+    assert_eq!(about_tag("testing/browser/a.test.mjs", "// spec: H-1\nconst a = 1;\n").len(), 1);
 }
 
 #[test]

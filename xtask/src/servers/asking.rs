@@ -4,10 +4,10 @@ use std::io::{Read as _, Result, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
-/// The longest wait for an answer of a server that is being started.
+/// Longest wait for a response of a server that is being started.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Sends these bytes and answers the first ones that come back.
+/// Sends these bytes and returns the first bytes of the response.
 pub fn ask<const LENGTH: usize>(port: u16, words: &[u8]) -> Result<[u8; LENGTH]> {
     let address = (Ipv4Addr::LOCALHOST, port).into();
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
@@ -18,7 +18,7 @@ pub fn ask<const LENGTH: usize>(port: u16, words: &[u8]) -> Result<[u8; LENGTH]>
     Ok(answer)
 }
 
-/// Whether it answers a path with 200.
+/// Returns whether a request for a path succeeds with 200.
 pub fn is_well(port: u16, path: &str) -> bool {
     let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
     ask::<12>(port, request.as_bytes()).is_ok_and(|answer| answer.ends_with(b" 200"))

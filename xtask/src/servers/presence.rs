@@ -1,4 +1,4 @@
-//! Whether tests that start a server of their own can run here.
+//! Presence of the programs that tests need to start a server of their own.
 //!
 //! A product that is not installed, or was left out by name, makes them *ignored*; when it is required
 //! by name, it makes them *fail*. They never pass without having run.
@@ -10,7 +10,7 @@ const REQUIRED: &str = "PUNCTUAL_REQUIRE";
 /// Back-ends that were left out on purpose, separated by commas.
 pub const LEFT_OUT: &str = "PUNCTUAL_WITHOUT";
 
-/// What tests that need a product have to do.
+/// What a test does when a product may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// Run.
@@ -22,7 +22,7 @@ pub enum Presence {
 }
 
 impl Presence {
-    /// What to do about a product, by what is installed and what the environment says.
+    /// Decides about a product from what is installed and from the environment.
     pub fn of(server: &dyn Server) -> Self {
         let names = |variable: &str| {
             let text = std::env::var(variable).unwrap_or_default();

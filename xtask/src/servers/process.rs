@@ -12,15 +12,15 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
-/// How often something that should happen soon is looked for.
+/// Interval between two checks of a condition.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Whether the process lives and serves from this folder.
+/// Returns whether the process lives and serves from this folder.
 pub(super) fn is_ours(pid: u32, folder: &Path) -> bool {
     command_line(pid).is_some_and(|line| line.contains(&*folder.to_string_lossy()))
 }
 
-/// Whether the process lives and is one of these tools, or a test of theirs.
+/// Returns whether the process lives and is one of these tools, or a test of theirs.
 pub(super) fn is_alive(pid: u32) -> bool {
     command_line(pid).is_some_and(|line| !line.trim().is_empty())
 }
@@ -44,10 +44,10 @@ pub(super) fn signal(name: &str, pid: i64) -> Result<()> {
     Ok(())
 }
 
-/// Looks until it is so, at most this long; answers whether it became so.
+/// Checks a condition until it holds or the time is over; returns whether it holds.
 pub(super) fn eventually(at_most: Duration, mut is_so: impl FnMut() -> bool) -> bool {
-    let looks = at_most.as_millis() / LOOK.as_millis();
-    (0..looks).any(|_| {
+    let polls = at_most.as_millis() / LOOK.as_millis();
+    (0..polls).any(|_| {
         let so = is_so();
         if !so {
             pause(LOOK);
@@ -73,7 +73,7 @@ pub(super) fn end(pid: u32, folder: &Path, stop_signal: &str) -> Result<()> {
     Ok(())
 }
 
-/// Waits; nobody ever sends on the channel.
+/// Waits; nothing is ever sent on the channel.
 fn pause(length: Duration) {
     let (_never, wait) = mpsc::channel::<()>();
     let _ = wait.recv_timeout(length);
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_lives_and_is_nobodys_server() {
+    fn this_process_is_alive_and_is_no_server() {
         let own = std::process::id();
         assert!(is_alive(own));
         assert!(!is_ours(own, Path::new("/no/folder/of/this/name")));
@@ -102,13 +102,13 @@ mod tests {
     }
 
     #[test]
-    fn waiting_ends_when_it_is_so_and_when_it_never_is() {
-        let mut looks = 0;
+    fn waiting_ends_with_the_condition_and_with_the_timeout() {
+        let mut polls = 0;
         assert!(eventually(Duration::from_secs(1), || {
-            looks += 1;
-            looks == 2
+            polls += 1;
+            polls == 2
         }));
-        assert_eq!(looks, 2);
+        assert_eq!(polls, 2);
         assert!(!eventually(Duration::ZERO, || false));
     }
 

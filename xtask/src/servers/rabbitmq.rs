@@ -117,7 +117,7 @@ impl Server for Rabbitmq {
     }
 }
 
-/// Whether a broker answers the greeting of the protocol.
+/// Returns whether a broker responds to the greeting of the protocol.
 fn greets(port: u16) -> std::io::Result<bool> {
     let at_most = Duration::from_secs(2);
     let mut stream = TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, port).into(), at_most)?;

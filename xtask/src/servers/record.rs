@@ -1,4 +1,4 @@
-//! What stands on record about a started server: one small text file each, in a folder under `target/`.
+//! Record of a started server: one small text file each, in a folder under `target/`.
 //!
 //! A record is written before the server starts and removed after it ended, so a run that was killed
 //! leaves a record behind, and the next run stops what it finds by it.
@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use super::place::{self, Durability, Place};
 use super::{named, process};
 
-/// Who stops the server.
+/// The owner, who stops the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeper {
     /// A person, with `cargo xtask servers down`.
@@ -28,7 +28,7 @@ pub struct Record {
     pub server: String,
     /// Where it lives.
     pub place: Place,
-    /// Who stops it.
+    /// The owner.
     pub keeper: Keeper,
 }
 
@@ -44,7 +44,7 @@ impl Record {
         fs::write(&file, self.to_text()).with_context(|| format!("write {}", file.display()))
     }
 
-    /// How long ago it was written.
+    /// Age of the file.
     pub fn age(&self, records: &Path) -> Option<Duration> {
         fs::metadata(self.file(records)).ok()?.modified().ok()?.elapsed().ok()
     }
@@ -54,7 +54,7 @@ impl Record {
         self.place.pid().filter(|pid| process::is_ours(*pid, &self.place.folder))
     }
 
-    /// Whether nobody is left who would stop it.
+    /// Returns whether its owner is gone.
     pub fn is_forgotten(&self) -> bool {
         match self.keeper {
             Keeper::Person => self.live_pid().is_none(),
@@ -65,7 +65,7 @@ impl Record {
     /// Stops the server if it runs, removes its folder and the record.
     pub fn end(&self, records: &Path) -> Result<()> {
         if let Some(pid) = self.live_pid() {
-            // What is not among the products listens to the usual signal.
+            // Other programs end on the usual signal.
             let signal = named(&self.server).map_or("TERM", |server| server.stop_signal());
             process::end(pid, &self.place.folder, signal)?;
         }
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_run_started_is_forgotten() {
+    fn servers_of_a_dead_run_are_forgotten() {
         assert!(sample(Keeper::Run(u32::MAX)).is_forgotten());
         assert!(!sample(Keeper::Run(std::process::id())).is_forgotten());
         assert!(sample(Keeper::Person).is_forgotten(), "nothing runs there");

@@ -44,7 +44,7 @@ impl Server for Redis {
         command.arg("--dir").arg(&place.folder);
         command.args(["--save", "", "--appendonly", "yes", "--daemonize", "no"]);
         command.args(["--appendfsync", flushes(place.durability)]);
-        // A rewrite of its file in the middle of a run would be measured as somebody's slowness.
+        // A rewrite of its file in the middle of a run would be measured as slowness of a transport.
         command.args(["--auto-aof-rewrite-percentage", "0"]);
         // It is known as ours by its folder in the command line, which it would write over.
         command.args(["--set-proc-title", "no"]);
@@ -52,7 +52,7 @@ impl Server for Redis {
     }
 
     fn is_ready(&self, place: &Place) -> bool {
-        // While it reads its file it answers something else.
+        // While it loads its file it responds with an error.
         ask(place.port, b"PING\r\n").is_ok_and(|answer| &answer == b"+PONG")
     }
 

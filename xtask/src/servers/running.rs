@@ -1,9 +1,9 @@
-//! A server on a leash: it ends when its run ends, whatever way that is.
+//! Running server of a run: it ends with the run, however the run ends.
 //!
-//! A small shell script stands between: it holds the reading end of a pipe whose writing end only this
-//! process has. When the run is done, fails, is interrupted or is killed, the system closes the pipe,
-//! and the script stops the server and removes its folder. The script has a process group of its own,
-//! so that an interrupt from the keyboard reaches the tests first and the server after them.
+//! A small shell script supervises it: the script has the reading end of a pipe whose writing end only this
+//! process has. When the run ends, fails, is interrupted or is killed, the system closes the pipe, and the
+//! script stops the server and removes its folder. The script has a separate process group, so that an
+//! interrupt from the keyboard reaches the tests first and the server after them.
 
 use std::fs::File;
 use std::os::unix::process::CommandExt;
@@ -16,25 +16,25 @@ use anyhow::{Context, Result, bail};
 use super::process;
 use super::{Durability, Keeper, Place, Record, Server};
 
-/// Between the start and the first answer; the first start of all creates a database.
+/// Longest time from the start to the first response; the very first start creates a database.
 const READY_WITHIN: Duration = Duration::from_secs(60);
-/// Between letting go of the leash and the end of the script.
+/// Longest time from closing the pipe to the end of the supervisor.
 const STOPPED_WITHIN: Duration = Duration::from_secs(30);
 /// A port that was free may be taken a moment later, so another one is tried.
 const STARTS_MAX: u32 = 3;
 /// `$1` folder, `$2` record, `$3` signal, then the server's command.
-const LEASH: &str = include_str!("leash.sh");
+const SUPERVISOR: &str = include_str!("supervisor.sh");
 
 /// A server that this process started and will stop.
 pub struct Running {
     server: &'static dyn Server,
     records: PathBuf,
     record: Record,
-    leash: Option<Child>,
+    supervisor: Option<Child>,
 }
 
 impl Running {
-    /// Starts one in a new scratch folder and waits until it answers.
+    /// Starts one in a new scratch folder and waits until it responds.
     pub fn start(
         server: &'static dyn Server,
         durability: Durability,
@@ -59,7 +59,7 @@ impl Running {
         let place = Place::create(server.name(), durability)?;
         let keeper = Keeper::Run(std::process::id());
         let record = Record { server: server.name().to_owned(), place, keeper };
-        let mut running = Self { server, records: records.to_owned(), record, leash: None };
+        let mut running = Self { server, records: records.to_owned(), record, supervisor: None };
         running.record.write(records)?;
         running.serve()?;
         Ok(running)
@@ -70,7 +70,7 @@ impl Running {
         self.server.address(self.place())
     }
 
-    /// The variable that tells the tests, and the address.
+    /// Environment variable for the tests, and the address.
     pub fn environment(&self) -> (&'static str, String) {
         (self.server.variable(), self.address())
     }
@@ -80,7 +80,7 @@ impl Running {
         self.server.name()
     }
 
-    /// Where it lives.
+    /// Its folder and port.
     pub fn place(&self) -> &Place {
         &self.record.place
     }
@@ -96,15 +96,14 @@ impl Running {
     }
 
     fn end(&mut self, signal: &str) -> Result<()> {
-        let Some(mut leash) = self.leash.take() else { return Ok(()) };
+        let Some(mut supervisor) = self.supervisor.take() else { return Ok(()) };
         let pid = self.place().pid().context("the server has no process id")?;
-        // The leash takes note of the death, as a parent has to, and ends too. It must not be let go
-        // of before: waiting for a child closes its input.
-        let held = leash.stdin.take();
+        // The supervisor reaps the server and ends too. Its input stays open until then; `wait` would close it.
+        let input = supervisor.stdin.take();
         let children = process::children(pid);
         process::signal(signal, i64::from(pid))?;
-        leash.wait().context("wait for the leash")?;
-        drop(held);
+        supervisor.wait().context("wait for the supervisor")?;
+        drop(input);
         // They notice the death of their parent a moment later, and until then keep its data busy.
         let are_gone = || children.iter().all(|child| !process::is_alive(*child));
         if !process::eventually(STOPPED_WITHIN, are_gone) {
@@ -115,14 +114,14 @@ impl Running {
 
     /// Serves from the same folder on the same port again, after `crash` or `halt`. Nothing to do while it runs.
     pub fn serve(&mut self) -> Result<()> {
-        if self.leash.is_some() {
+        if self.supervisor.is_some() {
             return Ok(());
         }
         let place = &self.record.place;
-        let mut leash = self.spawn()?;
+        let mut supervisor = self.spawn()?;
         let mut ended = None;
         process::eventually(READY_WITHIN, || {
-            ended = leash.try_wait().ok().flatten();
+            ended = supervisor.try_wait().ok().flatten();
             ended.is_some() || self.server.is_ready(place)
         });
         if let Some(status) = ended {
@@ -130,9 +129,9 @@ impl Running {
         }
         let ready = self.server.is_ready(place);
         let tail = place.log_tail();
-        self.leash = Some(leash);
+        self.supervisor = Some(supervisor);
         if !ready {
-            bail!("{} does not answer after {READY_WITHIN:?}:\n{tail}", self.server.name());
+            bail!("{} does not respond after {READY_WITHIN:?}:\n{tail}", self.server.name());
         }
         Ok(())
     }
@@ -142,7 +141,7 @@ impl Running {
         let served = self.server.prepare(place)?;
         let log = File::options().create(true).append(true).open(place.log())?;
         Command::new("sh")
-            .args(["-c", LEASH, "leash"])
+            .args(["-c", SUPERVISOR, "supervisor"])
             .args([&place.folder, &self.record.file(&self.records)])
             .arg(self.server.stop_signal())
             .arg(served.get_program())
@@ -155,18 +154,18 @@ impl Running {
             .context("start sh")
     }
 
-    /// Lets go of the leash and waits for the end, which also removes the folder.
+    /// Closes the supervisor's input and waits for its end, which also removes the folder.
     fn stop(&mut self) -> Result<()> {
-        if let Some(mut leash) = self.leash.take() {
-            drop(leash.stdin.take());
+        if let Some(mut supervisor) = self.supervisor.take() {
+            drop(supervisor.stdin.take());
             let mut ended = false;
             process::eventually(STOPPED_WITHIN, || {
-                ended = matches!(leash.try_wait(), Ok(Some(_)));
+                ended = matches!(supervisor.try_wait(), Ok(Some(_)));
                 ended
             });
             if !ended {
-                process::signal("KILL", -i64::from(leash.id()))?;
-                leash.wait().context("wait for the leash")?;
+                process::signal("KILL", -i64::from(supervisor.id()))?;
+                supervisor.wait().context("wait for the supervisor")?;
             }
         }
         self.record.end(&self.records)

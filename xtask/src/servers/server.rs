@@ -1,4 +1,4 @@
-//! What the tools have to know about a product to start one of its servers, and the table of products.
+//! Server: how one of each product is started, and the table of products.
 //!
 //! A new product is one file beside this one and one entry in `SERVERS`. Nothing else names products.
 
@@ -22,7 +22,7 @@ pub trait Server: Sync {
     /// The variable by which tests learn where it is.
     fn variable(&self) -> &'static str;
 
-    /// Whether its programs are on this machine.
+    /// Returns whether its programs are installed.
     fn is_installed(&self) -> bool;
 
     /// The distribution's packages that bring it; may ask the package manager.
@@ -33,10 +33,10 @@ pub trait Server: Sync {
         Ok(())
     }
 
-    /// Fills the folder if it is empty and answers the command that serves in the foreground.
+    /// Fills the folder if it is empty and returns the command that serves in the foreground.
     fn prepare(&self, place: &Place) -> Result<Command>;
 
-    /// Whether it answers.
+    /// Returns whether the server responds.
     fn is_ready(&self, place: &Place) -> bool;
 
     /// The address for the tests.
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_answered_with_the_known_ones() {
+    fn an_unknown_name_is_refused_with_the_known_ones() {
         let error = named("oracle").err().unwrap().to_string();
         assert!(error.contains("`oracle`") && error.contains("postgres"), "{error}");
     }

@@ -1,5 +1,5 @@
 //! Amazon SQS, as an emulator that speaks its protocol: `moto` from the Python package index, because
-//! nobody can start the real one. It is used where Python finds it, and else put into a virtual environment
+//! the real one cannot be started locally. It is used where Python finds it, and else put into a virtual environment
 //! in the user's cache folder.
 //!
 //! It listens on the loopback address only, takes any key and secret, and keeps everything in memory.
@@ -16,7 +16,7 @@ use super::{Place, Server};
 
 const MOTO: VirtualEnvironment =
     VirtualEnvironment { name: "moto", requirements: &["moto[server]==5.*"] };
-/// Whether Python has it; much faster than to import it.
+/// Returns whether Python has it; much faster than importing it.
 const LOOK: &str = "from importlib.util import find_spec as f\nimport sys\n\
                     sys.exit(not (f('moto') and f('flask')))";
 /// Serves; a file in the server's folder, so that it is known as ours by its command line.

@@ -38,7 +38,7 @@ impl VirtualEnvironment {
     }
 }
 
-/// Whether a Python runs a script to a good end, without a word.
+/// Returns whether a Python runs a script without an error.
 pub fn runs(python: &Path, script: &str) -> bool {
     let mut command = Command::new(python);
     let command = command.args(["-c", script]).stdin(Stdio::null());

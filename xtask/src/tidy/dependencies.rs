@@ -1,7 +1,7 @@
-//! Who may know whom: read from the manifests and from the code.
+//! Dependency rules between crates, checked in the manifests and in the code.
 //!
 //! A storage or a transport knows the core and nothing else of ours, but for the column codecs that the SQL
-//! storages share; an integration knows the core alone; the core knows none of them; only `connect/`, which opens
+//! storages share; an integration knows the core alone; the core knows none of them; only `backends/`, which opens
 //! them by address, names concrete ones. Back-ends are recognised by their folder, so a new one is
 //! under the rule from its first commit.
 
@@ -15,14 +15,15 @@ const SUITE: &str = "punctual-conformance";
 const COLUMNS: &str = "punctual-columns";
 /// The folder of that crate.
 const COLUMNS_FOLDER: &str = "storages/columns/";
-/// What the core is made of besides itself; neither knows the core.
+/// Crates that the core depends on; neither depends on the core.
 const PARTS: [&str; 2] = ["punctual-macros", "punctual-schedule"];
 /// The crate that opens storages by address.
-const CONNECT: &str = "connect/";
-/// What stands beside things that applications already use.
+const BACKENDS: &str = "backends/";
+/// Crates that connect the core with other libraries.
 const INTEGRATIONS: &str = "integrations/";
 /// Folders outside the product: they show and measure concrete back-ends.
-const OUTSIDE: [&str; 5] = ["bench/", "chaos/", "examples/", "soak/", "xtask/"];
+const OUTSIDE: [&str; 5] =
+    ["examples/", "testing/bench/", "testing/chaos/", "testing/soak/", "xtask/"];
 
 pub(crate) fn dependency_rules(sources: &[Source]) -> Vec<Finding> {
     let back_ends: Vec<String> = sources.iter().filter_map(back_end).collect();
@@ -89,9 +90,9 @@ fn refusal(source: &Source, section: &str, package: &str, back_ends: &[String]) 
     if folder == COLUMNS_FOLDER && !for_tests {
         return Some(format!("the column codecs depend on the core only, not on `{package}`"));
     }
-    let may_name = folder == CONNECT || OUTSIDE.contains(&folder);
+    let may_name = folder == BACKENDS || OUTSIDE.contains(&folder);
     if !may_name && !for_tests && back_ends.iter().any(|name| name == package) {
-        return Some(format!("only {CONNECT} names back-ends such as `{package}`"));
+        return Some(format!("only {BACKENDS} names back-ends such as `{package}`"));
     }
     None
 }
@@ -105,14 +106,14 @@ fn our_packages(line: &str) -> impl Iterator<Item = &str> {
 fn code(source: &Source, back_ends: &[String]) -> Vec<Finding> {
     let of_product = !OUTSIDE.iter().any(|folder| source.path.starts_with(folder))
         && !FAMILIES.iter().any(|family| source.path.starts_with(family));
-    if source.path.starts_with(CONNECT) || !of_product || source.path.contains("/tests/") {
+    if source.path.starts_with(BACKENDS) || !of_product || source.path.contains("/tests/") {
         return Vec::new();
     }
     let names: Vec<String> = back_ends.iter().map(|name| name.replace('-', "_")).collect();
     source
         .code_lines()
         .filter(|(_, line)| names.iter().any(|name| has_word(line, name)))
-        .map(|(number, _)| source.finding(number, format!("only {CONNECT} names back-ends")))
+        .map(|(number, _)| source.finding(number, format!("only {BACKENDS} names back-ends")))
         .collect()
 }
 
@@ -169,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn the_core_knows_nobody() {
+    fn the_core_depends_on_no_other_crate() {
         let text = "[dependencies]\npunctual-server.workspace = true\n";
         assert_eq!(count(&[("core/Cargo.toml", text)]), 1);
     }
@@ -196,10 +197,10 @@ mod tests {
         let text = "[dependencies]\npunctual-sqlite = { workspace = true, optional = true }\n";
         assert_eq!(count(&[("cli/Cargo.toml", text)]), 1);
         assert_eq!(count(&[("server/Cargo.toml", text)]), 1);
-        assert_eq!(count(&[("connect/Cargo.toml", text)]), 0);
+        assert_eq!(count(&[("backends/Cargo.toml", text)]), 0);
         let code = "use punctual_sqlite::SqliteStorage;\n";
         assert_eq!(count(&[("server/src/config.rs", code)]), 1);
-        assert_eq!(count(&[("connect/src/opened.rs", code)]), 0);
+        assert_eq!(count(&[("backends/src/opened_storage.rs", code)]), 0);
         assert_eq!(count(&[("examples/src/outbox.rs", code)]), 0);
     }
 }

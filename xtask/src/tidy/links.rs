@@ -26,7 +26,7 @@ pub(super) fn check(source: &Source, exists: &dyn Fn(&str) -> bool) -> Vec<Findi
     findings
 }
 
-/// What stands between `](` and `)`, outside code spans.
+/// Returns the texts between `](` and `)`, outside code spans.
 fn targets(line: &str) -> Vec<&str> {
     let prose = line.split('`').step_by(2);
     prose

@@ -1,6 +1,6 @@
 //! Rules that can be checked without taste: each a pure function over paths and texts.
 //!
-//! A rule answers with findings and never reads the disk, so each is shown to fail on a bad sample in
+//! A rule returns findings and never reads the disk, so each is shown to fail on a bad sample in
 //! its own file. The rules' own folder is exempt from the rules that look for forbidden words, because
 //! it has to spell them.
 
@@ -12,6 +12,8 @@ mod length;
 mod links;
 mod machine_paths;
 mod one_place;
+mod plain_words;
+mod public_names;
 mod returned_flags;
 mod rules;
 mod security_tests;

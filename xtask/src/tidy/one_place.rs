@@ -31,7 +31,7 @@ const PLACES: [OnePlace; 2] = [
             "time::interval_at",
         ],
         // A benchmark and the tools measure real time; both decide nothing by it.
-        homes: &["core/src/clock.rs", "xtask/src/stopwatch.rs", "bench/src/"],
+        homes: &["core/src/clock.rs", "xtask/src/stopwatch.rs", "testing/bench/src/"],
         reason: "time and waiting come from a Clock; only core/src/clock.rs touches the system's",
     },
     OnePlace {
@@ -50,7 +50,7 @@ const PLACES: [OnePlace; 2] = [
     },
 ];
 
-/// Folders whose code is pure, and what it must not know.
+/// Folders whose code is pure, and the names it must not use.
 const PURE: [&str; 3] = ["core/src/model/", "schedule/src/", "core/src/policy/"];
 
 pub(super) fn check(source: &Source) -> Vec<Finding> {

@@ -15,7 +15,7 @@ const FACTS: [&str; 6] = ["is_", "has_", "was_", "did_", "can_", "are_"];
 const CAST: &str =
     "a bool is not cast to a number: rust-lang/rust#158206; write `if hit { i += 1 }`";
 const RETURNED: &str = "a bool is used as a value and then returned: rust-lang/rust#158206; branch on it instead, as in `if hit { i += 1 }`";
-/// How many lines below a binding are read at most, when its block does not end before.
+/// Largest number of lines read below a binding, when its block does not end before.
 const LINES_MAX: usize = 80;
 
 pub(super) fn check(source: &Source) -> Vec<Finding> {
@@ -32,7 +32,7 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// Whether a comparison or a fact is cast to an integer.
+/// Returns whether a comparison or a fact is cast to an integer.
 fn has_cast(line: &str) -> bool {
     line.match_indices(" as ").any(|(at, marker)| {
         let after = &line[at + marker.len()..];
@@ -41,7 +41,7 @@ fn has_cast(line: &str) -> bool {
     })
 }
 
-/// Whether the expression at the end of a text is a bool, as far as its spelling says.
+/// Returns whether the expression at the end of a text is a bool, as far as its spelling says.
 fn is_bool(text: &str) -> bool {
     let Some(inner) = text.strip_suffix(')') else {
         return is_fact(last_name(text));

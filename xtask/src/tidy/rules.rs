@@ -2,23 +2,26 @@
 
 use super::{
     Finding, Source, decisions, file_names, headers, length, links, machine_paths, one_place,
-    returned_flags, security_tests, test_filters, unfinished, vocabulary,
+    plain_words, public_names, returned_flags, security_tests, test_filters, unfinished,
+    vocabulary,
 };
 
 /// Rules that need one file at a time.
-const FILE_RULES: [fn(&Source) -> Vec<Finding>; 7] = [
+const FILE_RULES: [fn(&Source) -> Vec<Finding>; 8] = [
     file_names::check,
     headers::check,
     machine_paths::check,
     one_place::check,
+    plain_words::check,
     returned_flags::check,
     unfinished::check,
     vocabulary::check,
 ];
 
-/// Everything that is broken. `exists` says whether a path from the root is there.
+/// Returns every finding. `exists` returns whether a path from the root exists.
 pub(crate) fn findings(sources: &[Source], exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     let mut findings = decisions::check(sources);
+    findings.extend(public_names::check(sources));
     findings.extend(security_tests::check(sources));
     findings.extend(test_filters::check(sources));
     for source in sources {
@@ -30,7 +33,7 @@ pub(crate) fn findings(sources: &[Source], exists: &dyn Fn(&str) -> bool) -> Vec
     findings
 }
 
-/// What is worth a look and breaks nothing.
+/// Returns notes, which fail nothing.
 pub(crate) fn notes(sources: &[Source]) -> Vec<Finding> {
     sources.iter().filter_map(length::note).collect()
 }

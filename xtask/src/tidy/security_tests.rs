@@ -8,7 +8,7 @@ use super::{Finding, Source, is_test_attribute};
 
 /// The documents whose tables name tests.
 const DOCUMENTS: [&str; 2] = ["docs/security.md", "docs/guide/security.md"];
-/// What begins a list of cases of a suite.
+/// Beginning of a list of cases of a suite.
 const LISTS: [&str; 4] = ["behaviours! {", "behaviours![", "cases! {", "cases!["];
 /// Parts of a path of a file that are no part of a path of Rust.
 const NO_MODULES: [&str; 6] = ["src", "tests", "it", "lib.rs", "main.rs", "mod.rs"];
@@ -176,7 +176,7 @@ mod tests {
             Source::new("server/src/auth/throttle/tests.rs", "#[test]\nfn three() {}\n"),
             Source::new("server/src/auth/quiet.rs", "mod tests {\n    fn four() {}\n}\n"),
             Source::new("storages/postgres/tests/it/sql.rs", listed),
-            Source::new("conformance/src/transport/delays.rs", needs),
+            Source::new("testing/conformance/src/transport/delays.rs", needs),
             Source::new("server/tests/it/main.rs", "mod logins;\n"),
         ];
         check(&sources)
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_and_no_test_is_found() {
+    fn functions_without_a_test_are_found() {
         for name in
             ["logins::helper", "auth::seats::two", "auth::quiet", "quiet::tests", "left_out"]
         {

@@ -1,4 +1,4 @@
-//! What a rule looks at and what it answers with.
+//! Sources that rules read, and the findings they return.
 
 use std::fmt;
 use std::path::Path;
@@ -29,6 +29,10 @@ impl Source {
 
     pub(crate) fn is_rust(&self) -> bool {
         self.has_ending("rs")
+    }
+
+    pub(crate) fn is_script(&self) -> bool {
+        self.has_ending("js") && !self.path.contains("/vendor/")
     }
 
     pub(crate) fn is_markdown(&self) -> bool {
@@ -86,7 +90,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Whether `word` stands in `line` with no letter, digit or underscore on either side.
+/// Returns whether `word` stands in `line` with no letter, digit or underscore on either side.
 pub(crate) fn has_word(line: &str, word: &str) -> bool {
     let joins = |letter: char| letter.is_alphanumeric() || letter == '_';
     line.match_indices(word).any(|(start, _)| {
@@ -96,7 +100,7 @@ pub(crate) fn has_word(line: &str, word: &str) -> bool {
     })
 }
 
-/// Whether a line that begins with `#[` makes a test of the function below it.
+/// Returns whether a line that begins with `#[` makes a test of the function below it.
 pub(crate) fn is_test_attribute(attribute: &str) -> bool {
     let path = attribute.trim_start_matches("#[").split(['(', ']']).next().unwrap_or_default();
     path.rsplit("::").next() == Some("test")

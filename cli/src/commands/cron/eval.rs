@@ -1,8 +1,8 @@
-//! `punctual cron eval --stdin`: one JSON question per line, one JSON answer.
+//! `punctual cron eval --stdin`: evaluates one JSON query per line.
 //!
-//! Answers come in order and are flushed one by one. A line that cannot be
-//! answered is answered with an error and does not end the run; lines are
-//! bounded, so that no input can fill the memory.
+//! The output lines are in the order of the input and flushed one by one. An
+//! invalid line yields an error object and does not end the run. Lines have a
+//! maximum length, so that no input can exhaust the memory.
 
 use std::io::{self, BufRead, Write};
 
@@ -12,12 +12,12 @@ use serde_json::Value;
 
 use super::query::{Direction, Query, QueryError, format_instant};
 
-/// The longest line that is read, in bytes.
+/// Largest length of a line in bytes.
 const LINE_BYTES_MAX: usize = 65_536;
 
-/// A question as it is written.
+/// A query as a line of the input.
 #[derive(Debug, Deserialize)]
-struct Question {
+struct InputLine {
     expr: String,
     tz: Option<String>,
     from: Option<String>,
@@ -27,9 +27,9 @@ struct Question {
     seed: Option<Value>,
 }
 
-/// An answer: either the times or the error.
+/// A line of the output: either the occurrences or an error.
 #[derive(Debug, Serialize)]
-pub(super) struct Answer {
+pub(super) struct OutputLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -40,45 +40,45 @@ pub(super) struct Answer {
     error: Option<String>,
 }
 
-impl Answer {
-    /// For a question that was not asked by a line.
-    pub(super) fn without_id(mut self) -> Answer {
+impl OutputLine {
+    /// Removes the id, for a query that is not a line.
+    pub(super) fn without_id(mut self) -> OutputLine {
         self.id = None;
         self
     }
 
-    fn refused(id: Value, error: String) -> Answer {
-        Answer { id: Some(id), next: None, canonical: None, error: Some(error) }
+    fn failed(id: Value, error: String) -> OutputLine {
+        OutputLine { id: Some(id), next: None, canonical: None, error: Some(error) }
     }
 }
 
-impl std::fmt::Display for Answer {
+impl std::fmt::Display for OutputLine {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let text = serde_json::to_string(self).map_err(|_| std::fmt::Error)?;
         out.write_str(&text)
     }
 }
 
-/// Answers line by line until the input ends.
+/// Evaluates the input line by line until it ends.
 pub(super) fn run(mut input: impl BufRead, out: &mut impl Write) -> io::Result<()> {
     let mut line = Vec::new();
     while let Some(whole) = read_line(&mut input, &mut line)? {
-        let answer = match (whole, line.trim_ascii()) {
+        let output = match (whole, line.trim_ascii()) {
             (true, []) => continue,
-            (true, line) => answer_line(line),
-            (false, _) => Answer::refused(
+            (true, line) => evaluate_line(line),
+            (false, _) => OutputLine::failed(
                 Value::Null,
                 format!("the line is longer than {LINE_BYTES_MAX} bytes"),
             ),
         };
-        writeln!(out, "{answer}")?;
+        writeln!(out, "{output}")?;
         out.flush()?;
     }
     Ok(())
 }
 
-/// Reads up to the end of a line; true when all of it was kept, none at the end
-/// of the input.
+/// Reads up to the end of a line. Returns whether the line fits, or none at the
+/// end of the input.
 fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<bool>> {
     line.clear();
     let (mut started, mut whole) = (false, true);
@@ -102,28 +102,28 @@ fn read_line(input: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<Option<
     }
 }
 
-fn answer_line(line: &[u8]) -> Answer {
-    let question: Value = match serde_json::from_slice(line) {
-        Ok(question) => question,
+fn evaluate_line(line: &[u8]) -> OutputLine {
+    let input: Value = match serde_json::from_slice(line) {
+        Ok(input) => input,
         Err(error) => {
-            return Answer::refused(Value::Null, format!("the line is not JSON: {error}"));
+            return OutputLine::failed(Value::Null, format!("the line is not JSON: {error}"));
         }
     };
-    let id = question.get("id").cloned().unwrap_or(Value::Null);
-    let query = match Question::deserialize(question) {
-        Ok(question) => question.query(),
-        Err(error) => return Answer::refused(id, format!("the question cannot be read: {error}")),
+    let id = input.get("id").cloned().unwrap_or(Value::Null);
+    let query = match InputLine::deserialize(input) {
+        Ok(input) => input.query(),
+        Err(error) => return OutputLine::failed(id, format!("the query cannot be read: {error}")),
     };
     match query {
-        Ok(query) => answer(id, &query),
-        Err(error) => Answer::refused(id, error.to_string()),
+        Ok(query) => evaluate(id, &query),
+        Err(error) => OutputLine::failed(id, error.to_string()),
     }
 }
 
-/// The times that a question asks for, with the canonical text.
-pub(super) fn answer(id: Value, query: &Query) -> Answer {
-    let next = query.answers().map(|at| format_instant(at, query.zone())).collect();
-    Answer {
+/// Returns the occurrences of a query, with the canonical expression.
+pub(super) fn evaluate(id: Value, query: &Query) -> OutputLine {
+    let next = query.occurrences().map(|at| format_instant(at, query.zone())).collect();
+    OutputLine {
         id: Some(id),
         next: Some(next),
         canonical: Some(query.cron().to_string()),
@@ -131,7 +131,7 @@ pub(super) fn answer(id: Value, query: &Query) -> Answer {
     }
 }
 
-impl Question {
+impl InputLine {
     fn query(&self) -> Result<Query, QueryError> {
         let cron = match &self.seed {
             Some(Value::String(seed)) => Cron::parse_seeded(&self.expr, seed)?,
@@ -140,8 +140,8 @@ impl Question {
         };
         let zone = self.tz.as_deref().unwrap_or("UTC");
         Query::new(cron, zone, self.from.as_deref())?
-            .walking(self.direction.unwrap_or_default())
+            .direction(self.direction.unwrap_or_default())
             .inclusive(self.inclusive.unwrap_or(false))
-            .counted(self.count.unwrap_or(1))
+            .count(self.count.unwrap_or(1))
     }
 }

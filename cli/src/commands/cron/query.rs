@@ -1,16 +1,16 @@
-//! One question about an expression: from where, in which direction, how many.
+//! Query of the occurrences of an expression: start, direction and count.
 //!
-//! Everything is checked when the question is put together, so that answering
-//! cannot fail and is bounded.
+//! Everything is checked when the query is built, so that its evaluation cannot
+//! fail and is bounded.
 
 use jiff::tz::Offset;
 use jiff::{Timestamp, Zoned};
 use punctual::schedule::{Cron, CronError, ScheduleError, Zone};
 
-/// The most answers to one question.
+/// Largest number of occurrences of one query.
 pub(super) const COUNT_MAX: u64 = 10_000;
 
-/// A checked question.
+/// A valid query.
 #[derive(Debug)]
 pub(super) struct Query {
     cron: Cron,
@@ -21,7 +21,7 @@ pub(super) struct Query {
     direction: Direction,
 }
 
-/// Which way to walk.
+/// Direction of the search.
 #[derive(Clone, Copy, Debug, Default, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Direction {
@@ -30,7 +30,7 @@ pub(super) enum Direction {
     Prev,
 }
 
-/// Why a question cannot be answered.
+/// Error of an invalid query.
 #[derive(Debug)]
 pub(super) enum QueryError {
     Cron(CronError),
@@ -40,7 +40,7 @@ pub(super) enum QueryError {
 }
 
 impl Query {
-    /// The first occurrence after `from`, or after now.
+    /// Creates a query of the first occurrence after `from`, or after now.
     pub(super) fn new(cron: Cron, zone: &str, from: Option<&str>) -> Result<Query, QueryError> {
         Ok(Query {
             cron,
@@ -55,7 +55,7 @@ impl Query {
         })
     }
 
-    pub(super) fn walking(mut self, direction: Direction) -> Query {
+    pub(super) fn direction(mut self, direction: Direction) -> Query {
         self.direction = direction;
         self
     }
@@ -65,7 +65,7 @@ impl Query {
         self
     }
 
-    pub(super) fn counted(mut self, count: u64) -> Result<Query, QueryError> {
+    pub(super) fn count(mut self, count: u64) -> Result<Query, QueryError> {
         if count > COUNT_MAX {
             return Err(QueryError::Count(count));
         }
@@ -81,8 +81,8 @@ impl Query {
         &self.zone
     }
 
-    /// The answers, in the order of walking.
-    pub(super) fn answers(&self) -> impl Iterator<Item = Timestamp> + '_ {
+    /// Returns the occurrences, in the direction of the search.
+    pub(super) fn occurrences(&self) -> impl Iterator<Item = Timestamp> + '_ {
         let first = if self.inclusive && self.cron.matches(self.from, &self.zone) {
             Some(self.from)
         } else {
@@ -100,17 +100,17 @@ impl Query {
     }
 }
 
-/// RFC 3339 with an offset, or the same followed by a zone in brackets.
+/// Parses RFC 3339 with an offset, optionally followed by a zone in brackets.
 fn parse_instant(text: &str) -> Result<Timestamp, QueryError> {
-    let refuse = |_| QueryError::Instant(text.chars().take(80).collect());
+    let invalid = |_| QueryError::Instant(text.chars().take(80).collect());
     if text.contains('[') {
-        text.parse::<Zoned>().map(|zoned| zoned.timestamp()).map_err(refuse)
+        text.parse::<Zoned>().map(|zoned| zoned.timestamp()).map_err(invalid)
     } else {
-        text.parse::<Timestamp>().map_err(refuse)
+        text.parse::<Timestamp>().map_err(invalid)
     }
 }
 
-/// An instant as RFC 3339 with the zone's offset, `+00:00` for UTC.
+/// Returns an instant as RFC 3339 with the zone's offset, `+00:00` for UTC.
 ///
 /// Old local mean times have offsets with seconds, which RFC 3339 cannot write;
 /// they are rounded to the minute and the instant stays exact.
@@ -138,7 +138,7 @@ impl std::fmt::Display for QueryError {
                  2026-03-29T01:30:00+01:00"
             ),
             QueryError::Count(count) => {
-                write!(out, "{count} answers are too many, ask for {COUNT_MAX} at most")
+                write!(out, "the count {count} is too large, use {COUNT_MAX} at most")
             }
         }
     }

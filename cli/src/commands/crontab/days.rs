@@ -1,26 +1,26 @@
-//! The two day fields. In a crontab that restricts both, a day matches when either does; in a cron text
-//! of ours both must. Two jobs say the same: one for the days of the month, one for the weekdays on all
-//! other days of the month, so that no day runs twice.
+//! Day fields. A crontab that restricts both matches a day when either field does; in Punctual both must match. Two
+//! jobs are equivalent: one for the days of the month, one for the weekdays on all other days of the month, so that no
+//! day runs twice.
 
-/// The schedules that do what five fields of a crontab say: one, or two.
+/// Returns the one or two schedules that are equivalent to five fields of a crontab.
 pub(super) fn schedules(fields: [&str; 5]) -> Result<Vec<String>, String> {
     let [minute, hour, day, month, weekday] = fields;
     if day.starts_with('*') || weekday.starts_with('*') {
         return Ok(vec![fields.join(" ")]);
     }
-    let named = numbers(day)?;
+    let days = numbers(day)?;
     let first = format!("{minute} {hour} {day} {month} *");
-    let rest: Vec<u8> = (1..=31).filter(|day| !named.contains(day)).collect();
+    let rest: Vec<u8> = (1..=31).filter(|day| !days.contains(day)).collect();
     if rest.is_empty() {
         return Ok(vec![first]);
     }
-    let rest = listed(&rest);
+    let rest = day_ranges(&rest);
     Ok(vec![first, format!("{minute} {hour} {rest} {month} {weekday}")])
 }
 
-/// The days of the month that a field names.
+/// Returns the days of the month that a field contains.
 fn numbers(field: &str) -> Result<Vec<u8>, String> {
-    let wrong = || format!("{field:?} is no list of days of the month");
+    let wrong = || format!("{field:?} is not a list of days of the month");
     let number = |text: &str| match text.parse::<u8>() {
         Ok(day @ 1..=31) => Ok(day),
         _ => Err(wrong()),
@@ -42,8 +42,8 @@ fn numbers(field: &str) -> Result<Vec<u8>, String> {
     Ok(days)
 }
 
-/// Days as a field: ranges where they are next to each other.
-fn listed(days: &[u8]) -> String {
+/// Returns days as a field, adjacent ones as ranges.
+fn day_ranges(days: &[u8]) -> String {
     let mut parts: Vec<(u8, u8)> = Vec::new();
     for day in days {
         match parts.last_mut() {
@@ -80,8 +80,7 @@ mod tests {
         }
     }
 
-    /// Every day of two years is asked: the schedules match it once when the crontab would, and never
-    /// otherwise.
+    /// Checks every day of two years: the schedules match it once when the crontab would, and never otherwise.
     #[test]
     fn no_day_is_lost_and_none_runs_twice() {
         let zone = Zone::utc();
@@ -92,8 +91,8 @@ mod tests {
             let at = day.at(4, 0, 0, 0).to_zoned(zone.time_zone().clone()).unwrap().timestamp();
             let matching = crons.iter().filter(|cron| cron.matches(at, &zone)).count();
             let weekday = day.weekday().to_sunday_zero_offset();
-            let wanted = matches!(day.day(), 1..=7 | 28) || matches!(weekday, 5 | 6);
-            assert_eq!(matching, usize::from(wanted), "{day}");
+            let expected = matches!(day.day(), 1..=7 | 28) || matches!(weekday, 5 | 6);
+            assert_eq!(matching, usize::from(expected), "{day}");
             day = day.tomorrow().unwrap();
         }
     }

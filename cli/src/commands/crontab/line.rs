@@ -1,4 +1,4 @@
-//! Reads a crontab line by line: comments, variables, and what is run when.
+//! Lines of a crontab: comments, variables and jobs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,28 +7,28 @@ use punctual_server::cron_warnings;
 
 use super::days::schedules;
 
-/// Words that say nothing of what a command does.
-const PLAIN: [&str; 14] = [
+/// Programs that are no useful name for a job.
+const GENERIC_PROGRAMS: [&str; 14] = [
     "cd", "sh", "bash", "env", "exec", "flock", "ionice", "nice", "nohup", "python", "python3",
     "sudo", "test", "timeout",
 ];
 
-/// What a crontab says.
+/// A crontab that was read.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    /// The jobs, in the order of the lines.
+pub(super) struct Crontab {
+    /// Jobs in the order of the lines.
     pub(super) jobs: Vec<Entry>,
-    /// Lines that run something.
+    /// Number of lines that run a command.
     pub(super) lines: usize,
-    /// What is not quite the same, in sentences.
+    /// Differences to cron, as sentences.
     pub(super) notes: Vec<String>,
-    /// What is taken over and probably not meant, in sentences.
+    /// Probable mistakes in converted lines, as sentences.
     pub(super) warnings: Vec<String>,
-    /// Lines that could not be converted, and why.
-    pub(super) refused: Vec<String>,
+    /// Lines that could not be converted, with the reason.
+    pub(super) rejected: Vec<String>,
 }
 
-/// A job to be.
+/// A job to write.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) name: String,
@@ -42,18 +42,19 @@ pub(super) struct Entry {
     pub(super) env: BTreeMap<String, String>,
 }
 
-/// Reads lines.
-pub(super) struct Reader {
+/// Reader of the lines of a crontab.
+pub(super) struct CrontabReader {
     system: bool,
     zone: Option<String>,
     variables: BTreeMap<String, String>,
     comment: Vec<String>,
     names: BTreeSet<String>,
-    said: BTreeSet<String>,
-    found: Found,
+    /// Subjects of the notes, each reported once.
+    noted: BTreeSet<String>,
+    crontab: Crontab,
 }
 
-impl Reader {
+impl CrontabReader {
     pub(super) fn new(system: bool, zone: Option<String>) -> Self {
         Self {
             system,
@@ -61,16 +62,16 @@ impl Reader {
             variables: BTreeMap::new(),
             comment: Vec::new(),
             names: BTreeSet::new(),
-            said: BTreeSet::new(),
-            found: Found::default(),
+            noted: BTreeSet::new(),
+            crontab: Crontab::default(),
         }
     }
 
-    pub(super) fn finish(self) -> Found {
-        self.found
+    pub(super) fn finish(self) -> Crontab {
+        self.crontab
     }
 
-    /// Takes the next line.
+    /// Reads the next line.
     pub(super) fn line(&mut self, number: usize, line: &str) {
         let line = line.trim();
         if let Some(comment) = line.strip_prefix('#') {
@@ -81,19 +82,19 @@ impl Reader {
             if let Some((name, value)) = variable(line) {
                 self.variable(number, name, value);
             } else {
-                self.found.lines += 1;
+                self.crontab.lines += 1;
                 if let Err(why) = self.entry(number, line) {
-                    self.found.refused.push(format!("line {number}: {line}: {why}"));
+                    self.crontab.rejected.push(format!("line {number}: {line}: {why}"));
                 }
             }
         }
         self.comment.clear();
     }
 
-    /// Says something once.
+    /// Adds a note, once per subject.
     fn note(&mut self, about: &str, note: String) {
-        if self.said.insert(about.to_owned()) {
-            self.found.notes.push(note);
+        if self.noted.insert(about.to_owned()) {
+            self.crontab.notes.push(note);
         }
     }
 
@@ -101,11 +102,11 @@ impl Reader {
         match name {
             "MAILTO" | "MAILFROM" => self.note(
                 "mail",
-                format!("line {number}: {name}: nothing is mailed; output stands in the log of each execution, and a webhook can tell of failures"),
+                format!("line {number}: {name}: no mail is sent; the output is in the log of each execution, and a webhook can report failures"),
             ),
             "RANDOM_DELAY" => self.note(
                 "delay",
-                format!("line {number}: {name} is left out; write `jitter` into the jobs that need it"),
+                format!("line {number}: {name} is ignored; set `jitter` on the jobs that need it"),
             ),
             _ => {
                 self.variables.insert(name.to_owned(), value);
@@ -114,9 +115,9 @@ impl Reader {
     }
 
     fn entry(&mut self, number: usize, line: &str) -> Result<(), String> {
-        let (crons, rest) = when(line)?;
+        let (crons, rest) = parse_schedule(line)?;
         let rest = if self.system { self.user(number, rest)? } else { rest };
-        let (command, input) = parted(rest);
+        let (command, input) = split_input(rest);
         if command.is_empty() {
             return Err("there is no command".to_owned());
         }
@@ -127,18 +128,18 @@ impl Reader {
         let texts = env.values().chain([&command]).chain(&input).chain(&directory);
         if texts.into_iter().any(|text| text.contains("{{")) {
             return Err(
-                "\"{{\" would be read as a template; put the command into a script".to_owned()
+                "\"{{\" would be read as a template; move the command into a script".to_owned()
             );
         }
         let description = match self.comment.join(" ").trim() {
             "" => format!("From line {number} of the crontab"),
             comment => comment.to_owned(),
         };
-        let crons = self.checked(number, crons)?;
-        let base = named(&command, number);
+        let crons = self.check(number, crons)?;
+        let base = job_name(&command, number);
         for cron in crons {
             let name = self.unique(&base);
-            self.found.jobs.push(Entry {
+            self.crontab.jobs.push(Entry {
                 name,
                 description: description.clone(),
                 cron,
@@ -153,8 +154,8 @@ impl Reader {
         Ok(())
     }
 
-    /// The schedules of a line, without a half that never runs; says what is probably not meant.
-    fn checked(&mut self, number: usize, texts: Vec<String>) -> Result<Vec<String>, String> {
+    /// Returns the schedules of a line, without one that never runs; warns about probable mistakes.
+    fn check(&mut self, number: usize, texts: Vec<String>) -> Result<Vec<String>, String> {
         let mut crons = Vec::new();
         for text in texts {
             crons.push(Cron::parse(&text).map_err(|error| error.to_string())?);
@@ -165,24 +166,24 @@ impl Reader {
             crons.truncate(1);
         }
         match crons.as_slice() {
-            // Both day fields, as they are meant in a crontab.
+            // Both day fields are restricted.
             [_, _, ..] => self.note(
                 &format!("days {number}"),
-                format!("line {number}: either day field is enough, so it became two jobs that share no day"),
+                format!("line {number}: cron runs when either day field matches, so the line became two jobs that share no day"),
             ),
             [cron] if !cron.happens() => {
                 let warnings = cron_warnings(cron).into_iter();
-                self.found.warnings.extend(warnings.map(|text| format!("line {number}: {cron}: {text}")));
+                self.crontab.warnings.extend(warnings.map(|text| format!("line {number}: {cron}: {text}")));
             }
             _ => {}
         }
         Ok(crons.iter().map(|cron| cron.source().to_owned()).collect())
     }
 
-    /// The rest after the user, who is told of.
+    /// Returns the rest of a line after the user, and adds a note about the user.
     fn user<'l>(&mut self, number: usize, rest: &'l str) -> Result<&'l str, String> {
         let (user, rest) = rest.split_once([' ', '\t']).ok_or_else(|| {
-            format!("{rest:?} names no user and a command; is this the crontab of one user?")
+            format!("{rest:?} has no user and command; is this the crontab of one user?")
         })?;
         self.note(
             &format!("user {user}"),
@@ -200,7 +201,7 @@ impl Reader {
     }
 }
 
-/// A line such as `NAME = "value"`.
+/// Parses a line such as `NAME = "value"`.
 fn variable(line: &str) -> Option<(&str, String)> {
     let (name, value) = line.split_once('=')?;
     let name = name.trim_end().trim_matches(['"', '\'']);
@@ -216,15 +217,13 @@ fn variable(line: &str) -> Option<(&str, String)> {
     Some((name, quoted.unwrap_or(value).to_owned()))
 }
 
-/// The schedules of a line, and what follows them.
-fn when(line: &str) -> Result<(Vec<String>, &str), String> {
+/// Returns the schedules of a line and the text after them.
+fn parse_schedule(line: &str) -> Result<(Vec<String>, &str), String> {
     if line.starts_with('@') {
         let (word, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
         if word.eq_ignore_ascii_case("@reboot") {
-            return Err(
-                "@reboot has no time; let the service manager start it, or call it from a unit"
-                    .to_owned(),
-            );
+            return Err("@reboot has no time; start the command from the service manager instead"
+                .to_owned());
         }
         return Ok((vec![word.to_owned()], rest.trim_start()));
     }
@@ -239,8 +238,9 @@ fn when(line: &str) -> Result<(Vec<String>, &str), String> {
     Ok((schedules(fields)?, rest))
 }
 
-/// The command, and what it reads: after the first `%`, with every further one a new line. `\%` is a `%`.
-fn parted(text: &str) -> (String, Option<String>) {
+/// Returns the command and its input: the text after the first `%`, where each further `%` is a line feed. `\%` is a
+/// `%`.
+fn split_input(text: &str) -> (String, Option<String>) {
     let mut command = String::new();
     let mut input: Option<String> = None;
     let mut letters = text.trim_end().chars().peekable();
@@ -259,8 +259,8 @@ fn parted(text: &str) -> (String, Option<String>) {
     (command.trim_end().to_owned(), input)
 }
 
-/// A name out of the program that is run.
-fn named(command: &str, number: usize) -> String {
+/// Returns a job name derived from the program of the command.
+fn job_name(command: &str, number: usize) -> String {
     let program = command.split_whitespace().find(|word| !word.contains('=')).unwrap_or_default();
     let file = program.rsplit('/').next().unwrap_or_default();
     let stem = file.split('.').next().unwrap_or_default();
@@ -271,7 +271,7 @@ fn named(command: &str, number: usize) -> String {
         )
         .collect();
     let name = name.trim_matches('-');
-    if name.is_empty() || PLAIN.contains(&name) {
+    if name.is_empty() || GENERIC_PROGRAMS.contains(&name) {
         format!("line-{number}")
     } else {
         name.to_owned()

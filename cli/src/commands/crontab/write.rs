@@ -1,28 +1,27 @@
-//! The configuration that does what a crontab did.
+//! Configuration written from a crontab.
 
 use std::fmt::Write;
 
 use toml::Value;
 
-use super::line::{Entry, Found};
+use super::line::{Crontab, Entry};
 
-/// A run that is later than this is missed, and not made up for: long enough for a busy machine, short
-/// enough that nothing runs minutes after its time.
+/// Lateness after which an occurrence is missed and skipped: long enough for a busy machine, short enough that no job
+/// runs minutes late.
 const THRESHOLD: &str = "10s";
 
-/// The whole text.
-pub(super) fn configuration(found: &Found, from: &str) -> String {
+/// Returns the text of the configuration.
+pub(super) fn configuration(crontab: &Crontab, from: &str) -> String {
     let mut text = format!(
-        "# Made from {} by `punctual import crontab`. Run it with `punctual serve --config FILE`.\n\
-         # Each job does as cron does: what was missed is not made up for, a run that fails is not tried\n\
-         # again, nor is one that a crash or a stop of the server has cut off, and a run may begin while the\n\
-         # one before still runs. Change misfire, retry, when_interrupted and overlap where you want better.\n\n[command]\n# Jobs may run programs only when this says so.\nenabled = true\n",
+        "# Generated from {} by `punctual import crontab`. Run it with `punctual serve --config FILE`.\n\
+         # Each job behaves as under cron: missed occurrences are skipped, failed and interrupted runs are not retried,\n\
+         # and runs may overlap. Change misfire, retry, when_interrupted and overlap to improve that.\n\n[command]\n# Jobs may run programs only when this is true.\nenabled = true\n",
         one_line(from)
     );
-    for refused in &found.refused {
-        let _ = write!(text, "\n# Not converted: {}\n", one_line(refused));
+    for rejected in &crontab.rejected {
+        let _ = write!(text, "\n# Not converted: {}\n", one_line(rejected));
     }
-    for job in &found.jobs {
+    for job in &crontab.jobs {
         let _ = write!(text, "\n{}", table(job));
     }
     text

@@ -1,5 +1,4 @@
-//! What the demonstration looks like: one line per event, colours where a person watches, plain
-//! text where a pipe does.
+//! Screen output of the demonstration: one line per event, coloured on a terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use punctual::event::Event;
 use punctual::jiff::{Timestamp, Unit};
 use punctual::model::{Execution, MessageRecord};
 
-use super::shown;
+use super::is_printed;
 
 const GREEN: &str = "32";
 const YELLOW: &str = "33";
@@ -18,7 +17,7 @@ const RED: &str = "31";
 const BLUE: &str = "34";
 const DIM: &str = "2";
 
-/// The terminal, or what stands in for it.
+/// Printer of events and of the summary.
 pub(super) struct Screen {
     colours: bool,
 }
@@ -29,32 +28,32 @@ impl Screen {
     }
 
     pub(super) fn opening(&self, seconds: u64) -> Result<()> {
-        line("Everything in Punctual is a message that becomes due. Watch for:")?;
+        line("All work in Punctual is messages that become due. This demonstration has:")?;
         line("  welcome             published now")?;
         line("  reminder            published now, due in 4 s")?;
         line("  flaky               fails twice, retried after 2 s and 3 s, then works")?;
         line("  hopeless            fails three times and becomes a dead letter")?;
         line("  every-five-seconds  a cron job, */5 * * * * *")?;
-        line(&self.paint(DIM, &format!("This takes {seconds} seconds; Ctrl-C ends it earlier.\n")))
+        line(&self.paint(DIM, &format!("This takes {seconds} seconds; Ctrl-C stops earlier.\n")))
     }
 
     pub(super) fn missed(&self, count: u64) -> Result<()> {
         line(&self.paint(
             DIM,
-            &format!("              {count} events came faster than they could be shown"),
+            &format!("              {count} events are not shown, because they arrived too fast"),
         ))
     }
 
     pub(super) fn event(&self, now: Timestamp, event: &Arc<Event>) -> Result<()> {
-        if !shown(event) {
+        if !is_printed(event) {
             return Ok(());
         }
-        let (colour, what, name, detail) = told(event, now);
+        let (colour, label, name, detail) = describe(event, now);
         let time = now.round(Unit::Millisecond)?.strftime("%H:%M:%S%.3f").to_string();
         let text = format!(
             "{}  {}  {name:<20} {detail}",
             self.paint(DIM, &time),
-            self.paint(colour, &format!("{what:<10}"))
+            self.paint(colour, &format!("{label:<10}"))
         );
         line(text.trim_end())
     }
@@ -78,7 +77,7 @@ impl Screen {
             );
             line(text.trim_end())?;
         }
-        line("\nDead letters, kept for people")?;
+        line("\nDead letters")?;
         for record in dead {
             let error = record.error.as_deref().unwrap_or_default();
             let reason = record.dead.map_or("", punctual::model::DeadReason::as_str);
@@ -92,7 +91,7 @@ impl Screen {
             events.iter().map(|(name, count)| format!("{name} {count}")).collect();
         line(&self.paint(DIM, &format!("\nEvents: {}", counts.join(", "))))?;
         let end = if abandoned == 0 {
-            "Stopped; nothing was left unfinished."
+            "Stopped; all work is finished."
         } else {
             "Stopped with unfinished work."
         };
@@ -108,8 +107,8 @@ fn line(text: &str) -> Result<()> {
     Ok(writeln!(io::stdout(), "{text}")?)
 }
 
-/// The colour, the word, the subject and the rest of an event's line.
-fn told(event: &Event, now: Timestamp) -> (&'static str, &'static str, String, String) {
+/// Returns the colour, the label, the name and the detail of an event's line.
+fn describe(event: &Event, now: Timestamp) -> (&'static str, &'static str, String, String) {
     match event {
         Event::MessageEnqueued { topic, due_at, .. } => {
             let wait = between(now, *due_at);
@@ -130,7 +129,7 @@ fn told(event: &Event, now: Timestamp) -> (&'static str, &'static str, String, S
         Event::AttemptFailed { topic, attempt, error, again_at, .. } => {
             let again = again_at.map_or_else(
                 || "no attempt left".to_owned(),
-                |at| format!("again in {:.1} s", between(now, at).as_secs_f64()),
+                |at| format!("retried in {:.1} s", between(now, at).as_secs_f64()),
             );
             let error = error.as_deref().unwrap_or_default();
             (YELLOW, "failed", topic.to_string(), format!("attempt {attempt}: {error}; {again}"))
@@ -146,6 +145,6 @@ fn told(event: &Event, now: Timestamp) -> (&'static str, &'static str, String, S
     }
 }
 
-fn milliseconds(length: std::time::Duration) -> String {
-    format!("{:.1} ms", length.as_secs_f64() * 1e3)
+fn milliseconds(duration: std::time::Duration) -> String {
+    format!("{:.1} ms", duration.as_secs_f64() * 1e3)
 }

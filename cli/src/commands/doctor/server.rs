@@ -1,5 +1,5 @@
-//! A server: whether it answers, whether it knows who asks, what it says a person should look at, and whether
-//! its clock agrees with this one.
+//! Server: checks that it is reachable, accepts the credentials and has no alerts, and compares its clock with this
+//! machine's.
 
 use std::path::Path;
 
@@ -8,36 +8,37 @@ use axum::http::header::DATE;
 use punctual::clock::{Clock, SystemClock};
 use serde_json::Value;
 
-use super::Checkup;
+use super::Diagnosis;
 use crate::client::Call;
-use crate::desk::Reach;
-use crate::render::{length, one_line, word};
+use crate::command_context::ConnectionArgs;
+use crate::render::{duration, one_line, word};
 
-/// Clocks may be this far apart: the server tells its time in whole seconds.
+/// Largest accepted difference of the clocks: the server's `Date` header has whole seconds.
 const SKEW_MS_MAX: u64 = 3_000;
-/// The most characters of an error.
+/// Largest number of characters of an error.
 const ERROR_LEN_MAX: usize = 300;
 
-pub(super) async fn examine(
-    checkup: &mut Checkup,
+pub(super) async fn check(
+    diagnosis: &mut Diagnosis,
     address: &str,
     ca_file: Option<&Path>,
 ) -> Result<()> {
     let ca_file = ca_file.map(ToOwned::to_owned);
-    let reach = Reach { server: Some(address.to_owned()), ca_file, ..Reach::default() };
-    let client = reach.client().await?;
-    checkup.fact("server", client.base());
+    let connection =
+        ConnectionArgs { server: Some(address.to_owned()), ca_file, ..ConnectionArgs::default() };
+    let client = connection.client().await?;
+    diagnosis.fact("server", client.base());
     if client.is_plain() {
-        checkup.wrong(
+        diagnosis.problem(
             "encryption",
-            format!("passwords and tokens travel unencrypted to {}", client.base()),
-            "give the server a certificate ([server.tls]), or a proxy that ends TLS, and use https",
+            format!("passwords and tokens are sent unencrypted to {}", client.base()),
+            "configure a certificate ([server.tls]) or a proxy that terminates TLS, and use https",
         );
     }
-    let answer = match client.answer(Call::get(&["health"])).await {
-        Ok(answer) => answer,
+    let response = match client.send_raw(Call::get(&["health"])).await {
+        Ok(response) => response,
         Err(error) => {
-            checkup.wrong(
+            diagnosis.problem(
                 "server",
                 error.to_string(),
                 "start it with `punctual serve`, or check the address",
@@ -45,43 +46,43 @@ pub(super) async fn examine(
             return Ok(());
         }
     };
-    match answer.status.as_u16() {
+    match response.status.as_u16() {
         200 => {
-            checkup.fact("answers", "yes");
-            alerts(checkup, &serde_json::from_slice(&answer.body)?);
+            diagnosis.fact("reachable", "yes");
+            add_alerts(diagnosis, &serde_json::from_slice(&response.body)?);
         }
-        401 | 403 => checkup.wrong(
+        401 | 403 => diagnosis.problem(
             "login",
-            format!("the server answers {} and does not know you", answer.status),
-            "log in with `punctual login`, or give a token in PUNCTUAL_TOKEN",
+            format!("the server returned {}: missing or invalid credentials", response.status),
+            "log in with `punctual login`, or pass a token in PUNCTUAL_TOKEN",
         ),
-        _ => checkup.wrong(
+        _ => diagnosis.problem(
             "server",
-            format!("it answers {}", answer.status),
-            "look into its log; check that this is a Punctual server of this version",
+            format!("it returned {}", response.status),
+            "read its log; check that this is a Punctual server of this version",
         ),
     }
-    if answer.headers.contains_key(DATE) {
-        let apart = client.now().as_millisecond().abs_diff(SystemClock.now().as_millisecond());
-        if apart > SKEW_MS_MAX {
-            checkup.wrong(
+    if response.headers.contains_key(DATE) {
+        let skew_ms = client.now().as_millisecond().abs_diff(SystemClock.now().as_millisecond());
+        if skew_ms > SKEW_MS_MAX {
+            diagnosis.problem(
                 "clock",
-                format!("the clocks of the server and of this machine are {} apart", length(apart)),
-                "let both machines keep time, for example by chrony or systemd-timesyncd",
+                format!("the clocks of the server and of this machine differ by {}", duration(skew_ms)),
+                "synchronize the clocks of both machines, for example with chrony or systemd-timesyncd",
             );
         } else {
-            checkup.fact("clock", "agrees with this machine");
+            diagnosis.fact("clock", "ok");
         }
     }
     Ok(())
 }
 
-/// Everything that the server says a person should look at: failing jobs one by one, the rest by kind.
-fn alerts(checkup: &mut Checkup, health: &Value) {
-    checkup.fact("condition", word(&health["condition"]));
+/// Adds the alerts of the server: each failing job, and the others by kind.
+fn add_alerts(diagnosis: &mut Diagnosis, health: &Value) {
+    diagnosis.fact("condition", word(&health["condition"]));
     let list = |name: &str| health[name].as_array().map(Vec::as_slice).unwrap_or_default();
     for alert in list("alerts").iter().filter(|alert| alert["kind"] != "job_failing") {
-        checkup.wrong(what(&alert["kind"]), word(&alert["text"]), word(&alert["fix"]));
+        diagnosis.problem(subject(&alert["kind"]), word(&alert["text"]), word(&alert["fix"]));
     }
     for job in list("failing_jobs") {
         let (name, more) = (word(&job["name"]), job["more"].as_bool() == Some(true));
@@ -95,14 +96,14 @@ fn alerts(checkup: &mut Checkup, health: &Value) {
             word(&job["since"]),
             one_line(&word(&job["error"]), ERROR_LEN_MAX)
         );
-        checkup.wrong("failing job", found, format!("punctual jobs history {name}"));
+        diagnosis.problem("failing job", found, format!("punctual jobs history {name}"));
     }
     if let Some(found) = unlisted(health) {
-        checkup.wrong("failing jobs", found, "punctual jobs list");
+        diagnosis.problem("failing jobs", found, "punctual jobs list");
     }
 }
 
-/// Says how many jobs fail, where they are more than the server lists or may be more than it looked at.
+/// Returns how many jobs fail, when there are or may be more than the server lists.
 fn unlisted(health: &Value) -> Option<String> {
     let listed = health["failing_jobs"].as_array().map_or(0, Vec::len) as u64;
     let count = health["failing_count"].as_u64().unwrap_or(listed);
@@ -111,8 +112,8 @@ fn unlisted(health: &Value) -> Option<String> {
         .then(|| format!("{count}{or_more} jobs fail; the first {listed} are listed"))
 }
 
-/// The kind of an alert in words.
-fn what(kind: &Value) -> &'static str {
+/// Returns the subject of an alert.
+fn subject(kind: &Value) -> &'static str {
     match kind.as_str() {
         Some("configuration_refused") => "configuration",
         Some("queue_without_worker" | "queue_paused" | "queue_late") => "queue",
@@ -129,7 +130,7 @@ mod tests {
     use super::unlisted;
 
     #[test]
-    fn jobs_that_are_not_listed_are_counted() {
+    fn unlisted_jobs_are_counted() {
         let jobs = |count: usize| vec![json!({ "name": "a" }); count];
         let health = json!({ "failing_jobs": jobs(2), "failing_count": 2, "failing_more": false });
         assert_eq!(unlisted(&health), None);

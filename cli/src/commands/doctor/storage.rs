@@ -1,38 +1,38 @@
-//! A storage: whether it opens, its tables, what waits in it, and whether a file can be written.
+//! Storage: checks that it opens, its tables, its counts, and the permissions of its files.
 
 use std::path::Path;
 
 use anyhow::Result;
 use punctual::clock::{Clock, SystemClock};
 use punctual::model::MessageState;
-use punctual_connect::{Address, SqliteAddress};
+use punctual_backends::{Address, SqliteAddress};
 
-use super::Checkup;
+use super::Diagnosis;
 use crate::commands::storage::{existing, open};
 
-pub(super) async fn examine(checkup: &mut Checkup, text: &str) -> Result<()> {
+pub(super) async fn check(diagnosis: &mut Diagnosis, text: &str) -> Result<()> {
     let address = existing(text)?;
-    checkup.fact("storage", format!("{address:?}"));
+    diagnosis.fact("storage", format!("{address:?}"));
     if let Address::Sqlite(file) = &address {
-        permissions(checkup, file);
-        if !checkup.findings.is_empty() {
+        check_permissions(diagnosis, file);
+        if !diagnosis.findings.is_empty() {
             return Ok(());
         }
-        let holds = "bodies, secrets and hashes of passwords";
+        let contents = "bodies, secrets and password hashes";
         for ending in ["", "-wal", "-shm"] {
             let mut path = file.path.clone().into_os_string();
             path.push(ending);
-            private(checkup, Path::new(&path), holds);
+            check_private(diagnosis, Path::new(&path), contents);
         }
     }
     if let Some(warning) = address.tls_warning() {
-        let fix = "add sslmode=verify-full to the address, or sslmode=disable where the network is trusted";
-        checkup.wrong("encryption", warning, fix);
+        let fix = "add sslmode=verify-full to the address, or sslmode=disable on a trusted network";
+        diagnosis.problem("encryption", warning, fix);
     }
     let storage = match open(&address).await {
         Ok(storage) => storage,
         Err(error) => {
-            checkup.wrong(
+            diagnosis.problem(
                 "storage",
                 format!("cannot be opened: {error}"),
                 "check the address, whether the database runs, and the rights of its user",
@@ -44,38 +44,38 @@ pub(super) async fn examine(checkup: &mut Checkup, text: &str) -> Result<()> {
     let counts = storage.inspect.counts(SystemClock.now()).await?;
     storage.close().await?;
     for (what, value) in found.facts {
-        checkup.fact(what, value);
+        diagnosis.fact(what, value);
     }
     for state in [MessageState::Pending, MessageState::Running, MessageState::Dead] {
-        checkup.fact(state.as_str(), counts.total(state).to_string());
+        diagnosis.fact(state.as_str(), counts.total(state).to_string());
     }
-    checkup.fact("stale", counts.stale.to_string());
+    diagnosis.fact("stale", counts.stale.to_string());
     for finding in found.findings {
-        checkup.wrong("storage", finding, "see docs/guide/storages.md, or restore a backup");
+        diagnosis.problem("storage", finding, "see docs/guide/storages.md, or restore a backup");
     }
     if counts.stale > 0 {
-        checkup.wrong(
+        diagnosis.problem(
             "stale",
-            format!("{} messages are held by processes that no longer answer", counts.stale),
-            "start a worker with the upkeep role; it frees them within a minute",
+            format!("{} messages are leased by processes without a heartbeat", counts.stale),
+            "start a worker with the upkeep role; it releases them within a minute",
         );
     }
     Ok(())
 }
 
-/// Other users of the machine must not read what holds secrets. New files of a storage are made so; this is about old
-/// ones, and about those that others have made.
+/// Checks that other users of the machine cannot read a file with secrets. New files of a storage are private; old ones
+/// and those that other programs created may not be.
 #[cfg(unix)]
-pub(super) fn private(checkup: &mut Checkup, path: &Path, holds: &str) {
+pub(super) fn check_private(diagnosis: &mut Diagnosis, path: &Path, contents: &str) {
     use std::os::unix::fs::PermissionsExt;
-    let Ok(facts) = std::fs::metadata(path) else { return };
-    let mode = facts.permissions().mode() & 0o777;
+    let Ok(metadata) = std::fs::metadata(path) else { return };
+    let mode = metadata.permissions().mode() & 0o777;
     if mode & 0o007 != 0 {
         let path = path.display();
-        checkup.wrong(
+        diagnosis.problem(
             "permissions",
             format!(
-                "every user of this machine can read {path} (mode {mode:o}), which holds {holds}"
+                "every user of this machine can read {path} (mode {mode:o}), which contains {contents}"
             ),
             format!("chmod o-rwx {path}"),
         );
@@ -83,17 +83,17 @@ pub(super) fn private(checkup: &mut Checkup, path: &Path, holds: &str) {
 }
 
 #[cfg(not(unix))]
-pub(super) fn private(_: &mut Checkup, _: &Path, _: &str) {}
+pub(super) fn check_private(_: &mut Diagnosis, _: &Path, _: &str) {}
 
-/// The file and its folder must both be writable: the journal stands beside it.
-fn permissions(checkup: &mut Checkup, file: &SqliteAddress) {
+/// Checks that the file and its folder are writable: the WAL file is in the same folder.
+fn check_permissions(diagnosis: &mut Diagnosis, file: &SqliteAddress) {
     let path = &file.path;
     if let Err(error) = std::fs::OpenOptions::new().append(true).open(path) {
-        let found = format!("{} cannot be written: {error}", path.display());
-        checkup.wrong(
+        let found = format!("{} is not writable: {error}", path.display());
+        diagnosis.problem(
             "permissions",
             found,
-            "give its owner to the user of the server (chown, chmod u+rw)",
+            "make the user of the server its owner (chown, chmod u+rw)",
         );
         return;
     }
@@ -102,13 +102,13 @@ fn permissions(checkup: &mut Checkup, file: &SqliteAddress) {
         _ => std::path::Path::new("."),
     };
     if let Err(error) = tempfile::tempfile_in(folder) {
-        let found = format!("nothing can be written in {}: {error}", folder.display());
-        checkup.wrong(
+        let found = format!("the folder {} is not writable: {error}", folder.display());
+        diagnosis.problem(
             "permissions",
             found,
-            "the journal stands beside the file; make the folder writable",
+            "make the folder writable, because the WAL file is in it",
         );
     } else {
-        checkup.fact("permissions", "the file and its folder can be written");
+        diagnosis.fact("permissions", "ok");
     }
 }

@@ -1,9 +1,9 @@
-//! The picture as text.
+//! The view as text.
 
 use super::*;
 
 #[test]
-fn a_picture_shows_queues_running_work_and_next_runs() {
+fn the_view_shows_queues_running_messages_and_next_runs() {
     let queue = json!({ "name": "mail", "ready": 3, "scheduled": 1, "running": 2, "dead": 4,
         "oldest_age_ms": 65_000, "rate": { "in_per_s": 1.25, "out_per_s": 0.0 }, "paused": { "by": "ada" } });
     let message = json!({ "id": "m1", "topic": "mail.send", "job": null, "phase": "running", "attempt": 1,
@@ -11,8 +11,8 @@ fn a_picture_shows_queues_running_work_and_next_runs() {
     let job = json!({ "name": "nightly", "next_at": "2026-03-02T08:00:00Z", "word": "waiting",
         "in_words": "at 08:00" });
     let list = |one: Value| json!({ "items": [one] });
-    let scene = Scene {
-        whom: "http://shop".to_owned(),
+    let snapshot = Snapshot {
+        target: "http://shop".to_owned(),
         now: "2026-03-02T07:00:00Z".parse().unwrap(),
         queues: list(queue),
         running: list(message),
@@ -20,15 +20,18 @@ fn a_picture_shows_queues_running_work_and_next_runs() {
         dead: list(json!({ "count": 4 })),
         error: None,
     };
-    let text = text(&scene);
+    let text = text(&snapshot);
     let lines: Vec<Vec<&str>> =
         text.lines().map(|line| line.split_whitespace().collect()).collect();
-    for wanted in [
+    for expected in [
         "07:00:00Z http://shop ready 3 running 2 dead 4 q quits",
         "mail 3 1 2 4 1m 5s 1.2 0.0 paused",
         "mail.send running 1 1m ago m1 40 % half",
         "nightly in 1h waiting at 08:00",
     ] {
-        assert!(lines.iter().any(|line| line.join(" ") == wanted), "{wanted} is not in\n{text}");
+        assert!(
+            lines.iter().any(|line| line.join(" ") == expected),
+            "{expected} is not in\n{text}"
+        );
     }
 }

@@ -1,4 +1,5 @@
-//! What an operator asks of messages. Whether a state allows it is asked of the state table alone.
+//! Message commands: what an operator does with messages. Whether a state allows a command is decided by the
+//! state table alone.
 
 use std::sync::Arc;
 
@@ -14,10 +15,10 @@ use crate::storage::{Command, CommandResult};
 
 impl Memory {
     pub(super) fn command(&mut self, command: &Command, now: Timestamp) -> CommandResult {
-        let answer = match command {
+        let result = match command {
             Command::Cancel(id) => self.cancel(*id, now),
             Command::CancelKey { topic, key } => {
-                let about = self.names.about(topic, key);
+                let about = self.lookup.about(topic, key);
                 let jobs = about.into_iter().filter(|id| self.is_of_job(*id)).collect::<Vec<_>>();
                 let cancelled = jobs.into_iter().filter(|id| self.cancel_pending(*id, now));
                 CommandResult::Applied(cancelled.count() as u64)
@@ -36,19 +37,20 @@ impl Memory {
             },
         };
         self.trim();
-        answer
+        result
     }
 
-    /// Stops a message: a pending one at once, a running one by a flag that its owner will see.
+    /// Cancels a message: a pending one immediately, a running one by a flag that its owner reads when it
+    /// extends the lease.
     pub(super) fn cancel(&mut self, id: MessageId, now: Timestamp) -> CommandResult {
         if let Some(stored) = self.records.get_mut(id)
             && stored.record.state == MessageState::Running
         {
             stored.record.cancel_requested = true;
-            self.index.leases.notify();
+            self.index.leases.request_notification();
             return CommandResult::Requested;
         }
-        answered(self.change(id, StateChange::Cancel, |record| {
+        command_result(self.change(id, StateChange::Cancel, |record| {
             record.ended_at = Some(now);
         }))
     }
@@ -64,15 +66,15 @@ impl Memory {
             return CommandResult::Unknown;
         };
         let state = stored.record.state;
-        if self.names.twin(&stored.record.message).is_some() {
+        if self.lookup.alive_duplicate(&stored.record.message).is_some() {
             return CommandResult::Refused(state);
         }
         let message = Message { source: Source::Redriven, ..(*stored.record.message).clone() };
         let fresh = MessageRecord { due_at, ..MessageRecord::new(Arc::new(message)) };
-        answered(self.change(id, StateChange::Redrive, |record| *record = fresh))
+        command_result(self.change(id, StateChange::Redrive, |record| *record = fresh))
     }
 
-    /// Changes when a pending message is due; to none when the change is none.
+    /// Changes when a pending message is due; applies to no message when `change` returns none.
     fn edit_due(
         &mut self,
         id: MessageId,
@@ -97,14 +99,14 @@ impl Memory {
         self.edit_pending(id, |stored, index| {
             let message = Arc::make_mut(&mut stored.record.message);
             if let Some(queue) = &to.queue {
-                stored.lane = index.make_lane(queue);
+                stored.queue_id = index.ensure_queue(queue);
                 message.queue = queue.clone();
             }
             message.priority = to.priority.unwrap_or(message.priority);
         })
     }
 
-    /// Changes where a pending message stands.
+    /// Edits a pending message and moves it in the index.
     fn edit_pending(
         &mut self,
         id: MessageId,
@@ -143,7 +145,7 @@ impl Memory {
     }
 }
 
-fn answered(changed: Result<(), Option<MessageState>>) -> CommandResult {
+fn command_result(changed: Result<(), Option<MessageState>>) -> CommandResult {
     match changed {
         Ok(()) => CommandResult::Applied(1),
         Err(Some(state)) => CommandResult::Refused(state),

@@ -1,4 +1,4 @@
-//! Documents: by kind and key, and by when they expire. Bounded; what is beyond is refused.
+//! Documents: by kind and key, and by when they expire. Their number is limited; more are refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,14 +14,14 @@ use crate::documents::{
 use crate::error::{Error, Result};
 
 /// The documents, and the order they expire in.
-pub(super) struct Shelf {
+pub(super) struct Documents {
     kinds: BTreeMap<String, BTreeMap<String, Arc<Document>>>,
     expiring: BTreeSet<(Timestamp, String, String)>,
     count: usize,
     count_max: usize,
 }
 
-impl Default for Shelf {
+impl Default for Documents {
     fn default() -> Self {
         Self {
             kinds: BTreeMap::new(),
@@ -32,7 +32,7 @@ impl Default for Shelf {
     }
 }
 
-impl Shelf {
+impl Documents {
     pub(super) fn set_count_max(&mut self, count: usize) {
         self.count_max = count;
     }
@@ -61,7 +61,7 @@ impl Shelf {
         Ok(())
     }
 
-    /// Refuses documents that would be too many; what has expired gives way first.
+    /// Fails when documents would exceed the limit; expired ones are removed first.
     fn check_room(&mut self, drafts: &[NewDocument], now: Timestamp) -> Result<()> {
         let is_new = |draft: &&NewDocument| self.kept(&draft.kind, &draft.key).is_none();
         let more = drafts.iter().filter(is_new).count();
@@ -97,7 +97,7 @@ impl Shelf {
         self.count += 1;
     }
 
-    /// Takes a document out of everything.
+    /// Removes a document from both maps.
     fn take(&mut self, kind: &str, key: &str) {
         let Some(documents) = self.kinds.get_mut(kind) else { return };
         let Some(document) = documents.remove(key) else { return };
@@ -110,7 +110,7 @@ impl Shelf {
         self.count -= 1;
     }
 
-    /// What is there, also when it has expired.
+    /// Returns a stored document, also when it has expired.
     fn kept(&self, kind: &str, key: &str) -> Option<&Arc<Document>> {
         self.kinds.get(kind)?.get(key)
     }
@@ -166,33 +166,33 @@ impl DocumentStore for MemoryStorage {
         now: Timestamp,
     ) -> Result<PutResult> {
         Document::check(&draft)?;
-        self.act(|memory| memory.shelf.put(draft, seen, now))
+        self.act(|memory| memory.documents.put(draft, seen, now))
     }
 
     async fn put_all(&self, drafts: Vec<NewDocument>, now: Timestamp) -> Result<()> {
         let drafts = NewDocument::check_all(drafts)?.into_iter().map(|(draft, _)| draft).collect();
-        self.act(|memory| memory.shelf.put_all(drafts, now))
+        self.act(|memory| memory.documents.put_all(drafts, now))
     }
 
     async fn get(&self, kind: &str, key: &str, now: Timestamp) -> Result<Option<Document>> {
         Document::check_names(kind, key)?;
-        let found = self.act(|memory| memory.shelf.get(kind, key, now));
+        let found = self.act(|memory| memory.documents.get(kind, key, now));
         Ok(found.map(Arc::unwrap_or_clone))
     }
 
     async fn list(&self, kind: &str, range: KeyRange, now: Timestamp) -> Result<Vec<Document>> {
         Document::check_kind(kind)?;
-        let found = self.act(|memory| memory.shelf.list(kind, &range, now))?;
-        // Copied here, where nobody waits for the lock.
+        let found = self.act(|memory| memory.documents.list(kind, &range, now))?;
+        // Copied here, after the lock was released.
         Ok(found.into_iter().map(Arc::unwrap_or_clone).collect())
     }
 
     async fn remove(&self, kind: &str, key: &str, seen: ExpectedVersion) -> Result<RemoveResult> {
         Document::check_names(kind, key)?;
-        Ok(self.act(|memory| memory.shelf.remove(kind, key, seen)))
+        Ok(self.act(|memory| memory.documents.remove(kind, key, seen)))
     }
 
     async fn expire(&self, limit: usize, now: Timestamp) -> Result<u64> {
-        Ok(self.act(|memory| memory.shelf.expire(limit, now)))
+        Ok(self.act(|memory| memory.documents.expire(limit, now)))
     }
 }

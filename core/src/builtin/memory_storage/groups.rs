@@ -1,4 +1,4 @@
-//! Groups: who receives which topic.
+//! Groups: the subscribed groups of each topic.
 
 use std::collections::BTreeSet;
 
@@ -13,12 +13,12 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    pub(super) fn join(&mut self, topic: &Topic, group: &str) -> Result<()> {
-        let joining = (topic.clone(), group.to_owned());
-        if self.known.len() >= GROUPS_MAX && !self.known.contains(&joining) {
+    pub(super) fn register(&mut self, topic: &Topic, group: &str) -> Result<()> {
+        let registration = (topic.clone(), group.to_owned());
+        if self.known.len() >= GROUPS_MAX && !self.known.contains(&registration) {
             return Err(too_many_groups(topic, group));
         }
-        self.known.insert(joining);
+        self.known.insert(registration);
         Ok(())
     }
 

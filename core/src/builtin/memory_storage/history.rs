@@ -1,5 +1,5 @@
-//! Executions, in the order they ended. Bounded; the one that ended first falls out. People read
-//! them by id, which is nearly the same order but not quite, so a page walks through all of them.
+//! History: executions in the order they ended. Limited; the one that ended first is removed. People read them
+//! by id, which is nearly the same order but not quite, so a page scans all of them.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
@@ -8,28 +8,28 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::by_end::{ByEnd, Ended, Place};
+use super::ended_rows::{EndedRow, EndedRows, TimeKey};
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::inspect::{Bucket, ExecutionFilter, PageRequest, PageResult};
 use crate::model::{Execution, ExecutionId, JobName, MessageId};
 
-/// The executions that are kept.
+/// Stored executions.
 pub(super) struct History {
-    executions: ByEnd<Arc<Execution>>,
+    executions: EndedRows<Arc<Execution>>,
     removed: Vec<Arc<Execution>>,
     length_max: usize,
 }
 
-impl Ended for Arc<Execution> {
-    fn place(&self) -> Place {
+impl EndedRow for Arc<Execution> {
+    fn key(&self) -> TimeKey {
         (self.ended_at, self.id.as_uuid().as_u128())
     }
 }
 
 impl History {
     pub(super) fn new(length_max: usize) -> Self {
-        Self { executions: ByEnd::new(), removed: Vec::new(), length_max }
+        Self { executions: EndedRows::new(), removed: Vec::new(), length_max }
     }
 
     pub(super) fn set_length_max(&mut self, length_max: usize) {
@@ -37,13 +37,13 @@ impl History {
         self.trim();
     }
 
-    /// Appends an execution; appended again, it is there once.
+    /// Appends an execution; appending it again changes nothing.
     pub(super) fn append(&mut self, execution: Arc<Execution>) {
         self.executions.insert(execution);
         self.trim();
     }
 
-    /// Deletes at most `limit` that ended strictly before an instant; answers how many went.
+    /// Deletes at most `limit` executions that ended strictly before an instant, and returns their number.
     pub(super) fn prune(&mut self, before: Timestamp, limit: usize) -> u64 {
         let count = self.executions.before(before).take(limit).count();
         for _ in 0..count {
@@ -52,17 +52,17 @@ impl History {
         count as u64
     }
 
-    /// Forgets every attempt of a message.
+    /// Deletes every execution of a message.
     pub(super) fn forget(&mut self, message: MessageId) {
         self.executions.retain(|execution| execution.message != Some(message));
     }
 
-    /// Forgets everything of a job.
+    /// Deletes every execution of a job.
     pub(super) fn forget_job(&mut self, job: &JobName) {
         self.executions.retain(|execution| execution.job.as_ref() != Some(job));
     }
 
-    /// Newest id first. Keeps only as many as the page has while it walks.
+    /// Returns a page of executions, newest id first. The scan holds only as many as the page has.
     pub(super) fn page(
         &self,
         filter: &ExecutionFilter,
@@ -91,7 +91,8 @@ impl History {
         PageResult { next: rows.last().filter(|_| more).map(|row| row.id), rows }
     }
 
-    /// The executions since an instant in buckets that start there; empty buckets are left out.
+    /// Returns the number of executions since an instant, in buckets that start there; empty buckets are left
+    /// out.
     pub(super) fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>> {
         if bucket.is_zero() {
             return Err(Error::invalid(
@@ -117,7 +118,7 @@ impl History {
         }
     }
 
-    /// What has fallen out since the last time.
+    /// Takes the executions that the limit has removed since the last call.
     pub(super) fn take_removed(&mut self) -> Vec<Arc<Execution>> {
         std::mem::take(&mut self.removed)
     }

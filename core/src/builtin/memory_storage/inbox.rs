@@ -1,4 +1,4 @@
-//! Which deliveries a group has dealt with. Bounded; the oldest note falls out.
+//! Inbox: the deliveries that a group has handled. Limited; the oldest record is removed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,18 +8,18 @@ use jiff::Timestamp;
 use crate::inbox::InboxResult;
 use crate::model::MessageId;
 
-type Note = (Arc<str>, MessageId);
+type RecordKey = (Arc<str>, MessageId);
 
-/// The notes, and the order they were made in.
+/// Records, and the order they were made in.
 #[derive(Default)]
-pub(super) struct Notes {
-    noted_at: BTreeMap<Note, Timestamp>,
-    oldest: BTreeSet<(Timestamp, Note)>,
+pub(super) struct InboxRecords {
+    recorded_at: BTreeMap<RecordKey, Timestamp>,
+    oldest: BTreeSet<(Timestamp, RecordKey)>,
 }
 
-impl Notes {
-    pub(super) fn has(&self, group: &str, message: MessageId) -> bool {
-        self.noted_at.contains_key(&(Arc::from(group), message))
+impl InboxRecords {
+    pub(super) fn contains(&self, group: &str, message: MessageId) -> bool {
+        self.recorded_at.contains_key(&(Arc::from(group), message))
     }
 
     pub(super) fn admit(
@@ -29,13 +29,13 @@ impl Notes {
         now: Timestamp,
         count_max: usize,
     ) -> InboxResult {
-        let note = (Arc::from(group), message);
-        if self.noted_at.contains_key(&note) {
+        let record = (Arc::from(group), message);
+        if self.recorded_at.contains_key(&record) {
             return InboxResult::Again;
         }
-        self.noted_at.insert(note.clone(), now);
-        self.oldest.insert((now, note));
-        while self.noted_at.len() > count_max {
+        self.recorded_at.insert(record.clone(), now);
+        self.oldest.insert((now, record));
+        while self.recorded_at.len() > count_max {
             self.forget_oldest();
         }
         InboxResult::First
@@ -43,7 +43,9 @@ impl Notes {
 
     pub(super) fn forget(&mut self, before: Timestamp, limit: usize) -> u64 {
         let mut count = 0;
-        while count < limit && self.oldest.first().is_some_and(|(noted_at, _)| *noted_at < before) {
+        while count < limit
+            && self.oldest.first().is_some_and(|(recorded_at, _)| *recorded_at < before)
+        {
             self.forget_oldest();
             count += 1;
         }
@@ -51,8 +53,8 @@ impl Notes {
     }
 
     fn forget_oldest(&mut self) {
-        if let Some((_, note)) = self.oldest.pop_first() {
-            self.noted_at.remove(&note);
+        if let Some((_, record)) = self.oldest.pop_first() {
+            self.recorded_at.remove(&record);
         }
     }
 }

@@ -1,73 +1,73 @@
-//! Where a message stands, as sorted sets: in its lane while pending, with its owner while running,
-//! by its end once it is finished. Every set follows from the record alone, so a change is always
-//! the same three steps: leave, edit the record, enter.
+//! Index of messages, as sorted sets: by queue while pending, by owner while running, by its end once finished.
+//! Every set follows from the record alone, so a change is always the same three steps: leave, edit the record,
+//! enter.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use super::by_end::{ByEnd, Ended, Place, first_at};
-use super::lane::{Lane, LaneId, Walk};
+use super::blocked::{BlockedMessages, Blocker};
+use super::ended_rows::{EndedRow, EndedRows, TimeKey, first_key_at};
 use super::leases::Leases;
+use super::queue_index::{ClaimScan, QueueId, QueueIndex};
 use super::records::{Slot, Stored};
-use super::turns::{Gate, Turns};
 use crate::model::{MessageState, Queue};
 use crate::storage::{Notifier, Wakeup};
 
-/// The sorted sets.
+/// The sorted sets of all messages.
 pub(super) struct Index {
-    lanes: Vec<Lane>,
-    lane_ids: BTreeMap<Queue, LaneId>,
+    queues: Vec<QueueIndex>,
+    queue_ids: BTreeMap<Queue, QueueId>,
     pub(super) leases: Leases,
-    pub(super) turns: Turns,
-    finished: ByEnd<Finished>,
-    dead: BTreeMap<Place, Slot>,
-    notified: BTreeSet<LaneId>,
+    pub(super) blocked: BlockedMessages,
+    finished: EndedRows<Finished>,
+    dead: BTreeMap<TimeKey, Slot>,
+    to_notify: BTreeSet<QueueId>,
 }
 
 /// A message that is done or cancelled.
 struct Finished {
-    place: Place,
+    key: TimeKey,
     slot: Slot,
 }
 
-impl Ended for Finished {
-    fn place(&self) -> Place {
-        self.place
+impl EndedRow for Finished {
+    fn key(&self) -> TimeKey {
+        self.key
     }
 }
 
 impl Index {
     pub(super) fn new() -> Self {
         Self {
-            lanes: Vec::new(),
-            lane_ids: BTreeMap::new(),
+            queues: Vec::new(),
+            queue_ids: BTreeMap::new(),
             leases: Leases::default(),
-            turns: Turns::default(),
-            finished: ByEnd::new(),
+            blocked: BlockedMessages::default(),
+            finished: EndedRows::new(),
             dead: BTreeMap::new(),
-            notified: BTreeSet::new(),
+            to_notify: BTreeSet::new(),
         }
     }
 
-    /// The record has just got its state: put it where that state belongs.
+    /// Adds a record to the set that its state belongs to.
     pub(super) fn enter(&mut self, stored: &Stored) {
-        let lane = &mut self.lanes[stored.lane];
-        lane.count_up(stored.record.state);
+        let queue = &mut self.queues[stored.queue_id];
+        queue.count_up(stored.record.state);
         match stored.record.state {
             MessageState::Pending => {
-                // Who sleeps was told an instant that is not later than the earliest one here, or
-                // was woken since; only something earlier still is news.
-                if lane.insert(stored) {
-                    self.notified.insert(stored.lane);
+                // A sleeping poller waits for an instant that is not later than the earliest one here, or was
+                // notified since; so only a message that is due earlier needs a notification.
+                if queue.insert(stored) {
+                    self.to_notify.insert(stored.queue_id);
                 }
             }
             MessageState::Running => {
                 self.leases.insert(stored);
-                self.turns.started(&stored.record.message);
+                self.blocked.started(&stored.record.message);
             }
             MessageState::Done | MessageState::Cancelled => {
-                self.finished.insert(Finished { place: end_of(stored), slot: stored.slot });
+                self.finished.insert(Finished { key: end_of(stored), slot: stored.slot });
             }
             MessageState::Dead => {
                 self.dead.insert(end_of(stored), stored.slot);
@@ -75,18 +75,18 @@ impl Index {
         }
     }
 
-    /// The record is about to change or to go: take it from where its state belongs.
+    /// Removes a record, before it changes, from the set that its state belongs to.
     pub(super) fn leave(&mut self, stored: &Stored) {
-        let lane = &mut self.lanes[stored.lane];
-        lane.count_down(stored.record.state);
+        let queue = &mut self.queues[stored.queue_id];
+        queue.count_down(stored.record.state);
         match stored.record.state {
             MessageState::Pending => {
-                lane.remove(stored);
-                self.turns.leave(stored);
+                queue.remove(stored);
+                self.blocked.remove(stored);
             }
             MessageState::Running => {
                 self.leases.remove(stored);
-                self.turns.ended(&stored.record.message);
+                self.blocked.ended(&stored.record.message);
             }
             MessageState::Done | MessageState::Cancelled => self.finished.remove(end_of(stored)),
             MessageState::Dead => {
@@ -95,100 +95,100 @@ impl Index {
         }
     }
 
-    /// Takes the next due message that is wanted out of a lane; the caller gives it a lease and enters it
-    /// again.
+    /// Takes the next due message that the filter accepts out of a queue; the caller gives it a lease and
+    /// enters it again.
     pub(super) fn pop_due(
         &mut self,
-        (lane, walk): (LaneId, &mut Walk),
+        (queue_id, scan): (QueueId, &mut ClaimScan),
         now: Timestamp,
-        wants: impl Fn(Slot) -> bool,
+        is_wanted: impl Fn(Slot) -> bool,
     ) -> Option<Slot> {
-        let lane = &mut self.lanes[lane];
-        let slot = lane.pop_due(walk, now, wants)?;
-        lane.count_down(MessageState::Pending);
+        let queue = &mut self.queues[queue_id];
+        let slot = queue.pop_due(scan, now, is_wanted)?;
+        queue.count_down(MessageState::Pending);
         Some(slot)
     }
 
-    /// A pending message that was taken out of its lane has to wait for its turn.
-    pub(super) fn set_aside(&mut self, stored: &Stored, gate: Gate) {
-        self.lanes[stored.lane].count_up(MessageState::Pending);
-        self.turns.wait(gate, stored);
+    /// Blocks a pending message that a claim has taken out of its queue.
+    pub(super) fn block(&mut self, stored: &Stored, blocker: Blocker) {
+        self.queues[stored.queue_id].count_up(MessageState::Pending);
+        self.blocked.block(blocker, stored);
     }
 
-    /// A pending message has to wait for its turn before anybody has tried to claim it.
-    pub(super) fn set_aside_unclaimed(&mut self, stored: &Stored, gate: Gate) {
-        self.lanes[stored.lane].remove(stored);
-        self.turns.wait(gate, stored);
+    /// Blocks a pending message that no claim has taken out of its queue.
+    pub(super) fn block_unclaimed(&mut self, stored: &Stored, blocker: Blocker) {
+        self.queues[stored.queue_id].remove(stored);
+        self.blocked.block(blocker, stored);
     }
 
-    /// A pending message that waited for its turn is back in its lane.
-    pub(super) fn offer(&mut self, stored: &Stored) {
-        if self.lanes[stored.lane].insert(stored) {
-            self.notified.insert(stored.lane);
+    /// Returns a pending message that was blocked to its queue.
+    pub(super) fn return_to_queue(&mut self, stored: &Stored) {
+        if self.queues[stored.queue_id].insert(stored) {
+            self.to_notify.insert(stored.queue_id);
         }
     }
 
-    pub(super) fn find_lane(&self, queue: &Queue) -> Option<LaneId> {
-        self.lane_ids.get(queue).copied()
+    pub(super) fn find_queue(&self, queue: &Queue) -> Option<QueueId> {
+        self.queue_ids.get(queue).copied()
     }
 
-    pub(super) fn make_lane(&mut self, queue: &Queue) -> LaneId {
-        if let Some(lane) = self.find_lane(queue) {
-            return lane;
+    pub(super) fn ensure_queue(&mut self, queue: &Queue) -> QueueId {
+        if let Some(queue_id) = self.find_queue(queue) {
+            return queue_id;
         }
-        self.lanes.push(Lane::new(queue.clone()));
-        self.lane_ids.insert(queue.clone(), self.lanes.len() - 1);
-        self.lanes.len() - 1
+        self.queues.push(QueueIndex::new(queue.clone()));
+        self.queue_ids.insert(queue.clone(), self.queues.len() - 1);
+        self.queues.len() - 1
     }
 
-    pub(super) fn lanes(&self) -> &[Lane] {
-        &self.lanes
+    pub(super) fn queues(&self) -> &[QueueIndex] {
+        &self.queues
     }
 
-    /// The earliest pending message of a queue, whatever its priority.
+    /// Returns the earliest pending message of a queue, whatever its priority.
     pub(super) fn first(&self, queue: &Queue) -> Option<(Timestamp, Slot)> {
-        self.find_lane(queue).and_then(|lane| self.lanes[lane].first())
+        self.find_queue(queue).and_then(|queue_id| self.queues[queue_id].first())
     }
 
-    /// The lane, to look at and to note what was told.
-    pub(super) fn lane_mut(&mut self, lane: LaneId) -> &mut Lane {
-        &mut self.lanes[lane]
+    /// Returns the index of one queue.
+    pub(super) fn queue_mut(&mut self, queue_id: QueueId) -> &mut QueueIndex {
+        &mut self.queues[queue_id]
     }
 
     pub(super) fn wakeup(&mut self, queue: &Queue) -> Wakeup {
-        let lane = self.make_lane(queue);
-        self.lanes[lane].bell().wakeup()
+        let queue_id = self.ensure_queue(queue);
+        self.queues[queue_id].notifier().wakeup()
     }
 
-    pub(super) fn take_bells(&mut self) -> Vec<Notifier> {
-        let notified = std::mem::take(&mut self.notified);
-        notified.into_iter().map(|lane| self.lanes[lane].bell().clone()).collect()
+    pub(super) fn take_notifiers(&mut self) -> Vec<Notifier> {
+        let to_notify = std::mem::take(&mut self.to_notify);
+        to_notify.into_iter().map(|queue_id| self.queues[queue_id].notifier().clone()).collect()
     }
 
     pub(super) fn finished_count(&self) -> usize {
         self.finished.len()
     }
 
-    /// The done or cancelled message that ended first.
+    /// Returns the done or cancelled message that ended first.
     pub(super) fn oldest_finished(&self) -> Option<Slot> {
         self.finished.first().map(|finished| finished.slot)
     }
 
-    /// At most `limit` done or cancelled messages that ended strictly before an instant, oldest
-    /// first; with `dead` the dead letters after them.
+    /// Returns at most `limit` done or cancelled messages that ended strictly before an instant, oldest first;
+    /// with `dead` the dead letters after them.
     pub(super) fn ended_before(&self, instant: Timestamp, limit: usize, dead: bool) -> Vec<Slot> {
         let finished = self.finished.before(instant).map(|finished| finished.slot);
-        let letters = self.dead.range(..first_at(instant)).map(|(_, slot)| *slot);
+        let letters = self.dead.range(..first_key_at(instant)).map(|(_, slot)| *slot);
         finished.chain(letters.filter(|_| dead)).take(limit).collect()
     }
 
-    /// Every message in a final state.
+    /// Returns every message in a final state.
     pub(super) fn ended(&self) -> impl Iterator<Item = Slot> {
         let finished = self.finished.iter().map(|finished| finished.slot);
         finished.chain(self.dead.values().copied())
     }
 }
 
-fn end_of(stored: &Stored) -> Place {
+fn end_of(stored: &Stored) -> TimeKey {
     (stored.record.ended_at.unwrap_or(stored.record.due_at), stored.id())
 }

@@ -1,5 +1,5 @@
-//! Jobs: their records by name, and by when the scheduler has to look at them. Every write shows
-//! the version it has seen and counts it up by one.
+//! Jobs: their records by name, and by when the scheduler has to handle them. Every write passes the version it
+//! has read and increments it.
 
 use std::sync::Arc;
 
@@ -15,23 +15,23 @@ use crate::storage::{
     DeclareResult, DueJob, FireResult, Firing, JobCommandResult, Notifier, Wakeup,
 };
 
-/// The jobs and when each is due.
+/// Job records, and when each is due.
 pub(super) struct Jobs {
     records: BTreeMap<JobName, JobRecord>,
     due: BTreeSet<(Timestamp, JobName)>,
-    bell: Notifier,
-    notified: bool,
+    notifier: Notifier,
+    must_notify: bool,
     resumed: Vec<JobName>,
 }
 
 impl Jobs {
     pub(super) fn new() -> Self {
-        let (bell, _) = Wakeup::new();
+        let (notifier, _) = Wakeup::new();
         Self {
             records: BTreeMap::new(),
             due: BTreeSet::new(),
-            bell,
-            notified: false,
+            notifier,
+            must_notify: false,
             resumed: Vec::new(),
         }
     }
@@ -61,10 +61,10 @@ impl Jobs {
         if seen.is_some() { DeclareResult::Changed } else { DeclareResult::Created }
     }
 
-    pub(super) fn steer(
+    pub(super) fn command(
         &mut self,
         name: &JobName,
-        steer: &JobCommand,
+        command: &JobCommand,
         seen: u64,
         now: Timestamp,
     ) -> Result<JobCommandResult> {
@@ -74,12 +74,12 @@ impl Jobs {
         if known.version != seen {
             return Ok(JobCommandResult::Raced);
         }
-        let record = known.steered(steer, now)?;
+        let record = known.with_command(command, now)?;
         self.put(name.clone(), record.clone());
         Ok(JobCommandResult::Applied(Box::new(record)))
     }
 
-    /// Takes a job out if its version is the one seen.
+    /// Removes a job if its version is `seen`.
     pub(super) fn remove(&mut self, name: &JobName, seen: u64) -> JobCommandResult {
         match self.records.get(name).map(|known| known.version) {
             None => JobCommandResult::Unknown,
@@ -96,7 +96,7 @@ impl Jobs {
         }
     }
 
-    /// Stores a record in place of the one of that name; rings when it is due before all others.
+    /// Stores a record, replacing the one of that name; notifies when it is due before all others.
     fn put(&mut self, name: JobName, record: JobRecord) {
         let first = self.next_due();
         if let Some(due_at) = self.records.get(&name).and_then(JobRecord::due_at) {
@@ -104,7 +104,7 @@ impl Jobs {
         }
         if let Some(due_at) = record.due_at() {
             self.due.insert((due_at, name.clone()));
-            self.notified |= first.is_none_or(|first| due_at < first);
+            self.must_notify |= first.is_none_or(|first| due_at < first);
         }
         if self.is_paused(&name) && record.paused.is_none() {
             self.resumed.push(name.clone());
@@ -116,7 +116,7 @@ impl Jobs {
         self.records.get(name).is_some_and(|record| record.paused.is_some())
     }
 
-    /// The jobs whose pause has ended since the last time.
+    /// Takes the jobs whose pause has ended since the last call.
     pub(super) fn take_resumed(&mut self) -> Vec<JobName> {
         std::mem::take(&mut self.resumed)
     }
@@ -126,11 +126,11 @@ impl Jobs {
     }
 
     pub(super) fn wakeup(&self) -> Wakeup {
-        self.bell.wakeup()
+        self.notifier.wakeup()
     }
 
-    pub(super) fn take_bell(&mut self) -> Option<Notifier> {
-        std::mem::take(&mut self.notified).then(|| self.bell.clone())
+    pub(super) fn take_notifier(&mut self) -> Option<Notifier> {
+        std::mem::take(&mut self.must_notify).then(|| self.notifier.clone())
     }
 
     pub(super) fn get(&self, name: &JobName) -> Option<JobRecord> {
@@ -155,7 +155,7 @@ impl Memory {
         records
             .map(|record| DueJob {
                 record: record.clone(),
-                alive: count(&self.in_the_way(&record.job.name, now)),
+                alive: count(&self.blocking_messages(&record.job.name, now)),
             })
             .collect()
     }
@@ -178,12 +178,12 @@ impl Memory {
         removed
     }
 
-    /// The messages of a job that keep its occurrences from running, oldest id first.
-    fn in_the_way(&self, job: &JobName, now: Timestamp) -> Vec<MessageId> {
-        let is_in_the_way = |id: &MessageId| {
-            self.records.get(*id).is_some_and(|stored| stored.record.is_in_the_way(now))
+    /// Returns the messages of a job that block its next occurrence, oldest id first.
+    fn blocking_messages(&self, job: &JobName, now: Timestamp) -> Vec<MessageId> {
+        let blocks = |id: &MessageId| {
+            self.records.get(*id).is_some_and(|stored| stored.record.blocks_next_run(now))
         };
-        self.names.of_job(job).into_iter().filter(is_in_the_way).collect()
+        self.lookup.of_job(job).into_iter().filter(blocks).collect()
     }
 
     fn fire_one(&mut self, firing: Firing, now: Timestamp) -> FireResult {
@@ -191,18 +191,19 @@ impl Memory {
         if known.is_none_or(|known| known.version != firing.seen) {
             return FireResult::AlreadyMoved;
         }
-        let in_the_way = self.in_the_way(&firing.job, now);
-        let alive = count(&in_the_way);
+        let blocking_messages = self.blocking_messages(&firing.job, now);
+        let alive = count(&blocking_messages);
         if firing.alive_max.is_some_and(|alive_max| alive > alive_max) {
             return FireResult::Overlapping(alive);
         }
         if firing.cancel_alive {
-            for id in in_the_way {
+            for id in blocking_messages {
                 self.cancel(id, now);
             }
         }
         for message in firing.messages {
-            // An occurrence that is alive already, after its job was moved back, is not doubled.
+            // An occurrence whose message is alive, because an operator moved the cursor back, is not enqueued
+            // twice.
             if self.duplicate_of(&message, now).is_none() {
                 self.insert(message);
             }

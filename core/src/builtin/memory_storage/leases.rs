@@ -1,41 +1,43 @@
-//! Who holds which messages until when, so that what lapsed is found without looking at the rest.
+//! Leases: which process owns which messages until when, so that expired leases are found without scanning the
+//! others.
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 
-use super::by_end::{Place, first_at};
+use super::ended_rows::{TimeKey, first_key_at};
 use super::records::{Slot, Stored};
 use crate::model::ProcessId;
 use crate::storage::{Notifier, Wakeup};
 
-/// The leases of every owner, by their end and the message's id.
+/// Leases of every owner, by their end and the message's id.
 pub(super) struct Leases {
-    owners: BTreeMap<ProcessId, BTreeMap<Place, Slot>>,
-    beats: BTreeMap<ProcessId, Timestamp>,
-    bell: Notifier,
-    notified: bool,
+    owners: BTreeMap<ProcessId, BTreeMap<TimeKey, Slot>>,
+    heartbeats: BTreeMap<ProcessId, Timestamp>,
+    notifier: Notifier,
+    must_notify: bool,
 }
 
 impl Default for Leases {
     fn default() -> Self {
-        let (bell, _) = Wakeup::new();
-        Self { owners: BTreeMap::new(), beats: BTreeMap::new(), bell, notified: false }
+        let (notifier, _) = Wakeup::new();
+        Self { owners: BTreeMap::new(), heartbeats: BTreeMap::new(), notifier, must_notify: false }
     }
 }
 
 impl Leases {
-    /// Somebody asked for a running message to be cancelled; its owner learns it from a renewal.
-    pub(super) fn notify(&mut self) {
-        self.notified = true;
+    /// Requests a notification of the owners: a running message is to be cancelled, which its owner learns when
+    /// it extends the lease.
+    pub(super) fn request_notification(&mut self) {
+        self.must_notify = true;
     }
 
     pub(super) fn wakeup(&self) -> Wakeup {
-        self.bell.wakeup()
+        self.notifier.wakeup()
     }
 
-    pub(super) fn take_bell(&mut self) -> Option<Notifier> {
-        std::mem::take(&mut self.notified).then(|| self.bell.clone())
+    pub(super) fn take_notifier(&mut self) -> Option<Notifier> {
+        std::mem::take(&mut self.must_notify).then(|| self.notifier.clone())
     }
 
     pub(super) fn insert(&mut self, stored: &Stored) {
@@ -57,26 +59,25 @@ impl Leases {
     }
 
     pub(super) fn heartbeat(&mut self, process: ProcessId, until: Timestamp, now: Timestamp) {
-        let said = self.beats.entry(process).or_insert(until);
-        *said = if until > now { until.max(*said) } else { until };
+        let known = self.heartbeats.entry(process).or_insert(until);
+        *known = if until > now { until.max(*known) } else { until };
     }
 
-    /// Forgets processes that went silent before an instant and hold nothing: nobody will ask
-    /// about them again.
+    /// Removes processes whose heartbeat ended before an instant and that own no message.
     pub(super) fn forget_silent(&mut self, before: Timestamp) {
         let owners = &self.owners;
-        self.beats.retain(|process, until| *until >= before || owners.contains_key(process));
+        self.heartbeats.retain(|process, until| *until >= before || owners.contains_key(process));
     }
 
-    /// At most `limit` leases that may be taken over, by their end and id: those that ended before
-    /// `now`, and all of an owner whose last beat has run out. An owner that never beat is judged by
-    /// its leases alone.
+    /// Returns at most `limit` leases that may be taken over, by their end and id: those that ended before
+    /// `now`, and all of an owner whose heartbeat has run out. For an owner without any heartbeat only the ends
+    /// of its leases count.
     pub(super) fn lapsed(&self, limit: usize, now: Timestamp) -> Vec<Slot> {
-        let mut found: Vec<(Place, Slot)> = Vec::new();
+        let mut found: Vec<(TimeKey, Slot)> = Vec::new();
         for (owner, owned) in &self.owners {
             let silent = self.is_silent(owner, now);
-            let lapsed = owned.iter().take_while(|(place, _)| silent || **place < first_at(now));
-            found.extend(lapsed.take(limit).map(|(place, slot)| (*place, *slot)));
+            let lapsed = owned.iter().take_while(|(key, _)| silent || **key < first_key_at(now));
+            found.extend(lapsed.take(limit).map(|(key, slot)| (*key, *slot)));
         }
         found.sort_unstable();
         found.into_iter().take(limit).map(|(_, slot)| slot).collect()
@@ -88,7 +89,7 @@ impl Leases {
             if self.is_silent(owner, now) {
                 owned.len()
             } else {
-                owned.range(..first_at(now)).count()
+                owned.range(..first_key_at(now)).count()
             }
         });
         counts.sum()
@@ -98,12 +99,12 @@ impl Leases {
     pub(super) fn next_expiry(&self) -> Option<Timestamp> {
         let ends = self.owners.iter().filter_map(|(owner, owned)| {
             let first = owned.first_key_value().map(|((until, _), _)| *until);
-            first.into_iter().chain(self.beats.get(owner).copied()).min()
+            first.into_iter().chain(self.heartbeats.get(owner).copied()).min()
         });
         ends.min()
     }
 
     fn is_silent(&self, owner: &ProcessId, now: Timestamp) -> bool {
-        self.beats.get(owner).is_some_and(|until| *until < now)
+        self.heartbeats.get(owner).is_some_and(|until| *until < now)
     }
 }

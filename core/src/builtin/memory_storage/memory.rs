@@ -1,20 +1,20 @@
-//! Everything the storage remembers, and the few moves all its calls are made of: insert, change,
-//! remove. Nothing outside this file touches the map of messages and the sets beside it separately.
+//! Memory: the whole state of the storage, and the few moves all its calls are made of: insert, change, remove.
+//! Nothing outside this file touches the map of messages and the sets beside it separately.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::documents::Shelf;
+use super::blocked::Blocker;
+use super::documents::Documents;
 use super::groups::Groups;
 use super::history::History;
-use super::inbox::Notes;
+use super::inbox::InboxRecords;
 use super::index::Index;
 use super::jobs::Jobs;
-use super::names::Names;
+use super::lookup::Lookup;
 use super::rates::Rates;
 use super::records::{Records, Slot, Stored};
-use super::turns::Gate;
 use crate::error::{Error, Result};
 use crate::inbox::InboxResult;
 use crate::model::{Execution, Message, MessageId, MessageRecord, MessageState, StateChange};
@@ -24,20 +24,20 @@ use crate::storage::{Notifier, WakeSource, Wakeup};
 pub(super) struct Memory {
     pub(super) records: Records,
     pub(super) index: Index,
-    pub(super) names: Names,
+    pub(super) lookup: Lookup,
     pub(super) history: History,
     pub(super) jobs: Jobs,
-    pub(super) notes: Notes,
+    pub(super) inbox: InboxRecords,
     pub(super) rates: Rates,
     pub(super) groups: Groups,
-    pub(super) shelf: Shelf,
+    pub(super) documents: Documents,
     pub(super) last_token: u64,
     removed: Removed,
     history_max: usize,
     messages_max: usize,
 }
 
-/// What a step has taken out. Nobody looks at it again; it only waits to be freed.
+/// Rows that a step has removed, kept only to be freed after the lock is released.
 #[derive(Default)]
 pub(super) struct Removed {
     #[allow(clippy::vec_box)] // the records are boxed already, and moving them would cost more
@@ -51,13 +51,13 @@ impl Memory {
         Self {
             records: Records::default(),
             index: Index::new(),
-            names: Names::default(),
+            lookup: Lookup::default(),
             history: History::new(history_max),
             jobs: Jobs::new(),
-            notes: Notes::default(),
+            inbox: InboxRecords::default(),
             rates: Rates::default(),
             groups: Groups::default(),
-            shelf: Shelf::default(),
+            documents: Documents::default(),
             last_token: 0,
             removed: Removed::default(),
             history_max,
@@ -71,16 +71,16 @@ impl Memory {
         self.trim();
     }
 
-    /// Notes a delivery; as many are kept as history.
+    /// Records a delivery; the limit is that of the history.
     pub(super) fn admit(&mut self, group: &str, message: MessageId, now: Timestamp) -> InboxResult {
-        self.notes.admit(group, message, now, self.history_max)
+        self.inbox.admit(group, message, now, self.history_max)
     }
 
     pub(super) fn set_messages_max(&mut self, count: usize) {
         self.messages_max = count;
     }
 
-    /// Refuses so many more messages when they would be too many.
+    /// Fails when so many more messages would exceed the limit.
     pub(super) fn check_room(&self, more: usize) -> Result<()> {
         let kept = self.records.len() - self.index.finished_count();
         if kept.saturating_add(more) > self.messages_max {
@@ -93,30 +93,30 @@ impl Memory {
         Ok(())
     }
 
-    /// Whether so many more messages certainly fit.
+    /// Returns whether so many more messages fit.
     pub(super) fn has_room(&self, more: usize) -> bool {
         self.check_room(more).is_ok()
     }
 
-    /// Stores a new pending message. A finished one of the same id gives way to it.
+    /// Stores a new pending message, replacing a finished one of the same id.
     pub(super) fn insert(&mut self, message: Arc<Message>) {
         self.put(MessageRecord::new(message));
     }
 
-    /// Stores a record, in place of one of the same id.
+    /// Stores a record, replacing one of the same id.
     pub(super) fn put(&mut self, record: MessageRecord) {
-        let lane = self.index.make_lane(&record.message.queue);
+        let queue_id = self.index.ensure_queue(&record.message.queue);
         if record.state.is_alive() {
-            self.names.insert(&record.message);
+            self.lookup.insert(&record.message);
         }
-        let (stored, before) = self.records.insert(record, lane);
+        let (stored, before) = self.records.insert(record, queue_id);
         self.index.enter(stored);
         if let Some(before) = before {
             self.remove_at(before);
         }
     }
 
-    /// Takes a message out of everything.
+    /// Removes a message from the map and all sets.
     pub(super) fn remove(&mut self, id: MessageId) {
         if let Some(slot) = self.records.get(id).map(|stored| stored.slot) {
             self.remove_at(slot);
@@ -129,12 +129,12 @@ impl Memory {
         };
         self.index.leave(&stored);
         if stored.record.state.is_alive() {
-            self.names.remove(&stored.record.message);
+            self.lookup.remove(&stored.record.message);
         }
         self.removed.messages.push(stored);
     }
 
-    /// Changes a message if its state allows it; answers the state that refused otherwise.
+    /// Changes a message if its state allows it; returns the state that does not otherwise.
     pub(super) fn change(
         &mut self,
         id: MessageId,
@@ -146,18 +146,18 @@ impl Memory {
         let next = state.after(change).ok_or(Some(state))?;
         self.index.leave(stored);
         if state.is_alive() && !next.is_alive() {
-            self.names.remove(&stored.record.message);
+            self.lookup.remove(&stored.record.message);
         }
         edit(&mut stored.record);
         stored.record.state = next;
         if !state.is_alive() && next.is_alive() {
-            self.names.insert(&stored.record.message);
+            self.lookup.insert(&stored.record.message);
         }
         self.index.enter(stored);
         Ok(())
     }
 
-    /// Lets the oldest finished messages fall out that are beyond the bound.
+    /// Removes the oldest finished messages beyond the limit.
     pub(super) fn trim(&mut self) {
         while self.index.finished_count() > self.history_max {
             let Some(slot) = self.index.oldest_finished() else {
@@ -167,8 +167,8 @@ impl Memory {
         }
     }
 
-    pub(super) fn next_due(&mut self, line: &WakeSource) -> Option<Timestamp> {
-        match line {
+    pub(super) fn next_due(&mut self, source: &WakeSource) -> Option<Timestamp> {
+        match source {
             WakeSource::Queue(queue) => self.next_due_of(queue),
             WakeSource::Topics(queue, topics) => self.next_due_among(queue, topics),
             WakeSource::Jobs => self.jobs.next_due(),
@@ -176,41 +176,42 @@ impl Memory {
         }
     }
 
-    pub(super) fn wakeup(&mut self, line: &WakeSource) -> Wakeup {
-        match line {
+    pub(super) fn wakeup(&mut self, source: &WakeSource) -> Wakeup {
+        match source {
             WakeSource::Queue(queue) | WakeSource::Topics(queue, _) => self.index.wakeup(queue),
             WakeSource::Jobs => self.jobs.wakeup(),
             WakeSource::Leases => self.index.leases.wakeup(),
         }
     }
 
-    /// Puts what may have its turn now back into its lane. The last move of every step.
-    pub(super) fn offer_turns(&mut self) {
+    /// Returns unblocked messages to their queues. The last move of every step.
+    pub(super) fn return_unblocked(&mut self) {
         self.end_batches();
         for job in self.jobs.take_resumed() {
-            self.index.turns.release(&Gate::Job(job));
+            self.index.blocked.unblock(&Blocker::Job(job));
         }
-        for slot in self.index.turns.take_ready() {
+        for slot in self.index.blocked.take_unblocked() {
             if let Some(stored) = self
                 .records
                 .at_mut(slot)
                 .filter(|stored| stored.record.state == MessageState::Pending)
             {
-                self.index.offer(stored);
+                self.index.return_to_queue(stored);
             }
         }
     }
 
-    /// What this step has taken out, to be freed when the lock is: freeing is the slowest part.
+    /// Takes the rows that this step has removed; freeing them is the slowest part and happens without the
+    /// lock.
     pub(super) fn take_removed(&mut self) -> Removed {
         Removed { executions: self.history.take_removed(), ..std::mem::take(&mut self.removed) }
     }
 
-    /// The bells this step has to ring, once each.
-    pub(super) fn take_bells(&mut self) -> Vec<Notifier> {
-        let mut bells = self.index.take_bells();
-        bells.extend(self.jobs.take_bell());
-        bells.extend(self.index.leases.take_bell());
-        bells
+    /// Takes the notifiers that this step has to notify, each once.
+    pub(super) fn take_notifiers(&mut self) -> Vec<Notifier> {
+        let mut notifiers = self.index.take_notifiers();
+        notifiers.extend(self.jobs.take_notifier());
+        notifiers.extend(self.index.leases.take_notifier());
+        notifiers
     }
 }

@@ -1,4 +1,4 @@
-//! Rates: the latest starts of each name. A name whose starts count no more is forgotten now and then.
+//! Rates: the latest starts of each name. Names whose starts no longer count are removed now and then.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use crate::model::Key;
 use crate::policy::{RateGrant, RateStarts, permit};
 use crate::storage::RateRequest;
 
-/// How many names are kept before those that are not needed are forgotten.
+/// Number of names above which unneeded ones are removed.
 const NAMES_MAX: usize = 1_024;
 
-/// The latest starts of each name, and until when they count.
+/// Latest starts of each name, and until when they count.
 #[derive(Default)]
 pub(super) struct Rates {
     names: BTreeMap<Key, (RateStarts, Option<Timestamp>)>,
@@ -19,15 +19,15 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    pub(super) fn permit(&mut self, wanted: RateRequest, now: Timestamp) -> RateGrant {
-        let (starts, used_until) = self.names.entry(wanted.name).or_default();
-        let (permitted, after) = permit(wanted.rate, starts, wanted.wanted, now);
-        *used_until = after.used_until(wanted.rate);
+    pub(super) fn acquire(&mut self, request: RateRequest, now: Timestamp) -> RateGrant {
+        let (starts, used_until) = self.names.entry(request.name).or_default();
+        let (grant, after) = permit(request.rate, starts, request.wanted, now);
+        *used_until = after.used_until(request.rate);
         *starts = after;
         if self.names.len() > NAMES_MAX.max(self.forget_at) {
             self.names.retain(|_, (_, until)| until.is_some_and(|until| until > now));
             self.forget_at = self.names.len() * 2;
         }
-        permitted
+        grant
     }
 }

@@ -1,32 +1,32 @@
-//! The records, each in a slot that stays the same for as long as it is stored, and the slots by id.
-//! Sets that point to a record keep its slot, so the hot path searches by id only once. A record is
-//! boxed, so that after a flood only the small slots stay behind.
+//! Message records, each in a slot that stays the same for as long as it is stored, and the slots by id. Sets
+//! that point to a record hold its slot, so the hot path searches by id only once. A record is boxed, so that
+//! after a peak only the small slots remain allocated.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::Bound;
 
-use super::lane::LaneId;
+use super::queue_index::QueueId;
 use crate::model::{JobName, MessageId, MessageRecord, MessageState};
 
-/// The place of a record. Used again once the record is gone.
+/// Position of a record. Reused once the record is removed.
 pub(super) type Slot = usize;
 
-/// A record, its slot, and the lane of its queue.
+/// Record, its slot, and the position of its queue.
 pub(super) struct Stored {
     pub(super) record: MessageRecord,
     pub(super) slot: Slot,
-    pub(super) lane: LaneId,
+    pub(super) queue_id: QueueId,
 }
 
 impl Stored {
-    /// The id as a number: it sorts the same and compares faster.
+    /// Returns the id as a number: it sorts the same and compares faster.
     pub(super) fn id(&self) -> u128 {
         number(self.record.message.id)
     }
 }
 
-/// All records.
+/// All message records.
 #[derive(Default)]
 pub(super) struct Records {
     slots: Vec<Option<Box<Stored>>>,
@@ -35,11 +35,11 @@ pub(super) struct Records {
 }
 
 impl Records {
-    /// Stores a record; answers it, and the slot of one of the same id that has to go now.
+    /// Stores a record; returns it, and the slot of one of the same id that the caller removes.
     pub(super) fn insert(
         &mut self,
         record: MessageRecord,
-        lane: LaneId,
+        queue_id: QueueId,
     ) -> (&Stored, Option<Slot>) {
         let id = number(record.message.id);
         let slot = self.free.pop().unwrap_or_else(|| {
@@ -47,7 +47,7 @@ impl Records {
             self.slots.len() - 1
         });
         let before = self.by_id.insert(id, slot);
-        let stored = Box::new(Stored { record, slot, lane });
+        let stored = Box::new(Stored { record, slot, queue_id });
         (self.slots[slot].insert(stored), before)
     }
 
@@ -83,7 +83,7 @@ impl Records {
         self.by_id.len()
     }
 
-    /// The messages of a job that are not running.
+    /// Returns the messages of a job that are not running.
     pub(super) fn of_job(&self, job: &JobName) -> Vec<MessageId> {
         let records = self.below(None).filter(|record| {
             let of = record.message.occurrence.as_ref().map(|occurrence| &occurrence.job);
@@ -92,7 +92,7 @@ impl Records {
         records.map(|record| record.message.id).collect()
     }
 
-    /// The records with an id below one, newest id first.
+    /// Returns the records with an id below `id`, newest id first.
     pub(super) fn below(&self, id: Option<MessageId>) -> impl Iterator<Item = &MessageRecord> {
         let end = id.map_or(Bound::Unbounded, |id| Bound::Excluded(number(id)));
         let slots = self.by_id.range((Bound::Unbounded, end)).rev();

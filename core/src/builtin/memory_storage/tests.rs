@@ -1,5 +1,5 @@
-//! Random lives of many messages: after every step each sorted set must say exactly what follows
-//! from the records alone, whatever the order of calls and however time jumps.
+//! Tests with random commands: after every step each sorted set must contain exactly what follows from the
+//! records alone, whatever the order of calls and however time jumps.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use crate::model::{
 use crate::policy::{AgainReason, Verdict};
 use crate::storage::{Claim, ClaimedMessage, Command, Entry, Prune, Reclaim, Settlement};
 
-/// A seeded life: a generator, a memory, and what owners have in their hands.
-struct Life {
+/// Seeded run: a random generator, a memory, and the messages claimed and not settled.
+struct RandomRun {
     random: u64,
     memory: Memory,
-    hands: Vec<ClaimedMessage>,
+    claimed: Vec<ClaimedMessage>,
     now: Timestamp,
 }
 
-impl Life {
+impl RandomRun {
     fn new(seed: u64) -> Self {
-        Self { random: seed, memory: Memory::new(20, 60), hands: Vec::new(), now: at(1_000) }
+        Self { random: seed, memory: Memory::new(20, 60), claimed: Vec::new(), now: at(1_000) }
     }
 
     fn below(&mut self, bound: u64) -> u64 {
@@ -79,23 +79,23 @@ impl Life {
             0..=2 => {
                 let replace = self.below(3) == 0;
                 let entry = Entry { message: Arc::new(self.message()), replace };
-                // A full memory refuses, which is an answer like any other here.
+                // A full memory refuses, which is a valid result here.
                 let _ = self.memory.enqueue(vec![entry], self.now);
             }
             3 => {
                 let queue = Queue::new(format!("queue {}", self.below(3))).unwrap();
                 let (owner, until) = (self.process(), self.instant());
                 let claim = Claim::new(queue, owner, 3, until);
-                let claimed = self.memory.claim(&claim, self.now);
-                assert!(claimed.iter().all(|one| one.due_at <= self.now));
-                self.hands.extend(claimed);
+                let batch = self.memory.claim(&claim, self.now);
+                assert!(batch.iter().all(|one| one.due_at <= self.now));
+                self.claimed.extend(batch);
             }
             4 | 5 => self.settle(),
             6 => {
                 let (owner, until) = (self.process(), self.instant());
                 self.memory.heartbeat(owner, until, self.now);
                 let reclaim = Reclaim { owner: self.process(), limit: 2, until: self.instant() };
-                self.hands.extend(self.memory.reclaim(&reclaim, self.now));
+                self.claimed.extend(self.memory.reclaim(&reclaim, self.now));
             }
             7 => {
                 let (id, due_at) = (self.id(), self.instant());
@@ -109,7 +109,7 @@ impl Life {
             }
             _ => {
                 self.now = self.instant();
-                let leases: Vec<_> = self.hands.iter().map(ClaimedMessage::lease_ref).collect();
+                let leases: Vec<_> = self.claimed.iter().map(ClaimedMessage::lease_ref).collect();
                 let until = self.instant();
                 self.memory.extend(&leases, until);
                 let prune = Prune { before: at(950), limit: 2, dead: true };
@@ -119,7 +119,7 @@ impl Life {
     }
 
     fn settle(&mut self) {
-        let Some(claimed) = self.hands.pop() else {
+        let Some(claimed) = self.claimed.pop() else {
             return;
         };
         let reason = crate::model::DeadReason::Discarded;
@@ -140,7 +140,7 @@ impl Life {
         self.memory.settle(vec![settlement], self.now);
     }
 
-    /// Compares every set with what the records say.
+    /// Compares every set with the records.
     fn check(&self) {
         let records: Vec<_> = self.memory.records.below(None).collect();
         let mut counts = BTreeMap::new();
@@ -155,7 +155,10 @@ impl Life {
             }
             if let (true, Some(dedupe)) = (record.state.is_alive(), &record.message.dedupe) {
                 assert!(keys.insert(dedupe), "two alive under {dedupe}");
-                assert_eq!(self.memory.names.twin(&record.message), Some(record.message.id));
+                assert_eq!(
+                    self.memory.lookup.alive_duplicate(&record.message),
+                    Some(record.message.id)
+                );
             }
             if record.state == MessageState::Pending {
                 let first = next_due.entry(&record.message.queue).or_insert(record.due_at);
@@ -178,7 +181,7 @@ impl Life {
                 let of = record.message.occurrence.as_ref().map(|occurrence| &occurrence.job);
                 record.state.is_alive() && of == Some(&job)
             });
-            assert_eq!(self.memory.names.of_job(&job).len(), alive.count());
+            assert_eq!(self.memory.lookup.of_job(&job).len(), alive.count());
         }
     }
 }
@@ -190,11 +193,11 @@ fn at(second: i64) -> Timestamp {
 #[test]
 fn every_set_follows_from_the_records_after_any_steps() {
     for seed in 0..40 {
-        let mut life = Life::new(seed);
+        let mut run = RandomRun::new(seed);
         for _ in 0..400 {
-            life.step();
-            life.check();
+            run.step();
+            run.check();
         }
-        assert!(life.memory.records.len() > 10, "seed {seed} had a life");
+        assert!(run.memory.records.len() > 10, "seed {seed} stores too few messages");
     }
 }

@@ -1,6 +1,6 @@
 //! Consumer of a stored transport: receives one group's copies of a topic by claiming them from their queue. A
-//! claim that was begun is finished by the next call even if the one that began it was dropped, so nothing is
-//! ever claimed and lost.
+//! claim that was begun is finished by the next call even if the call that began it was dropped, so no claimed
+//! message is lost.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -18,7 +18,7 @@ use crate::policy::{AgainReason, Verdict};
 use crate::storage::{Claim, ClaimedMessage, Settlement, WakeSource, Wakeup};
 use crate::transport::{Consumer, Delivery, LeaseReceipt, Receipt};
 
-/// How long to sleep at most where another process may have enqueued without a notification.
+/// Longest sleep, for storages where another process may enqueue without a notification.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 type Claiming = Pin<Box<dyn Future<Output = Result<Vec<ClaimedMessage>>> + Send>>;
@@ -26,7 +26,7 @@ type Claiming = Pin<Box<dyn Future<Output = Result<Vec<ClaimedMessage>>> + Send>
 /// Claims from the queue of a topic and a group.
 pub(super) struct StoredConsumer {
     shared: Shared,
-    line: WakeSource,
+    source: WakeSource,
     queue: Queue,
     wakeup: Wakeup,
     prefetch: usize,
@@ -37,12 +37,12 @@ pub(super) struct StoredConsumer {
 
 impl StoredConsumer {
     pub(super) fn new(shared: Shared, queue: Queue, prefetch: usize) -> Self {
-        let line = WakeSource::Queue(queue.clone());
-        let wakeup = shared.storage.wakeup(&line);
+        let source = WakeSource::Queue(queue.clone());
+        let wakeup = shared.storage.wakeup(&source);
         let prefetch = prefetch.max(1);
         Self {
             shared,
-            line,
+            source,
             queue,
             wakeup,
             prefetch,
@@ -76,7 +76,7 @@ impl StoredConsumer {
         claimed.map(|claimed| delivery(claimed, &self.shared)).collect()
     }
 
-    /// Gives back the messages that were claimed and never received.
+    /// Releases the messages that were claimed and never received.
     async fn give_back(&mut self) -> Result<()> {
         if self.claiming.is_some() {
             self.claim(0).await?;
@@ -105,7 +105,7 @@ impl Consumer for StoredConsumer {
                 return Ok(self.take(limit));
             }
             let poll_at = clock::add(self.shared.clock.now(), POLL_INTERVAL);
-            let next = self.shared.storage.next_due(&self.line).await?;
+            let next = self.shared.storage.next_due(&self.source).await?;
             let until = next.map_or(poll_at, |due_at| due_at.min(poll_at));
             tokio::select! {
                 biased;
@@ -118,7 +118,7 @@ impl Consumer for StoredConsumer {
     async fn close(&mut self, until: Timestamp) -> Result<()> {
         self.closed = true;
         let clock = Arc::clone(&self.shared.clock);
-        // What is not given back in time is free when its lease has expired.
+        // A message that is not released in time can be claimed when its lease has expired.
         clock::within(&*clock, until, self.give_back()).await.unwrap_or(Ok(()))
     }
 }

@@ -1,6 +1,6 @@
-//! Backfill: occurrences of the past become messages, each with its own nominal time, and the schedule is
-//! left alone. A message's identity is made of job, nominal time and label, so that a backfill that broke
-//! off or is asked for again stores nothing twice, for as long as the storage remembers it.
+//! Backfill: creates messages for occurrences of the past, each with its nominal time, without changing the
+//! schedule. The id of a message is derived from job, nominal time and label, so that a repeated backfill stores
+//! nothing twice until the messages are pruned.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,33 +19,33 @@ use crate::model::{JobRecord, Message, MessageId, Occurrence, Source};
 use crate::schedule::stable_hash;
 use crate::storage::{EnqueueResult, Entry};
 
-/// The most occurrences that the range of one backfill may hold.
+/// The most occurrences in the range of one backfill.
 pub const OCCURRENCES_MAX: usize = 100_000;
 
-/// After how many of them other tasks get their turn.
+/// Number of occurrences that are computed before the task yields.
 const STEPS_WITHOUT_YIELD: usize = 500;
 /// The most messages that one backfill may store.
 const MESSAGES_MAX: usize = 10_000;
-/// How many are stored in one step.
+/// Number of messages that are stored in one step.
 const STEP: usize = 500;
-/// How many pages of messages are looked through for what has run already.
+/// The most pages of messages that are searched for occurrences that have run.
 const PAGES_MAX: usize = 100;
-/// How far clocks may be apart when messages are told by the time they were made.
+/// Largest clock difference between processes when messages are compared by their creation time.
 const SKEW_MAX: Duration = Duration::from_secs(60);
 
-/// How a range of the past is made up for.
+/// Options of a backfill.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Backfill {
-    /// Only says what would be done. Default no.
+    /// Whether only the result is computed and nothing is stored. Default false.
     pub dry_run: bool,
-    /// The most runs; those beyond it are left. Default 100.
+    /// The most runs; further occurrences are left out. Default 100.
     pub max: usize,
-    /// Which occurrence comes first, and which are left when there are too many. Default oldest first.
+    /// Order of the runs, which also decides the occurrences that are left out. Default oldest first.
     pub order: BackfillOrder,
-    /// Which occurrences. Default those that never ran.
+    /// The occurrences to run. Default those that never ran.
     pub which: BackfillSelection,
-    /// Tells two backfills of the same range apart: under the same label an occurrence runs once, under
-    /// another one again. Default empty.
+    /// Distinguishes backfills of the same range: under one label an occurrence runs once, under another label
+    /// again. Default empty.
     pub label: String,
 }
 
@@ -61,7 +61,7 @@ impl Default for Backfill {
     }
 }
 
-/// In which order a backfill runs.
+/// Order in which a backfill runs occurrences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackfillOrder {
     /// The oldest occurrence first.
@@ -70,36 +70,35 @@ pub enum BackfillOrder {
     NewestFirst,
 }
 
-/// Which occurrences of a range a backfill is about.
+/// The occurrences of a range that a backfill runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BackfillSelection {
-    /// Those without a message of their own: skipped, missed, or before the job was declared. What the
-    /// storage has forgotten counts as missing, too.
+    /// Occurrences without a message: skipped, missed, before the job was declared, or pruned.
     Missing,
-    /// All of them, also those that have run.
+    /// All occurrences, also those that have run.
     All,
 }
 
-/// What a backfill came to, or would come to.
+/// The result of a backfill or of a dry run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BackfillResult {
-    /// The occurrences it is about, in the order they run.
+    /// Nominal times of the occurrences to run, in the order of the runs.
     pub nominals: Vec<Timestamp>,
-    /// The messages that were stored; none in a dry run.
+    /// Messages that were stored; empty in a dry run.
     pub stored: Vec<MessageId>,
-    /// How many were not stored because they are there already.
+    /// Number of messages that were not stored because they exist.
     pub duplicates: u64,
-    /// How many occurrences of the range were left out because they have run.
+    /// Number of occurrences of the range that were left out because they have run.
     pub present: u64,
-    /// Whether the range holds more than were to be run.
+    /// Whether the range contains more occurrences than [`Backfill::max`].
     pub more: bool,
 }
 
 impl Admin {
-    /// Runs occurrences of the past, from an instant on and before another one, each in its own name, as
-    /// the job is defined now. Works on paused jobs, and never beside the schedule: what an active job
-    /// has still to decide about is left to it. Runs wait for each other unless the job allows overlaps,
-    /// and while they are alive the job's overlap policy sees them.
+    /// Runs the occurrences of a job from an instant on and before another one, each with its nominal time and
+    /// the current definition of the job. Paused jobs can be backfilled. Occurrences at or after the cursor of
+    /// an active job are left to its schedule. Runs wait for each other unless the job allows overlaps, and
+    /// the job's overlap policy counts them while they are alive.
     pub async fn backfill(
         &self,
         job: impl AsRef<str>,
@@ -113,8 +112,8 @@ impl Admin {
         let mut nominals = occurrences(&record, from, to).await?;
         let before = nominals.len();
         if backfill.which == BackfillSelection::Missing && before > 0 {
-            let there = self.present(&record, from).await?;
-            nominals.retain(|nominal| !there.contains(nominal));
+            let present = self.present(&record, from).await?;
+            nominals.retain(|nominal| !present.contains(nominal));
         }
         let present = (before - nominals.len()) as u64;
         if backfill.order == BackfillOrder::NewestFirst {
@@ -122,35 +121,36 @@ impl Admin {
         }
         let more = nominals.len() > backfill.max;
         nominals.truncate(backfill.max);
-        let mut done = BackfillResult { nominals, present, more, ..BackfillResult::default() };
+        let mut result = BackfillResult { nominals, present, more, ..BackfillResult::default() };
         if !backfill.dry_run {
-            self.store(&record, &backfill.label, &mut done).await?;
+            self.store(&record, &backfill.label, &mut result).await?;
         }
-        Ok(done)
+        Ok(result)
     }
 
-    /// The nominal times since an instant that have a message of their own.
+    /// Returns the nominal times since an instant that have a message.
     async fn present(&self, record: &JobRecord, from: Timestamp) -> Result<BTreeSet<Timestamp>> {
         let name = &record.job.name;
         let filter = MessageFilter { job: Some(name.clone()), ..MessageFilter::default() };
         let mut page = PageRequest::first(PAGE_LIMIT_MAX);
-        let mut there = BTreeSet::new();
+        let mut present = BTreeSet::new();
         for _ in 0..PAGES_MAX {
             let paged = self.messages(filter.clone(), page).await?;
             let messages = paged.rows.iter().map(|record| &record.message);
-            there.extend(messages.filter_map(|message| Some(message.occurrence.as_ref()?.nominal)));
-            // A message is never older than its occurrence, and ids go by age.
+            present
+                .extend(messages.filter_map(|message| Some(message.occurrence.as_ref()?.nominal)));
+            // A message is never older than its occurrence, and ids are ordered by age.
             let all_older = paged
                 .rows
                 .last()
                 .is_some_and(|last| last.message.created_at < subtract(from, SKEW_MAX));
             match paged.next {
                 Some(next) if !all_older => page = PageRequest::after(next, PAGE_LIMIT_MAX),
-                _ => return Ok(there),
+                _ => return Ok(present),
             }
         }
         Err(Error::invalid(format!(
-            "the job {name:?} has too many messages since {from} to tell which occurrences have run; begin later, or backfill all of them"
+            "the job {name:?} has too many messages since {from} to find the occurrences that have run; begin later, or backfill all of them"
         )))
     }
 
@@ -158,26 +158,26 @@ impl Admin {
         &self,
         record: &JobRecord,
         label: &str,
-        done: &mut BackfillResult,
+        result: &mut BackfillResult,
     ) -> Result<()> {
         let now = self.process.now();
         let mut due_at = now;
-        for step in done.nominals.chunks(STEP) {
+        for step in result.nominals.chunks(STEP) {
             let mut entries = Vec::with_capacity(step.len());
             for nominal in step {
                 entries.push(self.entry(record, label, *nominal, due_at));
-                // One after the other, in the order asked for.
+                // Different due times keep the requested order.
                 due_at = add(due_at, Duration::from_micros(1));
             }
-            let made: Vec<Arc<Message>> =
+            let messages: Vec<Arc<Message>> =
                 entries.iter().map(|entry| entry.message.clone()).collect();
-            let answers = self.process.storage.enqueue(entries, now).await?;
-            for (message, answer) in made.into_iter().zip(answers) {
-                if let EnqueueResult::Duplicate(_) = answer {
-                    done.duplicates += 1;
+            let stored = self.process.storage.enqueue(entries, now).await?;
+            for (message, stored) in messages.into_iter().zip(stored) {
+                if let EnqueueResult::Duplicate(_) = stored {
+                    result.duplicates += 1;
                     continue;
                 }
-                done.stored.push(message.id);
+                result.stored.push(message.id);
                 self.process.events.emit(Event::MessageEnqueued {
                     message: message.id,
                     topic: message.topic.clone(),
@@ -199,14 +199,14 @@ impl Admin {
         due_at: Timestamp,
     ) -> Entry {
         let job = &record.job;
-        let made = occurrence_message(&self.process, job, nominal, None, self.process.now());
+        let message = occurrence_message(&self.process, job, nominal, None, self.process.now());
         Entry::from(Message {
-            id: identity(job.name.as_str(), nominal, label),
+            id: backfill_id(job.name.as_str(), nominal, label),
             source: Source::Manual,
-            // While the schedule's own run of this occurrence is alive there is no second one.
+            // The same key as the schedule's own run, so that there is no second run while that one is alive.
             dedupe: Some(Occurrence::identity(&job.name, nominal)),
             due_at,
-            ..made
+            ..message
         })
     }
 }
@@ -219,7 +219,7 @@ fn check(backfill: &Backfill, (from, to): (Timestamp, Timestamp), now: Timestamp
     }
     if to > now {
         return Err(Error::invalid(format!(
-            "the range ends at {to}, which is still to come (it is {now}); a backfill is about the past"
+            "the range ends at {to}, which is in the future (it is {now}); a backfill covers the past only"
         )));
     }
     if !(1..=MESSAGES_MAX).contains(&backfill.max) {
@@ -231,7 +231,7 @@ fn check(backfill: &Backfill, (from, to): (Timestamp, Timestamp), now: Timestamp
     Ok(())
 }
 
-/// The occurrences of a range, oldest first, without those that the schedule itself will decide about.
+/// Returns the occurrences of a range, oldest first, without those that the schedule itself will fire.
 async fn occurrences(record: &JobRecord, from: Timestamp, to: Timestamp) -> Result<Vec<Timestamp>> {
     let active = record.paused.is_none() && record.retired.is_none();
     let end = record.cursor.filter(|_| active).map_or(to, |cursor| cursor.min(to));
@@ -254,8 +254,8 @@ async fn occurrences(record: &JobRecord, from: Timestamp, to: Timestamp) -> Resu
     Ok(found)
 }
 
-/// An id of version 7 that is the same for the same occurrence and label, and as old as the occurrence.
-fn identity(job: &str, nominal: Timestamp, label: &str) -> MessageId {
+/// Returns a UUID of version 7 that depends only on job, nominal time and label, with the time of the occurrence.
+fn backfill_id(job: &str, nominal: Timestamp, label: &str) -> MessageId {
     let instant = nominal.as_nanosecond().to_le_bytes();
     let hash = |part: &[u8]| stable_hash(&[part, job.as_bytes(), &instant, label.as_bytes()]);
     let (first, second) = (hash(b"backfill"), hash(b"backfill, the other half"));
@@ -270,17 +270,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_identity_is_of_version_7_and_says_job_instant_and_label() {
+    fn an_id_is_of_version_7_and_depends_on_job_instant_and_label() {
         let nominal: Timestamp = "2026-03-02T07:00:00Z".parse().unwrap();
-        let id = identity("nightly", nominal, "");
+        let id = backfill_id("nightly", nominal, "");
         assert_eq!(id.as_uuid().get_version_num(), 7);
-        assert_eq!(id, identity("nightly", nominal, ""));
+        assert_eq!(id, backfill_id("nightly", nominal, ""));
         let later = nominal + SignedDuration::from_nanos(1);
         let others =
             [("hourly", nominal, ""), ("nightly", later, ""), ("nightly", nominal, "again")];
         for (job, nominal, label) in others {
-            assert_ne!(id, identity(job, nominal, label));
+            assert_ne!(id, backfill_id(job, nominal, label));
         }
-        assert!(id < identity("a", nominal + SignedDuration::from_millis(1), ""), "by age");
+        assert!(id < backfill_id("a", nominal + SignedDuration::from_millis(1), ""), "by age");
     }
 }

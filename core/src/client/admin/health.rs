@@ -1,4 +1,4 @@
-//! Asking how this process is. It only reads, and it is answered also when the storage is not.
+//! Health check of this process. It only reads, and returns also while the storage does not respond.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,31 +10,31 @@ use super::unhandled::unhandled;
 use crate::clock::{Clock, add, between, within};
 use crate::engine::Process;
 use crate::error::{Error, Result};
-use crate::health::{Findings, Health, Known, UNWORKED_AFTER};
+use crate::health::{Findings, Health, KnownFacts, UNSERVED_AFTER};
 use crate::inspect::Counts;
 use crate::model::{JobRecord, MessageState, Queue};
 use crate::storage::WakeSource;
 
-/// How long the storage may take. Pages wait five seconds for the whole answer, and have to get it.
+/// Timeout of the storage. Dashboard pages time out after five seconds and must get the result before.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// The most queues without a worker that are looked for.
-const UNWORKED_MAX: usize = 32;
-/// The most overdue jobs that are looked at; more are counted as so many.
+/// The most queues that are checked for a worker.
+const UNSERVED_MAX: usize = 32;
+/// The most overdue jobs that are read; the count stops there.
 const LATE_MAX: usize = 1_000;
 
 impl Admin {
-    /// How this process is. Asks the storage, changes nothing, and returns within two seconds also
-    /// when the storage does not.
+    /// Returns the health of this process. Reads from the storage, changes nothing, and returns within two
+    /// seconds also while the storage does not respond.
     pub async fn health(&self) -> Health {
-        self.health_with(&Known::default()).await
+        self.health_with(&KnownFacts::default()).await
     }
 
-    /// The same with what the caller knows already.
-    pub async fn health_with(&self, known: &Known) -> Health {
+    /// Returns the health like [`Admin::health`], from facts that the caller already has.
+    pub async fn health_with(&self, known: &KnownFacts) -> Health {
         let process = &*self.process;
         let clock: &dyn Clock = &*process.clock;
         let begun = clock.now();
-        let asked = async {
+        let check = async {
             process.storage.next_due_all(&[WakeSource::Jobs]).await?;
             let latency = between(begun, clock.now());
             let now = clock.now();
@@ -44,17 +44,17 @@ impl Admin {
             };
             let due = process.storage.due_jobs(LATE_MAX, now).await?;
             let late = due.iter().filter(|due| is_late(process, &due.record)).count();
-            let unworked = unworked(process, &counts, now).await?;
+            let unserved = unserved(process, &counts, now).await?;
             let unhandled = unhandled(process, &counts, known.handled.as_deref(), now).await?;
-            Ok((latency, counts, late as u64, (unworked, unhandled)))
+            Ok((latency, counts, late as u64, (unserved, unhandled)))
         };
-        let answer = within(clock, add(begun, TIMEOUT), asked).await;
-        let answer = answer.unwrap_or_else(|| no_answer(TIMEOUT));
-        let (storage, counts, late, (unworked, unhandled)) = match answer {
+        let result = within(clock, add(begun, TIMEOUT), check).await;
+        let result = result.unwrap_or_else(|| timed_out(TIMEOUT));
+        let (storage, counts, late, (unserved, unhandled)) = match result {
             Ok((latency, counts, late, waiting)) => (Ok(latency), counts, late, waiting),
             Err(error) => (Err(error.to_string()), Arc::default(), 0, Default::default()),
         };
-        // What belongs to no job here may be somebody else's; a job with a wrong cron text is ours.
+        // A problem without a job of this process may concern a job of another one.
         let misconfigured = process.misconfigured.list();
         let misconfigured = misconfigured.into_iter().filter(|wrong| wrong.job.is_some());
         let findings = Findings {
@@ -64,7 +64,7 @@ impl Admin {
             pending: counts.total(MessageState::Pending),
             late,
             misconfigured: misconfigured.map(|wrong| wrong.problem).collect(),
-            unworked,
+            unserved,
             unhandled,
             lifecycle: process.lifecycle(),
             services: process.turns.all(),
@@ -74,13 +74,13 @@ impl Admin {
     }
 }
 
-pub(super) fn no_answer<T>(timeout: Duration) -> Result<T> {
+pub(super) fn timed_out<T>(timeout: Duration) -> Result<T> {
     Err(Error::unavailable(format!("no answer within {} s", timeout.as_secs())))
 }
 
-/// The queues whose due messages wait while nothing of them is handled anywhere and this process does not
-/// work on them; at most [`UNWORKED_MAX`] are looked at.
-async fn unworked(process: &Process, counts: &Counts, now: Timestamp) -> Result<Vec<String>> {
+/// Returns the queues with late messages of which none is handled, and on which this process does not work;
+/// checks up to [`UNSERVED_MAX`] queues.
+async fn unserved(process: &Process, counts: &Counts, now: Timestamp) -> Result<Vec<String>> {
     let count = |queue: &Queue, state| counts.messages.get(&(queue.clone(), state)).copied();
     let waits = |queue: &&Queue| {
         !queue.is_relay()
@@ -92,22 +92,22 @@ async fn unworked(process: &Process, counts: &Counts, now: Timestamp) -> Result<
         .iter()
         .filter(|((_, state), count)| *state == MessageState::Pending && **count > 0);
     let queues: Vec<&Queue> =
-        pending.map(|((queue, _), _)| queue).filter(waits).take(UNWORKED_MAX).collect();
+        pending.map(|((queue, _), _)| queue).filter(waits).take(UNSERVED_MAX).collect();
     if queues.is_empty() {
         return Ok(Vec::new());
     }
-    let lines: Vec<WakeSource> =
+    let sources: Vec<WakeSource> =
         queues.iter().map(|queue| WakeSource::Queue((*queue).clone())).collect();
-    let due = process.storage.next_due_all(&lines).await?;
+    let due = process.storage.next_due_all(&sources).await?;
     let is_late =
-        |due: Option<Timestamp>| due.is_some_and(|due| between(due, now) > UNWORKED_AFTER);
+        |due: Option<Timestamp>| due.is_some_and(|due| between(due, now) > UNSERVED_AFTER);
     let late = queues.iter().zip(due).filter(|(_, due)| is_late(*due));
     Ok(late.map(|(queue, _)| queue.to_string()).collect())
 }
 
-/// Whether the next occurrence is overdue by more than the misfire threshold in force.
+/// Returns whether the next occurrence is overdue by more than the misfire threshold in force.
 fn is_late(process: &Process, record: &JobRecord) -> bool {
     let active = record.paused.is_none() && record.retired.is_none();
-    let threshold = || record.misfire_threshold(process.options.misfire_threshold).length;
+    let threshold = || record.misfire_threshold(process.options.misfire_threshold).duration;
     active && record.cursor.is_some_and(|cursor| between(cursor, process.now()) > threshold())
 }

@@ -1,66 +1,65 @@
-//! Asking how all jobs are: the storage for what it remembers, this process for what it declares and has
-//! run lately. It only reads, and it is answered also when the storage is not.
+//! Status of all jobs, read from the storage and from the declarations and recent runs of this process. It only
+//! reads, and returns also while the storage does not respond.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::health::no_answer;
+use super::health::timed_out;
 use super::{Admin, TIMEOUT};
 use crate::clock::{Clock, add, within};
 use crate::error::{Error, Result};
 use crate::inspect::{ExecutionFilter, JobFilter, MessageFilter, PAGE_LIMIT_MAX, PageRequest};
 use crate::model::{Execution, JobName, JobRecord, MessageState, Topic};
-use crate::status::{Found, JobStatus, Status};
+use crate::status::{JobStatus, Status, StatusFacts};
 
-/// How many of the newest executions are looked at for the last run of each job.
+/// Number of newest executions that are searched for the last run of each job.
 const NEWEST_MAX: usize = 500;
-/// How many jobs are then asked for by name.
-const ASKED_MAX: usize = 100;
+/// Number of further jobs whose last run is read by name.
+const BY_NAME_MAX: usize = 100;
 
-/// What the storage says about the jobs.
+/// The stored facts about the jobs.
 #[derive(Default)]
-struct Stored {
+struct StoredJobs {
     records: Vec<JobRecord>,
     running: BTreeMap<JobName, u64>,
     latest: BTreeMap<JobName, Arc<Execution>>,
 }
 
 impl Admin {
-    /// How every job is that this process declares or the storage remembers: complete before anything
-    /// ran, and answered within a few seconds also when the storage is not, with what this process
-    /// knows by itself.
+    /// Returns the status of every job that this process declares or the storage contains. Returns within five
+    /// seconds also while the storage does not respond, then with the declarations and runs of this process.
     pub async fn status(&self) -> Status {
         let process = &*self.process;
         let clock: &dyn Clock = &*process.clock;
         let until = add(clock.now(), TIMEOUT);
-        let answer = within(clock, until, self.stored()).await;
-        let answer = answer.unwrap_or_else(|| no_answer(TIMEOUT));
-        let (stored, running, latest) = match answer {
-            Ok(Stored { records, running, latest }) => (Ok(records), running, latest),
+        let result = within(clock, until, self.stored_jobs()).await;
+        let result = result.unwrap_or_else(|| timed_out(TIMEOUT));
+        let (stored, running, latest) = match result {
+            Ok(StoredJobs { records, running, latest }) => (Ok(records), running, latest),
             Err(error) => {
                 let here = process.declarations.iter().filter_map(|declared| {
                     let name = &declared.job.name;
-                    Some((name.clone(), process.recent.last(name)?))
+                    Some((name.clone(), process.recent_runs.last(name)?))
                 });
                 (Err(error.to_string()), process.in_flight.jobs(), here.collect())
             }
         };
         let (app, declarations) = (process.app.as_str(), process.declarations.as_slice());
         let misconfigured = &process.misconfigured.list();
-        let found = Found { app, declarations, stored, latest, running, misconfigured };
+        let facts = StatusFacts { app, declarations, stored, latest, running, misconfigured };
         let handles = |topic: &Topic| !process.options.handling || process.registry.contains(topic);
-        found.status(handles, clock.now())
+        facts.status(handles, clock.now())
     }
 
-    /// How one job is that this process declares or the storage remembers.
+    /// Returns the status of a job that this process declares or the storage contains.
     pub async fn status_of(&self, job: impl AsRef<str>) -> Result<JobStatus> {
         let process = &*self.process;
         let name = JobName::new(job)?;
         let record = process.inspect.job(&name).await?;
-        let place = process.declarations.iter().position(|declared| declared.job.name == name);
-        let declarations = place.map_or(&[][..], |place| &process.declarations[place..=place]);
+        let index = process.declarations.iter().position(|declared| declared.job.name == name);
+        let declarations = index.map_or(&[][..], |index| &process.declarations[index..=index]);
         let running = self.running(Some(name.clone())).await?;
         let last = process.inspect.latest_runs(std::slice::from_ref(&name), 1).await?.pop();
         let mut latest: BTreeMap<_, _> =
@@ -69,19 +68,19 @@ impl Admin {
         keep_later(&mut latest, self.recent_since(&name, created_at));
         let stored = Ok(record.into_iter().collect());
         let (app, misconfigured) = (process.app.as_str(), &process.misconfigured.list());
-        let found = Found { app, declarations, stored, latest, running, misconfigured };
+        let facts = StatusFacts { app, declarations, stored, latest, running, misconfigured };
         let handles = |topic: &Topic| !process.options.handling || process.registry.contains(topic);
-        found.status(handles, process.now()).jobs.pop().ok_or_else(|| {
+        facts.status(handles, process.now()).jobs.pop().ok_or_else(|| {
             Error::not_found(format!("there is no job {name:?}; jobs() lists what there is"))
         })
     }
 
-    /// The latest runs of a job that this process made, newest first, without asking the storage.
+    /// Returns the latest runs of a job in this process, newest first, without reading the storage.
     pub fn recent(&self, job: impl AsRef<str>) -> Result<Vec<Arc<Execution>>> {
-        Ok(self.process.recent.of(&JobName::new(job)?))
+        Ok(self.process.recent_runs.of(&JobName::new(job)?))
     }
 
-    async fn stored(&self) -> Result<Stored> {
+    async fn stored_jobs(&self) -> Result<StoredJobs> {
         let records = self.process.inspect.jobs(JobFilter::default()).await?;
         let running = self.running(None).await?;
         let mut latest = self.newest().await?;
@@ -91,29 +90,29 @@ impl Admin {
         }
         let mut unknown: Vec<&JobRecord> =
             records.iter().filter(|record| !latest.contains_key(&record.job.name)).collect();
-        // Those that are known to have run first; the bound is for the rest.
+        // Jobs that have run come first, so that the bound cuts off the others.
         unknown.sort_by_key(|record| record.runs == 0);
-        unknown.truncate(ASKED_MAX);
+        unknown.truncate(BY_NAME_MAX);
         let unknown: Vec<JobName> =
             unknown.into_iter().map(|record| record.job.name.clone()).collect();
         for last in self.process.inspect.latest_runs(&unknown, 1).await? {
             latest.extend(last.job.clone().map(|name| (name, Arc::new(last))));
         }
-        Ok(Stored { records, running, latest })
+        Ok(StoredJobs { records, running, latest })
     }
 
-    /// The last run of a job that this process made, unless that was another job of the same name, which
-    /// somebody deleted.
+    /// Returns the last run of a job in this process, unless it belongs to a deleted job of the same name.
     fn recent_since(
         &self,
         name: &JobName,
         created_at: Timestamp,
     ) -> Option<(JobName, Arc<Execution>)> {
-        let last = self.process.recent.last(name).filter(|last| last.ended_at >= created_at)?;
+        let last =
+            self.process.recent_runs.last(name).filter(|last| last.ended_at >= created_at)?;
         Some((name.clone(), last))
     }
 
-    /// How many messages of each job, or of one, are running, on whatever node.
+    /// Returns the number of running messages of each job, or of one, on all processes.
     async fn running(&self, job: Option<JobName>) -> Result<BTreeMap<JobName, u64>> {
         let states = vec![MessageState::Running];
         let filter = MessageFilter { states, job, ..MessageFilter::default() };
@@ -126,7 +125,7 @@ impl Admin {
         Ok(running)
     }
 
-    /// The last run of each job among the newest executions.
+    /// Returns the last run of each job among the newest executions.
     async fn newest(&self) -> Result<BTreeMap<JobName, Arc<Execution>>> {
         let mut latest: BTreeMap<JobName, Arc<Execution>> = BTreeMap::new();
         for execution in
@@ -150,7 +149,7 @@ fn keep_later(
     here: Option<(JobName, Arc<Execution>)>,
 ) {
     let Some((name, here)) = here else { return };
-    // A stored record may have been decided otherwise than it looked from here.
+    // On a tie the stored execution wins: the storage may have recorded another outcome than this process.
     let known = latest.entry(name).or_insert_with(|| here.clone());
     if here.ended_at > known.ended_at {
         *known = here;

@@ -1,6 +1,6 @@
-//! Unhandled messages in the health of a process: the oldest due message of a queue, when no handler of its
-//! topic is known. Claims pass it over and no process fails it, so health is the place to see it. A process
-//! knows its own handlers only; what others handled lately is read from what they run and ran.
+//! Unhandled messages in the health of a process: the oldest due message of a queue without a known handler for
+//! its topic. Claims skip it and no process fails it, so only the health reports it. A process knows only its own
+//! handlers; recently handled topics of others are read from their running messages and executions.
 
 use jiff::Timestamp;
 
@@ -12,13 +12,14 @@ use crate::inspect::{Counts, ExecutionFilter, MessageFilter, PageRequest};
 use crate::model::{Ending, MessageState, Queue, Topic};
 use crate::storage::{TopicFilter, WakeSource};
 
-/// The most queues that are looked at.
+/// The most queues that are checked.
 const QUEUES_MAX: usize = 100;
-/// The most messages of a queue among which the late one is looked for, newest first.
+/// The most messages of a queue that are searched for the late one, newest first.
 const MESSAGES_MAX: usize = 100;
 
-/// Returns a message of each queue that is late because no handler of its topic is known: by what is handled
-/// on each queue, or by the handlers of this process and what others handled lately.
+/// Returns a message of each queue that is late because no handler of its topic is known. `handled` are the topics
+/// that all processes handle on each queue; without it the handlers of this process and the topics that others
+/// handled recently count.
 pub(super) async fn unhandled(
     process: &Process,
     counts: &Counts,
@@ -26,16 +27,16 @@ pub(super) async fn unhandled(
     now: Timestamp,
 ) -> Result<Vec<UnhandledMessage>> {
     let own = if handled.is_none() { handled_here(process, counts) } else { Vec::new() };
-    let is_register_known = handled.is_some();
+    let all_handlers_known = handled.is_some();
     let handled = handled.unwrap_or(&own).iter().filter(|(_, topics)| !topics.is_all());
     let handled: Vec<&(Queue, TopicFilter)> = handled.take(QUEUES_MAX).collect();
     if handled.is_empty() {
         return Ok(Vec::new());
     }
-    let lines = handled.iter().flat_map(|(queue, topics)| {
+    let sources = handled.iter().flat_map(|(queue, topics)| {
         [WakeSource::Queue(queue.clone()), WakeSource::Topics(queue.clone(), topics.clone())]
     });
-    let due = process.storage.next_due_all(&lines.collect::<Vec<_>>()).await?;
+    let due = process.storage.next_due_all(&sources.collect::<Vec<_>>()).await?;
     let mut found = Vec::new();
     for ((queue, topics), due) in handled.into_iter().zip(due.chunks_exact(2)) {
         let &[Some(due_at), handled_at] = due else { continue };
@@ -43,23 +44,23 @@ pub(super) async fn unhandled(
             continue;
         }
         let topic = topic_of(process, queue, topics, due_at).await?;
-        // Behind many messages of other topics the look at a topic returns an instant that is too early.
-        let is_passed_over = handled_at.is_none_or(|handled_at| handled_at > due_at);
+        // Behind many messages of other topics the due time of a filter is too early.
+        let is_skipped = handled_at.is_none_or(|handled_at| handled_at > due_at);
         let is_unhandled = match &topic {
             Some(topic) => {
-                is_register_known || !is_handled_lately(process, queue, topic, now).await?
+                all_handlers_known || !is_recently_handled(process, queue, topic, now).await?
             }
-            None => is_passed_over && (is_register_known || !others_run(process, counts, queue)),
+            None => is_skipped && (all_handlers_known || !others_run(process, counts, queue)),
         };
         if is_unhandled {
             let queue = queue.clone();
-            found.push(UnhandledMessage { queue, topic, due_at, is_register_known });
+            found.push(UnhandledMessage { queue, topic, due_at, all_handlers_known });
         }
     }
     Ok(found)
 }
 
-/// The queues with waiting messages that this process works on, each with the topics it has handlers for.
+/// Returns the queues with pending messages that this process works on, each with the topics of its handlers.
 fn handled_here(process: &Process, counts: &Counts) -> Vec<(Queue, TopicFilter)> {
     let pending = counts
         .messages
@@ -87,8 +88,8 @@ async fn topic_of(
     Ok(late.map(|row| row.message.topic.clone()))
 }
 
-/// Whether a message of a topic is running, or one has ended within [`UNHANDLED_AFTER`].
-async fn is_handled_lately(
+/// Returns whether a message of a topic is running, or a run has ended within [`UNHANDLED_AFTER`].
+async fn is_recently_handled(
     process: &Process,
     queue: &Queue,
     topic: &Topic,
@@ -111,7 +112,7 @@ async fn is_handled_lately(
     Ok(!process.inspect.messages(filter, PageRequest::first(1)).await?.rows.is_empty())
 }
 
-/// Whether other processes run messages of a queue.
+/// Returns whether other processes run messages of a queue.
 fn others_run(process: &Process, counts: &Counts, queue: &Queue) -> bool {
     let running =
         counts.messages.get(&(queue.clone(), MessageState::Running)).copied().unwrap_or(0);

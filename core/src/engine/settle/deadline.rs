@@ -1,5 +1,5 @@
-//! The deadline of a settlement: `settle_timeout`, for the storage and the broker together. Whatever does
-//! not return by then is given up, so that its slot is free again. Nothing is lost: what was not confirmed is
+//! Deadline of a settlement: `settle_timeout`, for the storage and the broker together. A settlement that does
+//! not return by then is given up, so that its slot is free again. Nothing is lost: an unconfirmed message is
 //! delivered again, by the broker or when the lease ends.
 
 use std::future::Future;
@@ -9,9 +9,9 @@ use crate::engine::Process;
 use crate::error::{Error, Result};
 use crate::model::MessageId;
 
-/// Runs one settlement of a message until its deadline. Past it the work is dropped and the result is
+/// Runs one settlement of a message until its deadline. Past it the work is dropped and the error is
 /// [unavailable](crate::ErrorKind::Unavailable).
-pub(crate) async fn in_time<T>(
+pub(crate) async fn within_settle_timeout<T>(
     process: &Process,
     message: MessageId,
     work: impl Future<Output = Result<T>>,

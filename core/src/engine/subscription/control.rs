@@ -1,13 +1,13 @@
-//! What operators and the breaker say about subscriptions, and who has which name. A name belongs to one
-//! subscription of a process at a time; a circuit that is not closed outlives its subscription, so that
-//! taking it away and adding it again does not let it receive before its time.
+//! Controls of subscriptions: pauses by operators, the circuit of the breaker, and the names in use. A name
+//! belongs to one subscription of a process at a time; a circuit that is not closed outlives its
+//! subscription, so that removing the subscription and adding it again does not end the wait.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
-use super::Subscribed;
+use super::SubscriptionSpec;
 use crate::engine::{Process, Slots};
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
@@ -15,17 +15,17 @@ use crate::policy::{Breaker, BreakerDecision, BreakerSignal, Circuit};
 use crate::storage::{Notifier, Wakeup};
 use crate::subscription::{SubscriptionName, SubscriptionStatus};
 
-/// How one subscription is steered.
+/// Control of one subscription.
 pub(crate) struct Control {
     name: SubscriptionName,
     breaker: Option<Breaker>,
-    standing: Mutex<Standing>,
+    state: Mutex<ControlState>,
     changed: Notifier,
     pub(crate) slots: Arc<Slots>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Standing {
+struct ControlState {
     paused: bool,
     circuit: Circuit,
     connected: bool,
@@ -33,59 +33,59 @@ struct Standing {
 }
 
 impl Control {
-    fn new(subscribed: &Subscribed, paused: bool, circuit: Circuit) -> Self {
+    fn new(spec: &SubscriptionSpec, paused: bool, circuit: Circuit) -> Self {
         Self {
-            name: subscribed.name.clone(),
-            breaker: subscribed.receiving.breaker,
-            standing: Mutex::new(Standing { paused, circuit, ..Standing::default() }),
+            name: spec.name.clone(),
+            breaker: spec.receive_options.breaker,
+            state: Mutex::new(ControlState { paused, circuit, ..ControlState::default() }),
             changed: Wakeup::new().0,
-            slots: Slots::new(subscribed.receiving.concurrency),
+            slots: Slots::new(spec.receive_options.concurrency),
         }
     }
 
-    /// Rings when something was said.
+    /// Returns the wakeup for changes of the control.
     pub(crate) fn wakeup(&self) -> Wakeup {
         self.changed.wakeup()
     }
 
-    /// What may be received now; nothing at all while it is paused.
+    /// Returns what may be received now; `None` while it is paused.
     pub(crate) fn admits(&self, events: &Events, now: Timestamp) -> Option<BreakerDecision> {
-        let mut standing = self.lock();
-        if standing.paused {
+        let mut state = self.lock();
+        if state.paused {
             return None;
         }
         let Some(breaker) = self.breaker else { return Some(BreakerDecision::All) };
-        let before = standing.circuit;
+        let before = state.circuit;
         let (circuit, admits) = breaker.admits(before, now);
-        standing.circuit = circuit;
-        drop(standing);
-        self.tell(events, before, circuit);
+        state.circuit = circuit;
+        drop(state);
+        self.emit_circuit(events, before, circuit);
         Some(admits)
     }
 
-    /// Says that an attempt has begun.
-    pub(crate) fn begun(&self, now: Timestamp) {
+    /// Counts the start of an attempt.
+    pub(crate) fn attempt_started(&self, now: Timestamp) {
         if let Some(breaker) = self.breaker {
-            let mut standing = self.lock();
-            standing.circuit = breaker.begun(standing.circuit, now);
+            let mut state = self.lock();
+            state.circuit = breaker.attempt_started(state.circuit, now);
         }
     }
 
-    /// Says what an attempt that has ended is a sign of.
-    pub(crate) fn ended(&self, events: &Events, sign: BreakerSignal, now: Timestamp) {
+    /// Passes the end of an attempt to the breaker.
+    pub(crate) fn attempt_ended(&self, events: &Events, signal: BreakerSignal, now: Timestamp) {
         let Some(breaker) = self.breaker else { return };
-        let mut standing = self.lock();
-        let before = standing.circuit;
-        standing.circuit = breaker.ended(before, sign, now);
-        let after = standing.circuit;
-        drop(standing);
+        let mut state = self.lock();
+        let before = state.circuit;
+        state.circuit = breaker.attempt_ended(before, signal, now);
+        let after = state.circuit;
+        drop(state);
         if before != after {
-            self.tell(events, before, after);
+            self.emit_circuit(events, before, after);
             self.changed.notify();
         }
     }
 
-    fn tell(&self, events: &Events, before: Circuit, after: Circuit) {
+    fn emit_circuit(&self, events: &Events, before: Circuit, after: Circuit) {
         if before.as_str() == after.as_str() {
             return;
         }
@@ -106,7 +106,7 @@ impl Control {
         self.lock().connected = connected;
     }
 
-    /// Pauses or resumes; answers whether that changed anything.
+    /// Pauses or resumes; returns whether that changed anything.
     fn set_paused(&self, paused: bool) -> bool {
         let was = std::mem::replace(&mut self.lock().paused, paused);
         self.changed.notify();
@@ -114,77 +114,77 @@ impl Control {
     }
 
     fn close(&self) -> Circuit {
-        let mut standing = self.lock();
-        standing.closing = true;
-        let circuit = standing.circuit;
-        drop(standing);
+        let mut state = self.lock();
+        state.closing = true;
+        let circuit = state.circuit;
+        drop(state);
         self.changed.notify();
         circuit
     }
 
     fn status(&self) -> SubscriptionStatus {
-        let Standing { paused, circuit, connected, .. } = *self.lock();
+        let ControlState { paused, circuit, connected, .. } = *self.lock();
         let (name, running) = (self.name.clone(), self.slots.used());
         SubscriptionStatus { name, paused, circuit, connected, running }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Standing> {
-        self.standing.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ControlState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Every subscription of a process.
+/// Controls of every subscription of a process.
 #[derive(Default)]
-pub(crate) struct Switchboard {
-    lines: Mutex<Lines>,
+pub(crate) struct Controls {
+    table: Mutex<ControlTable>,
 }
 
 #[derive(Default)]
-struct Lines {
+struct ControlTable {
     controls: BTreeMap<SubscriptionName, Arc<Control>>,
-    /// The circuits of subscriptions that were taken away before they were closed.
+    /// Circuits of subscriptions that were removed before their circuit was closed.
     circuits: BTreeMap<SubscriptionName, Circuit>,
 }
 
-impl Switchboard {
-    /// Gives a subscription its name; a second one of the same name is a mistake.
-    pub(crate) fn add(&self, subscribed: &Subscribed, paused: bool) -> Result<Arc<Control>> {
-        let mut lines = self.lock();
-        let name = &subscribed.name;
-        if lines.controls.contains_key(name) {
+impl Controls {
+    /// Adds a subscription; fails when its name is in use.
+    pub(crate) fn add(&self, spec: &SubscriptionSpec, paused: bool) -> Result<Arc<Control>> {
+        let mut table = self.lock();
+        let name = &spec.name;
+        if table.controls.contains_key(name) {
             return Err(Error::conflict(format!(
                 "there are two subscriptions to {name}; give one of them another group, or leave it out"
             )));
         }
-        let circuit = lines.circuits.remove(name).unwrap_or_default();
-        let control = Arc::new(Control::new(subscribed, paused, circuit));
-        lines.controls.insert(name.clone(), control.clone());
+        let circuit = table.circuits.remove(name).unwrap_or_default();
+        let control = Arc::new(Control::new(spec, paused, circuit));
+        table.controls.insert(name.clone(), control.clone());
         Ok(control)
     }
 
-    /// Takes a subscription away: it receives no more, and what it has in hand is finished.
+    /// Removes a subscription: it receives no more, and its deliveries in flight are finished.
     pub(crate) fn remove(&self, process: &Process, name: &SubscriptionName) -> Result<()> {
-        let mut lines = self.lock();
-        let control = lines.controls.remove(name).ok_or_else(|| unknown(name))?;
+        let mut table = self.lock();
+        let control = table.controls.remove(name).ok_or_else(|| unknown(name))?;
         let circuit = control.close();
         let now = process.now();
-        // Those whose time is over are as good as closed.
-        lines.circuits.retain(|_, circuit| !is_over(*circuit, now));
+        // Circuits that no longer block need not be kept.
+        table.circuits.retain(|_, circuit| !is_over(*circuit, now));
         if !is_over(circuit, now) {
-            lines.circuits.insert(name.clone(), circuit);
+            table.circuits.insert(name.clone(), circuit);
         }
-        drop(lines);
-        told(process, name, "removed");
+        drop(table);
+        emit_change(process, name, "removed");
         Ok(())
     }
 
-    /// Takes back a name whose subscription never began.
+    /// Frees the name of a subscription that could not be started.
     pub(crate) fn forget(&self, name: &SubscriptionName) {
         self.lock().controls.remove(name);
     }
 
     /// Pauses or resumes a subscription.
-    pub(crate) fn steer(
+    pub(crate) fn set_paused(
         &self,
         process: &Process,
         name: &SubscriptionName,
@@ -192,22 +192,22 @@ impl Switchboard {
     ) -> Result<()> {
         let control = self.lock().controls.get(name).cloned().ok_or_else(|| unknown(name))?;
         if control.set_paused(paused) {
-            told(process, name, if paused { "paused" } else { "resumed" });
+            emit_change(process, name, if paused { "paused" } else { "resumed" });
         }
         Ok(())
     }
 
-    /// How each stands, by name.
+    /// Returns the status of every subscription, by name.
     pub(crate) fn all(&self) -> Vec<SubscriptionStatus> {
         self.lock().controls.values().map(|control| control.status()).collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Lines> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, ControlTable> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Whether a circuit would let everything through by now, or at least try.
+/// Returns whether a circuit lets messages through by now, or at least a probe.
 fn is_over(circuit: Circuit, now: Timestamp) -> bool {
     match circuit {
         Circuit::Closed { .. } => true,
@@ -216,12 +216,12 @@ fn is_over(circuit: Circuit, now: Timestamp) -> bool {
     }
 }
 
-pub(crate) fn told(process: &Process, name: &SubscriptionName, change: &'static str) {
+pub(crate) fn emit_change(process: &Process, name: &SubscriptionName, change: &'static str) {
     let SubscriptionName { transport, topic, group } = name.clone();
     let group = group.to_string();
     process.events.emit(Event::SubscriptionSteered { transport, topic, group, change });
 }
 
 fn unknown(name: &SubscriptionName) -> Error {
-    Error::not_found(format!("there is no subscription to {name}; list() says what there is"))
+    Error::not_found(format!("there is no subscription to {name}; list() returns those that exist"))
 }

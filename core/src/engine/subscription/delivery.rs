@@ -1,69 +1,70 @@
-//! One delivery of a subscription, from its beginning to its settlement, with what the subscription asks
-//! for: acknowledged first, tried again on the spot, told to the breaker.
+//! Delivery of a subscription, from its start to its settlement, with the subscription's options: acknowledge
+//! first, inline retries, circuit breaker.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Control, Subscribed};
+use super::{Control, SubscriptionSpec};
 use crate::engine::attempt::{attempt, context};
-use crate::engine::settle::{Extras, Settler, Started, in_time};
+use crate::engine::settle::{Extras, Settler, StartedAttempt, within_settle_timeout};
 use crate::engine::{Process, Slots};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::policy::EffectiveHandlerOptions;
-use crate::policy::{BreakerSignal, Verdict, is_tried_at_once};
+use crate::policy::{BreakerSignal, Verdict, allows_inline_retry};
 use crate::storage::{SettleResult, Settlement};
 use crate::transport::{Acknowledge, Delivery, LeaseReceipt, Receipt, Rejection};
 
-/// What every delivery of a subscription is run with.
+/// State that every delivery of a subscription is run with.
 #[derive(Clone)]
 pub(super) struct Runner {
     pub(super) process: Arc<Process>,
     pub(super) settler: Settler,
-    pub(super) subscribed: Arc<Subscribed>,
+    pub(super) spec: Arc<SubscriptionSpec>,
     pub(super) control: Arc<Control>,
 }
 
 impl Runner {
-    /// The slots its attempts take.
+    /// Returns the slots of its attempts.
     pub(super) fn slots(&self) -> &Arc<Slots> {
         &self.control.slots
     }
 
-    /// Counts a delivery in.
+    /// Builds the attempt of a delivery and adds it to those in flight.
     pub(super) fn begin(
         &self,
         delivery: Delivery,
         handler_options: Arc<EffectiveHandlerOptions>,
-    ) -> Started {
+    ) -> StartedAttempt {
         let slots = self.slots();
         let context =
             context(&self.process, &delivery, &handler_options, slots, self.process.now());
-        let entered = self.process.in_flight.enter(&delivery.receipt, &context);
-        let registration = self.subscribed.registration.clone();
+        let in_flight_guard = self.process.in_flight.enter(&delivery.receipt, &context);
+        let registration = self.spec.registration.clone();
         let extras = Extras { registration, ..Extras::default() };
-        Started { delivery, handler_options, context, entered, extras }
+        StartedAttempt { delivery, handler_options, context, in_flight_guard, extras }
     }
 
-    /// The same delivery as if it began now.
-    pub(super) fn afresh(&self, started: Started) -> Started {
-        let Started { delivery, handler_options, context: old, extras, entered } = started;
+    /// Returns the same delivery as a new attempt that starts now.
+    pub(super) fn restart(&self, started: StartedAttempt) -> StartedAttempt {
+        let StartedAttempt { delivery, handler_options, context: old, extras, in_flight_guard } =
+            started;
         let slots = self.slots();
         let new = context(&self.process, &delivery, &handler_options, slots, self.process.now());
         if let Some(until) = old.lease_until().filter(|_| new.lease_until().is_some()) {
-            new.renewed(until);
+            new.set_lease_until(until);
         }
-        // Counted in before it is counted out, so that shutdown never sees it gone.
-        let anew = self.process.in_flight.enter(&delivery.receipt, &new);
-        drop(entered);
-        Started { delivery, handler_options, context: new, entered: anew, extras }
+        // The new guard is taken before the old one is dropped, so that shutdown always sees the delivery.
+        let guard = self.process.in_flight.enter(&delivery.receipt, &new);
+        drop(in_flight_guard);
+        StartedAttempt { delivery, handler_options, context: new, in_flight_guard: guard, extras }
     }
 
     /// Runs a delivery to its settlement.
-    pub(super) async fn run(self, mut started: Box<Started>) {
-        let receiving = &self.subscribed.receiving;
-        if receiving.acknowledge_first {
+    pub(super) async fn run(self, mut started: Box<StartedAttempt>) {
+        let receive_options = &self.spec.receive_options;
+        if receive_options.acknowledge_first {
             match self.acknowledge(*started).await {
                 Some(acknowledged) => started = Box::new(acknowledged),
                 None => return,
@@ -76,29 +77,30 @@ impl Runner {
                 self.process.events.emit(Event::LeaseLost { message, topic });
                 return;
             };
-            self.control.ended(
+            self.control.attempt_ended(
                 &self.process.events,
                 BreakerSignal::of(&report),
                 self.process.now(),
             );
-            let again = started.extras.inline < receiving.inline_retries
+            let is_retried = started.extras.inline < receive_options.inline_retries
                 && !self.process.stop.is_requested()
                 && started.context.cancel_cause().is_none()
-                && is_tried_at_once(&report)
-                && self.settler.again_at_once(&started, &report).await;
-            if !again {
+                && allows_inline_retry(&report)
+                && self.settler.retry_inline(&started, &report).await;
+            if !is_retried {
                 return self.settler.settle(started, report).await;
             }
             started.delivery.attempt += 1;
             started.extras.inline += 1;
-            *started = self.afresh(*started);
+            *started = self.restart(*started);
         }
     }
 
-    /// Acknowledges before the handler is called. What cannot be acknowledged is not handled: it comes
-    /// again, to us or to somebody else.
-    async fn acknowledge(&self, started: Started) -> Option<Started> {
-        let Started { delivery, handler_options, context, entered, mut extras } = started;
+    /// Acknowledges before the handler is called. A message that cannot be acknowledged is not handled: it is
+    /// delivered again, to this process or another.
+    async fn acknowledge(&self, started: StartedAttempt) -> Option<StartedAttempt> {
+        let StartedAttempt { delivery, handler_options, context, in_flight_guard, mut extras } =
+            started;
         let Delivery { message, attempt, poison, receipt } = delivery;
         let acknowledging = async {
             match receipt {
@@ -106,9 +108,9 @@ impl Runner {
                 Receipt::Lease(receipt) => self.finish(*receipt).await,
             }
         };
-        if let Err(error) = in_time(&self.process, message.id, acknowledging).await {
+        if let Err(error) = within_settle_timeout(&self.process, message.id, acknowledging).await {
             self.process.events.emit(Event::ServiceFailed {
-                service: format!("worker of {}", self.subscribed.name),
+                service: format!("worker of {}", self.spec.name),
                 error: error.to_string(),
                 again_at: self.process.now(),
             });
@@ -117,23 +119,31 @@ impl Runner {
         extras.acknowledged = true;
         let receipt = Receipt::Broker(Box::new(Acknowledged));
         let delivery = Delivery { message, attempt, poison, receipt };
-        Some(self.afresh(Started { delivery, handler_options, context, entered, extras }))
+        Some(self.restart(StartedAttempt {
+            delivery,
+            handler_options,
+            context,
+            in_flight_guard,
+            extras,
+        }))
     }
 
-    /// Settles a claim as done before it is.
+    /// Settles a claim as done before it is handled.
     async fn finish(&self, receipt: LeaseReceipt) -> Result<()> {
         let LeaseReceipt { claimed, storage } = receipt;
         let settlement = Settlement::new(claimed.lease_ref(), Verdict::Done, None);
         let answers = storage.settle(vec![settlement], self.process.now()).await?;
         match answers.first() {
             Some(SettleResult::Applied) => Ok(()),
-            _ => Err(Error::conflict("the message belongs to somebody else by now")
-                .with("message", claimed.message.id)),
+            _ => {
+                Err(Error::conflict("the lease was lost, so another process may have the message")
+                    .with("message", claimed.message.id))
+            }
         }
     }
 }
 
-/// What is left of a receipt that was used first: nothing to do, and no way back.
+/// Receipt of a message that is acknowledged already: settling does nothing, and it cannot be requeued.
 struct Acknowledged;
 
 #[async_trait]
@@ -151,13 +161,13 @@ impl Acknowledge for Acknowledged {
     }
 }
 
-/// Handler options with at most so many attempts, the last ones kept: a handler's are the same for every message.
+/// Cache of handler options with a limit of attempts: a handler's options are the same for every message.
 #[derive(Default)]
-pub(super) struct Capped {
+pub(super) struct CappedOptions {
     last: Option<(Arc<EffectiveHandlerOptions>, Arc<EffectiveHandlerOptions>)>,
 }
 
-impl Capped {
+impl CappedOptions {
     pub(super) fn cap(
         &mut self,
         handler_options: &Arc<EffectiveHandlerOptions>,

@@ -1,16 +1,16 @@
-//! The worker of one subscription: receives what may be received and starts it. Paced by deliveries, not
-//! by turns, and it never sleeps while it could receive. A transport that is out of reach is tried again
-//! for as long as the process runs, and health says so meanwhile.
+//! Worker of one subscription: receives messages within its limits and starts them. It is driven by
+//! deliveries, not by turns, and never sleeps while it could receive. A transport that is unreachable is tried
+//! again for as long as the process runs, and health reports it meanwhile.
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::delivery::{Capped, Runner};
-use super::gate::{Gate, KeyHeld};
-use super::{Control, Subscribed, subscribe};
+use super::delivery::{CappedOptions, Runner};
+use super::limiter::{KeyGuard, Limiter};
+use super::{Control, SubscriptionSpec, subscribe};
 use crate::clock::{Clock, add, within};
-use crate::engine::settle::{Settler, Started};
+use crate::engine::settle::{Settler, StartedAttempt};
 use crate::engine::{Process, backoff, worker};
 use crate::error::Error;
 use crate::event::Event;
@@ -19,7 +19,7 @@ use crate::policy::EffectiveHandlerOptions;
 use crate::storage::Wakeup;
 use crate::transport::{Consumer, Delivery, Receipt};
 
-/// After so many failures in a row a consumer is given up and the transport is subscribed to anew.
+/// Number of failures in a row after which the consumer is closed and the transport is subscribed to anew.
 const FAILURES_MAX: u32 = 3;
 
 /// Receives one subscription of a transport.
@@ -27,36 +27,36 @@ pub(crate) struct SubscriptionWorker {
     runner: Runner,
     consumer: Option<Box<dyn Consumer>>,
     name: String,
-    gate: Gate,
-    capped: Capped,
-    /// How many came the last time.
+    limiter: Limiter,
+    capped: CappedOptions,
+    /// Number of messages received the last time.
     received_last: usize,
-    /// How often receiving has failed in a row; one of a worker that has not begun counts as well.
+    /// Number of failures in a row, including a failed subscribe before the worker started.
     failures: u32,
     changed: Wakeup,
     freed: Wakeup,
 }
 
 impl SubscriptionWorker {
-    /// A worker, with its consumer when the transport could be reached.
+    /// Creates a worker, with its consumer when the transport could be reached.
     pub(crate) fn new(
         process: Arc<Process>,
         settler: &Settler,
-        subscribed: Arc<Subscribed>,
+        spec: Arc<SubscriptionSpec>,
         control: Arc<Control>,
         consumer: Result<Box<dyn Consumer>, Error>,
     ) -> Self {
-        let name = format!("worker of {}", subscribed.name);
-        let gate = Gate::new(process.clone(), subscribed.clone());
+        let name = format!("worker of {}", spec.name);
+        let limiter = Limiter::new(process.clone(), spec.clone());
         let (changed, freed) = (control.wakeup(), control.slots.wakeup());
-        let settler = settler.of(subscribed.origin());
-        let runner = Runner { process, settler, subscribed, control };
+        let settler = settler.of(spec.origin());
+        let runner = Runner { process, settler, spec, control };
         let mut worker = Self {
             runner,
             consumer: None,
             name,
-            gate,
-            capped: Capped::default(),
+            limiter,
+            capped: CappedOptions::default(),
             received_last: 0,
             failures: 0,
             changed,
@@ -69,17 +69,17 @@ impl SubscriptionWorker {
         worker
     }
 
-    /// Receives until the process stops or the subscription is taken away, then hands back what was not
+    /// Receives until the process stops or the subscription is removed, then releases messages that were not
     /// started.
     pub(crate) async fn run(mut self) {
         if self.consumer.is_none() {
             self.rest().await;
         }
         while !self.is_ending() {
-            self.runner.slots().gather(self.received_last).await;
-            // From here on a slot that becomes free is heard by what waits for one.
-            if self.gate.len() > 0 {
-                self.runner.slots().hunger();
+            self.runner.slots().yield_for_slots(self.received_last).await;
+            // From here on a released slot notifies this worker.
+            if self.limiter.len() > 0 {
+                self.runner.slots().notify_on_release();
             }
             let now = self.process().now();
             let admits = self.runner.control.admits(&self.process().events, now);
@@ -95,7 +95,7 @@ impl SubscriptionWorker {
             } else if !self.has_room(admitted) {
                 let until = match admits {
                     Some(BreakerDecision::NotBefore(until)) => Some(until),
-                    Some(_) => self.gate.wake_at(),
+                    Some(_) => self.limiter.wake_at(),
                     None => None,
                 };
                 self.wait(until).await;
@@ -112,21 +112,22 @@ impl SubscriptionWorker {
         self.process().stop.is_requested() || self.runner.control.is_closing()
     }
 
-    /// How many more may be in hand. What waits for its key's turn takes no slot, so that others pass it.
+    /// Returns how many more messages may be received. A message that waits for its key takes no slot, so that
+    /// others pass it.
     fn room(&self) -> usize {
-        let receiving = &self.runner.subscribed.receiving;
+        let receive_options = &self.runner.spec.receive_options;
         let slots = self.runner.slots();
-        if receiving.is_limited_by_key() {
-            return receiving.prefetch.saturating_sub(slots.used() + self.gate.len());
+        if receive_options.is_limited_by_key() {
+            return receive_options.prefetch.saturating_sub(slots.used() + self.limiter.len());
         }
-        // A rate that is used up is used up for whatever comes.
-        if self.gate.len() > 0 { 0 } else { slots.free() }
+        // A rate that is used up delays every further message.
+        if self.limiter.len() > 0 { 0 } else { slots.free() }
     }
 
-    /// Whether there is room after all; if not, the next slot that becomes free is heard.
+    /// Returns whether there is room after all; if not, the next released slot notifies this worker.
     fn has_room(&self, admitted: usize) -> bool {
-        self.runner.slots().hunger();
-        self.gate.len() == 0 && self.room().min(admitted) > 0
+        self.runner.slots().notify_on_release();
+        self.limiter.len() == 0 && self.room().min(admitted) > 0
     }
 
     async fn wait(&mut self, until: Option<Timestamp>) {
@@ -140,15 +141,15 @@ impl SubscriptionWorker {
         }
     }
 
-    /// Receives once, or until there is something else to do.
+    /// Receives once; returns early when something else has to be done.
     async fn receive(&mut self, limit: usize) {
         let Some(consumer) = &mut self.consumer else { return self.connect().await };
-        let (process, until) = (&self.runner.process, self.gate.wake_at());
+        let (process, until) = (&self.runner.process, self.limiter.wake_at());
         let received = tokio::select! {
             biased;
             () = process.stop.requested() => return,
             () = self.changed.notified() => return,
-            () = self.freed.notified(), if self.gate.len() > 0 => return,
+            () = self.freed.notified(), if self.limiter.len() > 0 => return,
             received = consumer.receive(limit) => received,
             () = reached(&*process.clock, until) => return,
         };
@@ -172,65 +173,65 @@ impl SubscriptionWorker {
         }
     }
 
-    /// Starts a delivery, or lets it wait for its turn.
+    /// Starts a delivery, or passes it to the limiter.
     fn take(&mut self, delivery: Delivery) {
-        let Runner { subscribed, process, settler, .. } = &self.runner;
-        let receiving = &subscribed.receiving;
-        let cap = subscribed.attempts_max();
-        if !receiving.is_limited()
-            && receiving.is_plain()
+        let Runner { spec, process, settler, .. } = &self.runner;
+        let receive_options = &spec.receive_options;
+        let cap = spec.attempts_max();
+        if !receive_options.is_limited()
+            && receive_options.is_plain()
             && cap.is_none()
-            && subscribed.registration.is_none()
+            && spec.registration.is_none()
         {
             return worker::start(settler, delivery, self.runner.slots().take());
         }
         let handler_options: Arc<EffectiveHandlerOptions> =
-            subscribed.handler_options(process, &delivery.message);
+            spec.handler_options(process, &delivery.message);
         let handler_options = match cap {
             Some(attempts_max) => self.capped.cap(&handler_options, attempts_max),
             None => handler_options,
         };
-        let limited = receiving.is_limited();
+        let limited = receive_options.is_limited();
         let started = Box::new(self.runner.begin(delivery, handler_options));
         if limited {
-            self.gate.push(started);
+            self.limiter.push(started);
         } else {
             self.start(started, None);
         }
     }
 
-    /// Starts what has waited and may start; answers how many.
+    /// Starts waiting messages that may start; returns how many.
     async fn start_waiting(&mut self, admitted: usize, now: Timestamp) -> usize {
         let room = self.runner.slots().free().min(admitted);
-        if room == 0 || self.gate.len() == 0 {
+        if room == 0 || self.limiter.len() == 0 {
             return 0;
         }
-        let ready = self.gate.ready(room, now).await;
+        let ready = self.limiter.ready(room, now).await;
         let count = ready.len();
-        for (started, held) in ready {
-            let started = Box::new(self.runner.afresh(*started));
-            self.start(started, held);
+        for (started, key_guard) in ready {
+            let started = Box::new(self.runner.restart(*started));
+            self.start(started, key_guard);
         }
         count
     }
 
-    fn start(&self, started: Box<Started>, held: Option<KeyHeld>) {
+    fn start(&self, started: Box<StartedAttempt>, key_guard: Option<KeyGuard>) {
         let (runner, slot) = (self.runner.clone(), self.runner.slots().take());
-        runner.control.begun(self.process().now());
+        runner.control.attempt_started(self.process().now());
         tokio::spawn(async move {
-            // Freed in the opposite order: the key is free when the slot says that there is room.
+            // Dropped in the opposite order: the key is free before the slot notifies the worker.
             let _slot = slot;
-            let _held = held;
+            let _key_guard = key_guard;
             runner.run(started).await;
         });
     }
 
     async fn connect(&mut self) {
-        let Runner { process, subscribed, .. } = &self.runner;
+        let Runner { process, spec, .. } = &self.runner;
         let answer = tokio::select! {
             biased;
             () = process.stop.requested() => return,
-            answer = subscribe(process, subscribed) => answer,
+            answer = subscribe(process, spec) => answer,
         };
         match answer {
             Ok(consumer) => self.connected(consumer),
@@ -251,7 +252,7 @@ impl SubscriptionWorker {
         self.runner.control.set_connected(false);
         if let Some(mut consumer) = self.consumer.take() {
             let until = add(self.process().now(), self.process().options.grace);
-            // It is broken; what it says on its way out is of no use.
+            // The consumer is broken; an error of its close is of no use.
             let _ = within(&*self.process().clock, until, consumer.close(until)).await;
         }
     }
@@ -286,14 +287,14 @@ impl SubscriptionWorker {
 
     async fn end(mut self) {
         let process = self.runner.process.clone();
-        for started in self.gate.drain() {
-            // A broker has it again when it is dropped; a lease would have to run out first.
+        for started in self.limiter.drain() {
+            // A broker gets it back when it is dropped; a lease would have to run out first.
             if matches!(started.delivery.receipt, Receipt::Lease(_)) {
-                self.runner.settler.give_back(started, process.now()).await;
+                self.runner.settler.release(started, process.now()).await;
             }
         }
-        // What is in hand is settled through the consumer, so it stays open until then: for as long as it
-        // takes when only this subscription ends.
+        // Deliveries in flight are settled through the consumer, so it stays open until then: for as long as
+        // it takes when only this subscription ends.
         tokio::select! {
             biased;
             () = self.runner.slots().idle() => {}
@@ -319,7 +320,7 @@ impl SubscriptionWorker {
     }
 }
 
-/// Waits for an instant; for ever when there is none.
+/// Waits until an instant; for ever when there is none.
 async fn reached(clock: &dyn Clock, instant: Option<Timestamp>) {
     match instant {
         Some(instant) => clock.sleep_until(instant).await,

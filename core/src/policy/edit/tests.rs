@@ -1,4 +1,4 @@
-//! What an operator may change, what is refused, and where the cursor goes.
+//! Tests of what an operator may change, what is refused, and where the cursor goes.
 
 use super::*;
 use crate::model::{Origin, Retirement};
@@ -35,11 +35,11 @@ fn hourly() -> JobRecord {
 
 fn edited(record: &JobRecord, edit: Edit, now: Timestamp) -> JobRecord {
     let overrides = edit.overrides(record, now).unwrap();
-    record.steered(&overridden(record, overrides, now), now).unwrap()
+    record.with_command(&overridden(record, overrides, now), now).unwrap()
 }
 
-fn taken_back(record: &JobRecord, field: Option<Field>, now: Timestamp) -> JobRecord {
-    record.steered(&reset(record, field, now).unwrap(), now).unwrap()
+fn reset_field(record: &JobRecord, field: Option<Field>, now: Timestamp) -> JobRecord {
+    record.with_command(&reset(record, field, now).unwrap(), now).unwrap()
 }
 
 // spec: T-49, T-20
@@ -66,7 +66,7 @@ fn what_is_not_the_schedule_leaves_the_cursor_where_it_is() {
     assert_eq!(after.job.handler_options.retry, Some(four));
     assert_eq!(after.job.handler_options.timeout, Some(Duration::ZERO));
     assert_eq!(after.job.misfire, Misfire::skip_to_next());
-    assert_eq!(after.declared, hourly().declared, "the layer below is kept");
+    assert_eq!(after.declared, hourly().declared, "the layer below is unchanged");
     let none = edited(&after, Edit::new().retry(Retry::none()), at("15:10:00"));
     let some = edited(&none, Edit::new().max_retries(2), at("15:10:00"));
     assert_eq!(
@@ -95,7 +95,7 @@ fn an_interval_keeps_its_grid_and_anything_else_counts_from_the_epoch() {
 fn what_cannot_work_is_refused_with_the_job_and_the_way_out() {
     let zero = Duration::ZERO;
     let refused = [
-        (Edit::new(), "say at least one field"),
+        (Edit::new(), "set at least one field"),
         (Edit::new().cron("61 * * * *"), "minute"),
         (Edit::new().zone("Europe/Warschau"), "Europe/Warschau"),
         (Edit::new().every(zero), "0s"),
@@ -112,37 +112,37 @@ fn what_cannot_work_is_refused_with_the_job_and_the_way_out() {
 }
 
 #[test]
-fn fields_are_taken_back_one_by_one_or_all_at_once() {
+fn fields_are_reset_one_by_one_or_all_at_once() {
     let now = at("12:20:00");
     let edit = Edit::new().cron("45 * * * *").zone("Asia/Tokyo").max_retries(7);
     let after = edited(&hourly(), edit.timeout(Duration::from_secs(1)), now);
-    let zone = taken_back(&after, Some(Field::Zone), now);
+    let zone = reset_field(&after, Some(Field::Zone), now);
     assert_eq!(zone.job.schedule.to_string(), "45 * * * * in Europe/Warsaw");
-    let schedule = taken_back(&after, Some(Field::Schedule), now);
+    let schedule = reset_field(&after, Some(Field::Schedule), now);
     assert_eq!(schedule.job.schedule, hourly().job.schedule);
     assert_eq!(schedule.cursor, Some(at("13:00:00")));
     let retry = schedule.job.handler_options.retry.as_ref().unwrap();
     assert_eq!(retry.attempts_max, Some(8), "the others stay");
-    let all = taken_back(&after, None, now);
+    let all = reset_field(&after, None, now);
     assert_eq!(all.job, hourly().job);
     assert!(all.overrides.is_empty());
-    assert!(reset(&after, Some(Field::Enabled), now).is_err(), "resume is another thing");
+    assert!(reset(&after, Some(Field::Enabled), now).is_err(), "a pause is ended by resume");
     let only_zone = edited(&hourly(), Edit::new().zone("Asia/Tokyo"), now);
-    assert!(taken_back(&only_zone, Some(Field::Zone), now).overrides.is_empty());
+    assert!(reset_field(&only_zone, Some(Field::Zone), now).overrides.is_empty());
 }
 
 #[test]
-fn taking_a_schedule_back_may_end_a_job_and_giving_one_may_revive_it() {
+fn resetting_a_schedule_may_finish_a_job_and_setting_one_may_revive_it() {
     let once = declared(Schedule::once(at("12:30:00")));
     let edited_to = edited(&once, Edit::new().cron("0 * * * *"), at("12:10:00"));
-    let ended = taken_back(&edited_to, None, at("14:00:00"));
+    let ended = reset_field(&edited_to, None, at("14:00:00"));
     assert_eq!((ended.cursor, ended.retired), (None, Some(Retirement::Finished)));
     let revived = edited(&ended, Edit::new().cron("0 * * * *"), at("14:00:00"));
     assert_eq!((revived.cursor, revived.retired), (Some(at("15:00:00")), None));
 }
 
 #[test]
-fn a_preview_tells_words_times_and_differences_and_changes_nothing() {
+fn a_preview_shows_description_times_and_changed_fields_and_changes_nothing() {
     let record = hourly();
     let shown = preview(&record, &Edit::new().cron("30 * * * *"), 3, at("12:10:00")).unwrap();
     assert_eq!(shown.next, [at("12:30:00"), at("13:30:00"), at("14:30:00")]);
@@ -158,7 +158,7 @@ fn skipped_occurrences_are_not_upcoming_and_outlive_a_reset() {
     let mut record = hourly();
     record.overrides.skips.insert(at("14:00:00"));
     assert_eq!(upcoming(&record, 2), [at("13:00:00"), at("15:00:00")]);
-    let after = taken_back(&record, None, at("12:00:00"));
+    let after = reset_field(&record, None, at("12:00:00"));
     assert!(after.overrides.skips.contains(&at("14:00:00")));
 }
 

@@ -1,4 +1,4 @@
-//! Who wins, field by field, and what is said about it.
+//! Tests of which layer wins, field by field, and of the reason shown.
 
 use jiff::Timestamp;
 
@@ -25,7 +25,7 @@ fn record(configured: Option<&str>) -> JobRecord {
 
 fn edited(record: &JobRecord, edit: Edit) -> JobRecord {
     let overrides = edit.overrides(record, now()).unwrap();
-    record.steered(&overridden(record, overrides, now()), now()).unwrap()
+    record.with_command(&overridden(record, overrides, now()), now()).unwrap()
 }
 
 fn layer(record: &JobRecord, field: Field) -> Layer {
@@ -89,5 +89,5 @@ fn values_are_in_words() {
     assert_eq!(text(Field::Misfire), "fire_all, later than 10m");
     assert_eq!(text(Field::Zone), "Europe/Warsaw");
     let declared = layer(&record, Field::Timeout).declared;
-    assert_eq!(declared, "as its handler says, else the process's default");
+    assert_eq!(declared, "the handler's, else the process's default");
 }

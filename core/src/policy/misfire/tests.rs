@@ -1,4 +1,4 @@
-//! The settings: thresholds, names and their aliases, what is refused.
+//! Tests of the settings: thresholds, names and their aliases, what is refused.
 
 use super::*;
 
@@ -48,11 +48,11 @@ fn the_threshold_is_its_own_or_five_minutes_with_a_policy_or_the_option() {
     ] {
         let given = misfire.threshold.is_some();
         let threshold = misfire.threshold_in_force(&daily, eight, option);
-        assert_eq!(threshold.length, expected, "{misfire:?}");
+        assert_eq!(threshold.duration, expected, "{misfire:?}");
         assert_eq!(threshold.origin == ThresholdOrigin::Given, given, "{misfire:?}");
     }
     let default = Misfire::default().threshold_in_force(&daily, eight, THRESHOLD_DEFAULT);
-    assert_eq!(default, Threshold { length: MINUTE, origin: ThresholdOrigin::Default });
+    assert_eq!(default, Threshold { duration: MINUTE, origin: ThresholdOrigin::Default });
 }
 
 // spec: M-4
@@ -60,7 +60,7 @@ fn the_threshold_is_its_own_or_five_minutes_with_a_policy_or_the_option() {
 fn a_threshold_that_is_not_given_is_never_longer_than_the_distance_to_the_next_occurrence() {
     // Two minutes apart, then almost a day.
     let uneven = Schedule::cron_utc("0,2 8 * * *").unwrap();
-    for (misfire, at, length, origin) in [
+    for (misfire, at, duration, origin) in [
         (Misfire::fire_now(), "08:00", 2 * MINUTE, ThresholdOrigin::NextOccurrence),
         (Misfire::fire_now(), "08:02", 5 * MINUTE, ThresholdOrigin::Default),
         (Misfire::default(), "08:00", MINUTE, ThresholdOrigin::Default),
@@ -68,13 +68,13 @@ fn a_threshold_that_is_not_given_is_never_longer_than_the_distance_to_the_next_o
     ] {
         let at = format!("2026-01-05T{at}:00Z").parse().unwrap();
         let threshold = misfire.threshold_in_force(&uneven, at, MINUTE);
-        assert_eq!(threshold, Threshold { length, origin }, "{misfire:?} at {at}");
+        assert_eq!(threshold, Threshold { duration, origin }, "{misfire:?} at {at}");
     }
     // The last one of all has no next one.
     let once = Schedule::once("2026-01-05T08:00:00Z".parse().unwrap());
     let at = once.as_once().unwrap();
     let threshold = Misfire::fire_now().threshold_in_force(&once, at, MINUTE);
-    assert_eq!(threshold.length, 5 * MINUTE);
+    assert_eq!(threshold.duration, 5 * MINUTE);
     assert_eq!(ThresholdOrigin::NextOccurrence.as_str(), "next_occurrence");
 }
 

@@ -1,4 +1,4 @@
-//! Each overlap policy against each number of runs alive.
+//! Tests of each overlap policy with each number of alive runs.
 
 use jiff::Timestamp;
 use proptest::prelude::*;
@@ -90,7 +90,7 @@ fn every_run_that_fire_all_promised_is_admitted() {
 
 // spec: M-11, M-12
 #[test]
-fn an_occurrence_in_time_is_skipped_only_because_of_what_was_alive_before() {
+fn an_occurrence_on_time_is_skipped_only_because_of_runs_alive_before() {
     for policy in MisfirePolicy::ALL {
         let both = || vec![planned(1, Some(policy)), planned(2, None)];
         for overlap in [Overlap::Skip, Overlap::QueueOne, ALLOW, ALLOW_3, Overlap::CancelRunning] {

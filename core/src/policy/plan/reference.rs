@@ -1,12 +1,11 @@
-//! The same decision by listing every occurrence, and plans compared with it.
+//! Reference: the same decision by listing every occurrence, and plans compared with it.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::policy::THRESHOLD_DEFAULT;
 
-/// Every occurrence from the cursor up to now, sorted by what it is. Only for outages short enough
-/// to list.
+/// Every occurrence from the cursor up to now, grouped by what it is. Only for outages short enough to list.
 struct Listed {
     all: Vec<Timestamp>,
     old: Vec<Timestamp>,
@@ -21,7 +20,7 @@ fn listed(schedule: &Schedule, cursor: Timestamp, misfire: &Misfire, now: Timest
     let before = cursor.checked_sub(SignedDuration::from_nanos(1)).unwrap();
     let all: Vec<Timestamp> = schedule.occurrences(before, now).collect();
     let threshold =
-        |nominal| misfire.threshold_in_force(schedule, nominal, THRESHOLD_DEFAULT).length;
+        |nominal| misfire.threshold_in_force(schedule, nominal, THRESHOLD_DEFAULT).duration;
     let (late, in_time): (Vec<_>, Vec<_>) =
         all.iter().copied().partition(|nominal| older(nominal, threshold(*nominal)));
     let (old, missed) = late
@@ -72,7 +71,7 @@ fn reference(schedule: &Schedule, cursor: Timestamp, misfire: &Misfire, now: Tim
         threshold: {
             let before = cursor.checked_sub(SignedDuration::from_nanos(1)).unwrap();
             let oldest = schedule.next(before).unwrap_or(cursor);
-            misfire.threshold_in_force(schedule, oldest, THRESHOLD_DEFAULT).length
+            misfire.threshold_in_force(schedule, oldest, THRESHOLD_DEFAULT).duration
         },
     }
 }
@@ -127,8 +126,8 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
     prop_oneof![
         (prop::sample::select(CRONS), prop::sample::select(ZONES))
             .prop_map(|(text, zone)| Schedule::cron(text, zone).unwrap()),
-        (prop::sample::select(CRONS), 0_i64..3_000_000).prop_map(|(text, length)| {
-            let end = Timestamp::from_second(1_774_000_000 + length).unwrap();
+        (prop::sample::select(CRONS), 0_i64..3_000_000).prop_map(|(text, duration)| {
+            let end = Timestamp::from_second(1_774_000_000 + duration).unwrap();
             Schedule::cron(text, "UTC").unwrap().ending(end).unwrap()
         }),
         (1_000_u64..100_000_000, 0_i64..1_000_000, any::<bool>()).prop_map(
@@ -142,11 +141,11 @@ fn any_schedule() -> impl Strategy<Value = Schedule> {
 }
 
 fn any_misfire() -> impl Strategy<Value = Misfire> {
-    let length = || prop::option::of((0_u64..100_000).prop_map(Duration::from_secs));
+    let duration = || prop::option::of((0_u64..100_000).prop_map(Duration::from_secs));
     (
         prop::option::of(prop::sample::select(&MisfirePolicy::ALL[..])),
-        length(),
-        length(),
+        duration(),
+        duration(),
         1_u32..150,
     )
         .prop_map(|(policy, threshold, window, catch_up_max)| Misfire {

@@ -1,4 +1,4 @@
-//! The misfire decision: tables for each policy, boundaries, and a reference that lists every occurrence.
+//! Tests of the plan: tables for each policy, and boundaries.
 
 use super::*;
 use crate::policy::THRESHOLD_DEFAULT;
@@ -27,7 +27,7 @@ fn nominals(plan: &Plan) -> Vec<Timestamp> {
     plan.fire.iter().map(|planned| planned.nominal).collect()
 }
 
-/// The instants fired with what they make up for: policy, count and place.
+/// Returns the misfire facts of each fired instant: policy, count and position.
 fn facts(plan: &Plan) -> Vec<Option<(MisfirePolicy, u64, u32)>> {
     let fact = |facts: &MisfireFacts| (facts.policy, facts.missed_count, facts.index);
     plan.fire.iter().map(|planned| planned.misfire.as_ref().map(fact)).collect()
@@ -83,7 +83,7 @@ fn later_than_the_threshold_is_strictly_later() {
 
 // spec: M-1, M-9, M-14, M-21, H-41, H-43, H-46
 #[test]
-fn fire_now_runs_once_in_the_name_of_the_oldest() {
+fn fire_now_runs_once_with_the_nominal_time_of_the_oldest() {
     let hourly = cron("0 * * * *");
     let plan = planned(&hourly, today("01:00:00"), &Misfire::default(), today("10:30:00"));
     let facts = MisfireFacts {
@@ -105,7 +105,7 @@ fn fire_now_runs_once_in_the_name_of_the_oldest() {
 
 // spec: M-17, M-21
 #[test]
-fn fire_once_runs_once_in_the_name_of_the_newest() {
+fn fire_once_runs_once_with_the_nominal_time_of_the_newest() {
     let hourly = cron("0 * * * *");
     let plan = planned(&hourly, today("01:00:00"), &Misfire::fire_once(), today("10:30:00"));
     assert_eq!(nominals(&plan), [today("10:00:00")]);
@@ -158,7 +158,7 @@ fn fire_all_keeps_the_newest_and_records_the_rest() {
 
 // spec: H-42, M-15
 #[test]
-fn skip_to_next_runs_none_and_goes_on_at_the_next() {
+fn skip_to_next_runs_none_and_continues_at_the_next() {
     let hourly = cron("0 * * * *");
     let plan = planned(&hourly, today("08:00:00"), &Misfire::skip_to_next(), today("10:30:00"));
     assert_eq!(plan.fire, []);
@@ -299,7 +299,7 @@ fn a_late_interval_keeps_its_grid() {
         assert_eq!((plan.schedule, plan.cursor), (None, Some(today("10:20:00"))), "{misfire:?}");
         assert_eq!((plan.missed_count, plan.last_nominal), (28, Some(today("10:00:00"))));
     }
-    // What is still in time runs beside the one that stands for the others.
+    // An occurrence still on time runs beside the run for the missed ones.
     let plan = planned(&every, today("01:00:00"), &Misfire::fire_now(), today("10:03:00"));
     assert_eq!(nominals(&plan), [today("01:00:00"), today("10:00:00")]);
 }
@@ -316,7 +316,7 @@ fn a_late_interval_that_follows_its_last_run_counts_anew_from_it() {
     assert_eq!(plan.last_nominal, Some(today("10:00:00")));
     let moved = plan.schedule.unwrap();
     assert_eq!(moved.next(today("10:07:00")), plan.cursor);
-    // What is still in time is covered by that run.
+    // Occurrences still on time are covered by that run.
     let often = Schedule::every(MINUTE, today("00:00:00")).unwrap().following_last_run();
     let plan = planned(&often, today("10:00:00"), &Misfire::fire_now(), today("10:09:30"));
     assert_eq!(nominals(&plan), [today("10:00:00")]);
@@ -370,7 +370,7 @@ fn a_schedule_that_is_over_has_no_cursor() {
 }
 
 #[test]
-fn too_many_in_time_go_on_in_the_next_plan() {
+fn too_many_on_time_continue_in_the_next_plan() {
     let secondly = cron("* * * * * *");
     let misfire = Misfire::fire_now().threshold(HOUR);
     let (mut cursor, now) = (today("10:00:00"), today("10:40:00"));

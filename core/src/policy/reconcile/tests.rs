@@ -1,4 +1,4 @@
-//! The four cases, the layers, deployments side by side, and what an operator keeps.
+//! Tests of declarations, layers, deployments side by side, and what an operator's values survive.
 
 use std::time::Duration;
 
@@ -151,19 +151,22 @@ fn a_pause_outlives_every_declaration() {
 // spec: U-39c
 #[test]
 fn a_vanished_job_is_retired_and_comes_back_when_it_is_declared_again() {
-    let gone = retired(&stored(), 2, today("14:00:00"));
-    assert_eq!(gone.len(), 1);
-    let gone = &gone[0];
-    assert_eq!((gone.retired, gone.cursor, gone.due_at()), (Some(Retirement::Removed), None, None));
-    assert_eq!((gone.version, gone.release, gone.updated_at), (2, 2, today("14:00:00")));
-    assert!(retired(gone, 3, today("15:00:00")).is_empty(), "retired once");
+    let removed = retired(&stored(), 2, today("14:00:00"));
+    assert_eq!(removed.len(), 1);
+    let removed = &removed[0];
+    assert_eq!(
+        (removed.retired, removed.cursor, removed.due_at()),
+        (Some(Retirement::Removed), None, None)
+    );
+    assert_eq!((removed.version, removed.release, removed.updated_at), (2, 2, today("14:00:00")));
+    assert!(retired(removed, 3, today("15:00:00")).is_empty(), "retired once");
 
-    let back = change(gone, &declaration(cron("0 * * * *"), 3), today("16:20:00"));
+    let back = change(removed, &declaration(cron("0 * * * *"), 3), today("16:20:00"));
     assert_eq!((back.retired, back.cursor, back.version), (None, Some(today("17:00:00")), 3));
     assert_eq!(back.phase(), JobPhase::Active);
 
-    let gone = &retired(&paused(stored()), 2, today("14:00:00"))[0];
-    let back = change(gone, &declaration(cron("0 * * * *"), 3), today("16:20:00"));
+    let removed = &retired(&paused(stored()), 2, today("14:00:00"))[0];
+    let back = change(removed, &declaration(cron("0 * * * *"), 3), today("16:20:00"));
     assert_eq!(back.retired, None);
     assert_eq!(back.phase(), JobPhase::Paused);
 }
@@ -201,8 +204,8 @@ fn two_releases_side_by_side_do_not_flip_a_job() {
     assert_eq!(reconcile(Some(&record), &old, today("12:35:00")), Reconciliation::Outdated);
     assert_eq!(reconcile(Some(&record), &new, today("12:36:00")), Reconciliation::Unchanged);
     // Release 2 has dropped it: release 1 can neither bring it back nor retire what release 2 added.
-    let gone = &retired(&stored(), 2, today("14:00:00"))[0];
-    assert_eq!(reconcile(Some(gone), &old, today("14:01:00")), Reconciliation::Outdated);
+    let removed = &retired(&stored(), 2, today("14:00:00"))[0];
+    assert_eq!(reconcile(Some(removed), &old, today("14:01:00")), Reconciliation::Outdated);
     assert!(retired(&record, 1, today("14:00:00")).is_empty());
 }
 
@@ -215,10 +218,11 @@ fn a_name_has_one_owner() {
         reconcile(Some(&stored()), &other, today("12:34:00")),
         Reconciliation::Foreign("shop".to_owned())
     );
-    // What its owner has dropped may be taken over; release numbers of two owners say nothing.
-    let gone = &retired(&stored(), 7, today("14:00:00"))[0];
+    // A job that its owner no longer declares may be taken over; the release numbers of two owners are not
+    // compared.
+    let removed = &retired(&stored(), 7, today("14:00:00"))[0];
     other.release = 1;
-    let taken = change(gone, &other, today("14:34:00"));
+    let taken = change(removed, &other, today("14:34:00"));
     assert_eq!((taken.app.as_str(), taken.release, taken.retired), ("bank", 1, None));
     // Made at run time, then declared in code: code takes over.
     let runtime = JobRecord { origin: Origin::Runtime, app: String::new(), ..stored() };
@@ -229,7 +233,7 @@ fn a_name_has_one_owner() {
         reconcile(Some(&stored()), &made, today("12:34:00")),
         Reconciliation::Foreign("shop".to_owned())
     );
-    // And what one application has made at run time, another one does not make anew.
+    // A job that one application has made at run time is not replaced by another application.
     let own = JobRecord { origin: Origin::Runtime, ..stored() };
     assert!(matches!(reconcile(Some(&own), &made, today("12:34:00")), Reconciliation::Change(_)));
     let others = Declaration { app: "bank".to_owned(), ..made };
@@ -237,7 +241,7 @@ fn a_name_has_one_owner() {
         reconcile(Some(&own), &others, today("12:34:00")),
         Reconciliation::Foreign("shop".to_owned())
     );
-    // A seed fills a gap and nothing else.
+    // A seed only creates a missing job.
     let seed = Declaration { origin: Origin::Seeded, ..declaration(cron("*/10 * * * *"), 9) };
     assert_eq!(reconcile(Some(&stored()), &seed, today("12:34:00")), Reconciliation::Unchanged);
     assert!(matches!(reconcile(None, &seed, today("12:34:00")), Reconciliation::Create(_)));
@@ -277,7 +281,7 @@ fn an_operator_overrides_retries_timeout_and_misfire_and_the_rest_stays() {
     assert_eq!(job.handler_options.crashes_max, declared.handler_options.crashes_max);
     assert_eq!(job.misfire, Misfire::skip_to_next());
     assert_eq!((job.schedule, job.overlap), (declared.schedule.clone(), declared.overlap));
-    // One of them alone leaves the other as declared, and "no timeout" can be said.
+    // One of them alone leaves the other as declared, and "no timeout" can be set.
     let mut limited = declared.clone();
     limited.handler_options = Arc::new(HandlerOptions::new().timeout(Duration::from_secs(5)));
     let only = Overrides { timeout: Some(None), ..Overrides::default() };
@@ -326,22 +330,22 @@ fn configuration_that_comes_and_goes_moves_the_cursor_each_time() {
 // spec: T-20, T-49
 #[test]
 fn overrides_take_effect_from_the_next_occurrence_and_survive_deploys() {
-    let steer = overridden(&stored(), overrides(), today("12:10:00"));
-    let record = stored().steered(&steer, today("12:10:00")).unwrap();
+    let command = overridden(&stored(), overrides(), today("12:10:00"));
+    let record = stored().with_command(&command, today("12:10:00")).unwrap();
     assert_eq!(record.cursor, Some(today("12:30:00")));
     assert_eq!(record.job.schedule, cron("30 * * * *"));
     // Code changes underneath: kept as declared, not in force, cursor untouched.
     let record = change(&record, &declaration(cron("*/10 * * * *"), 2), today("12:40:00"));
     assert_eq!((record.cursor, &record.overrides), (Some(today("12:30:00")), &overrides()));
     assert_eq!(record.job.schedule, cron("30 * * * *"));
-    // Reset: what code says now is in force.
-    let steer = overridden(&record, Overrides::default(), today("12:41:00"));
-    let record = record.steered(&steer, today("12:41:00")).unwrap();
+    // Reset: the present declaration is in force.
+    let command = overridden(&record, Overrides::default(), today("12:41:00"));
+    let record = record.with_command(&command, today("12:41:00")).unwrap();
     assert_eq!((record.cursor, record.job), (Some(today("12:50:00")), record.declared));
     // Other retries alone leave the cursor.
     let retry = Overrides { retry: Some(Retry::default()), ..Overrides::default() };
-    let steer = overridden(&stored(), retry, today("17:00:00"));
-    let record = stored().steered(&steer, today("17:00:00")).unwrap();
+    let command = overridden(&stored(), retry, today("17:00:00"));
+    let record = stored().with_command(&command, today("17:00:00")).unwrap();
     assert_eq!(record.cursor, Some(today("13:00:00")));
 }
 
@@ -354,7 +358,7 @@ fn a_moved_anchor_survives_deploys() {
     else {
         panic!("a new job is created");
     };
-    // A misfire at 15:20 started the rhythm anew.
+    // A misfire at 15:20 moved the anchor.
     let mut record = *created;
     record.job.schedule = every.reanchored(today("15:20:00"));
     record.cursor = Some(today("16:20:00"));
@@ -362,8 +366,8 @@ fn a_moved_anchor_survives_deploys() {
         reconcile(Some(&record), &declaration(every, 2), today("15:30:00")),
         Reconciliation::Unchanged
     );
-    let steer = overridden(&record, Overrides::default(), today("15:30:00"));
-    assert_eq!(record.steered(&steer, today("15:30:00")).unwrap().job, record.job);
+    let command = overridden(&record, Overrides::default(), today("15:30:00"));
+    assert_eq!(record.with_command(&command, today("15:30:00")).unwrap().job, record.job);
     // Another interval is another schedule.
     let half = Schedule::every(Duration::from_mins(30), today("00:00:00")).unwrap();
     let changed = change(&record, &declaration(half, 2), today("15:30:00"));
@@ -387,7 +391,7 @@ fn an_anchor_that_should_not_have_moved_goes_back_to_the_grid() {
 }
 
 #[test]
-fn a_finished_job_stays_finished_until_its_schedule_says_more() {
+fn a_finished_job_stays_finished_until_its_schedule_has_more() {
     let schedule = cron("0 * * * *").at_most(2);
     let finished = JobRecord {
         declared: job(schedule.clone()),
@@ -414,9 +418,9 @@ fn a_finished_job_stays_finished_until_its_schedule_says_more() {
 #[test]
 fn resuming_never_replays_the_pause_but_keeps_a_one_time_job() {
     let record = paused(stored());
-    assert_eq!(resumed(&record, today("17:00:00")), Some(today("18:00:00")));
+    assert_eq!(cursor_after_pause(&record, today("17:00:00")), Some(today("18:00:00")));
     let once = JobRecord { job: job(Schedule::once(today("13:00:00"))), ..record };
-    assert_eq!(resumed(&once, today("17:00:00")), Some(today("13:00:00")));
+    assert_eq!(cursor_after_pause(&once, today("17:00:00")), Some(today("13:00:00")));
 }
 
 /// Found by the simulation: a node whose clock was behind resumed, or changed the schedule, and fired
@@ -428,7 +432,7 @@ fn a_clock_that_is_behind_never_leads_back_to_what_was_decided() {
         last_nominal: Some(today("17:00:00")),
         ..paused(stored())
     };
-    assert_eq!(resumed(&record, today("15:10:00")), Some(today("18:00:00")));
+    assert_eq!(cursor_after_pause(&record, today("15:10:00")), Some(today("18:00:00")));
     let changed = change(&record, &declaration(cron("0,30 * * * *"), 2), today("15:10:00"));
     assert_eq!(changed.cursor, Some(today("17:30:00")));
 }

@@ -1,8 +1,8 @@
-//! What the loss of a process means, by terms and crash budget.
+//! Tests of lost processes, by options and crash budget.
 
 use super::*;
 use crate::model::{Queue, StateChange, TransportName};
-use crate::policy::verdict::tests::{at, case, handler_options, message, secs};
+use crate::policy::verdict::tests::{at, facts, handler_options, message, secs};
 use crate::policy::{AttemptEnd, EffectiveHandlerOptions, Retry, judge};
 
 fn rescued(
@@ -11,21 +11,21 @@ fn rescued(
     crashes: u32,
 ) -> AttemptDecision {
     let message = message();
-    rescue(&AttemptFacts { attempt, crashes, ..case(&message, handler_options) })
+    rescue(&AttemptFacts { attempt, crashes, ..facts(&message, handler_options) })
 }
 
-fn again(judged: &AttemptDecision) -> (i64, u32, u32) {
-    assert_eq!(judged.ending, Ending::Lost);
-    assert_eq!(judged.verdict.change(), StateChange::Rescue);
-    match judged.verdict {
+fn again(decision: &AttemptDecision) -> (i64, u32, u32) {
+    assert_eq!(decision.ending, Ending::Lost);
+    assert_eq!(decision.verdict.change(), StateChange::Rescue);
+    match decision.verdict {
         Verdict::Again { due_at, attempt, crashes, .. } => (due_at.as_second(), attempt, crashes),
         ref other => panic!("{other:?}"),
     }
 }
 
-fn dead(judged: &AttemptDecision) -> DeadReason {
-    assert_eq!(judged.ending, Ending::Lost);
-    match judged.verdict {
+fn dead(decision: &AttemptDecision) -> DeadReason {
+    assert_eq!(decision.ending, Ending::Lost);
+    match decision.verdict {
         Verdict::Dead { reason, .. } => reason,
         ref other => panic!("{other:?}"),
     }
@@ -40,8 +40,8 @@ fn a_lost_message_is_due_at_once_with_its_attempt_given_back() {
             assert_eq!(again(&rescued(&handler_options, 1, crashes)), (5_000, 0, crashes + 1));
         }
     }
-    let judged = rescued(&handler_options(), 1, 1);
-    assert_eq!(judged.note.as_deref(), Some("its process was lost (crash 2)"));
+    let decision = rescued(&handler_options(), 1, 1);
+    assert_eq!(decision.note.as_deref(), Some("its process was lost (crash 2)"));
 }
 
 // spec: H-8
@@ -92,22 +92,22 @@ fn a_crash_never_resets_the_retry_budget() {
         spent = attempt;
     }
     assert_eq!(spent, 2);
-    let last = AttemptFacts { attempt: spent + 1, crashes: 5, ..case(&message, &handler_options) };
+    let last = AttemptFacts { attempt: spent + 1, crashes: 5, ..facts(&message, &handler_options) };
     let error = Arc::from("no route");
-    let judged = judge(&last, AttemptEnd::Failed { error });
-    assert!(matches!(judged.verdict, Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
+    let decision = judge(&last, AttemptEnd::Failed { error });
+    assert!(matches!(decision.verdict, Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
 }
 
 #[test]
 fn a_lost_message_that_was_to_be_cancelled_is_cancelled() {
     let (message, handler_options) = (message(), handler_options());
-    let judged =
-        rescue(&AttemptFacts { cancel_requested: true, ..case(&message, &handler_options) });
-    assert_eq!((judged.verdict, judged.ending), (Verdict::Cancelled, Ending::Lost));
+    let decision =
+        rescue(&AttemptFacts { cancel_requested: true, ..facts(&message, &handler_options) });
+    assert_eq!((decision.verdict, decision.ending), (Verdict::Cancelled, Ending::Lost));
 }
 
 /// Handler options by which a message is not run again.
-fn not_again() -> EffectiveHandlerOptions {
+fn lost_when_interrupted() -> EffectiveHandlerOptions {
     EffectiveHandlerOptions { when_interrupted: WhenInterrupted::Lost, ..handler_options() }
 }
 
@@ -116,31 +116,34 @@ fn not_again() -> EffectiveHandlerOptions {
 fn a_message_that_is_not_run_again_is_dead_after_a_crash_and_after_a_shutdown() {
     let message = message();
     for rescue_as in [Rescue::AtOnce, Rescue::AsFailure] {
-        let handler_options =
-            EffectiveHandlerOptions { rescue: rescue_as, crashes_max: 0, ..not_again() };
-        let case = case(&message, &handler_options);
-        for judged in [rescue(&case), judge(&case, AttemptEnd::Interrupted)] {
-            assert_eq!(dead(&judged), DeadReason::Interrupted);
-            assert_eq!(judged.note.as_deref(), Some(NOT_AGAIN));
+        let handler_options = EffectiveHandlerOptions {
+            rescue: rescue_as,
+            crashes_max: 0,
+            ..lost_when_interrupted()
+        };
+        let facts = facts(&message, &handler_options);
+        for decision in [rescue(&facts), judge(&facts, AttemptEnd::Interrupted)] {
+            assert_eq!(dead(&decision), DeadReason::Interrupted);
+            assert_eq!(decision.note.as_deref(), Some(INTERRUPTED_ERROR));
         }
     }
 }
 
 #[test]
-fn what_is_not_run_again_when_interrupted_is_retried_and_released_as_ever() {
-    let (message, handler_options) = (message(), not_again());
-    let case = case(&message, &handler_options);
+fn what_is_not_run_again_when_interrupted_is_still_retried_and_released() {
+    let (message, handler_options) = (message(), lost_when_interrupted());
+    let facts = facts(&message, &handler_options);
     let error: Arc<str> = Arc::from("no route");
-    assert_eq!(judge(&case, AttemptEnd::Failed { error }).verdict.change(), StateChange::Retry);
-    assert_eq!(judge(&case, AttemptEnd::Released).verdict.change(), StateChange::Release);
-    let cancelled = AttemptFacts { cancel_requested: true, ..case };
+    assert_eq!(judge(&facts, AttemptEnd::Failed { error }).verdict.change(), StateChange::Retry);
+    assert_eq!(judge(&facts, AttemptEnd::Released).verdict.change(), StateChange::Release);
+    let cancelled = AttemptFacts { cancel_requested: true, ..facts };
     assert_eq!(rescue(&cancelled).verdict, Verdict::Cancelled);
     assert_eq!(judge(&cancelled, AttemptEnd::Interrupted).verdict, Verdict::Cancelled);
 }
 
 #[test]
 fn a_message_on_its_way_to_a_transport_is_sent_again_after_a_crash() {
-    let (mut message, handler_options) = (message(), not_again());
+    let (mut message, handler_options) = (message(), lost_when_interrupted());
     message.queue = Queue::of_relay(&TransportName::new("broker").unwrap());
-    assert_eq!(again(&rescue(&case(&message, &handler_options))), (5_000, 0, 1));
+    assert_eq!(again(&rescue(&facts(&message, &handler_options))), (5_000, 0, 1));
 }

@@ -1,4 +1,4 @@
-//! The tables of the three back-offs, their bounds and their jitter.
+//! Tests of the three back-offs, their limits and their jitter.
 
 use proptest::prelude::*;
 use uuid::Uuid;

@@ -1,4 +1,4 @@
-//! Every report against the attempts that are left.
+//! Tests of every end of an attempt with each number of attempts left.
 
 use proptest::prelude::*;
 use uuid::Uuid;
@@ -48,7 +48,7 @@ pub(in crate::policy) fn handler_options() -> EffectiveHandlerOptions {
     }
 }
 
-pub(in crate::policy) fn case<'a>(
+pub(in crate::policy) fn facts<'a>(
     message: &'a Message,
     handler_options: &'a EffectiveHandlerOptions,
 ) -> AttemptFacts<'a> {
@@ -85,9 +85,9 @@ fn again(due_at: i64, attempt: u32, error: Option<&str>, why: AgainReason) -> Ve
 #[test]
 fn done_is_done() {
     let (message, handler_options) = (message(), handler_options());
-    let judged = judge(&case(&message, &handler_options), AttemptEnd::Done);
+    let decision = judge(&facts(&message, &handler_options), AttemptEnd::Done);
     assert_eq!(
-        judged,
+        decision,
         AttemptDecision { verdict: Verdict::Done, ending: Ending::Succeeded, note: None }
     );
 }
@@ -103,10 +103,11 @@ fn a_failure_is_tried_again_until_the_attempts_are_spent() {
         // A stray further attempt is the end too, never another try.
         (4, Verdict::Dead { reason: DeadReason::AttemptsSpent, error: Some(text("no route")) }),
     ] {
-        let judged = judge(&AttemptFacts { attempt, ..case(&message, &handler_options) }, failed());
-        assert_eq!(judged.verdict, verdict, "attempt {attempt}");
-        assert_eq!(judged.ending, Ending::Failed);
-        assert_eq!(judged.note, Some(text("no route")));
+        let decision =
+            judge(&AttemptFacts { attempt, ..facts(&message, &handler_options) }, failed());
+        assert_eq!(decision.verdict, verdict, "attempt {attempt}");
+        assert_eq!(decision.ending, Ending::Failed);
+        assert_eq!(decision.note, Some(text("no route")));
     }
 }
 
@@ -114,8 +115,8 @@ fn a_failure_is_tried_again_until_the_attempts_are_spent() {
 #[test]
 fn a_recurring_job_is_not_retried_because_its_next_occurrence_is_its_retry() {
     let (message, handler_options) = (message(), EffectiveHandlerOptions::recurring());
-    let judged = judge(&case(&message, &handler_options), failed());
-    assert!(matches!(judged.verdict, Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
+    let decision = judge(&facts(&message, &handler_options), failed());
+    assert!(matches!(decision.verdict, Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
 }
 
 // spec: T-30, T-38, T-39, T-41
@@ -127,7 +128,7 @@ fn a_one_time_job_of_fifteen_minutes_is_retried_at_a_tenth_and_two_tenths() {
         ..EffectiveHandlerOptions::deferred()
     };
     let at_attempt = |attempt| {
-        judge(&AttemptFacts { attempt, ..case(&message, &handler_options) }, failed()).verdict
+        judge(&AttemptFacts { attempt, ..facts(&message, &handler_options) }, failed()).verdict
     };
     assert_eq!(at_attempt(1), again(5_090, 1, Some("no route"), AgainReason::Retry));
     assert_eq!(at_attempt(2), again(5_180, 2, Some("no route"), AgainReason::Retry));
@@ -146,10 +147,10 @@ fn with_n_attempts_the_nth_failure_is_dead_exactly_once() {
         let mut attempt = 0;
         let mut calls = 0;
         loop {
-            // What a claim does.
+            // As a claim does.
             attempt += 1;
             calls += 1;
-            match judge(&AttemptFacts { attempt, ..case(&message, &handler_options) }, failed())
+            match judge(&AttemptFacts { attempt, ..facts(&message, &handler_options) }, failed())
                 .verdict
             {
                 Verdict::Again { attempt: spent, .. } => attempt = spent,
@@ -166,17 +167,17 @@ fn with_n_attempts_the_nth_failure_is_dead_exactly_once() {
 #[test]
 fn retry_after_spends_an_attempt_with_its_own_wait() {
     let (message, handler_options) = (message(), handler_options());
-    let report = AttemptEnd::RetryAfter { wait: secs(7), note: Some(text("busy")) };
-    let judged = judge(&case(&message, &handler_options), report.clone());
-    assert_eq!(judged.verdict, again(5_007, 1, Some("busy"), AgainReason::Retry));
-    assert_eq!(judged.ending, Ending::Failed);
-    let last = judge(&AttemptFacts { attempt: 3, ..case(&message, &handler_options) }, report);
+    let end = AttemptEnd::RetryAfter { wait: secs(7), note: Some(text("busy")) };
+    let decision = judge(&facts(&message, &handler_options), end.clone());
+    assert_eq!(decision.verdict, again(5_007, 1, Some("busy"), AgainReason::Retry));
+    assert_eq!(decision.ending, Ending::Failed);
+    let last = judge(&AttemptFacts { attempt: 3, ..facts(&message, &handler_options) }, end);
     assert!(matches!(last.verdict, Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
     let silent = judge(
-        &case(&message, &handler_options),
+        &facts(&message, &handler_options),
         AttemptEnd::RetryAfter { wait: secs(7), note: None },
     );
-    assert_eq!(silent.note, Some(text("the handler asked for another try")));
+    assert_eq!(silent.note, Some(text("the handler requested a retry")));
 }
 
 #[test]
@@ -185,12 +186,12 @@ fn a_snooze_gives_the_attempt_back_and_is_counted() {
     let handler_options = EffectiveHandlerOptions { snoozes_max: 2, ..handler_options() };
     let snoozed = |attempt, snoozes| {
         judge(
-            &AttemptFacts { attempt, snoozes, ..case(&message, &handler_options) },
+            &AttemptFacts { attempt, snoozes, ..facts(&message, &handler_options) },
             AttemptEnd::Snooze { wait: secs(9) },
         )
     };
     for (attempt, snoozes) in [(1, 0), (3, 1)] {
-        let judged = snoozed(attempt, snoozes);
+        let decision = snoozed(attempt, snoozes);
         let verdict = Verdict::Again {
             due_at: at(5_009),
             attempt: attempt - 1,
@@ -199,7 +200,7 @@ fn a_snooze_gives_the_attempt_back_and_is_counted() {
             error: None,
             why: AgainReason::Snooze,
         };
-        assert_eq!(judged, AttemptDecision { verdict, ending: Ending::Snoozed, note: None });
+        assert_eq!(decision, AttemptDecision { verdict, ending: Ending::Snoozed, note: None });
     }
     let third = snoozed(1, 2);
     assert_eq!(third.ending, Ending::Failed);
@@ -217,45 +218,45 @@ fn a_snooze_gives_the_attempt_back_and_is_counted() {
 #[test]
 fn a_timeout_is_a_failure_or_the_end_and_shutdown_is_neither() {
     let (message, handler_options) = (message(), handler_options());
-    let report = AttemptEnd::TimedOut { timeout: secs(30) };
+    let end = AttemptEnd::TimedOut { timeout: secs(30) };
     let error = "took longer than the 30s allowed";
-    let judged = judge(&case(&message, &handler_options), report.clone());
-    assert_eq!(judged.verdict, again(5_060, 1, Some(error), AgainReason::Retry));
-    assert_eq!(judged.ending, Ending::TimedOut);
+    let decision = judge(&facts(&message, &handler_options), end.clone());
+    assert_eq!(decision.verdict, again(5_060, 1, Some(error), AgainReason::Retry));
+    assert_eq!(decision.ending, Ending::TimedOut);
     let spent =
-        judge(&AttemptFacts { attempt: 3, ..case(&message, &handler_options) }, report.clone());
+        judge(&AttemptFacts { attempt: 3, ..facts(&message, &handler_options) }, end.clone());
     assert!(matches!(spent.verdict, Verdict::Dead { reason: DeadReason::AttemptsSpent, .. }));
 
     let strict = EffectiveHandlerOptions { on_timeout: OnTimeout::Fail, ..handler_options.clone() };
-    let judged = judge(&case(&message, &strict), report);
+    let decision = judge(&facts(&message, &strict), end);
     assert_eq!(
-        judged.verdict,
+        decision.verdict,
         Verdict::Dead { reason: DeadReason::TimedOut, error: Some(text(error)) }
     );
 
     for attempt in 1..=4 {
-        for report in [AttemptEnd::Interrupted, AttemptEnd::Released] {
-            let judged =
-                judge(&AttemptFacts { attempt, ..case(&message, &handler_options) }, report);
-            assert_eq!(judged.verdict, again(5_000, attempt - 1, None, AgainReason::Release));
-            assert_eq!(judged.ending, Ending::Released);
-            assert!(!judged.ending.is_failure());
+        for end in [AttemptEnd::Interrupted, AttemptEnd::Released] {
+            let decision =
+                judge(&AttemptFacts { attempt, ..facts(&message, &handler_options) }, end);
+            assert_eq!(decision.verdict, again(5_000, attempt - 1, None, AgainReason::Release));
+            assert_eq!(decision.ending, Ending::Released);
+            assert!(!decision.ending.is_failure());
         }
     }
 }
 
 #[test]
-fn a_panic_asks_the_retry_policy() {
+fn a_panic_is_retried_by_the_retry_policy() {
     let (message, handler_options) = (message(), handler_options());
-    let judged =
-        judge(&case(&message, &handler_options), AttemptEnd::Panicked { error: text("index 3") });
-    assert_eq!(judged.verdict, again(5_060, 1, Some("index 3"), AgainReason::Retry));
-    assert_eq!(judged.ending, Ending::Panicked);
+    let decision =
+        judge(&facts(&message, &handler_options), AttemptEnd::Panicked { error: text("index 3") });
+    assert_eq!(decision.verdict, again(5_060, 1, Some("index 3"), AgainReason::Retry));
+    assert_eq!(decision.ending, Ending::Panicked);
 }
 
 // spec: U-20, T-29
 #[test]
-fn a_message_without_a_handler_is_given_back_at_no_cost_until_its_own_budget_is_spent() {
+fn a_message_without_a_handler_is_released_at_no_cost_until_its_budget_is_spent() {
     let (message, handler_options) = (message(), handler_options());
     // For how long it was put off already, and after how many seconds it is due again.
     for (waited, wait) in [(0, 1), (1, 1), (10, 10), (59, 59), (1_000, 60), (86_399, 60)] {
@@ -264,13 +265,13 @@ fn a_message_without_a_handler_is_given_back_at_no_cost_until_its_own_budget_is_
             waited + wait
         );
         for attempt in 1..=4 {
-            let case = AttemptFacts {
+            let facts = AttemptFacts {
                 attempt,
                 crashes: 2,
                 snoozes: 3,
-                ..case(&message, &handler_options)
+                ..facts(&message, &handler_options)
             };
-            let judged = judge(&case, AttemptEnd::NoHandler { waited: secs(waited) });
+            let decision = judge(&facts, AttemptEnd::NoHandler { waited: secs(waited) });
             let expected = Verdict::Again {
                 due_at: at(5_000 + i64::try_from(wait).unwrap()),
                 attempt: attempt - 1,
@@ -279,51 +280,51 @@ fn a_message_without_a_handler_is_given_back_at_no_cost_until_its_own_budget_is_
                 error: Some(text(&error)),
                 why: AgainReason::NoHandler,
             };
-            assert_eq!(judged.verdict, expected, "put off for {waited} s, attempt {attempt}");
-            assert_eq!(judged.verdict.change(), StateChange::Release);
-            assert!(!judged.ending.is_failure());
+            assert_eq!(decision.verdict, expected, "put off for {waited} s, attempt {attempt}");
+            assert_eq!(decision.verdict.change(), StateChange::Release);
+            assert!(!decision.ending.is_failure());
         }
     }
-    let judged =
-        judge(&case(&message, &handler_options), AttemptEnd::NoHandler { waited: secs(86_400) });
+    let decision =
+        judge(&facts(&message, &handler_options), AttemptEnd::NoHandler { waited: secs(86_400) });
     let error = "no handler anywhere: in 24 hours no process had one for the topic \"mail\"";
     let dead = Verdict::Dead { reason: DeadReason::NoHandler, error: Some(text(error)) };
-    assert_eq!((judged.verdict, judged.ending), (dead, Ending::NoHandler));
+    assert_eq!((decision.verdict, decision.ending), (dead, Ending::NoHandler));
 }
 
 #[test]
 fn poison_and_discard_are_dead_at_once_and_cancel_is_not_a_failure() {
     let (message, handler_options) = (message(), handler_options());
-    let judged =
-        judge(&case(&message, &handler_options), AttemptEnd::Poison { error: text("not JSON") });
+    let decision =
+        judge(&facts(&message, &handler_options), AttemptEnd::Poison { error: text("not JSON") });
     assert_eq!(
-        judged.verdict,
+        decision.verdict,
         Verdict::Dead { reason: DeadReason::Poison, error: Some(text("not JSON")) }
     );
-    assert_eq!(judged.ending, Ending::Poison);
-    let judged =
-        judge(&case(&message, &handler_options), AttemptEnd::Discard { reason: text("too old") });
+    assert_eq!(decision.ending, Ending::Poison);
+    let decision =
+        judge(&facts(&message, &handler_options), AttemptEnd::Discard { reason: text("too old") });
     assert_eq!(
-        judged.verdict,
+        decision.verdict,
         Verdict::Dead { reason: DeadReason::Discarded, error: Some(text("too old")) }
     );
-    assert_eq!(judged.ending, Ending::Discarded);
-    for report in [AttemptEnd::Cancel, AttemptEnd::CancelledByOperator] {
-        let judged = judge(&case(&message, &handler_options), report);
+    assert_eq!(decision.ending, Ending::Discarded);
+    for end in [AttemptEnd::Cancel, AttemptEnd::CancelledByOperator] {
+        let decision = judge(&facts(&message, &handler_options), end);
         assert_eq!(
-            judged,
+            decision,
             AttemptDecision { verdict: Verdict::Cancelled, ending: Ending::Cancelled, note: None }
         );
     }
 }
 
 #[test]
-fn an_operators_cancel_ends_what_would_go_on_and_leaves_what_is_over() {
+fn an_operators_cancel_ends_what_would_be_retried_and_leaves_what_is_final() {
     let (message, handler_options) = (message(), handler_options());
     for attempt in [1, 3] {
-        let case =
-            AttemptFacts { cancel_requested: true, attempt, ..case(&message, &handler_options) };
-        for report in [
+        let facts =
+            AttemptFacts { cancel_requested: true, attempt, ..facts(&message, &handler_options) };
+        for end in [
             failed(),
             AttemptEnd::RetryAfter { wait: secs(1), note: None },
             AttemptEnd::Snooze { wait: secs(1) },
@@ -334,15 +335,15 @@ fn an_operators_cancel_ends_what_would_go_on_and_leaves_what_is_over() {
             AttemptEnd::Released,
             AttemptEnd::CancelledByOperator,
         ] {
-            let judged = judge(&case, report.clone());
-            assert_eq!(judged.verdict, Verdict::Cancelled, "{report:?}");
-            assert_eq!(judged.ending, Ending::Cancelled, "{report:?}");
+            let decision = judge(&facts, end.clone());
+            assert_eq!(decision.verdict, Verdict::Cancelled, "{end:?}");
+            assert_eq!(decision.ending, Ending::Cancelled, "{end:?}");
         }
-        assert_eq!(judge(&case, failed()).note, Some(text("no route")));
-        assert_eq!(judge(&case, AttemptEnd::Done).verdict, Verdict::Done);
-        let poison = judge(&case, AttemptEnd::Poison { error: text("not JSON") });
+        assert_eq!(judge(&facts, failed()).note, Some(text("no route")));
+        assert_eq!(judge(&facts, AttemptEnd::Done).verdict, Verdict::Done);
+        let poison = judge(&facts, AttemptEnd::Poison { error: text("not JSON") });
         assert!(matches!(poison.verdict, Verdict::Dead { reason: DeadReason::Poison, .. }));
-        let discarded = judge(&case, AttemptEnd::Discard { reason: text("too old") });
+        let discarded = judge(&facts, AttemptEnd::Discard { reason: text("too old") });
         assert!(matches!(discarded.verdict, Verdict::Dead { reason: DeadReason::Discarded, .. }));
     }
 }
@@ -356,20 +357,20 @@ fn a_long_error_is_cut_between_characters() {
     let fits: Arc<str> = Arc::from("x".repeat(NOTE_LEN_MAX));
     assert!(Arc::ptr_eq(&bounded(&fits), &fits));
     let (message, handler_options) = (message(), handler_options());
-    let judged = judge(&case(&message, &handler_options), AttemptEnd::Failed { error: long });
-    assert_eq!(judged.note, Some(kept));
+    let decision = judge(&facts(&message, &handler_options), AttemptEnd::Failed { error: long });
+    assert_eq!(decision.note, Some(kept));
 }
 
 #[test]
 fn a_due_time_past_the_end_of_time_is_the_end_of_time() {
     let (message, handler_options) = (message(), handler_options());
-    let report = AttemptEnd::RetryAfter { wait: Duration::MAX, note: None };
-    let judged = judge(&case(&message, &handler_options), report);
+    let end = AttemptEnd::RetryAfter { wait: Duration::MAX, note: None };
+    let decision = judge(&facts(&message, &handler_options), end);
     let end = Timestamp::MAX;
-    assert!(matches!(judged.verdict, Verdict::Again { due_at, .. } if due_at == end));
+    assert!(matches!(decision.verdict, Verdict::Again { due_at, .. } if due_at == end));
 }
 
-fn any_report() -> impl Strategy<Value = AttemptEnd> {
+fn any_end() -> impl Strategy<Value = AttemptEnd> {
     let error = || ".{0,40}".prop_map(Arc::<str>::from);
     prop_oneof![
         Just(AttemptEnd::Done),
@@ -393,7 +394,7 @@ proptest! {
     // spec: T-67
     #[test]
     fn every_verdict_is_a_legal_change_that_keeps_the_counts(
-        report in any_report(),
+        end in any_end(),
         attempt in 1_u32..8,
         crashes in 0_u32..8,
         snoozes in 0_u32..8,
@@ -405,10 +406,10 @@ proptest! {
         let retry = Retry { attempts_max, ..Retry::default() };
         let handler_options = EffectiveHandlerOptions { retry, snoozes_max: 3, when_interrupted, ..EffectiveHandlerOptions::default() };
         let now = at(5_000);
-        let case = AttemptFacts { message: &message, attempt, crashes, snoozes, handler_options: &handler_options, cancel_requested, now };
-        for judged in [judge(&case, report.clone()), crate::policy::rescue(&case)] {
-            prop_assert!(MessageState::Running.after(judged.verdict.change()).is_some());
-            let Verdict::Again { due_at, attempt: spent, snoozes: slept, .. } = judged.verdict else { continue };
+        let facts = AttemptFacts { message: &message, attempt, crashes, snoozes, handler_options: &handler_options, cancel_requested, now };
+        for decision in [judge(&facts, end.clone()), crate::policy::rescue(&facts)] {
+            prop_assert!(MessageState::Running.after(decision.verdict.change()).is_some());
+            let Verdict::Again { due_at, attempt: spent, snoozes: slept, .. } = decision.verdict else { continue };
             prop_assert!(!cancel_requested);
             prop_assert!(due_at >= now);
             prop_assert!(spent == attempt || spent == attempt - 1);

@@ -1,5 +1,5 @@
-//! Messages of ours come back from an event as they were sent, whatever is in them; events of strangers
-//! are read, and leave again as the events they were.
+//! Tests of CloudEvents: our messages are decoded as they were sent, and foreign events are decoded and
+//! forwarded unchanged.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::super::{DecodedMessage, Envelope, RawMessage, Wire, receive};
 use crate::model::{Body, Correlation, Headers, Key, Message, MessageId};
 
 fn event(content_type: &str, headers: &[(&str, &str)], body: &str) -> DecodedMessage {
-    let arrived = RawMessage {
+    let raw = RawMessage {
         topic: &topic(),
         body: Bytes::copy_from_slice(body.as_bytes()),
         content_type: Some(content_type.to_owned()),
@@ -19,7 +19,7 @@ fn event(content_type: &str, headers: &[(&str, &str)], body: &str) -> DecodedMes
         place: format_args!("mail/0/1"),
         sent_at: instant(5),
     };
-    receive(arrived, headers.iter().copied())
+    receive(raw, headers.iter().copied())
 }
 
 fn sent(envelope: Envelope, message: Message) -> Wire {
@@ -67,7 +67,7 @@ fn a_structured_event_is_one_object_with_the_data_as_it_was() {
 }
 
 #[test]
-fn the_trace_context_is_an_extension_on_the_way_and_a_header_at_both_ends() {
+fn the_trace_context_is_sent_as_an_extension_and_decoded_as_a_header() {
     let mut headers = Headers::new();
     headers
         .insert("traceparent", "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
@@ -83,7 +83,7 @@ fn the_trace_context_is_an_extension_on_the_way_and_a_header_at_both_ends() {
 
 // As the specification's own example writes it.
 #[test]
-fn a_strangers_structured_event_is_read() {
+fn a_foreign_structured_event_is_read() {
     let text = r#"{
         "specversion" : "1.0",
         "type" : "com.example.someevent",
@@ -121,8 +121,8 @@ fn a_strangers_structured_event_is_read() {
 }
 
 #[test]
-fn a_strangers_binary_event_is_read_under_the_names_of_every_broker() {
-    for prefix in super::reading::PREFIXES {
+fn a_foreign_binary_event_is_read_under_the_names_of_every_broker() {
+    for prefix in super::decode::PREFIXES {
         let named: Vec<(String, &str)> = [
             ("specversion", "1.0"),
             ("type", "mail"),
@@ -149,7 +149,7 @@ fn a_strangers_binary_event_is_read_under_the_names_of_every_broker() {
 }
 
 #[test]
-fn a_strangers_event_that_is_sent_on_is_the_same_event() {
+fn a_foreign_event_that_is_forwarded_is_the_same_event() {
     let text = r#"{"specversion":"1.0","type":"sold","source":"/shop","id":"7","dataschema":"/s/1","data":1}"#;
     let first = event("application/cloudevents+json", &[], text).message;
     for envelope in [Envelope::CloudEventsBinary, Envelope::CloudEventsStructured] {
@@ -167,7 +167,7 @@ fn a_strangers_event_that_is_sent_on_is_the_same_event() {
 
 #[test]
 fn attributes_can_have_the_prefix_of_their_broker() {
-    for prefix in super::reading::PREFIXES {
+    for prefix in super::decode::PREFIXES {
         let wire = sent(Envelope::CloudEventsBinary, message()).with_attribute_prefix(prefix);
         assert_eq!(wire.header(&format!("{prefix}specversion")), Some("1.0"));
         assert_eq!(arrive(&wire).message, message(), "{prefix:?}");
@@ -175,7 +175,7 @@ fn attributes_can_have_the_prefix_of_their_broker() {
 }
 
 #[test]
-fn an_event_of_ours_with_a_source_of_its_own_is_the_message_it_was() {
+fn an_own_event_with_another_source_is_decoded_as_it_was_sent() {
     for envelope in [Envelope::CloudEventsBinary, Envelope::CloudEventsStructured] {
         let wire = envelope.sent_by("/orders").wire(&outgoing(message()), "ce_").unwrap();
         if envelope == Envelope::CloudEventsBinary {
@@ -214,7 +214,7 @@ fn a_header_that_would_be_read_as_an_attribute_is_refused() {
 }
 
 #[test]
-fn headers_go_into_the_object_where_there_is_no_other_place() {
+fn headers_are_moved_into_the_object_for_brokers_without_headers() {
     let wire = sent(Envelope::CloudEventsStructured, message()).with_headers_inside().unwrap();
     assert!(wire.headers.is_empty());
     assert_eq!(arrive(&wire).message, message());
@@ -225,7 +225,7 @@ fn headers_go_into_the_object_where_there_is_no_other_place() {
 }
 
 #[test]
-fn what_is_no_event_is_poison_that_says_why() {
+fn an_invalid_event_is_poison_with_the_reason() {
     for (content_type, text, words) in [
         ("application/cloudevents+json", "{", "the CloudEvent cannot be read"),
         (
@@ -248,7 +248,7 @@ fn what_is_no_event_is_poison_that_says_why() {
         let received = event(content_type, &[], text);
         let poison = received.poison.unwrap();
         assert!(poison.contains(words), "{poison}");
-        assert_eq!(received.message.body.bytes, text.as_bytes(), "what came is kept");
+        assert_eq!(received.message.body.bytes, text.as_bytes(), "the body is unchanged");
     }
     let late = event("application/json", &[("ce-specversion", "1.0"), ("ce-time", "soon")], "{}");
     assert!(late.poison.unwrap().contains("\"soon\""));
@@ -278,7 +278,7 @@ fn messages() -> impl Strategy<Value = Message> {
     (any::<u128>(), bodies(), headers, times, prop::option::of("\\PC{1,20}"), any::<u32>())
         .prop_map(|(id, body, pairs, (created, later), key, sequence)| {
             let mut headers = Headers::new();
-            // A message of ours does not wear the names of a stranger's event.
+            // A message of ours does not have the headers of a foreign event.
             for (name, value) in pairs.into_iter().filter(|(name, _)| !name.starts_with("ce-")) {
                 let _ = headers.insert(name, value);
             }
@@ -310,7 +310,7 @@ proptest! {
     }
 
     #[test]
-    fn nothing_that_arrives_breaks_the_reader(
+    fn no_input_breaks_the_decoder(
         content_type in prop::sample::select(vec![
             "application/cloudevents+json", "application/cloudevents", "application/json", "",
         ]),

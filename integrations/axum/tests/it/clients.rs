@@ -1,4 +1,4 @@
-//! Handlers of a web application that talk to Punctual, with any state.
+//! Client extractors in handlers of a web application, with any state.
 
 use std::sync::Arc;
 
@@ -8,15 +8,15 @@ use axum::extract::{FromRef, Path, State};
 use axum::http::{Request, StatusCode};
 use axum::routing::post;
 use punctual::{Jobs, Publisher, Punctual};
-use punctual_axum::{Client, Problem};
+use punctual_axum::{Client, ProblemResponse};
 use tower::ServiceExt;
 
-use crate::bench::{settle, started};
+use crate::fixture::{run_until_idle, started};
 
 async fn order(
     Path(topic): Path<String>,
     Client(publisher): Client<Publisher>,
-) -> Result<StatusCode, Problem> {
+) -> Result<StatusCode, ProblemResponse> {
     publisher.publish(topic, &7_u32).await?;
     Ok(StatusCode::ACCEPTED)
 }
@@ -27,11 +27,11 @@ async fn send(router: Router, path: &str) -> StatusCode {
 }
 
 #[tokio::test]
-async fn a_request_publishes_and_a_wrong_one_is_told() {
+async fn a_request_publishes_and_a_wrong_one_is_refused() {
     let punctual = started(|builder| builder.handler("order", async |_: u32| {})).await;
     let app = Router::new().route("/send/{topic}", post(order)).with_state(punctual.clone());
     assert_eq!(send(app.clone(), "/send/order").await, StatusCode::ACCEPTED);
-    settle().await;
+    run_until_idle().await;
     assert_eq!(punctual.events().count("attempt.succeeded"), 1);
     let long = format!("/send/{}", "x".repeat(10_000));
     assert_eq!(send(app, &long).await, StatusCode::BAD_REQUEST);
@@ -49,7 +49,10 @@ impl FromRef<Shop> for Arc<Punctual> {
     }
 }
 
-async fn remind(State(shop): State<Shop>, Client(jobs): Client<Jobs>) -> Result<(), Problem> {
+async fn remind(
+    State(shop): State<Shop>,
+    Client(jobs): Client<Jobs>,
+) -> Result<(), ProblemResponse> {
     jobs.once("remind").key(shop.name).await?;
     Ok(())
 }
@@ -60,5 +63,5 @@ async fn the_state_of_an_application_may_be_its_own() {
     let shop = Shop { punctual, name: "corner" };
     let app = Router::new().route("/", post(remind)).with_state(shop);
     assert_eq!(send(app.clone(), "/").await, StatusCode::OK);
-    assert_eq!(send(app, "/").await, StatusCode::CONFLICT, "one is alive about the same");
+    assert_eq!(send(app, "/").await, StatusCode::CONFLICT, "one with the same key is alive");
 }

@@ -1,4 +1,4 @@
-//! The stream of events: what happens, how much was missed, how many may listen, and its end.
+//! Event stream: the events, the number of missed ones, the limit of listeners, and the end.
 
 use axum::Router;
 use axum::body::BodyDataStream;
@@ -8,15 +8,15 @@ use punctual::Event;
 use punctual_axum::{Routes, router};
 use serde_json::Value;
 
-use crate::bench::{get, started};
+use crate::fixture::{get, started};
 
-/// The names and objects of a stream.
-struct Frames {
+/// A response of the event route, read event by event.
+struct EventStream {
     body: BodyDataStream,
     text: String,
 }
 
-impl Frames {
+impl EventStream {
     async fn of(app: &Router) -> Self {
         let response = get(app, "/events").await;
         assert_eq!(response.status(), StatusCode::OK);
@@ -24,7 +24,7 @@ impl Frames {
         Self { body: response.into_body().into_data_stream(), text: String::new() }
     }
 
-    /// The next one; nothing at the end.
+    /// Returns the next event, or `None` at the end.
     async fn next(&mut self) -> Option<(String, Value)> {
         loop {
             if let Some((frame, rest)) = self.text.split_once("\n\n") {
@@ -43,15 +43,15 @@ impl Frames {
 
 // spec: C-4
 #[tokio::test]
-async fn everything_that_happens_is_told_until_the_process_has_stopped() {
+async fn every_event_is_streamed_until_the_process_has_stopped() {
     let punctual = started(|builder| builder.handler("mail", async |_: String| {})).await;
     let app: Router = router(&punctual).unwrap();
-    let mut frames = Frames::of(&app).await;
+    let mut stream = EventStream::of(&app).await;
     punctual.publisher().publish("mail", "ada@example.com").await.unwrap();
     let mut names = Vec::new();
     let mut took = None;
     for _ in 0..3 {
-        let (name, data) = frames.next().await.unwrap();
+        let (name, data) = stream.next().await.unwrap();
         assert_eq!((&data["event"], &data["topic"]), (&name.as_str().into(), &"mail".into()));
         took = took.or(data.get("took_ms").cloned());
         names.push(name);
@@ -60,7 +60,7 @@ async fn everything_that_happens_is_told_until_the_process_has_stopped() {
     assert_eq!(took, Some(0.into()));
     punctual.shutdown().await;
     let mut last = None;
-    while let Some((name, _)) = frames.next().await {
+    while let Some((name, _)) = stream.next().await {
         last = Some(name);
     }
     assert_eq!(last.as_deref(), Some("process.stopped"));
@@ -68,29 +68,29 @@ async fn everything_that_happens_is_told_until_the_process_has_stopped() {
 }
 
 #[tokio::test]
-async fn a_listener_that_is_too_slow_is_told_how_many_it_missed() {
+async fn a_slow_listener_gets_the_number_of_missed_events() {
     let punctual = started(|builder| builder).await;
     let app: Router = router(&punctual).unwrap();
-    let mut frames = Frames::of(&app).await;
+    let mut stream = EventStream::of(&app).await;
     for count in 1..=5_000 {
         punctual.events().emit(Event::LeasesRescued { count });
     }
-    let (name, data) = frames.next().await.unwrap();
+    let (name, data) = stream.next().await.unwrap();
     let missed = data["missed"].as_u64().unwrap();
     assert_eq!(name, "missed");
     assert!(missed > 0);
-    let (name, data) = frames.next().await.unwrap();
+    let (name, data) = stream.next().await.unwrap();
     assert_eq!((name.as_str(), data["count"].as_u64()), ("leases.rescued", Some(missed + 1)));
 }
 
 #[tokio::test]
-async fn no_more_listen_than_may() {
+async fn the_number_of_listeners_is_limited() {
     let punctual = started(|builder| builder).await;
     let app: Router = Routes::new(&punctual).listeners_max(1).build().unwrap();
-    let first = Frames::of(&app).await;
+    let first = EventStream::of(&app).await;
     let second = get(&app, "/events").await;
     assert_eq!(second.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(second.headers()["retry-after"], "5");
     drop(first);
-    Frames::of(&app).await;
+    EventStream::of(&app).await;
 }

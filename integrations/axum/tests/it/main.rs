@@ -1,8 +1,8 @@
 //! One test binary: the routes by requests in memory, the server by a connection.
 #![allow(clippy::unwrap_used)] // tests, whose helpers clippy does not know as such
 
-mod bench;
 mod clients;
-mod ending;
 mod events;
+mod fixture;
 mod routes;
+mod shutdown;

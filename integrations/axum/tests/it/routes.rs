@@ -1,4 +1,4 @@
-//! Health, status, and what is mounted beside them.
+//! Routes: health, status, and mounted routers.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use axum::routing::get as getting;
 use punctual::{Admin, ErrorKind, Job, Occurrence, Punctual};
 use punctual_axum::{Client, Routes, router};
 
-use crate::bench::{built, get, get_json, settle, started};
+use crate::fixture::{built, get, get_json, run_until_idle, started};
 
 async fn nothing(_: Occurrence) {}
 
 // spec: H-47, H-50, H-51
 #[tokio::test]
-async fn one_call_and_a_healthy_process_says_so_with_stable_keys() {
+async fn a_healthy_process_reports_it_with_stable_keys() {
     let punctual = started(|builder| builder.job(Job::cron("night", "0 2 * * *"), nothing)).await;
     let app: Router = Router::new().nest("/ops", router(&punctual).unwrap());
     let (status, health) = get_json(&app, "/ops/health").await;
@@ -36,12 +36,16 @@ async fn one_call_and_a_healthy_process_says_so_with_stable_keys() {
     ];
     assert_eq!(keys, expected);
     assert_eq!(get(&app, "/ops/health").await.headers()[CACHE_CONTROL], "no-store");
-    assert_eq!(get(&app, "/health").await.status(), StatusCode::NOT_FOUND, "only where asked for");
+    assert_eq!(
+        get(&app, "/health").await.status(),
+        StatusCode::NOT_FOUND,
+        "only where it is nested"
+    );
 }
 
 // spec: H-48
 #[tokio::test]
-async fn a_degraded_process_is_still_served_by() {
+async fn a_degraded_process_is_ready() {
     let punctual = started(|builder| {
         builder
             .job(Job::cron("night", "0 2 * * *"), nothing)
@@ -81,7 +85,7 @@ async fn a_process_that_stops_is_not_ready_any_more() {
 
 // spec: H-51
 #[tokio::test]
-async fn without_a_storage_there_is_nothing_to_tell() {
+async fn without_a_storage_the_routes_are_refused() {
     let punctual = built(punctual::Builder::without_storage);
     let error = router::<()>(&punctual).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
@@ -101,13 +105,13 @@ async fn status_lists_jobs_before_anything_ran() {
     assert_eq!(job["next_at"], "2026-03-03T01:00:00Z");
     assert_eq!(job["description"], "counts sheep");
     punctual.admin().trigger("night", false).await.unwrap();
-    settle().await;
+    run_until_idle().await;
     let (_, all) = get_json(&app, "/status").await;
     assert_eq!(all["jobs"][0]["never_run"], false);
 }
 
 #[tokio::test]
-async fn the_public_may_get_health_alone() {
+async fn only_health_can_be_exposed() {
     let punctual = started(|builder| builder).await;
     let app: Router = Routes::new(&punctual).only_health().build().unwrap();
     assert_eq!(get(&app, "/health").await.status(), StatusCode::OK);
@@ -121,7 +125,7 @@ async fn count(Client(admin): Client<Admin>) -> String {
 }
 
 #[tokio::test]
-async fn views_are_mounted_beside_them() {
+async fn other_routers_are_mounted_beside_the_routes() {
     let punctual = started(|builder| builder.job(Job::cron("night", "0 2 * * *"), nothing)).await;
     let view = || Router::new().route("/count", getting(count));
     let app: Router = Routes::new(&punctual).mount("/dashboard", view()).build().unwrap();

@@ -1,7 +1,7 @@
-//! One test binary: what exporters in memory got to see.
+//! One test binary: the data that exporters in memory receive.
 #![allow(clippy::unwrap_used)] // tests, whose helpers clippy does not know as such
 
-mod beside_tracing;
-mod metering;
-mod seen;
-mod tracing_along;
+mod exported_spans;
+mod meters;
+mod trace_propagation;
+mod tracing_spans;

@@ -1,4 +1,4 @@
-//! Text of any kind and length: an answer or an error, quickly, never a panic.
+//! Fuzzing: text of any kind and length gives a value or an error, quickly, never a panic.
 
 use proptest::prelude::*;
 
@@ -37,7 +37,7 @@ const PIECES: [&str; 22] = [
     "99", "MON", "é", "\u{0}",
 ];
 
-/// Whatever was read can be asked, shown and read again.
+/// Every parsed expression can be searched, shown and parsed again.
 fn exercise(text: &str) {
     for parsed in [Cron::parse(text), Cron::parse_seeded(text, "seed")] {
         match parsed {

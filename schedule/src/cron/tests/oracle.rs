@@ -1,4 +1,4 @@
-//! A second opinion, written as differently as possible: it steps through time
+//! Oracle: a second implementation, written as differently as possible. It steps through time
 //! second by second, watches the wall clock, and tests every text field by
 //! spelling it out. It knows gaps only as jumps of the wall clock forward and
 //! folds as times it has seen before.
@@ -77,7 +77,7 @@ impl Plain {
     }
 }
 
-fn listed(word: &str, first: i64, last: i64, ring: i64, value: i64) -> bool {
+fn listed(word: &str, first: i64, last: i64, cycle: i64, value: i64) -> bool {
     word.split(',').any(|item| {
         let (range, step) = item.split_once('/').unwrap_or((item, ""));
         let (low, high) = match range.split_once('-') {
@@ -87,9 +87,9 @@ fn listed(word: &str, first: i64, last: i64, ring: i64, value: i64) -> bool {
             None => (range.parse().unwrap(), last),
         };
         let mut place = low;
-        let end = if low <= high { high } else { high + ring };
+        let end = if low <= high { high } else { high + cycle };
         while place <= end {
-            if place == value || place > last && place - ring == value {
+            if place == value || place > last && place - cycle == value {
                 return true;
             }
             place += step.parse().unwrap_or(1);

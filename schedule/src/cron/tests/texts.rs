@@ -1,4 +1,4 @@
-//! The rules of the text, as data: what is read, what is refused, what is said.
+//! The rules of the text, as data: accepted texts, refused texts, error messages.
 #![expect(clippy::too_many_lines, reason = "tables are long and flat")]
 
 use super::cron;
@@ -166,7 +166,7 @@ fn refuses_texts_that_are_not_five_or_six_fields() {
 }
 
 #[test]
-fn says_what_would_be_valid() {
+fn errors_name_what_would_be_valid() {
     for (text, words) in [
         ("60 * * * *", "minute (position 1): 60 is out of range, use 0 to 59"),
         ("007 * * * *", "minute (position 1): 007 has more than two digits, use 0 to 59"),

@@ -1,5 +1,5 @@
-//! The ledger of a job: every time of its schedule with what was decided about it, and why. Pure: what the
-//! storage remembers goes in, the list comes out.
+//! Occurrence ledger: every time of a job's schedule with the decision about it and the reason. Pure: computed from
+//! the history that the storage has.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,72 +13,72 @@ use punctual::policy::MisfirePolicy;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::traces::Traces;
-use super::upcoming::future;
+use super::history::JobHistory;
+use super::upcoming::occurrences_from;
 use crate::api::clock_change::just_before;
 use crate::api::executions::milliseconds;
 use crate::walk::Walk;
 
-/// The most occurrences still to come that are worked out.
+/// Largest number of upcoming occurrences computed.
 const AHEAD_MAX: usize = 10_000;
 
-/// What was decided about an occurrence.
+/// Decision about an occurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum OccurrenceDecision {
     /// It ran and succeeded.
     Ran,
-    /// It ran and did not.
+    /// It ran and failed.
     Failed,
-    /// It was not run, or will not be, on purpose.
+    /// It was or will be skipped.
     Skipped,
-    /// It runs now.
+    /// It is running.
     Running,
-    /// It is due and waits: for a worker, for a retry, or for the scheduler.
+    /// It is due and waits for a worker, a retry or the scheduler.
     Waiting,
-    /// It is still to come.
+    /// It is upcoming.
     Planned,
-    /// It should have run, and nothing is known of it.
+    /// It was due and no record of it exists.
     Missed,
 }
 
-/// A time of a schedule with what was decided about it.
+/// A time of a schedule with the decision about it.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct OccurrenceView {
-    /// The instant on the schedule.
+    /// Nominal time on the schedule.
     pub(super) nominal: Timestamp,
-    /// What was decided.
+    /// Decision.
     pub(super) decision: OccurrenceDecision,
-    /// Why, where it is not plain.
+    /// Reason of the decision, if any.
     reason: Option<String>,
-    /// The message it became, or the one that stands for it.
+    /// Id of its message, or of the run that covers it.
     message: Option<String>,
-    /// Its last execution.
+    /// Id of its last execution.
     execution: Option<String>,
-    /// How late it began, or is by now.
+    /// Delay of its start in milliseconds, so far when it has not started.
     late_ms: Option<u64>,
-    /// How many attempts were made.
+    /// Number of attempts.
     attempts: u32,
 }
 
-/// Everything that is known about the occurrences of a job.
+/// Records of the occurrences of a job, by nominal time.
 pub(super) struct Ledger<'a> {
     walk: &'a Walk,
     record: &'a JobRecord,
     now: Timestamp,
     executions: BTreeMap<Timestamp, Vec<&'a Execution>>,
     messages: BTreeMap<Timestamp, Vec<&'a MessageRecord>>,
-    /// Skips that are about many occurrences.
-    folded: Vec<(Timestamp, Timestamp, &'a Execution)>,
-    /// Runs that stand for others as well.
-    stands: Vec<(&'a MisfireFacts, &'a MessageRecord)>,
+    /// Skips that cover a range of occurrences: first, last and execution.
+    skipped_ranges: Vec<(Timestamp, Timestamp, &'a Execution)>,
+    /// Runs that cover several missed occurrences.
+    misfire_runs: Vec<(&'a MisfireFacts, &'a MessageRecord)>,
 }
 
 impl<'a> Ledger<'a> {
     pub(super) fn new(
         walk: &'a Walk,
         record: &'a JobRecord,
-        traces: &'a Traces,
+        history: &'a JobHistory,
         now: Timestamp,
     ) -> Self {
         let mut ledger = Self {
@@ -87,39 +87,39 @@ impl<'a> Ledger<'a> {
             now,
             executions: BTreeMap::new(),
             messages: BTreeMap::new(),
-            folded: Vec::new(),
-            stands: Vec::new(),
+            skipped_ranges: Vec::new(),
+            misfire_runs: Vec::new(),
         };
-        // One-time jobs that were planned under the name of the job stand for none of its times.
-        let planned: BTreeSet<MessageId> = traces
+        // One-time jobs planned under the name of the job are no occurrences of it.
+        let planned: BTreeSet<MessageId> = history
             .messages
             .iter()
             .filter(|one| one.is_planned())
             .map(|one| one.message.id)
             .collect();
-        for execution in &traces.executions {
+        for execution in &history.executions {
             if execution.message.is_some_and(|id| planned.contains(&id)) {
                 continue;
             }
             let Some(nominal) = execution.nominal else { continue };
             ledger.executions.entry(nominal).or_default().push(execution);
             if let Some(first) = execution.skipped_since().filter(|first| *first < nominal) {
-                ledger.folded.push((first, nominal, execution));
+                ledger.skipped_ranges.push((first, nominal, execution));
             }
         }
-        for message in traces.messages.iter().filter(|one| !one.is_planned()) {
+        for message in history.messages.iter().filter(|one| !one.is_planned()) {
             let Some(occurrence) = &message.message.occurrence else { continue };
             ledger.messages.entry(occurrence.nominal).or_default().push(message);
             if let Some(facts) = occurrence.misfire.as_ref().filter(|facts| facts.missed_count > 1)
             {
-                ledger.stands.push((facts, message));
+                ledger.misfire_runs.push((facts, message));
             }
         }
         ledger
     }
 
-    /// The times from one instant to another, both included, oldest first, at most so many; and whether
-    /// there are more.
+    /// Returns up to `limit` occurrences between two times, both included, oldest first, and the last one as the
+    /// cursor when there are more.
     pub(super) fn list(
         &self,
         from: Timestamp,
@@ -127,7 +127,7 @@ impl<'a> Ledger<'a> {
         limit: usize,
     ) -> (Vec<OccurrenceView>, Option<Timestamp>) {
         let schedule = &self.record.job.schedule;
-        // The first occurrence of a job is the one after it was declared.
+        // The first occurrence of a job is after its creation.
         let first = just_before(from).max(self.record.created_at);
         let mut nominals: BTreeSet<Timestamp> =
             self.walk.after(schedule, first).take_while(|at| *at <= to).take(limit + 1).collect();
@@ -141,34 +141,38 @@ impl<'a> Ledger<'a> {
                 all.iter().any(belongs).then_some(*nominal)
             }));
         }
-        // Behind the last one that was worked out, traces alone would be an incomplete picture.
+        // Behind the last computed time, records alone would be incomplete.
         let more = is_long || nominals.len() > limit;
         let nominals: Vec<Timestamp> = nominals.into_iter().take(limit).collect();
         let last = nominals.last().copied().unwrap_or(from);
-        // Where runs are counted, they are counted from now on.
+        // A schedule with a limited number of runs counts them from now on.
         let is_counted = schedule.runs_max().is_some();
         let begin = if is_counted { self.now } else { self.now.max(from) };
-        let ahead: BTreeMap<Timestamp, Option<String>> = future(self.walk, self.record, begin)
-            .take_while(|(at, _)| *at <= last)
-            .take(AHEAD_MAX)
-            .collect();
+        let upcoming: BTreeMap<Timestamp, Option<String>> =
+            occurrences_from(self.walk, self.record, begin)
+                .take_while(|(at, _)| *at <= last)
+                .take(AHEAD_MAX)
+                .collect();
         let next = nominals.last().copied().filter(|_| more);
-        let views = nominals.into_iter().filter_map(|nominal| self.one(nominal, &ahead)).collect();
+        let views = nominals
+            .into_iter()
+            .filter_map(|nominal| self.occurrence(nominal, &upcoming))
+            .collect();
         (views, next)
     }
 
-    /// Whether a trace is about the schedule, and not a run by hand at just any time.
+    /// Returns whether a record belongs to the schedule, and is not a manual run at another time.
     fn belongs(&self, nominal: Timestamp, source: Source) -> bool {
         let on_schedule =
             || self.walk.next(&self.record.job.schedule, just_before(nominal)) == Some(nominal);
         matches!(source, Source::Scheduled | Source::Redriven) || on_schedule()
     }
 
-    /// What was decided about one time; none when it is none of this job's.
-    fn one(
+    /// Returns the decision about a time; `None` when it is not a time of this job.
+    fn occurrence(
         &self,
         nominal: Timestamp,
-        ahead: &BTreeMap<Timestamp, Option<String>>,
+        upcoming: &BTreeMap<Timestamp, Option<String>>,
     ) -> Option<OccurrenceView> {
         let executions = self.executions.get(&nominal).map(Vec::as_slice).unwrap_or_default();
         let messages = self.messages.get(&nominal).map(Vec::as_slice).unwrap_or_default();
@@ -179,38 +183,40 @@ impl<'a> Ledger<'a> {
             Ending::Skipped(reason) => Some((reason, *one)),
             _ => None,
         });
-        let began = ran.clone().map(|one| one.started_at).min();
-        let tried = u32::try_from(ran.count()).unwrap_or(u32::MAX);
+        let started_at = ran.clone().map(|one| one.started_at).min();
+        let attempts = u32::try_from(ran.count()).unwrap_or(u32::MAX);
         let view = OccurrenceView {
             nominal,
             decision: OccurrenceDecision::Missed,
             reason: None,
             message: message.map(|one| one.message.id.to_string()),
             execution: last.map(|one| one.id.to_string()),
-            late_ms: began.map(|began| milliseconds(between(nominal, began))),
-            attempts: message.map_or(0, |one| one.attempt).max(tried),
+            late_ms: started_at.map(|started_at| milliseconds(between(nominal, started_at))),
+            attempts: message.map_or(0, |one| one.attempt).max(attempts),
         };
         match (message, last, skip) {
-            (Some(alive), _, _) if alive.state.is_alive() => Some(self.alive(view, alive)),
+            (Some(message), _, _) if message.state.is_alive() => {
+                Some(self.unfinished(view, message))
+            }
             (message, Some(last), _) => Some(ended(view, last, message.copied())),
             (_, None, Some((reason, skip))) => Some(skipped(view, reason, skip)),
             (Some(message), None, None) => Some(finished(view, message)),
-            (None, None, None) => self.untraced(view, ahead),
+            (None, None, None) => self.unrecorded(view, upcoming),
         }
     }
 
-    fn alive(&self, view: OccurrenceView, alive: &MessageRecord) -> OccurrenceView {
+    fn unfinished(&self, view: OccurrenceView, message: &MessageRecord) -> OccurrenceView {
         let late_ms = view.late_ms.or_else(|| {
             Some(milliseconds(between(view.nominal, self.now))).filter(|late| *late > 0)
         });
-        if alive.state == MessageState::Running {
+        if message.state == MessageState::Running {
             return OccurrenceView { decision: OccurrenceDecision::Running, ..view };
         }
-        let reason = match (&alive.error, alive.attempt) {
-            (Some(error), _) => format!("tried again at {}: {error}", alive.due_at),
-            (None, 1..) => format!("tried again at {}", alive.due_at),
-            (None, 0) if alive.due_at > self.now => format!("begins at {}", alive.due_at),
-            (None, 0) => "due, and no worker has taken it yet".to_owned(),
+        let reason = match (&message.error, message.attempt) {
+            (Some(error), _) => format!("retried at {}: {error}", message.due_at),
+            (None, 1..) => format!("retried at {}", message.due_at),
+            (None, 0) if message.due_at > self.now => format!("starts at {}", message.due_at),
+            (None, 0) => "due, and not claimed by a worker yet".to_owned(),
         };
         OccurrenceView {
             decision: OccurrenceDecision::Waiting,
@@ -220,31 +226,31 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// A time that left no trace of its own.
-    fn untraced(
+    /// Returns the decision about a time without a record of its own.
+    fn unrecorded(
         &self,
         view: OccurrenceView,
-        ahead: &BTreeMap<Timestamp, Option<String>>,
+        upcoming: &BTreeMap<Timestamp, Option<String>>,
     ) -> Option<OccurrenceView> {
         let (nominal, record) = (view.nominal, self.record);
         if let Some((_, _, skip)) =
-            self.folded.iter().find(|(first, last, _)| (*first..=*last).contains(&nominal))
+            self.skipped_ranges.iter().find(|(first, last, _)| (*first..=*last).contains(&nominal))
             && let Ending::Skipped(reason) = skip.ending
         {
             return Some(skipped(view, reason, skip));
         }
         if let Some((facts, message)) =
-            self.stands.iter().find(|(facts, _)| self.covers(facts, nominal))
+            self.misfire_runs.iter().find(|(facts, _)| self.covers(facts, nominal))
         {
             let reason = format!(
-                "misfire: one run for {} missed ones, in the name of {}",
+                "misfire: one run for {} missed occurrences, with the nominal time {}",
                 facts.missed_count, facts.misfired_from
             );
             let message = Some(message.message.id.to_string());
             let decision = OccurrenceDecision::Skipped;
             return Some(OccurrenceView { decision, reason: Some(reason), message, ..view });
         }
-        if let Some(why) = ahead.get(&nominal) {
+        if let Some(why) = upcoming.get(&nominal) {
             let decision = if why.is_some() {
                 OccurrenceDecision::Skipped
             } else {
@@ -260,11 +266,11 @@ impl<'a> Ledger<'a> {
                 (OccurrenceDecision::Skipped, format!("paused by {}: {}", pause.by, pause.reason))
             }
             (None, None) if undecided => {
-                (OccurrenceDecision::Waiting, "the scheduler has not decided about it yet".to_owned())
+                (OccurrenceDecision::Waiting, "not processed by the scheduler yet".to_owned())
             }
             _ => (
                 OccurrenceDecision::Missed,
-                "nothing is remembered of it: the history was pruned, or the schedule was another one then"
+                "no record exists: the history was pruned, or the schedule was a different one"
                     .to_owned(),
             ),
         };
@@ -273,7 +279,7 @@ impl<'a> Ledger<'a> {
         Some(OccurrenceView { decision, reason: Some(reason), late_ms, ..view })
     }
 
-    /// Whether a run that made up for several occurrences also stands for this one.
+    /// Returns whether a run for several missed occurrences covers this one.
     fn covers(&self, facts: &MisfireFacts, nominal: Timestamp) -> bool {
         let (from, schedule) = (facts.misfired_from, &self.record.job.schedule);
         match facts.policy {
@@ -323,7 +329,7 @@ fn skipped(view: OccurrenceView, reason: SkipReason, skip: &Execution) -> Occurr
     }
 }
 
-/// A message that ended without an execution: its job keeps none, or it never ran.
+/// Returns the decision about a message that ended without an execution: its job keeps none, or it never ran.
 fn finished(view: OccurrenceView, message: &MessageRecord) -> OccurrenceView {
     let (decision, reason) = match message.state {
         MessageState::Cancelled => {

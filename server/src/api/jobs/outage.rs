@@ -1,4 +1,4 @@
-//! What an outage would come to for one job, by its misfire policy.
+//! Outage preview: what the misfire policy of a job would do after an outage.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use punctual::schedule::{format_duration, parse_duration};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::finding::find;
+use super::lookup::find;
 use crate::api::executions::milliseconds;
 use crate::app::App;
 use crate::caller::{Caller, Role};
@@ -20,61 +20,62 @@ use crate::extract::{Path, Query};
 use crate::problem::{Answer, Problem};
 use crate::walk::walk;
 
-/// How long nothing would run.
+/// Duration of the outage.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct OutageQuery {
-    /// A length such as `2h`, at most 366 days.
+    /// Duration such as `2h`, at most 366 days.
     down: String,
 }
 
-/// What an outage would come to.
+/// Effect of an outage on a job.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct OutageView {
-    /// When it would begin: now.
+    /// Start of the outage: now.
     down_from: Timestamp,
-    /// When it would be over.
+    /// End of the outage.
     down_to: Timestamp,
-    /// How many occurrences would be missed.
+    /// Number of missed occurrences.
     missed: u64,
-    /// Whether there would be even more; counting has a bound.
+    /// Whether there would be more; the count has a limit.
     missed_more: bool,
-    /// An occurrence later than this would be missed; that of the first occurrence, where they differ.
+    /// Misfire threshold in milliseconds: an occurrence later than this is missed. Where the threshold differs, the one
+    /// of the first occurrence.
     threshold_ms: u64,
-    /// Where it comes from: `given`, `default` or `next_occurrence`.
+    /// Origin of the threshold: `given`, `default` or `next_occurrence`.
     threshold_from: &'static str,
-    /// The occurrences that would run when it is over, oldest first.
+    /// Occurrences that would run after the outage, oldest first.
     runs: Vec<OutageRunView>,
-    /// Those that would not.
+    /// Occurrences that would be skipped.
     skipped: Vec<OutageSkipView>,
-    /// The first occurrence that would run in time again.
+    /// First occurrence that would run on time.
     next_at: Option<Timestamp>,
-    /// All of it in a sentence.
+    /// Summary in one sentence.
     in_words: String,
 }
 
 /// An occurrence that would run.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct OutageRunView {
-    /// Its instant on the schedule.
+    /// Nominal time of the occurrence.
     nominal: Timestamp,
-    /// Whether it would make up for what was missed, or merely be a little late.
+    /// Whether the run covers missed occurrences; otherwise it is only late.
     makes_up: bool,
 }
 
-/// An occurrence that would not run, or many of them in one.
+/// An occurrence that would be skipped, or a range of them.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct OutageSkipView {
-    /// Its instant on the schedule; the newest where it stands for many.
+    /// Nominal time of the occurrence, the newest one of a range.
     nominal: Timestamp,
-    /// Why.
+    /// Reason of the skip.
     reason: &'static str,
-    /// How many it stands for.
+    /// Number of occurrences in the range.
     count: u64,
 }
 
-/// What would happen to a job's occurrences if nothing ran for so long from now on. Nothing is changed.
+/// Previews what happens to the occurrences of a job when no scheduler runs for a while from now on. Changes nothing.
 #[utoipa::path(get, operation_id = "preview_misfire", path = "/jobs/{name}/misfire-preview", tag = "jobs",
     params(("name" = String, Path), OutageQuery),
     responses((status = 200, body = OutageView), (status = 404, body = Problem),
@@ -91,19 +92,19 @@ pub(super) async fn preview(
     let down = parse_duration(&query.down).map_err(|error| refuse(error.to_string()))?;
     let threshold = app.punctual.admin().misfire_threshold();
     let now = app.clock.now();
-    // Its steps are bounded by the policy itself.
-    let thought = walk(&app, move |_| {
+    // The policy bounds the number of steps.
+    let preview = walk(&app, move |_| {
         let outage = punctual::policy::outage(&record, down, threshold, now)?;
-        let in_words = in_words(&record, &outage, &format_duration(down));
+        let in_words = describe(&record, &outage, &format_duration(down));
         Ok((outage, in_words))
     });
-    let (outage, in_words) = thought.await?.map_err(|error: Error| refuse(error.to_string()))?;
+    let (outage, in_words) = preview.await?.map_err(|error: Error| refuse(error.to_string()))?;
     Ok(Json(OutageView {
         down_from: outage.from,
         down_to: outage.to,
         missed: outage.missed,
         missed_more: outage.missed_more,
-        threshold_ms: milliseconds(outage.threshold.length),
+        threshold_ms: milliseconds(outage.threshold.duration),
         threshold_from: outage.threshold.origin.as_str(),
         runs: outage
             .runs
@@ -124,22 +125,22 @@ pub(super) async fn preview(
     }))
 }
 
-fn in_words(record: &JobRecord, outage: &Outage, down: &str) -> String {
+fn describe(record: &JobRecord, outage: &Outage, down: &str) -> String {
     if record.retired.is_some() {
-        return "it fires no more, so an outage changes nothing".to_owned();
+        return "the job is retired, so an outage changes nothing".to_owned();
     }
-    let made_up = outage.runs.iter().filter(|run| run.misfire.is_some());
-    let late = outage.runs.len() - made_up.clone().count();
+    let covering = outage.runs.iter().filter(|run| run.misfire.is_some());
+    let late = outage.runs.len() - covering.clone().count();
     let mut words = match outage.missed {
         0 if outage.runs.is_empty() && outage.skipped.is_empty() => {
-            format!("in {down} without a scheduler nothing would be due")
+            format!("no occurrence would be due in {down} without a scheduler")
         }
         0 => format!("after {down} without a scheduler no occurrence would be missed"),
         count => {
             let more = if outage.missed_more { "at least " } else { "" };
             let missed = plural(count, "occurrence");
-            let then = made_up_in_words(record.job.misfire.policy_in_force(), made_up);
-            let by = threshold_in_words(outage);
+            let then = describe_missed_runs(record.job.misfire.policy_in_force(), covering);
+            let by = describe_threshold(outage);
             format!("after {down} without a scheduler {more}{missed} would be missed, {by}; {then}")
         }
     };
@@ -148,39 +149,39 @@ fn in_words(record: &JobRecord, outage: &Outage, down: &str) -> String {
         let _ = write!(words, "; {those} would only be late, not missed, and would run");
     }
     if let Some(next) = outage.next {
-        let _ = write!(words, "; the next one in time is {next}");
+        let _ = write!(words, "; the next one on time is {next}");
     }
     words
 }
 
-/// What the policy would make of what was missed.
-fn made_up_in_words<'a>(
+/// Describes what the policy would do with the missed occurrences.
+fn describe_missed_runs<'a>(
     policy: MisfirePolicy,
-    mut made_up: impl Iterator<Item = &'a PlannedOccurrence>,
+    mut runs: impl Iterator<Item = &'a PlannedOccurrence>,
 ) -> String {
-    match (policy, made_up.next().map(|run| run.nominal)) {
-        (_, None) => format!("by {policy} none of the missed ones would run"),
+    match (policy, runs.next().map(|run| run.nominal)) {
+        (_, None) => format!("with {policy} none of the missed ones would run"),
         (MisfirePolicy::FireNow, Some(first)) => format!(
-            "by {policy} one run at once would stand for the missed ones, in the name of the oldest ({first})"
+            "with {policy} one run would start at once for the missed ones, with the nominal time of the oldest ({first})"
         ),
         (MisfirePolicy::FireOnce, Some(first)) => format!(
-            "by {policy} one run at once would stand for the missed ones, in the name of the newest ({first})"
+            "with {policy} one run would start at once for the missed ones, with the nominal time of the newest ({first})"
         ),
         (_, Some(_)) => {
-            let count = 1 + made_up.count();
-            format!("by {policy} {count} of the missed ones would run, oldest first")
+            let count = 1 + runs.count();
+            format!("with {policy} {count} of the missed ones would run, oldest first")
         }
     }
 }
 
-/// What counts as missed, and why.
-fn threshold_in_words(outage: &Outage) -> String {
-    let length = format_duration(outage.threshold.length);
+/// Describes the misfire threshold and its origin.
+fn describe_threshold(outage: &Outage) -> String {
+    let duration = format_duration(outage.threshold.duration);
     match outage.threshold.origin {
-        ThresholdOrigin::Given => format!("being later than the given threshold of {length}"),
-        ThresholdOrigin::Default => format!("being later than the default threshold of {length}"),
+        ThresholdOrigin::Given => format!("being later than the given threshold of {duration}"),
+        ThresholdOrigin::Default => format!("being later than the default threshold of {duration}"),
         ThresholdOrigin::NextOccurrence => {
-            format!("being later than {length}, the distance to the next one")
+            format!("being later than {duration}, the distance to the next one")
         }
     }
 }
@@ -203,8 +204,8 @@ mod tests {
         text.parse().unwrap()
     }
 
-    /// A job of every minute in words, down for three minutes and forty seconds.
-    fn words(misfire: Misfire) -> String {
+    /// Describes an outage of three minutes and forty seconds of a job that runs every minute.
+    fn described(misfire: Misfire) -> String {
         let schedule = Schedule::cron_utc("* * * * *").unwrap();
         let job = Job { misfire, ..Job::new("report", schedule).unwrap() };
         let record = JobRecord {
@@ -226,39 +227,39 @@ mod tests {
         };
         let (down, now) = (Duration::from_secs(220), at("2026-03-01T12:10:30Z"));
         let outage = punctual::policy::outage(&record, down, Duration::from_mins(1), now).unwrap();
-        in_words(&record, &outage, &format_duration(down))
+        describe(&record, &outage, &format_duration(down))
     }
 
     #[test]
-    fn a_preview_tells_missed_and_late_ones_apart_and_names_the_threshold() {
+    fn a_preview_distinguishes_missed_from_late_and_names_the_threshold() {
         let down = "after 3m 40s without a scheduler";
-        let next = "the next one in time is 2026-03-01T12:15:00Z";
+        let next = "the next one on time is 2026-03-01T12:15:00Z";
         let late = "1 occurrence would only be late, not missed, and would run";
         let missed =
             "3 occurrences would be missed, being later than 1m, the distance to the next one";
         assert_eq!(
-            words(Misfire::skip_to_next()),
+            described(Misfire::skip_to_next()),
             format!(
-                "{down} {missed}; by skip_to_next none of the missed ones would run; {late}; {next}"
+                "{down} {missed}; with skip_to_next none of the missed ones would run; {late}; {next}"
             )
         );
-        let oldest = "in the name of the oldest (2026-03-01T12:11:00Z)";
+        let oldest = "with the nominal time of the oldest (2026-03-01T12:11:00Z)";
         assert_eq!(
-            words(Misfire::fire_now()),
+            described(Misfire::fire_now()),
             format!(
-                "{down} {missed}; by fire_now one run at once would stand for the missed ones, {oldest}; {late}; {next}"
+                "{down} {missed}; with fire_now one run would start at once for the missed ones, {oldest}; {late}; {next}"
             )
         );
-        let given = words(Misfire::fire_all().threshold(Duration::from_secs(5)));
+        let given = described(Misfire::fire_all().threshold(Duration::from_secs(5)));
         assert!(
             given.contains(
                 "4 occurrences would be missed, being later than the given threshold of 5s"
             )
         );
-        assert!(given.contains("by fire_all 4 of the missed ones would run, oldest first"));
-        let patient = words(Misfire::skip_to_next().threshold(Duration::from_mins(5)));
+        assert!(given.contains("with fire_all 4 of the missed ones would run, oldest first"));
+        let tolerant = described(Misfire::skip_to_next().threshold(Duration::from_mins(5)));
         assert_eq!(
-            patient,
+            tolerant,
             format!(
                 "{down} no occurrence would be missed; 4 occurrences would only be late, not missed, and would run; {next}"
             )

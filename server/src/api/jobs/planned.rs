@@ -1,5 +1,5 @@
-//! One-time jobs that were planned at run time: those of a name, or of a name and a key, listed and steered. Each is
-//! a message; those that run are left alone.
+//! Planned one-time jobs: those of a name, or of a name and a key, listed, paused, resumed, triggered and cancelled.
+//! Each is a message; running ones are left unchanged.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,8 +8,8 @@ use punctual::inspect::{PAGE_LIMIT_MAX, PageRequest};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::acting::reason;
-use crate::api::messages::{MessageList, MessageQuery, listed};
+use super::actions::reason;
+use crate::api::messages::{MessageList, MessageQuery, list_page};
 use crate::app::App;
 use crate::audit::Change;
 use crate::caller::{Caller, Role};
@@ -17,67 +17,67 @@ use crate::extract::{Body, Path, Query};
 use crate::idempotency::Keyed;
 use crate::problem::{Answer, Problem};
 
-/// The most pages of what is planned that a repeat looks at; one request changes fewer.
+/// Largest number of pages of planned jobs that a repeated request checks; one request changes fewer.
 const PAGES_MAX: usize = 10;
 
-/// Which planned one-time jobs are listed.
+/// Filter of planned one-time jobs.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub(super) struct PlannedQuery {
-    /// Only those about this key.
+    /// Only jobs with this key.
     key: Option<String>,
-    /// At most so many rows: 1 to 1000, 50 when not given.
+    /// Page size, 1 to 1000. Default: 50.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
-    /// The `next` of the page before.
+    /// Cursor: `next` of the previous page.
     after: Option<String>,
 }
 
-/// Which planned one-time jobs, and why they are paused.
+/// Selects planned one-time jobs and gives the reason of the pause.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PlannedPauseRequest {
-    /// Only those about this key; all of the name when not given.
+    /// Only jobs with this key. Default: all jobs of the name.
     #[serde(default)]
     key: Option<String>,
-    /// Why, for the next person who looks.
+    /// Reason, shown to other users.
     reason: String,
 }
 
-/// Which planned one-time jobs.
+/// Selects planned one-time jobs.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct PlannedRequest {
-    /// Only those about this key; all of the name when not given.
+    /// Only jobs with this key. Default: all jobs of the name.
     key: Option<String>,
 }
 
-/// Which planned one-time jobs are cancelled.
+/// Selects the planned one-time jobs to cancel.
 #[derive(Clone, Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct PlannedCancelRequest {
-    /// The key they are about.
+    /// Key of the jobs.
     key: String,
 }
 
-/// What a change of planned one-time jobs came to.
+/// Result of a change of planned one-time jobs.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct PlannedChangeView {
-    /// The messages that were changed.
+    /// Ids of the changed messages.
     messages: Vec<String>,
-    /// How many of them were paused before.
+    /// Number of changed messages that were paused before.
     were_paused: u64,
-    /// How many needed no change, or were running by then.
+    /// Number of messages that needed no change or were running already.
     unchanged: u64,
-    /// Whether more match than one request changes; repeat it for the rest.
+    /// Whether more messages match than one request changes; repeat the request for the rest.
     more: bool,
 }
 
-/// How many planned one-time jobs were cancelled.
+/// Number of cancelled one-time jobs.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 pub(super) struct PlannedCancelledView {
-    /// How many.
+    /// Number of cancelled messages.
     cancelled: u64,
 }
 
@@ -89,8 +89,8 @@ impl PlannedChangeView {
     }
 }
 
-/// The one-time jobs of a name that were planned at run time and wait or run, newest first. Those of every name
-/// are at `/messages?planned=true&state=pending,running`.
+/// Lists the pending and running one-time jobs of a name, newest first. For all names use
+/// `/messages?planned=true&state=pending,running`.
 #[utoipa::path(get, operation_id = "list_planned_jobs", path = "/jobs/{name}/planned", tag = "jobs",
     params(("name" = String, Path), PlannedQuery),
     responses((status = 200, body = MessageList), (status = 422, body = Problem)))]
@@ -105,10 +105,10 @@ pub(super) async fn list(
     let state = vec!["pending".to_owned(), "running".to_owned()];
     let (job, planned) = (Some(name), Some(true));
     let query = MessageQuery { state, key, job, planned, limit, after, ..MessageQuery::default() };
-    listed(&app, query, |_| true).await.map(Json)
+    list_page(&app, query, |_| true).await.map(Json)
 }
 
-/// Holds planned one-time jobs that wait back until they are resumed, also over restarts.
+/// Pauses pending one-time jobs until they are resumed, also over restarts.
 #[utoipa::path(post, operation_id = "pause_planned_jobs", path = "/jobs/{name}/planned/pause", tag = "jobs",
     params(("name" = String, Path)), request_body = PlannedPauseRequest,
     responses((status = 200, body = PlannedChangeView), (status = 404, body = Problem)))]
@@ -123,14 +123,14 @@ pub(super) async fn pause(
     let reason = reason(&request.reason)?;
     let change = Change::new("planned_jobs.pause", &name).because(reason.clone());
     let planned = planned(&app, &name, request.key.as_deref());
-    keyed_to(&app, (&caller, &keyed), &planned, &change).await?;
+    refuse_if_overtaken(&app, (&caller, &keyed), &planned, &change).await?;
     let pause = PauseRequest { by: caller.name.clone(), reason, until: None };
     let view = PlannedChangeView::new(planned.pause(pause).await?);
     app.audit().note(&caller, change.to(&view)).await?;
     Ok(Json(view))
 }
 
-/// Lets paused planned one-time jobs run at their own time, or now if it has passed.
+/// Resumes paused one-time jobs: each runs at its own time, or now when that has passed.
 #[utoipa::path(post, operation_id = "resume_planned_jobs", path = "/jobs/{name}/planned/resume", tag = "jobs",
     params(("name" = String, Path)), request_body = PlannedRequest,
     responses((status = 200, body = PlannedChangeView), (status = 404, body = Problem)))]
@@ -144,14 +144,13 @@ pub(super) async fn resume(
     caller.must_be(Role::Operator)?;
     let change = Change::new("planned_jobs.resume", &name);
     let planned = planned(&app, &name, request.key.as_deref());
-    keyed_to(&app, (&caller, &keyed), &planned, &change).await?;
+    refuse_if_overtaken(&app, (&caller, &keyed), &planned, &change).await?;
     let view = PlannedChangeView::new(planned.resume().await?);
     app.audit().note(&caller, change.to(&view)).await?;
     Ok(Json(view))
 }
 
-/// Makes planned one-time jobs that wait due now, also paused ones, which the answer counts. Each runs once, as
-/// planned, only earlier.
+/// Makes pending one-time jobs due now, including paused ones. Each still runs once.
 #[utoipa::path(post, operation_id = "trigger_planned_jobs", path = "/jobs/{name}/planned/trigger", tag = "jobs",
     params(("name" = String, Path)), request_body = PlannedRequest,
     responses((status = 200, body = PlannedChangeView), (status = 404, body = Problem)))]
@@ -165,13 +164,13 @@ pub(super) async fn trigger(
     caller.must_be(Role::Operator)?;
     let change = Change::new("planned_jobs.trigger", &name);
     let planned = planned(&app, &name, request.key.as_deref());
-    keyed_to(&app, (&caller, &keyed), &planned, &change).await?;
+    refuse_if_overtaken(&app, (&caller, &keyed), &planned, &change).await?;
     let view = PlannedChangeView::new(planned.trigger().await?);
     app.audit().note(&caller, change.to(&view)).await?;
     Ok(Json(view))
 }
 
-/// Cancels planned one-time jobs about a key that wait. None at all is no mistake.
+/// Cancels the pending one-time jobs with a key. Succeeds also when there are none.
 #[utoipa::path(post, operation_id = "cancel_planned_jobs", path = "/jobs/{name}/planned/cancel", tag = "jobs",
     params(("name" = String, Path)), request_body = PlannedCancelRequest,
     responses((status = 200, body = PlannedCancelledView), (status = 422, body = Problem)))]
@@ -185,14 +184,14 @@ pub(super) async fn cancel(
     caller.must_be(Role::Operator)?;
     let change = Change::new("planned_jobs.cancel", &name);
     let planned = planned(&app, &name, Some(&request.key));
-    keyed_to(&app, (&caller, &keyed), &planned, &change).await?;
+    refuse_if_overtaken(&app, (&caller, &keyed), &planned, &change).await?;
     let cancelled = app.punctual.jobs().cancel(&name, &request.key).await?;
     let view = PlannedCancelledView { cancelled };
     app.audit().note(&caller, change.to(&view)).await?;
     Ok(Json(view))
 }
 
-/// Returns the planned one-time jobs of a name and maybe a key.
+/// Returns the planned one-time jobs of a name, and of a key if one is given.
 fn planned(app: &App, name: &str, key: Option<&str>) -> PlannedJobs {
     let planned = app.punctual.jobs().planned(name);
     match key {
@@ -201,9 +200,8 @@ fn planned(app: &App, name: &str, key: Option<&str>) -> PlannedJobs {
     }
 }
 
-/// Refuses a repeat that would change what was planned after the request was first seen, or what somebody has
-/// changed since: all of the name, or one of them as a message.
-async fn keyed_to(
+/// Fails for a repeated request that would change jobs that were planned or changed since its first run.
+async fn refuse_if_overtaken(
     app: &App,
     (caller, keyed): (&Caller, &Keyed),
     planned: &PlannedJobs,
@@ -216,7 +214,7 @@ async fn keyed_to(
     for _ in 0..PAGES_MAX {
         let paged = planned.list(page).await?;
         for record in &paged.rows {
-            keyed.refuse_if_changed("what is planned", record.message.created_at)?;
+            keyed.refuse_if_changed("the set of planned jobs", record.message.created_at)?;
             messages.push(record.message.id.to_string());
         }
         match paged.next {

@@ -1,4 +1,4 @@
-//! The policies of a job as the API shows them.
+//! Policy views of a job: misfire, overlap and retry.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use utoipa::ToSchema;
 
 use crate::api::executions::milliseconds;
 
-/// What happens with occurrences that were missed.
+/// Misfire policy: what happens to missed occurrences.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct JobMisfireView {
     /// `fire_now`, `fire_once`, `fire_all` or `skip_to_next`.
     policy: &'static str,
-    /// An occurrence later than this is missed, not just late. Where it depends on the occurrence, that
-    /// of the next one.
+    /// Misfire threshold in milliseconds: an occurrence later than this is missed, not only late. Where it depends on
+    /// the occurrence, the one of the next occurrence.
     threshold_ms: u64,
-    /// Where the threshold comes from: `given` by the job; `default`; or `next_occurrence`, the distance
-    /// to it, which bounds the default.
+    /// Origin of the threshold: `given` by the job, `default`, or `next_occurrence` for the distance to the next
+    /// occurrence, which bounds the default.
     threshold_from: &'static str,
-    /// A missed occurrence older than this is never run; null means that any age is made up for.
+    /// Largest age of a missed occurrence that is still run, in milliseconds; null without a limit.
     window_ms: Option<u64>,
-    /// The most missed occurrences that `fire_all` runs.
+    /// Largest number of missed occurrences that `fire_all` runs.
     catch_up_max: u32,
 }
 
@@ -32,7 +32,7 @@ impl JobMisfireView {
         let threshold = record.misfire_threshold(default);
         Self {
             policy: misfire.policy_in_force().as_str(),
-            threshold_ms: milliseconds(threshold.length),
+            threshold_ms: milliseconds(threshold.duration),
             threshold_from: threshold.origin.as_str(),
             window_ms: misfire.window.map(milliseconds),
             catch_up_max: misfire.catch_up_max,
@@ -40,12 +40,12 @@ impl JobMisfireView {
     }
 }
 
-/// What happens while the run before is still alive.
+/// Overlap policy: what happens while the previous run is unfinished.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct JobOverlapView {
     /// `skip`, `queue_one`, `allow` or `cancel_running`.
     policy: &'static str,
-    /// The most runs at once where they are allowed; null means no limit.
+    /// Largest number of parallel runs for `allow`; null without a limit.
     parallel_max: Option<u32>,
 }
 
@@ -61,26 +61,26 @@ impl JobOverlapView {
     }
 }
 
-/// How often a failed run is tried again, and when.
+/// Retry policy of failed runs.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub(super) struct JobRetryView {
-    /// The most attempts, the first included; null means no limit.
+    /// Largest number of attempts, including the first; null without a limit.
     attempts_max: Option<u32>,
-    /// `intervals`, `exponential` or `proportional`.
+    /// Back-off: `intervals`, `exponential` or `proportional`.
     backoff: &'static str,
-    /// The waits of `intervals`; the last one repeats.
+    /// Waits of `intervals` in milliseconds; the last one repeats.
     waits_ms: Vec<u64>,
-    /// The first wait of `exponential`.
+    /// First wait of `exponential` in milliseconds.
     first_ms: Option<u64>,
-    /// By how much each of its waits is longer than the one before.
+    /// Factor between two waits of `exponential`.
     factor: Option<f64>,
-    /// The share by which one may be shorter or longer, 0 to 1.
+    /// Random part of a wait of `exponential`, 0 to 1.
     jitter: Option<f64>,
-    /// The share of the original delay of `proportional`.
+    /// Wait of `proportional` as a part of the original delay.
     ratio: Option<f64>,
-    /// The shortest wait.
+    /// Shortest wait in milliseconds.
     floor_ms: Option<u64>,
-    /// The longest wait.
+    /// Longest wait in milliseconds.
     cap_ms: Option<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! When a job will run next, with what clock changes, skips and a pause do to it.
+//! Upcoming occurrences of a job, with clock changes, skips and pauses.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,7 +8,7 @@ use punctual::policy::PREVIEW_MAX;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::finding::find;
+use super::lookup::find;
 use crate::api::clock_change::{TimeView, just_after, just_before};
 use crate::app::App;
 use crate::caller::{Caller, Role};
@@ -17,30 +17,30 @@ use crate::page::Listing;
 use crate::problem::{Answer, Problem};
 use crate::walk::{Walk, walk};
 
-/// How many times are listed when nobody says.
+/// Default number of occurrences listed.
 const COUNT_DEFAULT: usize = 10;
 
-/// How many times.
+/// Number of occurrences.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct UpcomingQuery {
-    /// 1 to 1000, 10 when not given.
+    /// Number of occurrences, 1 to 1000. Default: 10.
     #[param(minimum = 1, maximum = 1000)]
     count: Option<usize>,
 }
 
-/// A time still to come.
+/// An upcoming occurrence.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct UpcomingView {
-    /// When.
+    /// Time of the occurrence.
     #[serde(flatten)]
     time: TimeView,
-    /// Whether it will not run, as things are: somebody skipped it, or the job is paused then.
+    /// Whether it will not run because it is skipped or the job is paused.
     skipped: bool,
 }
 
-/// The next times of a job.
+/// Lists the upcoming occurrences of a job.
 #[utoipa::path(get, operation_id = "list_upcoming", path = "/jobs/{name}/upcoming", tag = "jobs",
     params(("name" = String, Path), UpcomingQuery),
     responses((status = 200, body = Listing<UpcomingView>), (status = 404, body = Problem)))]
@@ -51,7 +51,7 @@ pub(super) async fn upcoming(
     Query(query): Query<UpcomingQuery>,
 ) -> Answer<Json<Listing<UpcomingView>>> {
     caller.must_be(Role::Viewer)?;
-    let count = bounded("count", query.count, COUNT_DEFAULT)?;
+    let count = checked_count("count", query.count, COUNT_DEFAULT)?;
     let record = find(&app, &name).await?.record;
     let now = app.clock.now();
     let items = walk(&app, move |walk| {
@@ -59,41 +59,43 @@ pub(super) async fn upcoming(
             time: TimeView::new(&record.job.schedule, at),
             skipped: why.is_some(),
         };
-        future(walk, &record, now).take(count).map(view).collect()
+        occurrences_from(walk, &record, now).take(count).map(view).collect()
     });
     Ok(Json(Listing::whole(items.await?)))
 }
 
-/// A count within its bound.
-pub(crate) fn bounded(field: &str, count: Option<usize>, usual: usize) -> Answer<usize> {
-    let count = count.unwrap_or(usual);
+/// Returns a count or its default. Fails when it is out of range.
+pub(crate) fn checked_count(field: &str, count: Option<usize>, default: usize) -> Answer<usize> {
+    let count = count.unwrap_or(default);
     if (1..=PREVIEW_MAX).contains(&count) {
         return Ok(count);
     }
     let problem = format!("{count} is not between 1 and {PREVIEW_MAX}");
-    Err(Problem::refused(format!("the {field} cannot be taken: {problem}")).field(field, problem))
+    Err(Problem::refused(format!("invalid {field}: {problem}")).field(field, problem))
 }
 
-/// The occurrences still to come, from the cursor on but not before an instant, each with why it will not
-/// run, when it will not. Ends where the schedule, its runs or the walk do.
-pub(super) fn future<'a>(
+/// Returns the upcoming occurrences, from the cursor on but not before `from`, each with the reason if it will not run.
+/// Ends with the schedule, its remaining runs or the limit of the walk.
+pub(super) fn occurrences_from<'a>(
     walk: &'a Walk,
     record: &'a JobRecord,
     from: Timestamp,
 ) -> impl Iterator<Item = (Timestamp, Option<String>)> + use<'a> {
     let mut left = runs_left(record);
-    planned(walk, record, from).map(|at| (at, unwanted(record, at))).take_while(move |(_, why)| {
-        let goes_on = left > 0;
-        if why.is_none() {
-            left = left.saturating_sub(1);
-        }
-        goes_on
-    })
+    times_from(walk, record, from).map(|at| (at, skip_reason(record, at))).take_while(
+        move |(_, why)| {
+            let has_runs = left > 0;
+            if why.is_none() {
+                left = left.saturating_sub(1);
+            }
+            has_runs
+        },
+    )
 }
 
-/// The occurrences still to come that will run, as things are, from an instant on and before another one.
-/// What a pause covers is passed over in one step.
-pub(crate) fn future_runs<'a>(
+/// Returns the upcoming occurrences that will run, at or after `from` and before `to`. A pause is passed over in one
+/// step.
+pub(crate) fn runs_between<'a>(
     walk: &'a Walk,
     record: &'a JobRecord,
     (from, to): (Timestamp, Timestamp),
@@ -101,38 +103,38 @@ pub(crate) fn future_runs<'a>(
     let (resumes_at, to) = match &record.paused {
         None => (from, to),
         Some(Pause { until: Some(until), .. }) => (just_after(*until), to),
-        // Nothing runs until somebody resumes it.
+        // Nothing runs until the job is resumed.
         Some(Pause { until: None, .. }) => (from, from),
     };
     let left = usize::try_from(runs_left(record)).unwrap_or(usize::MAX);
-    planned(walk, record, from.max(resumes_at))
+    times_from(walk, record, from.max(resumes_at))
         .take_while(move |at| *at < to)
         .filter(|at| !record.overrides.skips.contains(at))
         .take(left)
 }
 
-/// The occurrences from the cursor on but not before an instant.
-fn planned<'a>(
+/// Returns the times of the schedule from the cursor on but not before `from`.
+fn times_from<'a>(
     walk: &'a Walk,
     record: &'a JobRecord,
     from: Timestamp,
 ) -> impl Iterator<Item = Timestamp> + use<'a> {
     let cursor = record.cursor.filter(|_| record.retired.is_none());
-    // The cursor may be off the schedule, so it is the first by itself.
+    // The cursor may not be a time of the schedule, so it is added as the first one.
     let first = cursor.filter(|cursor| *cursor >= from);
     let after = cursor.map(|cursor| if cursor >= from { cursor } else { just_before(from) });
     let rest = after.into_iter().flat_map(|after| walk.after(&record.job.schedule, after));
     first.into_iter().chain(rest)
 }
 
-/// How many runs a job has left.
+/// Returns the number of runs a job has left.
 fn runs_left(record: &JobRecord) -> u64 {
     let most = record.job.schedule.runs_max();
     most.map_or(u64::MAX, |most| most.saturating_sub(record.runs))
 }
 
-/// Why an occurrence still to come will not run, as things are.
-fn unwanted(record: &JobRecord, at: Timestamp) -> Option<String> {
+/// Returns the reason why an upcoming occurrence will not run.
+fn skip_reason(record: &JobRecord, at: Timestamp) -> Option<String> {
     if let Some(pause) = &record.paused
         && pause.until.is_none_or(|until| at <= until)
     {

@@ -1,4 +1,4 @@
-//! A job as the API shows it.
+//! View of a job in the API.
 
 use std::time::Duration;
 
@@ -17,94 +17,94 @@ use crate::assembly::SOURCE;
 use crate::redact::Redaction;
 use crate::spec::Work;
 
-/// A job: its definition in force, where it stands, and what it did lately.
+/// A job: its effective definition, state and latest runs.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct JobView {
-    /// Its name.
+    /// Name of the job.
     name: String,
-    /// The application it belongs to; `punctual.toml` for the jobs of a configuration file, whatever its name.
+    /// Application of the job; `punctual.toml` for jobs of any configuration file.
     app: String,
-    /// Where its definition comes from: `declared`, `seeded` or `runtime`.
+    /// Origin of the definition: `declared`, `seeded` or `runtime`.
     origin: &'static str,
-    /// Who may change its definition: the `file`, the `api`, or the `code` of an application.
+    /// Where the definition is changed: `file`, `api` or `code`.
     source: &'static str,
-    /// What it is for.
+    /// Description of the job.
     description: Option<String>,
-    /// Words to find it by.
+    /// Tags of the job.
     tags: Vec<String>,
-    /// The topic whose handler runs it.
+    /// Topic of its messages.
     topic: String,
-    /// The line its messages wait in.
+    /// Queue of its messages.
     queue: String,
-    /// How urgent they are, 0 (last) to 9 (first).
+    /// Priority of its messages, 0 (lowest) to 9 (highest).
     priority: u8,
-    /// When it runs.
+    /// Schedule of the job.
     #[serde(flatten)]
     when: JobWhenView,
-    /// Whether it is `active`, `paused` or `retired`.
+    /// Phase: `active`, `paused` or `retired`.
     phase: JobPhaseView,
-    /// How it is, in a word or two, the most telling first.
+    /// Short status text, such as `running`, `paused` or `succeeded`.
     word: &'static str,
-    /// The next occurrence; null while it does not fire.
+    /// Next occurrence; null while the job does not fire.
     next_at: Option<Timestamp>,
-    /// The last run that ended.
+    /// Last finished run.
     last: Option<ExecutionView>,
-    /// How many of its runs are running now.
+    /// Number of current runs.
     running: u64,
-    /// Whether it never ran.
+    /// Whether the job never ran.
     never_run: bool,
-    /// Who paused it, why and until when.
+    /// Current pause; null when the job is not paused.
     paused: Option<JobPauseView>,
-    /// Why it fires no more: `finished` or `removed`.
+    /// Why the job is retired: `finished` or `removed`.
     retired: Option<&'static str>,
-    /// What happens with occurrences that were missed.
+    /// Misfire policy.
     misfire: JobMisfireView,
-    /// What happens while the run before is still alive.
+    /// Overlap policy.
     overlap: JobOverlapView,
-    /// How often a failed run is tried again, and when.
+    /// Retry policy.
     retry: JobRetryView,
-    /// What becomes of a run that a crash or a stop of the server has cut off: `again` or `lost`.
+    /// What happens to a run that a crash or stop of the server interrupted: `again` or `lost`.
     when_interrupted: &'static str,
-    /// How long a run may take.
+    /// Timeout of a run in milliseconds.
     timeout_ms: Option<u64>,
-    /// Not begun any more when it is later than this.
+    /// Largest delay in milliseconds after which a run no longer starts.
     expires_after_ms: Option<u64>,
-    /// How the starts of its runs are spread, such as `random 30s`.
+    /// Jitter of the start times, such as `random 30s`.
     jitter: Option<String>,
-    /// No more than so many of its runs at once.
+    /// Largest number of parallel runs.
     concurrency: Option<u32>,
-    /// No more than so many starts in a length of time, such as `10/1m`.
+    /// Rate limit of starts, such as `10/1m`.
     rate: Option<String>,
-    /// What it does, by its `kind`: `http`, `command`, `publish` or `code`. Secrets are hidden.
+    /// Target by its `kind`: `http`, `command`, `publish` or `code`. Secrets are redacted.
     target: Value,
-    /// What its handler or its templates are given.
+    /// Payload for its handler or templates.
     payload: Option<Value>,
-    /// The fields an operator has changed.
+    /// Names of the overridden fields.
     overridden: Vec<&'static str>,
-    /// Occurrences still to come that will be skipped.
+    /// Upcoming occurrences that will be skipped.
     skips: Vec<Timestamp>,
-    /// Why it cannot run here, when it cannot.
+    /// Why the job cannot run on this server, if so.
     broken: Option<String>,
-    /// What is wrong with its configured cron text, when something is.
+    /// Error in its configured cron expression, if any.
     misconfigured: Option<String>,
-    /// How many occurrences became messages.
+    /// Number of occurrences that became messages.
     runs: u64,
-    /// The next occurrence to decide about.
+    /// Next occurrence that the scheduler processes.
     cursor: Option<Timestamp>,
-    /// The last occurrence that was decided about.
+    /// Last occurrence that the scheduler processed.
     last_nominal: Option<Timestamp>,
-    /// When it was first declared.
+    /// Creation time.
     created_at: Timestamp,
-    /// When it last changed.
+    /// Time of the last change.
     updated_at: Timestamp,
-    /// Counts every change, runs included.
+    /// Version, incremented by every change and run.
     version: u64,
-    /// Its latest runs, oldest first.
+    /// Latest runs, oldest first.
     recent: Vec<JobRecentView>,
 }
 
 impl JobView {
-    /// A job with its latest runs, newest first, as a storage gives them.
+    /// Returns the view of a job with its latest runs, newest first.
     pub(crate) fn new(status: JobStatus, recent: &[Execution], threshold: Duration) -> Self {
         let (word, record) = (status.word(), *status.record);
         let misfire = JobMisfireView::new(&record, threshold);
@@ -163,7 +163,7 @@ impl JobView {
         }
     }
 
-    /// The same without what nobody gets to see.
+    /// Returns the view without redacted values.
     pub(crate) fn redacted(mut self, rules: &Redaction) -> Self {
         let mut shown =
             json!({ "topic": self.topic, "target": self.target, "payload": self.payload });
@@ -174,22 +174,22 @@ impl JobView {
     }
 }
 
-/// When a job runs.
+/// Schedule of a job.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct JobWhenView {
-    /// The schedule as text.
+    /// Schedule in canonical form.
     schedule: String,
-    /// `cron`, `every` or `once`.
+    /// Kind of the schedule: `cron`, `every` or `once`.
     kind: &'static str,
-    /// The cron text as it was given.
+    /// Cron expression as it was given.
     cron: Option<String>,
-    /// The distance between two occurrences.
+    /// Interval in milliseconds.
     every_ms: Option<u64>,
-    /// The one instant.
+    /// Time of a `once` schedule.
     at: Option<Timestamp>,
-    /// The zone the cron text is read in.
+    /// IANA time zone of the cron expression.
     zone: Option<String>,
-    /// The schedule in words.
+    /// Description of the schedule.
     in_words: String,
 }
 
@@ -212,15 +212,15 @@ impl JobWhenView {
     }
 }
 
-/// Whether it fires.
+/// Phase of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, serde::Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum JobPhaseView {
-    /// Its cursor moves.
+    /// It fires.
     Active,
-    /// Somebody paused it.
+    /// It is paused.
     Paused,
-    /// It fires no more.
+    /// It never fires again.
     Retired,
 }
 
@@ -234,29 +234,29 @@ impl From<JobPhase> for JobPhaseView {
     }
 }
 
-/// A pause.
+/// Pause of a job.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct JobPauseView {
-    /// Who did it.
+    /// Name of the user who paused the job.
     by: String,
-    /// Why.
+    /// Reason of the pause.
     reason: String,
-    /// When.
+    /// Start of the pause.
     at: Timestamp,
-    /// When it ends by itself; null means never.
+    /// End of the pause; null without one.
     until: Option<Timestamp>,
 }
 
-/// One of the latest runs.
+/// A recent run.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct JobRecentView {
-    /// How it ended.
+    /// How the run ended.
     ending: &'static str,
-    /// The instant of the schedule.
+    /// Nominal time on the schedule.
     nominal: Option<Timestamp>,
-    /// When it began.
+    /// Start of the run.
     started_at: Timestamp,
-    /// How long it took.
+    /// Duration in milliseconds.
     took_ms: u64,
 }
 
@@ -271,7 +271,7 @@ impl JobRecentView {
     }
 }
 
-/// Who may change a definition.
+/// Returns where a definition is changed: `api`, `file` or `code`.
 pub(super) fn source(record: &JobRecord) -> &'static str {
     match record.origin {
         Origin::Runtime => "api",

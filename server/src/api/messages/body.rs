@@ -1,5 +1,4 @@
-//! A body as people may see it: as JSON where it is JSON, else as text, else as base64; without what the
-//! rules hide, and not longer than a page can show.
+//! Body view: a message body as JSON, text or base64, redacted and truncated.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -11,36 +10,36 @@ use utoipa::ToSchema;
 use crate::redact::{HIDDEN, Redaction};
 use crate::spec::{COMMAND_TOPIC, HTTP_TOPIC, PUBLISH_TOPIC, Target, Work};
 
-/// The most bytes of a body that are shown.
+/// Largest number of bytes shown of a body.
 const SHOWN_MAX: usize = 64 << 10;
 
-/// The content of a message.
+/// Body of a message.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 pub(crate) struct BodyView {
-    /// What it is, as a media type.
+    /// Media type of the body.
     content_type: String,
-    /// The text, when it is text and not JSON, or JSON that is too long to show.
+    /// The body as text, when it is not JSON, or is JSON that is too long to show.
     text: Option<String>,
-    /// The value, when it is JSON.
+    /// The body as a JSON value, when it is JSON.
     pub(super) json: Option<Value>,
-    /// The bytes, when they are no text.
+    /// The body in base64, when it is not text.
     base64: Option<String>,
-    /// Whether only its beginning is shown.
+    /// Whether only the beginning is shown.
     truncated: bool,
-    /// Whether something in it is hidden.
+    /// Whether a part is redacted.
     redacted: bool,
 }
 
 impl BodyView {
-    /// What may be seen of a body of this topic. What a job without code does is shown without its secrets,
-    /// and of what it publishes no more than of the message it becomes.
+    /// Returns the redacted view of a body of a topic. The target of a job without code is shown without its
+    /// secrets; the body it publishes is redacted like the published message.
     pub(crate) fn of(topic: &str, body: &Body, redaction: &Redaction) -> Self {
         let work = Work::of(topic, &body.bytes);
         let is_target = [HTTP_TOPIC, COMMAND_TOPIC, PUBLISH_TOPIC].contains(&topic);
         let is_hidden = redaction.hides_topic(topic)
             || match &work.target {
                 Target::Publish(publish) => redaction.hides_topic(&publish.topic),
-                // Nobody knows what of it is secret.
+                // An unreadable target may hold secrets anywhere.
                 Target::Code(_) => is_target,
                 Target::Http(_) | Target::Command(_) => false,
             };
@@ -56,7 +55,7 @@ impl BodyView {
         Body::json(&shown).map_or_else(|_| Self::default(), |body| Self::new(&body, redaction))
     }
 
-    /// What may be seen of a body.
+    /// Returns the redacted view of a body.
     fn new(body: &Body, redaction: &Redaction) -> Self {
         let view = Self { content_type: body.content_type.to_string(), ..Self::default() };
         if body.bytes.is_empty() {
@@ -79,7 +78,7 @@ impl BodyView {
     }
 }
 
-/// As much of a text as is shown.
+/// Returns the shown beginning of a text.
 fn beginning(text: &str) -> String {
     let mut end = text.len().min(SHOWN_MAX);
     while !text.is_char_boundary(end) {
@@ -95,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_body_is_shown_as_what_it_is() {
+    fn a_body_is_shown_as_json_text_or_base64() {
         let redaction = Redaction::new(&["password"]).unwrap();
         let show = |bytes: &[u8]| BodyView::new(&Body::raw(bytes.to_vec(), "x/y"), &redaction);
         let json = show(br#"{"password":"secret","n":1}"#);
@@ -107,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_of_a_hidden_topic_and_the_secrets_of_a_target_are_not_shown() {
+    fn redacted_topics_and_secrets_of_targets_are_not_shown() {
         let redaction = Redaction::default().of_topics(&["salaries"]).unwrap();
         let body = |value: serde_json::Value| Body::json(&value).unwrap();
         let show = |topic: &str, body: &Body| BodyView::of(topic, body, &redaction);
@@ -118,17 +117,18 @@ mod tests {
         );
         let publishes = json!({"target": {"publish": {"topic": "salaries", "body": "5"}}});
         assert!(show("punctual.publish", &body(publishes)).json.is_none());
-        let calls = json!({"target": {"http": {"url": "http://x/", "headers": {"x-key": "hush"}}}});
+        let calls =
+            json!({"target": {"http": {"url": "http://x/", "headers": {"x-key": "s3cret"}}}});
         let shown = show("punctual.http", &body(calls)).json.unwrap();
-        assert!(!shown.to_string().contains("hush") && shown.to_string().contains("http://x/"));
-        let odd = json!({"target": {"http": {"url": "http://x/", "headers": {"x-key": "hush"}}}, "more": 1});
+        assert!(!shown.to_string().contains("s3cret") && shown.to_string().contains("http://x/"));
+        let odd = json!({"target": {"http": {"url": "http://x/", "headers": {"x-key": "s3cret"}}}, "more": 1});
         let shown = show("punctual.http", &body(odd));
         assert_eq!((shown.json, shown.text.as_deref()), (None, Some(HIDDEN)));
         assert_eq!(show("other", &body(json!({"paid": 5}))).json, Some(json!({"paid": 5})));
     }
 
     #[test]
-    fn what_is_too_long_is_cut_after_it_was_redacted() {
+    fn a_long_body_is_truncated_after_redaction() {
         let redaction = Redaction::new(&["password"]).unwrap();
         let long = json!({"a": "\u{e9}".repeat(SHOWN_MAX), "password": "secret"}).to_string();
         let long = long.replacen("{\"a\"", "{\"password\":\"secret\",\"a\"", 1);

@@ -1,4 +1,4 @@
-//! One action for all messages that match, with a look first.
+//! Bulk actions: one action for all messages that match a filter, with a dry run.
 
 use axum::Json;
 use axum::extract::State;
@@ -8,9 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use super::acting::{assignment, due_at};
-use super::sweep::limit;
-use super::{Act, MessageQuery, Swept, look, sweep};
+use super::actions::{assignment, due_at};
+use super::{BulkCommand, BulkResult, MessageQuery, bulk_limit, run_bulk, search};
 use crate::app::App;
 use crate::audit::Change;
 use crate::caller::{Caller, Role};
@@ -18,57 +17,55 @@ use crate::extract::Body;
 use crate::idempotency::Keyed;
 use crate::problem::{Answer, Problem};
 
-/// What to do.
+/// A bulk action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 enum BulkAction {
-    /// Sends finished messages again; dead ones unless the filter names other states.
+    /// Redrives finished messages; dead letters unless the filter names other states.
     Redrive,
-    /// Stops pending messages at once, and running ones by asking their handlers.
+    /// Cancels pending messages, and asks the handlers of running ones to stop.
     Cancel,
-    /// Makes pending messages due at another time: at `due_at`, or after `delay`.
+    /// Changes the due time of pending messages to `due_at` or after `delay`.
     Reschedule,
-    /// Puts pending messages into the queue `queue`, or gives them the priority `priority`. What waits in a
-    /// line of the engine's own stays in it.
+    /// Changes the queue or priority of pending messages. Messages in reserved queues keep their queue.
     Reassign,
     /// Deletes dead letters.
     Discard,
-    /// Deletes messages that are not running, without a trace.
+    /// Deletes messages that are not running, without keeping any record of them.
     Delete,
 }
 
-/// What to do with which messages.
+/// A bulk action and the messages it applies to.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 #[schema(example = json!({ "action": "redrive", "filter": { "topic": "send-email" }, "dry_run": true }))]
 pub(crate) struct BulkRequest {
-    /// What to do.
+    /// The action.
     action: BulkAction,
-    /// Which messages; the same keys as in a list.
+    /// Filter of messages; the same keys as the query parameters of `GET /messages`.
     #[serde(default)]
     filter: MessageQuery,
-    /// At most so many, newest first: 1 to 10000, 1000 when not given.
+    /// Largest number of messages, newest first, 1 to 10000. Default: 1000.
     limit: Option<usize>,
-    /// Only those behind this message, as the answer before has it in `next`: messages that were rescheduled
-    /// or reassigned may still match.
+    /// Cursor: `next` of the previous response. Needed because rescheduled or reassigned messages may still match.
     after: Option<String>,
-    /// When they are due instead; for `reschedule`.
+    /// New due time, for `reschedule`.
     due_at: Option<Timestamp>,
-    /// So long from now, such as `5m`; for `reschedule`.
+    /// Delay from now, such as `5m`, for `reschedule`.
     delay: Option<String>,
-    /// The queue they wait in instead; for `reassign`.
+    /// New queue, for `reassign`.
     queue: Option<String>,
-    /// From 0 (last) to 9 (first); for `reassign`.
+    /// New priority, 0 (lowest) to 9 (highest), for `reassign`.
     priority: Option<u8>,
-    /// Only says how many it would be about.
+    /// With `true`, only counts the messages and changes nothing.
     #[serde(default)]
     dry_run: bool,
-    /// Why, for the audit trail.
+    /// Reason, recorded in the audit trail.
     reason: Option<String>,
 }
 
 impl BulkRequest {
-    /// Behind which message it begins.
+    /// Returns the message behind which the selection begins.
     fn after(&self) -> Answer<Option<MessageId>> {
         let after = self.after.as_deref().map(str::parse).transpose();
         after.map_err(|error: punctual::Error| {
@@ -76,8 +73,8 @@ impl BulkRequest {
         })
     }
 
-    /// What is done to each message; refuses what does not belong to it.
-    fn act(&self, now: Timestamp) -> Answer<Act> {
+    /// Returns the command for each message. Fails for fields of another action.
+    fn command(&self, now: Timestamp) -> Answer<BulkCommand> {
         let (reschedule, reassign) = (BulkAction::Reschedule, BulkAction::Reassign);
         let given = [
             ("due_at", self.due_at.is_some(), reschedule),
@@ -88,58 +85,58 @@ impl BulkRequest {
         let stray = given.iter().find(|(_, is_given, of)| *is_given && *of != self.action);
         if let Some((field, _, of)) = stray {
             let of = if *of == reschedule { "reschedule" } else { "reassign" };
-            let problem = format!("`{field}` belongs to the action `{of}`; leave it out");
+            let problem = format!("`{field}` is only for the action `{of}`; leave it out");
             return Err(Problem::refused(&problem).field(*field, problem));
         }
         Ok(match self.action {
-            BulkAction::Redrive => Act::Redrive,
-            BulkAction::Cancel => Act::Cancel,
+            BulkAction::Redrive => BulkCommand::Redrive,
+            BulkAction::Cancel => BulkCommand::Cancel,
             BulkAction::Reschedule => {
-                Act::Reschedule(due_at(self.due_at, self.delay.as_deref(), now)?)
+                BulkCommand::Reschedule(due_at(self.due_at, self.delay.as_deref(), now)?)
             }
             BulkAction::Reassign => {
-                Act::Reassign(assignment(self.queue.as_deref(), self.priority)?)
+                BulkCommand::Reassign(assignment(self.queue.as_deref(), self.priority)?)
             }
-            BulkAction::Discard => Act::Discard,
-            BulkAction::Delete => Act::Delete,
+            BulkAction::Discard => BulkCommand::Discard,
+            BulkAction::Delete => BulkCommand::Delete,
         })
     }
 }
 
-/// What the audit trail says: what it came to, and what was changed to what.
+/// Entry of the audit trail: the result and the new values.
 #[derive(Serialize)]
-struct Noted {
+struct BulkEntry {
     #[serde(flatten)]
-    swept: Swept,
+    result: BulkResult,
     #[serde(skip_serializing_if = "Value::is_null")]
     to: Value,
 }
 
-/// Redrives, cancels, reschedules, reassigns, discards or deletes every message that matches.
+/// Redrives, cancels, reschedules, reassigns, discards or deletes all messages that match a filter.
 #[utoipa::path(post, path = "/messages/bulk", tag = "messages", request_body = BulkRequest,
-    responses((status = 200, body = Swept), (status = 422, body = Problem)))]
+    responses((status = 200, body = BulkResult), (status = 422, body = Problem)))]
 pub(crate) async fn bulk(
     State(app): State<App>,
     caller: Caller,
     keyed: Keyed,
     Body(request): Body<BulkRequest>,
-) -> Answer<Json<Swept>> {
+) -> Answer<Json<BulkResult>> {
     caller.must_be(Role::Operator)?;
-    let limit = limit(request.limit)?;
-    let act = request.act(keyed.first_at(&app))?;
-    let wanted = act.narrowed(request.filter.wanted_in_body()?)?;
-    let takes = |record: &MessageRecord| act.takes(record) && keyed.covers(record);
-    let found = look(&app, &wanted, request.after()?, limit, takes).await?;
+    let limit = bulk_limit(request.limit)?;
+    let command = request.command(keyed.first_at(&app))?;
+    let selection = command.with_states(request.filter.selection_in_body()?)?;
+    let matches = |record: &MessageRecord| command.applies_to(record) && keyed.covers(record);
+    let found = search(&app, &selection, request.after()?, limit, matches).await?;
     let (more, next) = (found.next.is_some(), found.next);
     if request.dry_run {
         let count = found.rows.len() as u64;
-        return Ok(Json(Swept { count, more, next, dry_run: true, ..Swept::default() }));
+        return Ok(Json(BulkResult { count, more, next, dry_run: true, ..BulkResult::default() }));
     }
     let ids: Vec<MessageId> = found.rows.iter().map(|record| record.message.id).collect();
-    let swept = Swept { more, next, ..sweep(&app, &act, &ids).await? };
-    let change = Change::new(act.audited(), format!("{} messages", ids.len()));
-    let change = change.to(&Noted { swept, to: act.noted() });
+    let result = BulkResult { more, next, ..run_bulk(&app, &command, &ids).await? };
+    let change = Change::new(command.audit_name(), format!("{} messages", ids.len()));
+    let change = change.to(&BulkEntry { result, to: command.audit_value() });
     let change = Change { reason: request.reason, ..change };
     app.audit().note(&caller, change).await?;
-    Ok(Json(swept))
+    Ok(Json(result))
 }

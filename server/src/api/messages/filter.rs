@@ -1,4 +1,4 @@
-//! Which messages: what a storage can answer by itself, and the rest, which `look.rs` looks for.
+//! Message filter: the conditions that the storage checks, and the rest that `search.rs` checks on each row.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,74 +10,74 @@ use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use utoipa::{IntoParams, ToSchema};
 
-use super::part::Part;
+use super::payload_filter::PayloadFilter;
 use crate::app::App;
 use crate::problem::{Answer, Problem};
 
-/// Which messages, as asked for.
+/// Filter of messages.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct MessageQuery {
-    /// Only these states, with commas between them.
-    #[serde(deserialize_with = "words")]
+    /// Only these states, separated by commas.
+    #[serde(deserialize_with = "comma_separated")]
     #[param(value_type = Option<String>, example = "pending,running")]
     #[schema(value_type = Option<WordsText>)]
     pub(crate) state: Vec<String>,
-    /// Only these phases, with commas between them.
-    #[serde(deserialize_with = "words")]
+    /// Only these phases, separated by commas.
+    #[serde(deserialize_with = "comma_separated")]
     #[param(value_type = Option<String>)]
     #[schema(value_type = Option<WordsText>)]
     pub(crate) phase: Vec<String>,
-    /// Only this queue.
+    /// Only messages of this queue.
     pub(crate) queue: Option<String>,
-    /// Only this topic.
+    /// Only messages of this topic.
     pub(crate) topic: Option<String>,
-    /// Only about this key.
+    /// Only messages with this key.
     pub(crate) key: Option<String>,
     /// Only runs of this job.
     pub(crate) job: Option<String>,
-    /// Only of this batch.
+    /// Only messages of this batch.
     pub(crate) batch: Option<String>,
-    /// With `true` only one-time jobs that were planned at run time, of every name. Those of one name are under
-    /// `/jobs/{name}/planned`.
+    /// With `true`, only planned one-time jobs of all names; `/jobs/{name}/planned` has those of one name.
     pub(crate) planned: Option<bool>,
-    /// Only where the last failure holds this text, in upper or lower case.
+    /// Only messages whose last error contains this text, ignoring case.
     pub(crate) error: Option<String>,
-    /// Only with at least so many attempts.
+    /// Only messages with at least this number of attempts.
     pub(crate) attempt_min: Option<u32>,
-    /// Only those made at this instant or later. Found by the instant in the id, so that one whose sender chose
-    /// another kind of id, or one of a backfill, may lie on a later page.
+    /// Only messages created at or after this time. The search uses the time in the message id, so a backfilled message
+    /// or one with another kind of id may be on a later page.
     pub(crate) since: Option<String>,
-    /// Only those made before this instant, by the instant in the id as well.
+    /// Only messages created before this time; also by the time in the id.
     pub(crate) until: Option<String>,
-    /// Only where the id, the topic, the queue, a key, the job, the story or the last failure holds this
-    /// text.
+    /// Only messages whose id, topic, queue, keys, job, correlation or last error contains this text.
     pub(crate) search: Option<String>,
-    /// Only where the content is JSON and has this text, number, truth or null under these names, such as
-    /// `user.id:42`. What is hidden from people is not found, nor what is in a content over 64 KiB.
+    /// Only messages whose JSON body has this string, number, boolean or null at this path, such as `user.id:42`.
+    /// Redacted values and bodies over 64 KiB are not searched.
     #[param(example = "user.id:42")]
     pub(crate) payload: Option<String>,
-    /// At most so many rows: 1 to 1000, 50 when not given. Not in a filter within a body.
+    /// Page size, 1 to 1000. Default: 50. Not allowed in a filter of a request body.
     #[param(minimum = 1, maximum = 1000)]
     pub(crate) limit: Option<usize>,
-    /// The `next` of the page before. Not in a filter within a body.
+    /// Cursor: `next` of the previous page. Not allowed in a filter of a request body.
     pub(crate) after: Option<String>,
 }
 
-/// Words with commas between them, or a list of words.
+/// Words separated by commas, or an array of words.
 #[derive(ToSchema)]
 #[serde(untagged)]
-#[expect(dead_code, reason = "only described; `words` reads it")]
+#[expect(dead_code, reason = "only for the OpenAPI document; `comma_separated` reads it")]
 enum WordsText {
-    /// With commas between them.
+    /// Words separated by commas.
     Text(String),
-    /// One by one.
+    /// An array of words.
     List(Vec<String>),
 }
 
-/// Words with commas between them, or a list of words.
-pub(crate) fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+/// Deserializes words separated by commas, or an array of words.
+pub(crate) fn comma_separated<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<String>, D::Error> {
     struct Words;
     impl<'de> Visitor<'de> for Words {
         type Value = Vec<String>;
@@ -106,10 +106,10 @@ pub(crate) fn words<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<St
     deserializer.deserialize_any(Words)
 }
 
-/// Which messages, checked.
+/// Checked filter of messages.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Wanted {
-    /// What a storage answers by itself.
+pub(crate) struct MessageSelection {
+    /// Conditions that the storage checks.
     pub(crate) filter: MessageFilter,
     phases: Vec<Phase>,
     error: Option<String>,
@@ -117,29 +117,29 @@ pub(crate) struct Wanted {
     pub(super) since: Option<Timestamp>,
     pub(super) until: Option<Timestamp>,
     search: Option<String>,
-    /// Whether somebody waits for a page: then it may be short.
+    /// Whether one page is requested, which may be short to limit the response time.
     pub(super) is_page: bool,
-    payload: Option<Part>,
+    payload: Option<PayloadFilter>,
 }
 
 impl MessageQuery {
-    /// Checks what was asked for.
-    pub(crate) fn wanted(&self) -> Answer<Wanted> {
-        let states = named("state", &self.state, &MessageState::ALL, |state| state.as_str())?;
+    /// Returns the checked filter.
+    pub(crate) fn selection(&self) -> Answer<MessageSelection> {
+        let states = parse_words("state", &self.state, &MessageState::ALL, |state| state.as_str())?;
         let known = Phase::ALL.map(|(phase, _)| phase);
-        let phases = named("phase", &self.phase, &known, |phase| phase.as_str())?;
+        let phases = parse_words("phase", &self.phase, &known, |phase| phase.as_str())?;
         without_nul(&[("queue", self.queue.as_ref()), ("key", self.key.as_ref())])?;
         let queue = self.queue.clone().map(Queue::from);
         let filter = MessageFilter {
             states,
             queue,
             topic: checked("topic", self.topic.as_ref(), |text| Topic::stored(text))?,
-            key: self.key.as_deref().map(Key::written),
+            key: self.key.as_deref().map(Key::stored),
             job: checked("job", self.job.as_ref(), |text| JobName::new(text))?,
             batch: checked("batch", self.batch.as_ref(), BatchId::from_str)?,
             planned: self.planned.unwrap_or(false),
         };
-        Ok(Wanted {
+        Ok(MessageSelection {
             filter,
             phases,
             error: self.error.as_ref().map(|text| text.to_lowercase()),
@@ -148,35 +148,35 @@ impl MessageQuery {
             until: instant("until", self.until.as_ref())?,
             search: self.search.as_ref().map(|text| text.to_lowercase()),
             is_page: false,
-            payload: self.payload.as_deref().map(Part::parse).transpose()?,
+            payload: self.payload.as_deref().map(PayloadFilter::parse).transpose()?,
         })
     }
 
-    /// The same for a filter within a body, where the limit stands beside it.
-    pub(crate) fn wanted_in_body(&self) -> Answer<Wanted> {
+    /// Returns the checked filter of a request body, which must not have a limit or cursor.
+    pub(crate) fn selection_in_body(&self) -> Answer<MessageSelection> {
         if self.limit.is_some() || self.after.is_some() {
             return Err(Problem::refused(
-                "a filter has no `limit` and no `after`; give the limit beside it",
+                "a filter has no `limit` and no `after`; give them next to the filter",
             )
-            .field("filter", "holds limit or after"));
+            .field("filter", "has limit or after"));
         }
-        self.wanted()
+        self.selection()
     }
 }
 
-/// Refuses texts that no queue and no key can be, and that some storages cannot even look for.
+/// Fails for texts with a NUL character, which are never a queue or key and which some storages cannot search.
 fn without_nul(fields: &[(&str, Option<&String>)]) -> Answer<()> {
     for (field, text) in fields {
         if text.is_some_and(|text| text.contains('\0')) {
-            let problem = "holds a NUL sign; leave it out";
+            let problem = "contains a NUL character; leave it out";
             return Err(Problem::refused(format!("the {field} {problem}")).field(*field, problem));
         }
     }
     Ok(())
 }
 
-/// Words that must be among those that are known.
-fn named<T: Copy>(
+/// Parses words. Fails for a word that is not among the known ones.
+fn parse_words<T: Copy>(
     field: &str,
     words: &[String],
     known: &[T],
@@ -192,7 +192,7 @@ fn named<T: Copy>(
     words.iter().map(find).collect()
 }
 
-/// A value that its own type checks.
+/// Parses a value with the check of its type.
 pub(crate) fn checked<T>(
     field: &str,
     text: Option<&String>,
@@ -205,37 +205,37 @@ pub(crate) fn checked<T>(
     text.map(read).transpose()
 }
 
-/// An instant such as `2026-03-01T12:00:00Z`.
+/// Parses a time such as `2026-03-01T12:00:00Z`.
 pub(crate) fn instant(field: &str, text: Option<&String>) -> Answer<Option<Timestamp>> {
     let read = |text: &String| {
         text.parse().map_err(|_| {
             let problem =
-                format!("{text:?} is not an instant; write one such as 2026-03-01T12:00:00Z");
+                format!("{text:?} is not a timestamp; use one such as 2026-03-01T12:00:00Z");
             Problem::refused(format!("`{field}`: {problem}")).field(field, problem)
         })
     };
     text.map(read).transpose()
 }
 
-impl From<MessageFilter> for Wanted {
+impl From<MessageFilter> for MessageSelection {
     fn from(filter: MessageFilter) -> Self {
         Self { filter, ..Self::default() }
     }
 }
 
-impl Wanted {
-    /// For a page that somebody waits for.
+impl MessageSelection {
+    /// Limits the search time for one page, which may then be short.
     pub(crate) fn for_page(self) -> Self {
         Self { is_page: true, ..self }
     }
 
-    /// Only of these states.
+    /// Selects messages in these states.
     pub(crate) fn of_states(states: &[MessageState]) -> Self {
         MessageFilter { states: states.to_vec(), ..MessageFilter::default() }.into()
     }
 
-    /// Whether a storage answers all of it.
-    pub(crate) fn is_plain(&self) -> bool {
+    /// Returns whether the storage checks all conditions.
+    pub(crate) fn is_by_storage(&self) -> bool {
         self.phases.is_empty()
             && self.error.is_none()
             && self.attempt_min == 0
@@ -245,8 +245,8 @@ impl Wanted {
             && self.payload.is_none()
     }
 
-    /// How many there are, when only states and queues are asked for.
-    pub(crate) fn counted(&self, counts: &Counts) -> Option<u64> {
+    /// Returns the number of messages from counts, when only states and queues are filtered.
+    pub(crate) fn count_from(&self, counts: &Counts) -> Option<u64> {
         let MessageFilter { states, queue, topic, key, job, batch, planned } = &self.filter;
         let is_narrow = topic.is_some() || key.is_some() || job.is_some() || batch.is_some();
         let matching = counts.messages.iter().filter(|((of, state), _)| {
@@ -254,31 +254,31 @@ impl Wanted {
                 && (states.is_empty() || states.contains(state))
         });
         let is_counted = !is_narrow && !planned;
-        (is_counted && self.is_plain()).then(|| matching.map(|(_, count)| count).sum())
+        (is_counted && self.is_by_storage()).then(|| matching.map(|(_, count)| count).sum())
     }
 
-    /// Whether a row is meant that the storage found.
-    pub(super) fn takes(&self, record: &MessageRecord, app: &App, now: Timestamp) -> bool {
+    /// Returns whether a row of the storage matches all other conditions.
+    pub(super) fn matches(&self, record: &MessageRecord, app: &App, now: Timestamp) -> bool {
         let created = record.message.created_at;
-        let holds = |text: Option<&str>, part: &str| {
+        let contains = |text: Option<&str>, part: &str| {
             text.is_some_and(|text| text.to_lowercase().contains(part))
         };
         (self.phases.is_empty() || self.phases.contains(&record.phase(now)))
             && record.attempt >= self.attempt_min
             && self.since.is_none_or(|since| created >= since)
             && self.until.is_none_or(|until| created < until)
-            && self.error.as_ref().is_none_or(|part| holds(record.error.as_deref(), part))
-            && self.search.as_ref().is_none_or(|part| found(record, part))
+            && self.error.as_ref().is_none_or(|part| contains(record.error.as_deref(), part))
+            && self.search.as_ref().is_none_or(|part| texts_contain(record, part))
             && self.payload.as_ref().is_none_or(|part| {
                 let message = &record.message;
-                part.is_in(message.topic.as_str(), &message.body, app.redaction())
+                part.matches(message.topic.as_str(), &message.body, app.redaction())
             })
     }
 }
 
-/// Whether one of the texts of a message holds a part. Never its body or headers, where it would tell what
-/// is hidden.
-fn found(record: &MessageRecord, part: &str) -> bool {
+/// Returns whether a text of a message contains a part. Its body and headers are not searched, which would reveal
+/// redacted values.
+fn texts_contain(record: &MessageRecord, part: &str) -> bool {
     let message = &record.message;
     let job = message.occurrence.as_ref().map(|occurrence| occurrence.job.to_string());
     let texts = [

@@ -1,4 +1,4 @@
-//! What a message belongs to: what it grew out of, what grew out of it, and its batch.
+//! Related messages: the parent, the children and the batch of a message.
 
 use std::collections::BTreeSet;
 
@@ -11,21 +11,21 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 
-/// The most children that are shown.
+/// Largest number of children shown.
 const CHILDREN_MAX: usize = 100;
 
-/// What a message belongs to.
+/// Relations of a message.
 #[derive(Clone, Debug, Default, Serialize, ToSchema)]
 pub(crate) struct RelatedView {
-    /// The message it follows, or whose attempt published it.
+    /// Id of the message it follows, or whose attempt published it.
     parent: Option<String>,
-    /// Messages that follow it, or that its attempts published: among the newest 1000 of all, at most 100.
+    /// Ids of the messages that follow it or that its attempts published, at most 100 among the newest 1000 messages.
     children: Vec<String>,
-    /// Its batch.
+    /// Id of its batch.
     batch: Option<String>,
 }
 
-/// Looks for what a message belongs to.
+/// Returns the relations of a message.
 pub(super) async fn related(
     app: &App,
     record: &MessageRecord,
@@ -38,14 +38,14 @@ pub(super) async fn related(
         (None, Some(execution)) => execution_of(app, execution).await?.and_then(|one| one.message),
         (None, None) => None,
     };
-    let ours: BTreeSet<ExecutionId> = attempts.iter().map(|attempt| attempt.id).collect();
+    let attempt_ids: BTreeSet<ExecutionId> = attempts.iter().map(|attempt| attempt.id).collect();
     let page = PageRequest::first(PAGE_LIMIT_MAX);
     let newest = app.inspect.messages(MessageFilter::default(), page).await?.rows;
     let children = newest.iter().filter(|other| {
         let other = &other.message;
         let follows = other.relations.as_ref().and_then(|relations| relations.parent.as_ref());
         follows.is_some_and(|parent| parent.message == message.id)
-            || other.correlation.causation.is_some_and(|cause| ours.contains(&cause))
+            || other.correlation.causation.is_some_and(|cause| attempt_ids.contains(&cause))
     });
     Ok(RelatedView {
         parent: parent.map(|id| id.to_string()),
@@ -54,7 +54,7 @@ pub(super) async fn related(
     })
 }
 
-/// One execution. Pages go down from an id, so the page behind the next greater one begins with it.
+/// Returns an execution. Pages run from newer to older ids, so the page behind the next greater id begins with it.
 pub(crate) async fn execution_of(app: &App, id: ExecutionId) -> Result<Option<Execution>> {
     let above = id.as_uuid().as_u128().checked_add(1).map(Uuid::from_u128);
     let page = PageRequest { after: above.map(ExecutionId::from_uuid), limit: 1 };

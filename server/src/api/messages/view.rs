@@ -1,4 +1,4 @@
-//! A message as the API shows it.
+//! View of a message in the API.
 
 use jiff::Timestamp;
 use punctual::model::{DeadReason, Lease, Message, MessageRecord, Progress};
@@ -9,104 +9,104 @@ use utoipa::ToSchema;
 use crate::api::queues::PauseView;
 use crate::app::App;
 
-/// A message and where it stands.
+/// A message and its state.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct MessageView {
-    /// Its id.
+    /// Id of the message.
     pub(crate) id: String,
-    /// The name that finds its handler.
+    /// Topic, which selects the handler.
     pub(crate) topic: String,
-    /// The line it waits in.
+    /// Queue of the message.
     pub(crate) queue: String,
-    /// What it is about.
+    /// Key of the message.
     pub(crate) key: Option<String>,
-    /// While a message with the same value lives, a second one is a duplicate.
+    /// Deduplication key: while this message is unfinished, another one with this key is a duplicate.
     pub(crate) dedupe: Option<String>,
-    /// `pending`, `running`, `done`, `dead` or `cancelled`.
+    /// State: `pending`, `running`, `done`, `dead` or `cancelled`.
     pub(crate) state: &'static str,
-    /// The state as people see it: also `scheduled`, `ready`, `retrying` and `stale`.
+    /// Refined state; also `scheduled`, `ready`, `retrying` and `stale`.
     pub(crate) phase: &'static str,
-    /// How urgent it is, 0 (last) to 9 (first).
+    /// Priority, 0 (lowest) to 9 (highest).
     pub(crate) priority: u8,
-    /// Why it exists: `scheduled`, `manual`, `deferred`, `published` or `redriven`.
+    /// Origin: `scheduled`, `manual`, `deferred`, `published` or `redriven`.
     pub(crate) source: &'static str,
-    /// The job it is a run of.
+    /// Name of its job, when it is a run.
     pub(crate) job: Option<String>,
-    /// Whether it is a one-time job that was planned at run time, also one that was sent again.
+    /// Whether it is a planned one-time job, also after a redrive.
     pub(crate) planned: bool,
-    /// The instant of the schedule it stands for.
+    /// Nominal time on the schedule.
     pub(crate) nominal: Option<Timestamp>,
-    /// When it is due, or would be without its pause; moves with retries.
+    /// Due time, or the one it would have without its pause; changes with retries.
     pub(crate) due_at: Timestamp,
-    /// Who holds it back and why, where it is a one-time job that is paused.
+    /// Pause of a planned one-time job; null when it is not paused.
     pub(crate) paused: Option<PauseView>,
-    /// When it was made.
+    /// Creation time.
     pub(crate) created_at: Timestamp,
-    /// When it reached a final state.
+    /// When it reached a final state; null before.
     pub(crate) ended_at: Option<Timestamp>,
-    /// Attempts spent, the running one included.
+    /// Number of attempts, including the running one.
     pub(crate) attempt: u32,
-    /// How many there may be; null without a limit. Where the message says nothing, what this server knows of
-    /// its topic; a handler in another process may say otherwise.
+    /// Largest number of attempts; null without a limit. Without a limit of its own, the limit that this server
+    /// knows for its topic, which may differ in another process.
     pub(crate) attempts_max: Option<u32>,
-    /// Processes lost while handling it.
+    /// Number of attempts that ended with a crash of their process.
     pub(crate) crashes: u32,
-    /// How often its handler put it off.
+    /// Number of times its handler snoozed it.
     pub(crate) snoozes: u32,
-    /// The last failure.
+    /// Last error.
     pub(crate) error: Option<String>,
-    /// Why it is dead, when it is.
+    /// Why it is a dead letter, if it is one.
     pub(crate) dead: Option<&'static str>,
-    /// Whether somebody asked its handler to stop.
+    /// Whether its handler was asked to stop.
     pub(crate) cancel_requested: bool,
-    /// Who works on it, and until when.
+    /// Lease of the process that handles it.
     pub(crate) lease: Option<LeaseView>,
-    /// How far its handler said it is.
+    /// Progress that its handler reported.
     pub(crate) progress: Option<ProgressView>,
-    /// The batch it belongs to.
+    /// Id of its batch.
     pub(crate) batch: Option<String>,
-    /// The batch whose end it waits for.
+    /// Id of the batch it waits for.
     pub(crate) waits_for: Option<String>,
-    /// The story it belongs to.
+    /// Correlation id.
     pub(crate) correlation: Option<String>,
-    /// The attempt that published it.
+    /// Id of the attempt that published it.
     pub(crate) causation: Option<String>,
-    /// The transport it waits for.
+    /// Transport it waits for.
     pub(crate) transport: Option<String>,
-    /// How many bytes its body has.
+    /// Size of its body in bytes.
     pub(crate) size: usize,
 }
 
-/// The right of a process to a message.
+/// Lease of a message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct LeaseView {
-    /// The process.
+    /// Id of the process that holds the lease.
     owner: String,
-    /// Its number; later ones are greater.
+    /// Number of the lease; later leases have greater numbers.
     token: u64,
-    /// When others may take the message over.
+    /// When the lease expires.
     until: Timestamp,
 }
 
-/// How far a handler is.
+/// Progress of a handler.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct ProgressView {
-    /// In hundredths, when it knows.
+    /// Percentage done, if known.
     percent: Option<u8>,
-    /// In words.
+    /// Progress note.
     note: Option<String>,
-    /// When it said so.
+    /// Time of the report.
     at: Timestamp,
 }
 
 impl MessageView {
-    /// A message at an instant, with the limit of attempts that is in force here.
+    /// Returns the view of a message at a time, with the limit of attempts of this process.
     pub(crate) fn of(app: &App, record: &MessageRecord, now: Timestamp) -> Self {
         let attempts_max = app.punctual.attempts_max(&record.message);
         Self { attempts_max, ..Self::new(record, now) }
     }
 
-    /// A message at an instant, as it says itself.
+    /// Returns the view of a message at a time, with its own limit of attempts.
     pub(crate) fn new(record: &MessageRecord, now: Timestamp) -> Self {
         let message = &record.message;
         let occurrence = message.occurrence.as_ref();
@@ -146,7 +146,7 @@ impl MessageView {
     }
 }
 
-/// The most attempts as far as the message itself says; its handler's words are not known here.
+/// Returns the limit of attempts of the message itself; the options of its handler are not known here.
 fn attempts_max(message: &Message) -> Option<u32> {
     match MessageKind::of(message) {
         MessageKind::Published => message.handler_options.as_ref()?.retry.as_ref()?.attempts_max,

@@ -1,4 +1,4 @@
-//! Subscriptions of this process: what it receives, and pausing it.
+//! Subscriptions of this process: list, pause, resume.
 
 use axum::Json;
 use axum::extract::State;
@@ -18,21 +18,21 @@ use crate::problem::{Answer, Problem};
 /// A topic that this process receives for a group.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct SubscriptionView {
-    /// Names it in other calls; the same in every process and after every start.
+    /// Id of the subscription; the same in every process and after a restart.
     id: String,
-    /// The transport.
+    /// Name of the transport.
     transport: String,
-    /// The topic.
+    /// Topic.
     topic: String,
-    /// The group.
+    /// Subscriber group.
     group: String,
-    /// Whether somebody paused it.
+    /// Whether it is paused.
     paused: bool,
-    /// How its circuit stands: `closed`, `open` or `half open`.
+    /// State of its circuit breaker: `closed`, `open` or `half open`.
     circuit: &'static str,
-    /// Whether it is in touch with its transport.
+    /// Whether it is connected to its transport.
     connected: bool,
-    /// How many of its messages this process handles.
+    /// Number of its messages running in this process.
     running: usize,
 }
 
@@ -58,16 +58,16 @@ impl SubscriptionView {
     }
 }
 
-fn find(app: &App, wanted: &str) -> Answer<SubscriptionStatus> {
+fn find(app: &App, wanted_id: &str) -> Answer<SubscriptionStatus> {
     let known = app.punctual.subscriptions().list();
-    known.into_iter().find(|status| id(&status.name) == wanted).ok_or_else(|| {
+    known.into_iter().find(|status| id(&status.name) == wanted_id).ok_or_else(|| {
         Problem::not_found(format!(
-            "this process has no subscription {wanted:?}; the list shows what it has"
+            "this process has no subscription {wanted_id:?}; GET /api/v1/subscriptions lists them"
         ))
     })
 }
 
-/// Everything this process receives.
+/// Lists the subscriptions of this process.
 #[utoipa::path(get, path = "/subscriptions", tag = "topics",
     responses((status = 200, body = Listing<SubscriptionView>)))]
 pub(super) async fn list(
@@ -79,7 +79,7 @@ pub(super) async fn list(
     Ok(Json(Listing::whole(known.iter().map(SubscriptionView::new).collect())))
 }
 
-/// This process stops receiving; what is in hand is finished.
+/// Pauses a subscription of this process; messages in flight are finished.
 #[utoipa::path(post, path = "/subscriptions/{id}/pause", tag = "topics", params(("id" = String, Path)),
     responses((status = 200, body = SubscriptionView), (status = 404, body = Problem)))]
 pub(super) async fn pause(
@@ -97,7 +97,7 @@ pub(super) async fn pause(
     Ok(Json(SubscriptionView::new(&find(&app, &id)?)))
 }
 
-/// This process receives again.
+/// Resumes a subscription of this process.
 #[utoipa::path(post, path = "/subscriptions/{id}/resume", tag = "topics", params(("id" = String, Path)),
     responses((status = 200, body = SubscriptionView), (status = 404, body = Problem)))]
 pub(super) async fn resume(

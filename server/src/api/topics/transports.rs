@@ -1,4 +1,4 @@
-//! Transports: what each can do, what it carries, and what waits for it.
+//! Transports: capabilities, topics and pending messages.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -22,39 +22,39 @@ use crate::caller::{Caller, Role};
 use crate::page::Listing;
 use crate::problem::Answer;
 
-/// How long a broker may take to list its topics.
+/// Timeout of listing the topics of a broker.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A transport.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct TransportView {
-    /// The name it was given.
+    /// Name of the transport.
     name: String,
-    /// `stored` when a storage is behind it, else `broker`.
+    /// Kind: `stored` with a storage behind it, or `broker`.
     kind: &'static str,
-    /// What it can do by itself.
+    /// Native capabilities.
     #[schema(value_type = Object)]
     capabilities: Value,
-    /// The topics it knows of, or that this process receives by it where it does not tell.
+    /// Topics of the transport, or the ones this process receives when it cannot list them.
     topics: BTreeSet<String>,
-    /// Whether every subscription of this process is in touch with it; null when there is none.
+    /// Whether all subscriptions of this process are connected; null without subscriptions.
     connected: Option<bool>,
-    /// What waits for it.
+    /// Messages in the storage that wait for it.
     relay: RelayView,
-    /// How the circuits of this process's subscriptions stand, the worst of them; null when there is none.
+    /// Worst state of the circuit breakers of this process's subscriptions; null without subscriptions.
     circuit: Option<&'static str>,
 }
 
-/// What waits in the storage for a transport.
+/// Messages in the storage that wait for a transport.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct RelayView {
-    /// How many messages.
+    /// Number of messages.
     depth: u64,
-    /// How long the oldest of them is due.
+    /// Time since the oldest of them is due, in milliseconds.
     oldest_age_ms: Option<u64>,
 }
 
-/// Every transport, by name.
+/// Lists transports by name.
 #[utoipa::path(get, path = "/transports", tag = "topics",
     responses((status = 200, body = Listing<TransportView>)))]
 pub(super) async fn list(
@@ -79,15 +79,15 @@ async fn view(
     ours: &[&SubscriptionStatus],
 ) -> Answer<TransportView> {
     let now = app.clock.now();
-    let line = Queue::of_relay(&name);
+    let queue = Queue::of_relay(&name);
     let counts = app.inspect.estimate(now).await?;
-    let depth = counts.messages.get(&(line.clone(), Stored::Pending)).copied().unwrap_or(0);
-    let oldest = app.storage.next_due(&WakeSource::Queue(line)).await?.filter(|due| *due <= now);
+    let depth = counts.messages.get(&(queue.clone(), Stored::Pending)).copied().unwrap_or(0);
+    let oldest = app.storage.next_due(&WakeSource::Queue(queue)).await?.filter(|due| *due <= now);
     let clock: &dyn Clock = &*app.clock;
-    let told = within(clock, add(now, TIMEOUT), transport.topics()).await;
+    let listed = within(clock, add(now, TIMEOUT), transport.topics()).await;
     let mut topics: BTreeSet<String> =
         ours.iter().map(|status| status.name.topic.to_string()).collect();
-    topics.extend(told.and_then(Result::ok).into_iter().flatten().map(String::from));
+    topics.extend(listed.and_then(Result::ok).into_iter().flatten().map(String::from));
     let connected = (!ours.is_empty()).then(|| ours.iter().all(|status| status.connected));
     Ok(TransportView {
         name: name.to_string(),
@@ -103,7 +103,7 @@ async fn view(
     })
 }
 
-/// How bad a circuit stands.
+/// Returns the severity of the state of a circuit breaker.
 fn severity(circuit: &Circuit) -> u8 {
     match circuit {
         Circuit::Closed { .. } => 0,

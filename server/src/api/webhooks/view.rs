@@ -1,4 +1,4 @@
-//! Webhooks as they are asked for and shown; the secret is shown once.
+//! Webhook requests and views; the secret is returned once.
 
 use jiff::Timestamp;
 use punctual::model::{IdSource, Ids};
@@ -11,37 +11,37 @@ use crate::problem::{Answer, Problem};
 use crate::secret::random;
 use crate::webhooks::{Filter, Webhook};
 
-/// The most characters of a URL.
+/// Largest number of characters of a URL.
 const URL_LEN_MAX: usize = 2_000;
-/// The most kinds of events.
+/// Largest number of event kinds.
 const EVENTS_MAX: usize = 100;
-/// How many characters a secret has at least and at most.
-const SECRET_LENGTH: std::ops::RangeInclusive<usize> = 16..=200;
+/// Allowed numbers of characters of a secret.
+const SECRET_LEN: std::ops::RangeInclusive<usize> = 16..=200;
 
-/// Who is told of which events.
+/// A webhook.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct WebhookView {
-    /// Its id.
+    /// Id of the webhook.
     pub(super) id: String,
-    /// Where deliveries go.
+    /// URL of deliveries.
     url: String,
-    /// The kinds of events, such as `message.dead`, `job.*` or `*`.
+    /// Event kinds, such as `message.dead`, `job.*` or `*`.
     events: Vec<String>,
-    /// Which of them.
+    /// Filter of these events.
     filter: Filter,
-    /// Whether it is told.
+    /// Whether it is enabled.
     enabled: bool,
-    /// Why it was switched off, when nobody did it by hand.
+    /// Why it was disabled automatically.
     disabled_reason: Option<String>,
-    /// Deliveries that failed since the last one that did not.
+    /// Number of failed deliveries since the last successful one.
     failures: u32,
-    /// When it was made.
+    /// Creation time.
     created_at: Timestamp,
-    /// When it was last told.
+    /// Time of the last delivery.
     last_at: Option<Timestamp>,
-    /// What it answered then; null when it did not.
+    /// HTTP status of the last delivery; null without a response.
     last_status: Option<u16>,
-    /// Why that failed; null when it did not.
+    /// Error of the last delivery; null when it succeeded.
     last_error: Option<String>,
 }
 
@@ -64,48 +64,48 @@ impl From<Webhook> for WebhookView {
     }
 }
 
-/// A webhook that was just made.
+/// A new webhook with its secret.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(super) struct Created {
+pub(super) struct WebhookWithSecret {
     /// The webhook.
     #[serde(flatten)]
     pub(super) webhook: WebhookView,
-    /// What deliveries are signed with. Not shown again.
+    /// Secret that signs deliveries; not returned again.
     pub(super) secret: String,
 }
 
-/// A delivery that was sent to try a webhook, and what came of it.
+/// Result of a test delivery.
 #[derive(Clone, Debug, Serialize, ToSchema)]
-pub(super) struct Tested {
-    /// Its message.
+pub(super) struct WebhookTestResult {
+    /// Id of its message.
     pub(super) message: String,
-    /// How it ended, such as `succeeded` or `failed`; null when it has not ended yet.
+    /// How it ended, such as `succeeded` or `failed`; null while it has not ended.
     pub(super) ending: Option<&'static str>,
-    /// What the receiver answered, or why it was not reached.
+    /// Response of the receiver, or why it was not reached.
     pub(super) note: Option<String>,
-    /// How long the call took.
+    /// Duration of the call in milliseconds.
     pub(super) took_ms: Option<u64>,
 }
 
-/// A webhook to be made.
+/// A webhook to create.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WebhookRequest {
-    /// Where deliveries go, by `http` or `https`.
+    /// URL of deliveries, `http` or `https`.
     url: String,
-    /// The kinds of events, such as `message.dead`, `job.*` or `*`.
+    /// Event kinds, such as `message.dead`, `job.*` or `*`.
     events: Vec<String>,
-    /// Which of them; all when not given.
+    /// Filter of these events. Default: all of them.
     #[serde(default)]
     filter: Filter,
-    /// Whether it is told; it is when not given.
+    /// Whether it is enabled. Default: true.
     enabled: Option<bool>,
-    /// What deliveries are signed with, 16 to 200 characters; made up when not given.
+    /// Secret that signs deliveries, 16 to 200 characters. Default: generated.
     secret: Option<String>,
 }
 
 impl WebhookRequest {
-    /// The webhook, when it can be one.
+    /// Returns the webhook. Fails when a field is invalid.
     pub(super) async fn webhook(self, app: &App) -> Answer<Webhook> {
         let now = app.clock.now();
         check_url(app, &self.url).await?;
@@ -129,19 +129,19 @@ impl WebhookRequest {
     }
 }
 
-/// What of a webhook is to be another.
+/// Changes of a webhook; omitted fields keep their values.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct WebhookEdit {
-    /// Where deliveries go.
+    /// New URL of deliveries.
     url: Option<String>,
-    /// The kinds of events.
+    /// New event kinds.
     events: Option<Vec<String>>,
-    /// Which of them.
+    /// New filter.
     filter: Option<Filter>,
-    /// Whether it is told.
+    /// Whether it is enabled.
     enabled: Option<bool>,
-    /// What deliveries are signed with.
+    /// New secret.
     secret: Option<String>,
 }
 
@@ -180,7 +180,7 @@ fn refused(field: &str, problem: impl Into<String>) -> Problem {
     Problem::refused(format!("`{field}` {problem}")).field(field, problem)
 }
 
-/// Refuses what is no address, and what the guard of outgoing calls refuses.
+/// Fails for an invalid URL, and for one that the guard of outgoing calls refuses.
 async fn check_url(app: &App, text: &str) -> Answer<()> {
     if text.len() > URL_LEN_MAX {
         return Err(refused("url", format!("has more than {URL_LEN_MAX} characters")));
@@ -191,7 +191,7 @@ async fn check_url(app: &App, text: &str) -> Answer<()> {
         return Err(refused("url", "must begin with http:// or https:// and name a host"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(refused("url", "holds a name or a password; deliveries are signed instead"));
+        return Err(refused("url", "contains credentials; deliveries are signed instead"));
     }
     if let Some(guard) = app.guard() {
         let checked = guard.check_resolved(&url, &*app.clock).await;
@@ -208,6 +208,6 @@ fn check_events(events: &[String]) -> Answer<()> {
 }
 
 fn check_secret(secret: Option<&str>) -> Answer<()> {
-    let fits = secret.is_none_or(|secret| SECRET_LENGTH.contains(&secret.chars().count()));
+    let fits = secret.is_none_or(|secret| SECRET_LEN.contains(&secret.chars().count()));
     if fits { Ok(()) } else { Err(refused("secret", "must have 16 to 200 characters")) }
 }

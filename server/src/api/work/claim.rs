@@ -1,4 +1,4 @@
-//! Claims for workers elsewhere, with long polling.
+//! Claims of HTTP workers, with long polling.
 
 use std::time::Duration;
 
@@ -15,41 +15,42 @@ use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use super::view::{AssignedView, ClaimView};
-use super::{LEASE_DEFAULT, crowded, identity, length};
+use super::{LEASE_DEFAULT, duration, identity, too_many_workers};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::extract::Body;
 use crate::problem::{Answer, Problem};
-use crate::register::{self, Elsewhere};
+use crate::process_registry::{self, HttpWorkerEntry};
 
-/// The longest wait for something to do.
+/// Longest wait of a claim.
 const WAIT_MAX: Duration = Duration::from_secs(60);
-/// The most messages in one claim over HTTP.
+/// Largest number of messages in one claim.
 const LIMIT_MAX: usize = 100;
 
-/// What a worker asks for.
+/// Request of a worker for messages.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ClaimRequest {
-    /// The queue.
+    /// Queue to claim from.
     queue: String,
-    /// The topics that the worker handles, 1 to 100; every topic of the queue when not given. Messages of the
-    /// server's own topics (`punctual.*`) are never handed out.
+    /// Topics that the worker handles, 1 to 100. Default: every topic of the queue. Messages of the server's own topics
+    /// (`punctual.*`) are never claimed.
     topics: Option<Vec<String>>,
-    /// Who asks: a UUID chosen once per process, or a name.
+    /// The worker: a UUID chosen once per process, or a name.
     worker: String,
-    /// The most messages it can start now: 1 to 100, 1 when not given.
+    /// Largest number of messages, 1 to 100. Default: 1.
     limit: Option<usize>,
-    /// How long it has without extending, such as `60s`, which it is when not given; a day at most.
+    /// Lease duration, `1s` to `24h`. Default: `60s`.
     lease: Option<String>,
-    /// How long to wait for something to do, such as `20s`: not at all when not given, 60 s at most.
+    /// How long to wait for messages, such as `20s`, at most `60s`. Default: no wait.
     wait: Option<String>,
 }
 
-/// Hands out due messages of a queue, or waits for some. Nothing while the queue is paused, or the worker
-/// was told to be quiet.
+/// Claims due messages of a queue, and waits for them when there are none. Returns no messages while the queue
+/// is paused or the worker is quiet.
 #[utoipa::path(post, path = "/work/claim", tag = "work", request_body = ClaimRequest,
-    responses((status = 200, body = ClaimView), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem), (status = 503, body = Problem)))]
+    responses((status = 200, body = ClaimView), (status = 403, body = Problem), (status = 409, body = Problem),
+        (status = 422, body = Problem), (status = 503, body = Problem)))]
 pub(super) async fn claim(
     State(app): State<App>,
     caller: Caller,
@@ -58,50 +59,54 @@ pub(super) async fn claim(
     caller.must_work()?;
     let (ask, wait) = checked(&request)?;
     caller.must_work_on(ask.queue.as_str())?;
-    // It would come back empty at once, and a worker would ask in a circle.
+    // An empty response at once would make the worker poll in a loop.
     if app.punctual.is_stopping() {
         return Err(Problem::stopping());
     }
-    let _place = app.node().waiting.clone().try_acquire_owned().map_err(|_| crowded())?;
+    let _permit = app.node().waiting.clone().try_acquire_owned().map_err(|_| too_many_workers())?;
     let worker = ask.worker;
-    register::met(&app, Elsewhere::new(&request.worker, &ask, &caller)).await?;
-    let assigned = if register::is_quiet(&app, worker).await? {
-        // It waits all the same, so that a quiet worker does not ask in a circle.
+    process_registry::record_http_worker(
+        &app,
+        HttpWorkerEntry::new(&request.worker, &ask, &caller),
+    )
+    .await?;
+    let assigned = if process_registry::is_quiet(&app, worker).await? {
+        // Waits as well, so that a quiet worker does not poll in a loop.
         app.clock.sleep_until(add(app.clock.now(), wait)).await;
         Vec::new()
     } else {
-        within_reach(app.clone(), ask, wait).await?
+        claim_or_release(app.clone(), ask, wait).await?
     };
     let now = app.clock.now();
     let items = assigned.iter().map(|one| AssignedView::new(one, now)).collect();
     Ok(Json(ClaimView { worker: worker.to_string(), items }))
 }
 
-/// Claims in a task of its own, because a claim that is dropped may leave messages with nobody. What comes
-/// when the worker no longer waits is given back at once.
-async fn within_reach(
+/// Claims in a separate task, because a dropped claim may leave messages without a worker. Messages that arrive
+/// after the worker has disconnected are released at once.
+async fn claim_or_release(
     app: App,
     ask: HttpWorkerClaim,
     wait: Duration,
 ) -> Result<Vec<AssignedMessage>> {
     let (sender, receiver) = oneshot::channel();
     tokio::spawn(async move {
-        let (worker, remote) = (ask.worker, app.punctual.http_workers());
+        let (worker, workers) = (ask.worker, app.punctual.http_workers());
         let claimed = match wait {
-            Duration::ZERO => remote.claim(ask).await,
-            _ => remote.claim_within(ask, add(app.clock.now(), wait)).await,
+            Duration::ZERO => workers.claim(ask).await,
+            _ => workers.claim_within(ask, add(app.clock.now(), wait)).await,
         };
         if let Err(Ok(unsent)) = sender.send(claimed) {
             for assigned in unsent {
-                if let Err(error) = remote.release(worker, assigned.ticket).await {
-                    tracing::warn!(%error, "a message whose worker went away waits for its lease to end");
+                if let Err(error) = workers.release(worker, assigned.ticket).await {
+                    tracing::warn!(%error, "cannot release a message of a disconnected worker; it is due again when its lease expires");
                 }
             }
         }
     });
     receiver
         .await
-        .unwrap_or_else(|_| Err(punctual::Error::internal("a claim ended without an answer")))
+        .unwrap_or_else(|_| Err(punctual::Error::internal("a claim ended without a result")))
 }
 
 fn checked(request: &ClaimRequest) -> Answer<(HttpWorkerClaim, Duration)> {
@@ -116,18 +121,18 @@ fn checked(request: &ClaimRequest) -> Answer<(HttpWorkerClaim, Duration)> {
     }
     let lease = lease(request.lease.as_deref())?;
     let wait = match request.wait.as_deref() {
-        Some(text) => length("wait", text)?,
+        Some(text) => duration("wait", text)?,
         None => Duration::ZERO,
     };
     if wait > WAIT_MAX {
-        let problem = format!("is longer than {} s; ask again after that", WAIT_MAX.as_secs());
+        let problem = format!("is longer than {} s; claim again after that", WAIT_MAX.as_secs());
         return Err(Problem::refused(format!("`wait` {problem}")).field("wait", problem));
     }
     let worker = identity(&request.worker)?;
     Ok((HttpWorkerClaim { queue, topics, worker, limit, lease }, wait))
 }
 
-/// The topics that a worker names.
+/// Parses the topics of a worker.
 fn topics(names: &[String]) -> Answer<Vec<Topic>> {
     if !(1..=HTTP_WORKER_TOPICS_MAX).contains(&names.len()) {
         let problem = format!(
@@ -144,10 +149,10 @@ fn topics(names: &[String]) -> Answer<Vec<Topic>> {
     named.collect()
 }
 
-/// The length of a lease.
+/// Parses a lease duration.
 pub(super) fn lease(text: Option<&str>) -> Answer<Duration> {
     let Some(text) = text else { return Ok(LEASE_DEFAULT) };
-    let lease = length("lease", text)?;
+    let lease = duration("lease", text)?;
     if lease < Duration::from_secs(1) || lease > HTTP_WORKER_LEASE_MAX {
         let problem = "must be between 1s and 24h";
         return Err(Problem::refused(format!("`lease` {text:?} {problem}")).field("lease", problem));

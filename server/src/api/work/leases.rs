@@ -1,4 +1,4 @@
-//! While a worker elsewhere works: more time, and how far it is.
+//! Leases of HTTP workers: extend them, report progress, save checkpoints.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,51 +12,52 @@ use std::sync::Arc;
 use utoipa::ToSchema;
 
 use super::claim::lease;
-use super::{StateView, may_hold, state, ticket, worker};
+use super::{StateView, must_work_on_messages, state, ticket, worker};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::extract::Body;
 use crate::page::Listing;
 use crate::problem::{Answer, Problem};
 
-/// The most characters of a note.
+/// Largest number of characters of a note.
 const NOTE_LEN_MAX: usize = 1_000;
 
-/// Which leases need more time.
+/// Leases to extend.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ExtendRequest {
-    /// Who asks.
+    /// The worker.
     worker: String,
-    /// The leases, 1 to 1000.
-    leases: Vec<Held>,
-    /// How long from now, such as `60s`, which it is when not given.
+    /// Leases, 1 to 1000.
+    leases: Vec<LeaseToken>,
+    /// New lease duration from now. Default: `60s`.
     lease: Option<String>,
 }
 
-/// A lease.
+/// A lease of a message.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-struct Held {
-    /// The message.
+struct LeaseToken {
+    /// Id of the message.
     message: String,
-    /// The token that came with it.
+    /// Lease token of the message.
     token: String,
 }
 
-/// What became of one lease.
+/// State of a lease after a call.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct ExtendedView {
-    /// The message.
+    /// Id of the message.
     message: String,
-    /// `held`; `cancel_requested`: held, and somebody asks the worker to stop; or `lost`: stop, somebody
-    /// else may have it.
+    /// `held`; `cancel_requested`: held, and the worker is asked to stop; or `lost`: stop, another process may have the
+    /// message.
     state: &'static str,
 }
 
-/// Renews leases; a worker that works long calls this before they end.
+/// Extends leases. A worker calls this before the leases of its messages expire.
 #[utoipa::path(post, path = "/work/extend", tag = "work", request_body = ExtendRequest,
-    responses((status = 200, body = Listing<ExtendedView>), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+    responses((status = 200, body = Listing<ExtendedView>), (status = 403, body = Problem),
+        (status = 409, body = Problem), (status = 422, body = Problem)))]
 pub(super) async fn extend(
     State(app): State<App>,
     caller: Caller,
@@ -70,43 +71,44 @@ pub(super) async fn extend(
             Problem::refused(format!("`leases` {problem}, not {count}")).field("leases", problem)
         );
     }
-    let tickets = request.leases.iter().enumerate().map(|(index, held)| {
+    let tickets = request.leases.iter().enumerate().map(|(index, lease)| {
         let field = format!("leases[{index}].token");
-        ticket(&field, &held.message, &held.token).map(|ticket| ticket.lease)
+        ticket(&field, &lease.message, &lease.token).map(|ticket| ticket.lease)
     });
     let leases: Vec<LeaseRef> = tickets.collect::<Answer<_>>()?;
     let messages: Vec<MessageId> = leases.iter().map(|lease| lease.message).collect();
-    may_hold(&app, &caller, &messages).await?;
-    let length = lease(request.lease.as_deref())?;
-    let answers = app.punctual.http_workers().extend(worker, &leases, length).await?;
-    let items = leases.iter().zip(answers).map(|(lease, answer)| ExtendedView {
+    must_work_on_messages(&app, &caller, &messages).await?;
+    let duration = lease(request.lease.as_deref())?;
+    let results = app.punctual.http_workers().extend(worker, &leases, duration).await?;
+    let items = leases.iter().zip(results).map(|(lease, result)| ExtendedView {
         message: lease.message.to_string(),
-        state: word(answer),
+        state: state_name(result),
     });
     Ok(Json(Listing::whole(items.collect())))
 }
 
-/// How far a worker is.
+/// Progress of a message.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ProgressRequest {
-    /// Who says so.
+    /// The worker.
     worker: String,
-    /// The message.
+    /// Id of the message.
     message: String,
-    /// The token that came with it.
+    /// Lease token of the message.
     token: String,
-    /// How much is done, 0 to 100.
+    /// Percentage done, 0 to 100.
     percent: Option<u8>,
-    /// In words.
+    /// Progress note.
     note: Option<String>,
-    /// Where the next attempt should go on, any JSON; what was kept before stays when not given.
+    /// Checkpoint for the next attempt, any JSON value. Default: the previous one is kept.
     checkpoint: Option<Value>,
 }
 
-/// Keeps how far a worker is, and where the next attempt should go on. Does not renew the lease.
+/// Saves the progress and the checkpoint of a message. Does not extend the lease.
 #[utoipa::path(post, path = "/work/progress", tag = "work", request_body = ProgressRequest,
-    responses((status = 200, body = StateView), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+    responses((status = 200, body = StateView), (status = 403, body = Problem), (status = 409, body = Problem),
+        (status = 422, body = Problem)))]
 pub(super) async fn progress(
     State(app): State<App>,
     caller: Caller,
@@ -115,24 +117,24 @@ pub(super) async fn progress(
     caller.must_work()?;
     worker(&app, &request.worker).await?;
     let ticket = ticket("token", &request.message, &request.token)?;
-    may_hold(&app, &caller, &[ticket.lease.message]).await?;
+    must_work_on_messages(&app, &caller, &[ticket.lease.message]).await?;
     if request.percent.is_some_and(|percent| percent > 100) {
         let problem = "must be between 0 and 100";
         return Err(Problem::refused(format!("`percent` {problem}")).field("percent", problem));
     }
     let note = request.note.as_deref().unwrap_or_default();
-    let said = request.percent.is_some() || request.note.is_some();
+    let has_progress = request.percent.is_some() || request.note.is_some();
     let note: Arc<str> = note.chars().take(NOTE_LEN_MAX).collect::<String>().into();
-    let progress = said.then_some(ProgressReport { percent: request.percent, note });
+    let progress = has_progress.then_some(ProgressReport { percent: request.percent, note });
     let checkpoint = request.checkpoint.as_ref().map(Content::json).transpose()?;
     if progress.is_none() && checkpoint.is_none() {
         return Err(Problem::refused("give `percent`, `note` or `checkpoint`"));
     }
-    let answer = app.punctual.http_workers().keep(ticket, progress, checkpoint).await?;
-    Ok(state(word(answer)))
+    let result = app.punctual.http_workers().save_progress(ticket, progress, checkpoint).await?;
+    Ok(state(state_name(result)))
 }
 
-fn word(extended: ExtendResult) -> &'static str {
+fn state_name(extended: ExtendResult) -> &'static str {
     match extended {
         ExtendResult::Held => "held",
         ExtendResult::CancelRequested => "cancel_requested",

@@ -1,4 +1,4 @@
-//! How an attempt elsewhere ended, and a worker's good-bye.
+//! Settling attempts of HTTP workers, and deregistering a worker.
 
 use axum::Json;
 use axum::extract::State;
@@ -12,42 +12,42 @@ use serde_json::Value;
 use std::time::Duration;
 use utoipa::ToSchema;
 
-use super::{StateView, identity, length, may_hold, state, ticket, worker};
+use super::{StateView, duration, identity, must_work_on_messages, state, ticket, worker};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::extract::Body;
 use crate::problem::{Answer, Problem};
-use crate::register;
+use crate::process_registry;
 
-/// How an attempt ended.
+/// Outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
-enum Said {
-    /// Handled.
+enum SettleOutcome {
+    /// The message was handled.
     Done,
-    /// Failed; the retry policy decides.
+    /// The attempt failed; the retry policy decides.
     Fail,
-    /// Failed; again after `delay`, or as the retry policy says without one.
+    /// The attempt failed; retry after `delay`, or by the retry policy without one.
     Retry,
-    /// Not yet; again after `delay`, without spending an attempt.
+    /// Try again after `delay`, without counting an attempt.
     Snooze,
-    /// Never; becomes a dead letter.
+    /// The message becomes a dead letter.
     Discard,
-    /// No longer wanted.
+    /// The message is cancelled.
     Cancel,
 }
 
-/// Lines for people.
+/// Log lines.
 #[derive(Debug, ToSchema)]
 #[serde(untagged)]
-enum Lines {
-    /// All in one text.
+enum LogLines {
+    /// Lines in one text.
     Text(String),
-    /// One by one.
+    /// An array of lines.
     List(Vec<String>),
 }
 
-impl<'de> Deserialize<'de> for Lines {
+impl<'de> Deserialize<'de> for LogLines {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let wrong =
             || serde::de::Error::invalid_type(serde::de::Unexpected::Other("value"), &"lines");
@@ -62,34 +62,35 @@ impl<'de> Deserialize<'de> for Lines {
     }
 }
 
-/// How an attempt ended.
+/// Result of an attempt.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SettleRequest {
-    /// Who says so.
+    /// The worker.
     worker: String,
-    /// The message.
+    /// Id of the message.
     message: String,
-    /// The token that came with it.
+    /// Lease token of the message.
     token: String,
-    /// How it ended.
-    outcome: Said,
-    /// What went wrong, for people; needed to discard.
+    /// Outcome of the attempt.
+    outcome: SettleOutcome,
+    /// Error text; required for `discard`.
     error: Option<String>,
-    /// When to try again, such as `5m`; needed to snooze.
+    /// Delay of the next attempt, such as `5m`; required for `snooze`.
     delay: Option<String>,
-    /// A sentence for the history.
+    /// Note for the history.
     note: Option<String>,
-    /// Lines for the history; the newest 100 are kept.
-    log: Option<Lines>,
-    /// What the messages that follow this one get to see of it, any JSON.
+    /// Log lines for the history; the newest 100 are kept.
+    log: Option<LogLines>,
+    /// Result for the messages that follow this one, any JSON value.
     result: Option<Value>,
 }
 
-/// Ends an attempt. `applied`: written down. `lost`: the message is no longer this worker's, or was settled
-/// already; nothing changed.
+/// Settles an attempt. The state is `applied`, or `lost` when the worker no longer holds the lease or the attempt is
+/// settled already; then nothing changes.
 #[utoipa::path(post, path = "/work/settle", tag = "work", request_body = SettleRequest,
-    responses((status = 200, body = StateView), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
+    responses((status = 200, body = StateView), (status = 403, body = Problem), (status = 409, body = Problem),
+        (status = 422, body = Problem)))]
 pub(super) async fn settle(
     State(app): State<App>,
     caller: Caller,
@@ -98,7 +99,7 @@ pub(super) async fn settle(
     caller.must_work()?;
     let worker = worker(&app, &request.worker).await?;
     let ticket = ticket("token", &request.message, &request.token)?;
-    may_hold(&app, &caller, &[ticket.lease.message]).await?;
+    must_work_on_messages(&app, &caller, &[ticket.lease.message]).await?;
     let report = report(request)?;
     let settled = app.punctual.http_workers().settle(worker, ticket, report).await?;
     Ok(state(match settled {
@@ -109,26 +110,28 @@ pub(super) async fn settle(
 }
 
 fn report(request: SettleRequest) -> Answer<HttpWorkerReport> {
-    let delay = request.delay.as_deref().map(|text| length("delay", text)).transpose()?;
+    let delay = request.delay.as_deref().map(|text| duration("delay", text)).transpose()?;
     let error = request.error.filter(|error| !error.trim().is_empty());
     let outcome = match (request.outcome, delay) {
-        (Said::Done, _) => Ok(Outcome::Done),
-        (Said::Cancel, _) => Ok(Outcome::Cancel),
-        (Said::Snooze, Some(delay)) if delay > Duration::ZERO => Ok(Outcome::Snooze(delay)),
-        (Said::Snooze, _) => return Err(missing("delay", "say after how long, such as \"5m\"")),
-        (Said::Discard, _) => match &error {
-            Some(error) => Ok(Outcome::Discard(error.clone())),
-            None => return Err(missing("error", "say why it is given up")),
-        },
-        (Said::Retry, Some(delay)) => Ok(Outcome::RetryAfter(delay)),
-        (Said::Retry, None) | (Said::Fail, _) => {
-            Err(error.clone().unwrap_or_else(|| "the worker failed and did not say why".to_owned()))
+        (SettleOutcome::Done, _) => Ok(Outcome::Done),
+        (SettleOutcome::Cancel, _) => Ok(Outcome::Cancel),
+        (SettleOutcome::Snooze, Some(delay)) if delay > Duration::ZERO => {
+            Ok(Outcome::Snooze(delay))
         }
+        (SettleOutcome::Snooze, _) => return Err(missing("delay", "give a delay such as \"5m\"")),
+        (SettleOutcome::Discard, _) => match &error {
+            Some(error) => Ok(Outcome::Discard(error.clone())),
+            None => return Err(missing("error", "give the reason of the failure")),
+        },
+        (SettleOutcome::Retry, Some(delay)) => Ok(Outcome::RetryAfter(delay)),
+        (SettleOutcome::Retry, None) | (SettleOutcome::Fail, _) => Err(error
+            .clone()
+            .unwrap_or_else(|| "the worker failed without an error text".to_owned())),
     };
     let log = match request.log {
         None => Vec::new(),
-        Some(Lines::Text(text)) => text.lines().map(ToOwned::to_owned).collect(),
-        Some(Lines::List(lines)) => lines,
+        Some(LogLines::Text(text)) => text.lines().map(ToOwned::to_owned).collect(),
+        Some(LogLines::List(lines)) => lines,
     };
     let result = request.result.as_ref().map(Content::json).transpose()?;
     let note = request.note.or_else(|| error.filter(|_| outcome.is_ok()));
@@ -139,23 +142,24 @@ fn missing(field: &str, problem: &str) -> Problem {
     Problem::refused(format!("`{field}` is missing: {problem}")).field(field, problem)
 }
 
-/// Who goes.
+/// Worker to deregister.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ByeRequest {
-    /// Who says so.
+pub(super) struct DeregisterRequest {
+    /// The worker.
     worker: String,
 }
 
-/// Takes a worker off the list. What it still holds comes back when its leases end, so settle first.
-#[utoipa::path(post, path = "/work/bye", tag = "work", request_body = ByeRequest,
-    responses((status = 204), (status = 403, body = Problem), (status = 409, body = Problem), (status = 422, body = Problem)))]
-pub(super) async fn bye(
+/// Deregisters a worker. Its unsettled messages are due again when their leases expire, so settle them first.
+#[utoipa::path(post, path = "/work/deregister", tag = "work", request_body = DeregisterRequest,
+    responses((status = 204), (status = 403, body = Problem), (status = 409, body = Problem),
+        (status = 422, body = Problem)))]
+pub(super) async fn deregister(
     State(app): State<App>,
     caller: Caller,
-    Body(request): Body<ByeRequest>,
+    Body(request): Body<DeregisterRequest>,
 ) -> Answer<StatusCode> {
     caller.must_work()?;
-    register::gone(&app, identity(&request.worker)?).await?;
+    process_registry::deregister(&app, identity(&request.worker)?).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -1,4 +1,4 @@
-//! A message as a worker gets it: whole, because it is there to be handled, not looked at.
+//! View of a message for a worker: complete and not redacted, because the worker handles it.
 
 use std::collections::BTreeMap;
 
@@ -13,65 +13,65 @@ use utoipa::ToSchema;
 
 use crate::api::messages::view::MessageView;
 
-/// What a worker was given.
+/// Response to a claim.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct ClaimView {
-    /// The identity of the worker; the same one may be given in every further call.
+    /// Process id of the worker, which further calls may use as `worker`.
     pub(super) worker: String,
-    /// The messages; empty when nothing came within the wait.
+    /// Claimed messages; empty when none was due within the wait.
     pub(super) items: Vec<AssignedView>,
 }
 
-/// One message and the right to end its attempt.
+/// A claimed message with its lease.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(super) struct AssignedView {
     /// The message.
     message: WorkMessage,
-    /// The right to it.
+    /// Lease of the message.
     lease: TicketView,
-    /// Which attempt this is, from 1.
+    /// Number of the attempt, from 1.
     attempt: u32,
-    /// How many there may be; null without a limit.
+    /// Largest number of attempts; null without a limit.
     attempts_max: Option<u32>,
-    /// When the attempt began.
+    /// Start of the attempt.
     started_at: Timestamp,
-    /// After this the attempt has timed out, whatever is reported.
+    /// When the attempt times out; null without a timeout.
     deadline: Option<Timestamp>,
 }
 
-/// The right to end one attempt.
+/// Lease of an attempt.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct TicketView {
-    /// Give this back to extend, to say how far, and to settle.
+    /// Lease token for `extend`, `progress` and `settle`.
     token: String,
-    /// When others may take the message over, unless it is extended.
+    /// When the lease expires unless it is extended.
     until: Timestamp,
 }
 
-/// A message with its content.
+/// A message with its body.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 struct WorkMessage {
     /// The message.
     #[serde(flatten)]
     message: MessageView,
-    /// Small facts that travel along.
+    /// Headers of the message.
     headers: BTreeMap<String, String>,
-    /// The content.
+    /// Body of the message.
     body: WorkBody,
-    /// Where the attempt before wanted to go on.
+    /// Checkpoint of the previous attempt.
     checkpoint: Option<WorkBody>,
 }
 
-/// A whole content, in the first of three forms that fits.
+/// A complete body as JSON, text or base64, whichever fits first.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
 struct WorkBody {
-    /// What it is, as a media type.
+    /// Media type of the body.
     content_type: String,
-    /// The value, when it is JSON.
+    /// The body as a JSON value, when it is JSON.
     json: Option<Value>,
-    /// The text, when it is text and not JSON.
+    /// The body as text, when it is not JSON.
     text: Option<String>,
-    /// The bytes, when they are no text.
+    /// The body in base64, when it is not text.
     base64: Option<String>,
 }
 
@@ -92,7 +92,7 @@ impl WorkBody {
 }
 
 impl AssignedView {
-    /// What was handed out.
+    /// Returns the view of a claimed message.
     pub(super) fn new(assigned: &AssignedMessage, now: Timestamp) -> Self {
         let claimed = &assigned.claimed;
         let message = &claimed.message;

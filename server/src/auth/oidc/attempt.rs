@@ -1,9 +1,8 @@
-//! An attempt to sign in, from leaving for the provider to coming back.
+//! Sign-in attempt: the state between the redirect to the provider and the return.
 //!
-//! All of it is a random text in a cookie of the browser, with the instant it ends. The state, the nonce and
-//! the verifier are hashes of that text, so only the browser that left can come back, and the server keeps
-//! nothing that a flood of attempts could fill. Who makes up a cookie of their own has made an attempt of
-//! their own, and no more.
+//! It is a random text in a cookie of the browser with the instant it expires. The state, the nonce and the
+//! verifier are hashes of that text, so only the same browser can return, and the server stores nothing that a
+//! flood of attempts could fill. A forged cookie only starts an attempt of its own.
 
 use std::time::Duration;
 
@@ -15,11 +14,11 @@ use subtle::ConstantTimeEq;
 use crate::auth::cookie_named;
 use crate::secret::{hashed, random};
 
-/// How long somebody may take at the provider.
-pub(crate) const LENGTH: Duration = Duration::from_secs(10 * 60);
+/// How long a sign-in at the provider may take.
+pub(crate) const ATTEMPT_TTL: Duration = Duration::from_secs(10 * 60);
 /// The name of the cookie.
 const COOKIE_NAME: &str = "punctual_sign_in";
-/// The most characters of it that are looked at.
+/// Largest number of characters of the cookie that are read.
 const COOKIE_MAX: usize = 100;
 
 /// An attempt to sign in.
@@ -28,19 +27,19 @@ pub(crate) struct Attempt(String);
 
 impl Attempt {
     pub(crate) fn new(now: Timestamp) -> Self {
-        Self(format!("{}.{}", random(), add(now, LENGTH).as_second()))
+        Self(format!("{}.{}", random(), add(now, ATTEMPT_TTL).as_second()))
     }
 
-    /// The attempt that a browser comes back from, unless it took too long.
+    /// Returns the attempt of a returning browser, unless it has expired.
     pub(crate) fn of(headers: &HeaderMap, now: Timestamp) -> Option<Self> {
         let text = cookie_named(headers, COOKIE_NAME).filter(|text| text.len() <= COOKIE_MAX)?;
         let (_, ends_at) = text.split_once('.')?;
         let ends_at = Timestamp::from_second(ends_at.parse().ok()?).ok()?;
-        // An end further away than any of ours is made up.
-        (now < ends_at && ends_at <= add(now, LENGTH)).then_some(Self(text))
+        // A later end is forged.
+        (now < ends_at && ends_at <= add(now, ATTEMPT_TTL)).then_some(Self(text))
     }
 
-    /// Whether this is the state we sent.
+    /// Returns whether `state` is the one of this attempt.
     pub(crate) fn has_state(&self, state: &str) -> bool {
         self.state().as_bytes().ct_eq(state.as_bytes()).into()
     }
@@ -61,12 +60,13 @@ impl Attempt {
         hashed(&self.verifier())
     }
 
-    /// The cookie. Coming back is a call from another site, so it is lax where the session's is strict.
+    /// Returns the cookie. The return is a cross-site navigation, so `SameSite` is lax, not strict as for the
+    /// session.
     pub(crate) fn cookie(&self, path: &str, secure: bool) -> String {
-        cookie(&self.0, LENGTH.as_secs(), path, secure)
+        cookie(&self.0, ATTEMPT_TTL.as_secs(), path, secure)
     }
 
-    /// What makes a browser forget it.
+    /// Returns the cookie that deletes it.
     pub(crate) fn no_cookie(path: &str, secure: bool) -> String {
         cookie("", 0, path, secure)
     }
@@ -97,7 +97,7 @@ mod tests {
 
     // spec: C-6
     #[test]
-    fn only_the_same_browser_comes_back_and_only_in_time() {
+    fn only_the_same_browser_returns_and_only_in_time() {
         let attempt = Attempt::new(at(1_000));
         let headers = shown(&attempt.cookie("/", false));
         let back = Attempt::of(&headers, at(1_599)).unwrap();

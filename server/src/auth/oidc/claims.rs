@@ -1,4 +1,4 @@
-//! What a token says: whether it is meant for us and now, who it is about, and what they may do.
+//! Claims of an ID token: checks that it is valid for this server and now, and reads the user and the role.
 
 use std::time::Duration;
 
@@ -13,14 +13,14 @@ use crate::auth::user::check_name;
 use crate::caller::Role;
 use crate::problem::{Answer, Problem};
 
-/// How far the clock of the provider may be from ours.
+/// Largest accepted difference to the clock of the provider.
 const SKEW: Duration = Duration::from_secs(60);
-/// The most bytes of what a provider calls somebody.
+/// Largest length of a subject in bytes.
 const SUBJECT_MAX: usize = 255;
-/// The claims somebody may be named by, best first. A name is shown; who it is, the subject says.
+/// Claims used as the display name, best first. The identity is the subject.
 const NAMES: [&str; 3] = ["preferred_username", "email", "sub"];
 
-/// What a token has to say.
+/// Claims that a token must have.
 pub(super) struct Expected<'a> {
     pub(super) issuer: &'a str,
     pub(super) client_id: &'a str,
@@ -28,36 +28,36 @@ pub(super) struct Expected<'a> {
     pub(super) now: Timestamp,
 }
 
-/// Somebody the provider knows.
+/// A person who signed in at the provider.
 #[derive(Clone, Debug)]
 pub(crate) struct Person {
-    /// What they are called here.
+    /// The name of the user here.
     pub(crate) name: String,
-    /// What they are called by the provider, for ever; with the provider itself.
+    /// The issuer and the subject, which never change.
     pub(crate) subject: String,
-    /// What they may do, when anything.
+    /// The role that the claims map to, if any.
     pub(crate) role: Option<Role>,
 }
 
-/// Refuses a token that is another's, old, or meant for somebody else.
-pub(super) fn check(said: &Value, expected: &Expected<'_>) -> Answer<()> {
-    if said["iss"].as_str() != Some(expected.issuer) {
-        return Err(refused("it is of another issuer"));
+/// Refuses a token of another issuer, audience or attempt, and one that is expired or not valid yet.
+pub(super) fn check(claims: &Value, expected: &Expected<'_>) -> Answer<()> {
+    if claims["iss"].as_str() != Some(expected.issuer) {
+        return Err(refused("it was issued by another issuer"));
     }
-    let audiences = texts(&said["aud"]);
+    let audiences = texts(&claims["aud"]);
     if !audiences.contains(&expected.client_id) {
-        return Err(refused("it is meant for another audience"));
+        return Err(refused("it is for another audience"));
     }
-    let party = said["azp"].as_str();
+    let party = claims["azp"].as_str();
     if party.is_some_and(|party| party != expected.client_id)
         || (audiences.len() > 1 && party.is_none())
     {
-        return Err(refused("it was given to another client"));
+        return Err(refused("it was issued to another client"));
     }
     let instant = |name: &str| {
-        // Some providers count parts of a second.
-        #[allow(clippy::cast_possible_truncation)] // a number beyond its bounds is no instant
-        let second = said[name].as_i64().or_else(|| said[name].as_f64().map(|at| at as i64));
+        // Some providers send fractions of a second.
+        #[allow(clippy::cast_possible_truncation)] // an out of range number is not an instant
+        let second = claims[name].as_i64().or_else(|| claims[name].as_f64().map(|at| at as i64));
         second.and_then(|second| Timestamp::from_second(second).ok())
     };
     if instant("exp").is_none_or(|ends_at| ends_at <= subtract(expected.now, SKEW)) {
@@ -65,47 +65,47 @@ pub(super) fn check(said: &Value, expected: &Expected<'_>) -> Answer<()> {
     }
     let latest = add(expected.now, SKEW);
     if [instant("iat"), instant("nbf")].into_iter().flatten().any(|from| from > latest) {
-        return Err(refused("it is from the future; check the clocks"));
+        return Err(refused("it is not valid yet; check the clocks"));
     }
-    let nonce = said["nonce"].as_str().unwrap_or_default();
+    let nonce = claims["nonce"].as_str().unwrap_or_default();
     if !bool::from(nonce.as_bytes().ct_eq(expected.nonce.as_bytes())) {
-        return Err(refused("it answers another attempt to sign in"));
+        return Err(refused("it belongs to another sign-in attempt"));
     }
     Ok(())
 }
 
-/// Who a token is about.
-pub(super) fn person(said: &Value, settings: &Oidc) -> Answer<Person> {
-    let subject = said["sub"].as_str().filter(|sub| (1..=SUBJECT_MAX).contains(&sub.len()));
-    let subject = subject.ok_or_else(|| refused("it does not say whom it is about"))?;
-    let mut names = NAMES.iter().filter_map(|claim| said[*claim].as_str());
+/// Returns the person of a token.
+pub(super) fn person(claims: &Value, settings: &Oidc) -> Answer<Person> {
+    let subject = claims["sub"].as_str().filter(|sub| (1..=SUBJECT_MAX).contains(&sub.len()));
+    let subject = subject.ok_or_else(|| refused("it has no subject"))?;
+    let mut names = NAMES.iter().filter_map(|claim| claims[*claim].as_str());
     let name = names.find(|name| check_name(name).is_ok()).ok_or_else(|| {
-        let sentence = "the provider gives no name that a user can have here; let it say preferred_username or email";
+        let sentence = "the provider sends no valid user name; configure it to send preferred_username or email";
         Problem::new(StatusCode::FORBIDDEN, sentence)
     })?;
     let issuer = settings.issuer.trim_end_matches('/');
     Ok(Person {
         name: name.to_owned(),
         subject: format!("{issuer} {subject}"),
-        role: role(said, settings),
+        role: role(claims, settings),
     })
 }
 
-/// What somebody may do: the greatest role of the values that are known, or the default.
-fn role(said: &Value, settings: &Oidc) -> Option<Role> {
-    let claim = settings.role_claim.as_deref().map(|path| claim(said, path));
+/// Returns the highest role that the values of the role claim map to, or the default.
+fn role(claims: &Value, settings: &Oidc) -> Option<Role> {
+    let claim = settings.role_claim.as_deref().map(|path| claim(claims, path));
     let values = claim.map(texts).unwrap_or_default();
     let known = values.into_iter().filter_map(|value| settings.roles.get(value)).copied();
     known.max().or(settings.role_default)
 }
 
-/// A claim by its name, which may hold dots of its own, or by the way to it.
-fn claim<'a>(said: &'a Value, path: &str) -> &'a Value {
-    let whole = &said[path];
-    if whole.is_null() { path.split('.').fold(said, |inner, part| &inner[part]) } else { whole }
+/// Returns a claim by its name, which may contain dots, or by its path.
+fn claim<'a>(claims: &'a Value, path: &str) -> &'a Value {
+    let whole = &claims[path];
+    if whole.is_null() { path.split('.').fold(claims, |inner, part| &inner[part]) } else { whole }
 }
 
-/// A text, or a list of them.
+/// Returns the strings of a string or list.
 fn texts(value: &Value) -> Vec<&str> {
     match value {
         Value::String(text) => vec![text],
@@ -130,14 +130,14 @@ mod tests {
             role_claim: Some("realm.roles".to_owned()),
             roles: [("boss".to_owned(), Role::Admin), ("ops".to_owned(), Role::Operator)].into(),
             role_default: default,
-            outgoing: crate::outgoing::Outgoing::default(),
+            outgoing: crate::outgoing::OutgoingCalls::default(),
         }
     }
 
     // spec: C-6
     #[test]
-    fn the_greatest_known_value_counts_and_nothing_known_is_the_default() {
-        for (said, default, expected) in [
+    fn the_highest_mapped_role_counts_and_unmapped_values_give_the_default() {
+        for (claims, default, expected) in [
             (json!({ "realm": { "roles": ["ops", "boss"] } }), None, Some(Role::Admin)),
             (json!({ "realm": { "roles": ["ops", "x"] } }), None, Some(Role::Operator)),
             (json!({ "realm.roles": "ops" }), Some(Role::Viewer), Some(Role::Operator)),
@@ -146,13 +146,13 @@ mod tests {
             (json!({ "realm": "ops" }), None, None),
             (json!({ "roles": ["boss"] }), None, None),
         ] {
-            assert_eq!(role(&said, &settings(default)), expected, "{said}");
+            assert_eq!(role(&claims, &settings(default)), expected, "{claims}");
         }
     }
 
     #[test]
-    fn people_are_named_by_the_first_name_a_user_can_have() {
-        for (said, expected) in [
+    fn users_get_the_first_valid_name() {
+        for (claims, expected) in [
             (json!({ "sub": "1", "preferred_username": "ada", "email": "a@b" }), Some("ada")),
             (json!({ "sub": "1", "preferred_username": "a:b", "email": "a@b" }), Some("a@b")),
             (json!({ "sub": "1" }), Some("1")),
@@ -161,14 +161,14 @@ mod tests {
             (json!({ "sub": "", "email": "a@b" }), None),
             (json!({ "sub": 7, "email": "a@b" }), None),
         ] {
-            let person = person(&said, &settings(None));
-            assert_eq!(person.ok().as_ref().map(|one| one.name.as_str()), expected, "{said}");
+            let person = person(&claims, &settings(None));
+            assert_eq!(person.ok().as_ref().map(|one| one.name.as_str()), expected, "{claims}");
         }
     }
 
     // spec: C-6
     #[test]
-    fn a_token_for_others_or_from_another_time_is_refused() {
+    fn a_token_of_others_or_of_another_time_is_refused() {
         let now = Timestamp::from_second(10_000).unwrap();
         let expected = Expected { issuer: "https://i", client_id: "me", nonce: "n", now };
         let good =
@@ -192,9 +192,9 @@ mod tests {
             ("nonce", json!("m"), false),
             ("nonce", json!(null), false),
         ] {
-            let mut said = good.clone();
-            said[claim] = value;
-            assert_eq!(check(&said, &expected).is_ok(), is_good, "{said}");
+            let mut claims = good.clone();
+            claims[claim] = value;
+            assert_eq!(check(&claims, &expected).is_ok(), is_good, "{claims}");
         }
         let mut both = good.clone();
         (both["aud"], both["azp"]) = (json!(["other", "me"]), json!("me"));

@@ -1,5 +1,5 @@
-//! The keys of a provider, and the signatures made with them. Only signatures that need a private key of the
-//! provider count: a token without one, or one signed with a shared secret, is refused.
+//! Keys of the provider and verification of token signatures. Only asymmetric signatures are accepted: an
+//! unsigned token, or one signed with a shared secret, is refused.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,9 +14,9 @@ use serde_json::Value;
 use super::refused;
 use crate::problem::Answer;
 
-/// The most keys that are kept.
+/// Largest number of keys that are kept.
 const KEYS_MAX: usize = 100;
-/// The most bytes of a token.
+/// Largest size of a token in bytes.
 const TOKEN_MAX: usize = 64 * 1024;
 
 /// A key that a provider publishes.
@@ -38,7 +38,7 @@ pub(super) struct Jwk {
     y: String,
 }
 
-/// The document with the keys. Those of kinds that are not known here are left out.
+/// The key set document. Keys of unknown types are skipped.
 #[derive(Deserialize)]
 pub(super) struct Jwks {
     keys: Vec<Value>,
@@ -49,11 +49,11 @@ pub(super) fn read(document: Jwks) -> Vec<Jwk> {
     keys.filter_map(|key| serde_json::from_value(key).ok()).collect()
 }
 
-/// What a token turned out to be.
-pub(super) enum Opened {
-    /// Signed by the provider; what it says.
+/// Result of verifying a token.
+pub(super) enum Verification {
+    /// Signed by the provider; its claims.
     Signed(Value),
-    /// Signed with a key that is not among these.
+    /// Signed with a key that is not in the set.
     UnknownKey,
 }
 
@@ -64,7 +64,7 @@ struct Header {
     crit: Option<Value>,
 }
 
-/// How a signature is made.
+/// Signature algorithm.
 enum Method {
     Rsa(&'static RsaParameters),
     Curve(&'static str, &'static EcdsaVerificationAlgorithm),
@@ -83,8 +83,8 @@ impl Method {
     }
 }
 
-/// Checks the signature of a token, and answers what it says.
-pub(super) fn open(token: &str, keys: &[Jwk]) -> Answer<Opened> {
+/// Verifies the signature of a token and returns its claims.
+pub(super) fn verify(token: &str, keys: &[Jwk]) -> Answer<Verification> {
     let unreadable = || refused("the token cannot be read");
     let signed = token.rsplit_once('.').filter(|_| token.len() <= TOKEN_MAX);
     let (message, signature) = signed.ok_or_else(unreadable)?;
@@ -92,26 +92,26 @@ pub(super) fn open(token: &str, keys: &[Jwk]) -> Answer<Opened> {
     let signature = bytes(signature).ok_or_else(unreadable)?;
     let header: Header = json(header).ok_or_else(unreadable)?;
     if header.crit.is_some() {
-        return Err(refused("the token asks for more than is known here"));
+        return Err(refused("the token has an unsupported critical header"));
     }
     let method = Method::named(&header.alg).ok_or_else(|| {
         let alg: String = header.alg.chars().take(20).collect();
         refused(&format!(
-            "its signature is of the kind {alg:?}; RS256, RS384, RS512, ES256 and ES384 are accepted"
+            "its signature algorithm {alg:?} is not supported; use RS256, RS384, RS512, ES256 or ES384"
         ))
     })?;
     let mut fitting = keys.iter().filter(|key| key.fits(&method, &header)).peekable();
     if fitting.peek().is_none() {
-        return Ok(Opened::UnknownKey);
+        return Ok(Verification::UnknownKey);
     }
     if !fitting.any(|key| key.verifies(&method, message.as_bytes(), &signature)) {
-        // Without a name the key may be one that we have not seen yet.
+        // Without a key id it may be signed with a new key.
         return match header.kid {
             Some(_) => Err(refused("its signature is wrong")),
-            None => Ok(Opened::UnknownKey),
+            None => Ok(Verification::UnknownKey),
         };
     }
-    json(claims).map(Opened::Signed).ok_or_else(unreadable)
+    json(claims).map(Verification::Signed).ok_or_else(unreadable)
 }
 
 impl Jwk {

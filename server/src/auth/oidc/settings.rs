@@ -1,4 +1,4 @@
-//! How people sign in by `OpenID` Connect, as the configuration says.
+//! Settings of sign-in by `OpenID` Connect from the configuration.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,39 +8,39 @@ use url::Url;
 
 use crate::caller::Role;
 use crate::config::Config;
-use crate::outgoing::Outgoing;
+use crate::outgoing::OutgoingCalls;
 use crate::targets::resolve;
 
-/// Where a provider sends browsers back to, below the public address.
+/// Path of the redirect URI below the public address.
 const CALLBACK: &str = "/api/v1/session/oidc/callback";
 
-/// How people sign in by `OpenID` Connect.
+/// Settings of sign-in by `OpenID` Connect.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Oidc {
-    /// The provider: what its discovery document lies below.
+    /// The issuer URL; its discovery document is below it.
     pub issuer: String,
-    /// What this server is called there.
+    /// The client id of this server.
     pub client_id: String,
-    /// Its secret there; a public client has none.
+    /// The client secret; a public client has none.
     pub client_secret: Option<String>,
-    /// The address under which people open the dashboard.
+    /// The public address of the dashboard.
     pub public_url: String,
-    /// What is asked for; `openid` is always among it.
+    /// Requested scopes; `openid` is always included.
     pub scopes: Vec<String>,
-    /// What the provider is called on the button.
+    /// The name of the provider on the sign-in button.
     pub name: String,
-    /// The claim that says what somebody may do.
+    /// The claim that is mapped to a role.
     pub role_claim: Option<String>,
-    /// The role of each of its values.
+    /// The role of each claim value.
     pub roles: BTreeMap<String, Role>,
-    /// The role of everybody else; without one they are refused.
+    /// The role without a mapped value; without a default these users are refused.
     pub role_default: Option<Role>,
-    /// How the provider is called.
-    pub outgoing: Outgoing,
+    /// Proxy and certificate authorities of calls to the provider.
+    pub outgoing: OutgoingCalls,
 }
 
 impl Oidc {
-    /// What a configuration says.
+    /// Reads the settings from a configuration; fails when a required key is missing.
     pub(crate) fn of(config: &Config) -> Result<Self> {
         let auth = &config.auth;
         let needed = |key: &str, value: &Option<String>| {
@@ -57,27 +57,27 @@ impl Oidc {
             role_claim: auth.oidc_role_claim.clone(),
             roles: auth.oidc_roles.clone(),
             role_default: auth.oidc_role_default,
-            outgoing: Outgoing::load(&config.outgoing)?,
+            outgoing: OutgoingCalls::load(&config.outgoing)?,
             issuer,
         })
     }
 
-    /// Where people go once they are known.
+    /// Returns the address that users are redirected to after sign-in.
     pub(crate) fn home(&self) -> String {
         format!("{}/", self.public_url.trim_end_matches('/'))
     }
 
-    /// Where the provider sends browsers back to.
+    /// Returns the redirect URI.
     pub(crate) fn callback(&self) -> String {
         format!("{}{CALLBACK}", self.public_url.trim_end_matches('/'))
     }
 
-    /// Whether browsers come over https.
+    /// Returns whether the public address uses https.
     pub(crate) fn is_secure(&self) -> bool {
         self.public_url.starts_with("https:")
     }
 
-    /// The path below which the cookie of an attempt is sent.
+    /// Returns the path of the attempt cookie.
     pub(crate) fn cookie_path(&self) -> String {
         let path = Url::parse(&self.callback()).map(|url| url.path().to_owned());
         path.unwrap_or_else(|_| CALLBACK.to_owned())

@@ -1,4 +1,4 @@
-//! Throttling without a server around it.
+//! Throttling without a server.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn keys(name: &str, last: u8) -> Keys {
     Keys::of_name(name, Some(address(last)))
 }
 
-/// A wrong password; whether it was refused before it was looked at.
+/// Guesses a wrong password; returns whether it was refused unchecked.
 fn wrong(throttle: &Arc<Throttle>, name: &str, last: u8, second: i64) -> bool {
     throttle.begin(keys(name, last), at(second)).is_err()
 }
@@ -36,7 +36,7 @@ fn the_wait_doubles_and_ends_with_a_right_password() {
 }
 
 #[test]
-fn a_stranger_slows_neither_another_network_nor_a_known_browser() {
+fn guesses_slow_neither_another_network_nor_a_known_browser() {
     let throttle = Arc::new(Throttle::default());
     for second in 0..4_000 {
         wrong(&throttle, "ada", 1, second);
@@ -56,12 +56,12 @@ fn a_network_that_tries_many_names_waits_and_a_right_password_does_not_clear_it(
     assert!(wrong(&throttle, "new", 1, 0));
     assert!(!wrong(&throttle, "new", 2, 0));
     throttle.begin(keys("mine", 1), at(1)).unwrap().was_right();
-    assert!(!wrong(&throttle, "new", 1, 1), "the right one counts nowhere");
-    assert!(wrong(&throttle, "new", 1, 2), "and clears nothing of the others");
+    assert!(!wrong(&throttle, "new", 1, 1), "a right password is not counted");
+    assert!(wrong(&throttle, "new", 1, 2), "and does not reset the others");
 }
 
 #[test]
-fn a_name_that_is_guessed_at_from_everywhere_is_only_delayed() {
+fn a_name_under_attack_from_many_networks_is_only_delayed() {
     let throttle = Arc::new(Throttle::default());
     for number in 0..NAME_FREE {
         assert_eq!(throttle.delay("ada"), None);
@@ -73,26 +73,26 @@ fn a_name_that_is_guessed_at_from_everywhere_is_only_delayed() {
 }
 
 #[test]
-fn what_was_not_judged_leaves_everything_as_it_was() {
+fn an_unchecked_guess_changes_nothing() {
     let throttle = Arc::new(Throttle::default());
     for _ in 0..4 {
         wrong(&throttle, "ada", 1, 0);
     }
     let keys = keys("ada", 1);
-    throttle.begin(keys.clone(), at(10)).unwrap().was_not_judged();
+    throttle.begin(keys.clone(), at(10)).unwrap().was_not_checked();
     assert_eq!(throttle.lock()[&keys.0[0]].last, at(0));
     assert!(!wrong(&throttle, "ada", 1, 10));
     assert!(wrong(&throttle, "ada", 1, 10));
 }
 
 #[test]
-fn it_forgets_and_stays_bounded() {
+fn counts_expire_and_are_bounded() {
     let throttle = Arc::new(Throttle::default());
-    for number in 0..(REMEMBERED_MAX / 2 + 50) {
+    for number in 0..(COUNTS_MAX / 2 + 50) {
         // Each is counted by its name, and by its name and network.
         drop(throttle.begin(Keys::of_name(&format!("user{number}"), None), at(0)));
     }
-    assert!(throttle.lock().len() <= REMEMBERED_MAX);
+    assert!(throttle.lock().len() <= COUNTS_MAX);
     drop(throttle.begin(Keys::of_name("late", None), at(4_000)));
     assert_eq!(throttle.lock().len(), 2);
 }

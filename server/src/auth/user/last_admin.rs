@@ -1,10 +1,10 @@
-//! Last admin: a user who may manage users always remains, however many servers change users at once.
+//! Last admin protection: a user who may manage users always remains, however many servers change users at once.
 //!
-//! Whoever takes the role of an admin away announces it first, in one document that all servers share. An
+//! A request that removes the role of an admin announces it first, in one document that all servers share. An
 //! announcement names the version of the user that it was decided on, and the user is then changed only in that
-//! version. So an announcement is under way exactly while the user has that version, and needs nobody to end it. A
-//! user whose departure is announced does not count as an admin who remains. What a provider of `OpenID` Connect says
-//! does not go this way.
+//! version. So an announcement is pending exactly while the user has that version, and does not need to be
+//! removed. A user with an announced departure does not count as a remaining admin. Role changes by an identity
+//! provider are not checked.
 
 use std::time::Duration;
 
@@ -13,19 +13,19 @@ use punctual::clock::between;
 use punctual::documents::ExpectedVersion;
 use serde::{Deserialize, Serialize};
 
-use super::{User, Users, kept_changing};
+use super::{User, Users, concurrent_changes};
 use crate::problem::{Answer, Problem};
 
 /// The kind of the document.
 pub(crate) const KIND: &str = "last_admin";
-/// Its key.
+/// The key of the document.
 const KEY: &str = "departures";
-/// How often a change is tried again when other servers change users at the same time.
+/// Attempts of a change under concurrent writes.
 const TRIES_MAX: usize = 10;
-/// How many users are read at once, and how often, to find another admin.
+/// Page size and largest number of pages when another admin is searched.
 const PAGE: usize = 200;
 const PAGES_MAX: usize = 100;
-/// After how long an announcement counts as abandoned, because its server has ended or its request has.
+/// After how long an announcement counts as abandoned, because its server or its request has ended.
 const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
 /// The admins who are about to lose the role.
@@ -57,40 +57,40 @@ impl Users {
             if before.is_admin() && !after.is_admin() && !self.announce(name, version).await? {
                 continue;
             }
-            if self.shelf.put(name, &after, ExpectedVersion::Version(version), None).await? {
+            if self.store.put(name, &after, ExpectedVersion::Version(version), None).await? {
                 self.changes.note();
                 return Ok((before, after));
             }
         }
-        Err(kept_changing(name))
+        Err(concurrent_changes(name))
     }
 
-    /// Removes a user, and refuses when no admin would remain; returns the user.
+    /// Removes and returns a user; refuses when no admin would remain.
     pub(crate) async fn remove_unless_last_admin(&self, name: &str) -> Answer<User> {
         for _ in 0..TRIES_MAX {
             let (user, version) = self.stored(name).await?;
             if user.is_admin() && !self.announce(name, version).await? {
                 continue;
             }
-            if self.shelf.remove_seen(name, ExpectedVersion::Version(version)).await? {
+            if self.store.remove_version(name, ExpectedVersion::Version(version)).await? {
                 self.changes.note();
                 return Ok(user);
             }
         }
-        Err(kept_changing(name))
+        Err(concurrent_changes(name))
     }
 
-    /// Announces that this version of an admin loses the role; false when another server was faster, and it has to be
-    /// decided anew. Refuses when nobody else could manage users afterwards.
+    /// Announces that this version of an admin loses the role; false after a concurrent announcement, when the
+    /// decision must be repeated. Refuses when no other admin would remain.
     async fn announce(&self, name: &str, version: u64) -> Answer<bool> {
         let stored = self.departures.get(KEY).await?;
-        let (announced, seen) = match stored {
+        let (announced, expected) = match stored {
             Some((departures, version)) => (departures.users, ExpectedVersion::Version(version)),
             None => (Vec::new(), ExpectedVersion::New),
         };
         let mut users = Vec::new();
         for departure in announced {
-            if self.is_under_way(&departure).await? {
+            if self.is_pending(&departure).await? {
                 users.push(departure);
             }
         }
@@ -100,13 +100,13 @@ impl Users {
         }
         let at = self.clock.now();
         users.push(Departure { name: name.to_owned(), version, at });
-        Ok(self.departures.put(KEY, &Departures { users }, seen, None).await?)
+        Ok(self.departures.put(KEY, &Departures { users }, expected, None).await?)
     }
 
-    /// Whether the user can still lose the role by this announcement. One that was abandoned is ended: the user is
-    /// written as they are, in a version that nothing was announced for.
-    async fn is_under_way(&self, departure: &Departure) -> Answer<bool> {
-        let Some((user, version)) = self.shelf.get(&departure.name).await? else {
+    /// Returns whether this announcement is pending. Ends an abandoned one by writing the user unchanged, which
+    /// gives it a new version.
+    async fn is_pending(&self, departure: &Departure) -> Answer<bool> {
+        let Some((user, version)) = self.store.get(&departure.name).await? else {
             return Ok(false);
         };
         if version != departure.version {
@@ -115,12 +115,12 @@ impl Users {
         if between(departure.at, self.clock.now()) < ABANDONED_AFTER {
             return Ok(true);
         }
-        // When it is not written, somebody else has changed the user, which ends the announcement as well.
-        self.shelf.put(&departure.name, &user, ExpectedVersion::Version(version), None).await?;
+        // A conflict means that the user was changed, which ends the announcement as well.
+        self.store.put(&departure.name, &user, ExpectedVersion::Version(version), None).await?;
         Ok(false)
     }
 
-    /// Whether there is an admin of whom this is true.
+    /// Returns whether an admin satisfies the predicate.
     async fn has_admin(&self, counts: impl Fn(&User) -> bool) -> Answer<bool> {
         let mut after = None;
         for _ in 0..PAGES_MAX {
@@ -140,13 +140,13 @@ impl Users {
 fn is_last(name: &str, leaving: &[Departure]) -> Problem {
     let others: Vec<&str> =
         leaving.iter().map(|one| one.name.as_str()).filter(|other| *other != name).collect();
-    let way_out = "make somebody else an admin first";
+    let fix = "give another user the role admin first";
     if others.is_empty() {
-        return Problem::conflict(format!("{name:?} is the only admin; {way_out}"));
+        return Problem::conflict(format!("{name:?} is the only admin; {fix}"));
     }
     let others = others.join(", ");
     let sentence = format!(
-        "{name:?} is the only admin besides {others}, whom another request takes the role from at the moment; {way_out}"
+        "{name:?} is the only admin besides {others}, whose role another request is removing; {fix}"
     );
     Problem::conflict(sentence).retry_after(1)
 }

@@ -1,4 +1,4 @@
-//! Configurations as people get them wrong.
+//! Invalid configurations and their problems.
 
 use super::*;
 use crate::config::{AuthMode, EXAMPLE, LogFormat, ServerRole};
@@ -8,14 +8,14 @@ fn refused(text: &str) -> Vec<String> {
     problems.0.iter().map(ToString::to_string).collect()
 }
 
-fn with_variables(text: &str, variables: &[(&str, &str)]) -> Result<Config, Problems> {
+fn with_variables(text: &str, variables: &[(&str, &str)]) -> Result<Config, ConfigErrors> {
     let variables =
         variables.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     Sources { variables, ..Sources::default() }.read("punctual.toml", text)
 }
 
 #[test]
-fn nothing_at_all_is_a_configuration() {
+fn an_empty_file_is_a_configuration() {
     let config = Sources::default().read("punctual.toml", "").unwrap();
     assert_eq!(config, Config::default());
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:8080");
@@ -33,13 +33,13 @@ fn the_example_passes_its_own_check() {
 }
 
 #[test]
-fn each_mistake_names_its_line_its_key_and_the_way_out() {
+fn each_problem_names_its_line_its_key_and_the_fix() {
     for (text, line, key, words) in [
         ("[server]\nlisten = \"here\"", 2, "server.listen", "such as \"127.0.0.1:8080\""),
-        ("[server]\n\nlisten = \"0.0.0.0:80\"", 3, "server.listen", "choose auth.mode"),
+        ("[server]\n\nlisten = \"0.0.0.0:80\"", 3, "server.listen", "set auth.mode"),
         ("[server]\nlisten = 8080", 2, "server.listen", "8080"),
         ("[server]\nroles = [\"api\", \"cook\"]", 2, "server.roles.1", "`cook`"),
-        ("[server]\nroles = []", 2, "server.roles", "say some of"),
+        ("[server]\nroles = []", 2, "server.roles", "use one or more of"),
         ("[server]\nurl_prefix = \"x\"", 2, "server.url_prefix", "begin with a slash"),
         ("[serber]\n", 1, "serber", "did you mean server?"),
         ("[storage]\nadress = \"memory:\"", 2, "storage.adress", "did you mean address?"),
@@ -48,16 +48,16 @@ fn each_mistake_names_its_line_its_key_and_the_way_out() {
         ("[auth]\nmode = \"magic\"", 2, "auth.mode", "`magic`"),
         ("[auth]\nmode = \"proxy\"", 1, "auth.proxy_trusted", "list it"),
         ("[auth]\nsession_ttl = \"12\"", 2, "auth.session_ttl", "has no unit"),
-        ("[transports.a]\n", 1, "transports.a", "address is missing; write address ="),
+        ("[transports.a]\n", 1, "transports.a", "address is missing; set address ="),
         ("[transports.a]\naddress = \"x\"", 2, "transports.a.address", "has no scheme"),
         ("[queues.default]\nconcurrency = 0", 2, "queues.default.concurrency", "1 or more"),
         ("[queues.default]\nconcurrency = -1", 2, "queues.default.concurrency", "-1"),
         ("[retention]\nhistory = \"1y\"", 2, "retention.history", "months or years"),
         ("[log]\nformat = \"xml\"", 2, "log.format", "`xml`"),
-        ("[http]\nallow = [\"10.0.0.0/64\"]", 2, "http.allow", "no network"),
+        ("[http]\nallow = [\"10.0.0.0/64\"]", 2, "http.allow", "not a network"),
         ("[jobs.a]\ncron = \"x\"\ntopic = \"t\"", 2, "jobs.a.cron", "\"x\""),
-        ("[jobs.a]\nevery = \"5m\"", 1, "jobs.a.target", "say one of http"),
-        ("[jobs.a]\ntopic = \"t\"", 1, "jobs.a.schedule", "say one of cron"),
+        ("[jobs.a]\nevery = \"5m\"", 1, "jobs.a.target", "set one of http"),
+        ("[jobs.a]\ntopic = \"t\"", 1, "jobs.a.schedule", "set one of cron"),
         ("[jobs.a]\nevery = \"5m\"\ntopic = \"t\"\nretry = -2", 4, "jobs.a.retry", "-2"),
         (
             "[jobs.a]\nevery = \"5m\"\n[jobs.a.http]\nurl = \"http://a\"\nmethd = \"GET\"",
@@ -82,34 +82,34 @@ fn each_mistake_names_its_line_its_key_and_the_way_out() {
             "[secrets.a]\nenv = \"A\"\nfile = \"b\"\njobs = [\"x\"]",
             1,
             "secrets.a",
-            "give one of env and file",
+            "set one of env and file",
         ),
         ("[command]\nprograms = [\"date\"]", 2, "command.programs", "such as /usr/bin/date"),
         ("a = \n", 1, "", "must be TOML"),
         ("[log]\nlevel = \"info\"\nlevel = \"warn\"", 3, "", "must be TOML"),
     ] {
         let problems = refused(text);
-        let wanted = format!("punctual.toml:{line}: {key}");
-        assert!(problems[0].starts_with(&wanted), "{text}: {problems:?}");
+        let start = format!("punctual.toml:{line}: {key}");
+        assert!(problems[0].starts_with(&start), "{text}: {problems:?}");
         assert!(problems[0].contains(words), "{text}: {problems:?}");
         assert_eq!(problems.len(), 1, "{text}: {problems:?}");
     }
 }
 
 #[test]
-fn mistakes_about_the_network_name_the_way_out() {
+fn problems_of_the_network_name_the_fix() {
     for (text, line, key, words) in [
         (
             "[server.connections]\nlimit_per_address = 0",
             2,
             "server.connections.limit_per_address",
-            "lets nobody in",
+            "refuses every client",
         ),
         (
             "[server.connections]\nrequests_per_caller = 0",
             2,
             "server.connections.requests_per_caller",
-            "lets nobody in",
+            "refuses every client",
         ),
         ("[server.tls]\ncertificate = \"a.pem\"", 1, "server.tls", "key is missing"),
         ("[outgoing]\nproxy = \"proxy:3128\"", 2, "outgoing.proxy", "http or https"),
@@ -121,7 +121,7 @@ fn mistakes_about_the_network_name_the_way_out() {
 }
 
 #[test]
-fn passwords_in_clear_are_warned_about() {
+fn unencrypted_passwords_are_warned_about() {
     let open = "[server]\nlisten = \"0.0.0.0:8080\"\n";
     let warns = |text: &str| {
         let config = Sources::default().read("punctual.toml", text).unwrap();
@@ -138,7 +138,7 @@ fn passwords_in_clear_are_warned_about() {
 }
 
 #[test]
-fn all_mistakes_are_said_at_once() {
+fn all_problems_are_reported_at_once() {
     let text = "[server]\nlisten = 1\nrols = []\n\n[log]\nlevl = \"x\"\n\n[jobs.a]\ncron = \"x\"\n\
                 zone = \"Nowhere\"\ntopic = \"t\"\n";
     let problems = refused(text);
@@ -150,7 +150,7 @@ fn all_mistakes_are_said_at_once() {
 }
 
 #[test]
-fn variables_win_over_the_file_and_flags_over_both() {
+fn variables_override_the_file_and_flags_override_both() {
     let text = "[server]\nlisten = \"127.0.0.1:1\"\n\n[jobs.nightly-report]\nevery = \"5m\"\ntopic = \"t\"";
     let variables = [
         ("PUNCTUAL__SERVER__LISTEN", "127.0.0.1:2"),
@@ -177,7 +177,7 @@ fn variables_win_over_the_file_and_flags_over_both() {
 }
 
 #[test]
-fn a_mistake_in_a_variable_or_flag_names_it() {
+fn a_problem_in_a_variable_or_flag_names_it() {
     let error = with_variables("", &[("PUNCTUAL__SERVER__LISTN", "x")]).unwrap_err().to_string();
     assert!(error.starts_with("the variable PUNCTUAL__SERVER__LISTN: server.listn: "), "{error}");
     assert!(error.contains("did you mean listen?"), "{error}");
@@ -208,14 +208,14 @@ fn secrets_are_never_shown() {
 
 #[cfg(feature = "oidc")]
 #[test]
-fn signing_in_elsewhere_needs_a_provider_and_somebody_who_gets_in() {
+fn oidc_needs_a_provider_and_a_role_mapping() {
     let text = "[server]\npublic_url = \"https://a.example.com\"\n[auth]\nmode = \"oidc\"\n\
         oidc_issuer = \"https://login.example.com\"\noidc_client_id = \"punctual\"\n";
     for (change, key, words) in [
-        ("", "auth.oidc_roles", "nobody would get in"),
-        ("oidc_roles = { a = \"admin\" }", "auth.oidc_role_claim", "say which"),
+        ("", "auth.oidc_roles", "no user could sign in"),
+        ("oidc_roles = { a = \"admin\" }", "auth.oidc_role_claim", "name the claim"),
         ("oidc_role_claim = \"g\"\noidc_roles = { a = \"boss\" }", "auth.oidc_roles.a", "`boss`"),
-        ("oidc_role_default = \"guest\"", "auth.oidc_role_default", "sees nothing"),
+        ("oidc_role_default = \"guest\"", "auth.oidc_role_default", "has no access"),
     ] {
         let problems = refused(&format!("{text}{change}"));
         assert!(problems[0].contains(&format!(" {key}: ")), "{change}: {problems:?}");
@@ -224,17 +224,17 @@ fn signing_in_elsewhere_needs_a_provider_and_somebody_who_gets_in() {
     let good = format!("{text}oidc_role_default = \"viewer\"");
     Sources::default().read("punctual.toml", &good).unwrap();
     let plain = good.replace("https://login", "http://login");
-    assert!(refused(&plain)[0].contains("with https"), "{:?}", refused(&plain));
+    assert!(refused(&plain)[0].contains("https URL"), "{:?}", refused(&plain));
     let plain = good.replace("https://a.example", "http://a.example");
     assert!(refused(&plain)[0].contains("server.public_url"), "{:?}", refused(&plain));
-    let elsewhere = good.replace("[server]", "[server]\nurl_prefix = \"/ops\"");
-    assert!(refused(&elsewhere)[0].contains("example.com/ops\""), "{:?}", refused(&elsewhere));
+    let prefixed = good.replace("[server]", "[server]\nurl_prefix = \"/ops\"");
+    assert!(refused(&prefixed)[0].contains("example.com/ops\""), "{:?}", refused(&prefixed));
     assert_eq!(refused("[auth]\nmode = \"oidc\"\noidc_role_default = \"viewer\"").len(), 3);
 }
 
 #[cfg(not(feature = "oidc"))]
 #[test]
-fn a_program_that_cannot_do_it_names_the_feature() {
+fn a_build_without_oidc_names_the_feature() {
     let text = "[server]\npublic_url = \"https://a.example.com\"\n[auth]\nmode = \"oidc\"\n\
         oidc_issuer = \"https://login.example.com\"\noidc_client_id = \"punctual\"\n\
         oidc_role_default = \"viewer\"\n";
@@ -244,7 +244,7 @@ fn a_program_that_cannot_do_it_names_the_feature() {
 
 #[cfg(feature = "otlp")]
 #[test]
-fn telemetry_listens_to_the_usual_variables_and_to_ours_more() {
+fn telemetry_reads_the_standard_variables_and_ours_override_them() {
     let text = "[telemetry]\notlp = \"http://file:4318\"";
     let usual = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://usual:4318");
     let named = ("OTEL_SERVICE_NAME", "shop");
@@ -262,20 +262,20 @@ fn telemetry_listens_to_the_usual_variables_and_to_ours_more() {
 
 #[cfg(not(feature = "otlp"))]
 #[test]
-fn telemetry_that_cannot_be_sent_names_the_feature() {
+fn a_build_without_telemetry_names_the_feature() {
     let problems = refused("[telemetry]\notlp = \"http://127.0.0.1:4318\"");
     assert!(problems[0].contains("the cargo feature `otlp`"), "{problems:?}");
-    // What is meant for every program on the machine is no mistake of this one.
+    // Standard variables for every program on the machine are not a problem.
     with_variables("", &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a")]).unwrap();
 }
 
 #[test]
-fn a_file_that_is_missing_or_no_text_is_one_sentence() {
+fn a_missing_file_and_a_binary_file_are_one_sentence() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("none.toml");
     let sources = Sources { file: Some(file.clone()), ..Sources::default() };
     let error = sources.load().unwrap_err().to_string();
-    assert!(error.contains("there is no such file"), "{error}");
+    assert!(error.contains("does not exist"), "{error}");
     std::fs::write(&file, [0xff, 0xfe]).unwrap();
     let error = sources.load().unwrap_err().to_string();
     assert!(error.contains("UTF-8"), "{error}");
@@ -293,10 +293,10 @@ fn a_forwarder_is_listed_by_its_address() {
     assert!(refused.contains("\"proxy\" is a name"), "{refused}");
 }
 
-// Finding P16 of the newcomer's review: jobs without a target or with two schedules were said only after everything
-// else was mended.
+// Finding P16 of the newcomer's review: jobs without a target or with two schedules were reported only after
+// everything else was fixed.
 #[test]
-fn what_is_missing_and_what_is_twice_is_said_with_the_rest() {
+fn missing_and_duplicate_keys_are_reported_with_the_rest() {
     let text = "[server]\nlisten = 1\n[auth]\nmode = \"proxy\"\n[log]\nlevel = \"loud\"\n\
         [jobs.none]\n[jobs.two]\nevery = \"5m\"\ncron = \"* * * * *\"\ntopic = \"t\"\n\
         [jobs.wrong]\ncron = 5\nevery = \"5m\"\nzone = \"UTC\"\ntopic = \"\"\npublish = 1\n\
@@ -322,9 +322,10 @@ fn what_is_missing_and_what_is_twice_is_said_with_the_rest() {
     assert_eq!(problems.len(), wanted.len(), "{problems:#?}");
 }
 
-// Finding P16 of the newcomer's review: what is wrong was told again as missing, or hid what is missing elsewhere.
+// Finding P16 of the newcomer's review: an invalid value was reported again as missing, or hid missing keys
+// elsewhere.
 #[test]
-fn what_is_wrong_is_not_missing() {
+fn an_invalid_value_is_not_reported_as_missing() {
     for text in [
         "[server]\nlisten = \"0.0.0.0:80\"\n[auth]\nmode = \"magic\"",
         "[auth]\nmode = \"proxy\"\nproxy_trusted = 5",
@@ -340,9 +341,9 @@ fn what_is_wrong_is_not_missing() {
     }
 }
 
-// Finding P16 of the newcomer's review: an error of syntax hid everything else.
+// Finding P16 of the newcomer's review: a syntax error hid all other problems.
 #[test]
-fn errors_of_syntax_are_said_with_the_rest() {
+fn syntax_errors_are_reported_with_the_rest() {
     for (text, wanted) in [
         ("[log]\nlevel = loud\n[jobs.a]\ncron = \"61 * * * *\"\ntopic = \"t\"", vec![2, 4]),
         ("[jobs.a]\ncron = \"0 2 * * *\ntopic = \"t\"\nretry = -2", vec![2, 4]),

@@ -1,4 +1,4 @@
-//! Every kind of caller: without a proof, with one that is wrong, and with one of each scope and role.
+//! Kinds of callers: without credentials, with invalid ones, and with those of each scope and role.
 
 use axum::body::Body;
 use axum::http::Request;
@@ -9,13 +9,13 @@ use punctual_server::Role;
 use serde_json::{Value, json};
 
 use super::Rule;
-use crate::site::{Answered, Site};
+use crate::site::{Site, TestResponse};
 
 pub(super) const PASSWORD: &str = "correct horse battery";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    Nobody,
+    Anonymous,
     UnknownCookie,
     UnknownToken,
     AlteredToken,
@@ -24,7 +24,7 @@ pub(super) enum Kind {
     BearerAlone,
     JunkBasic,
     OtherScheme,
-    /// The session of an admin, without the token of the page.
+    /// The session of an admin, without the CSRF token.
     CookieWithoutPage,
     TokenRead,
     TokenWork,
@@ -36,15 +36,15 @@ pub(super) enum Kind {
     SessionAdmin,
 }
 
-/// What a caller shows.
-pub(super) type Proof = Vec<(&'static str, String)>;
+/// Headers with the credentials of a caller.
+pub(super) type Credentials = Vec<(&'static str, String)>;
 
 impl Kind {
-    /// How this caller is refused by a rule; none when they are let in.
+    /// Returns the status with which a rule refuses this caller; none when it admits the caller.
     pub(super) fn expected(self, rule: Rule, operation: &str) -> Option<StatusCode> {
         let role = match self {
-            Self::Nobody | Self::UnknownCookie => {
-                let is_open = matches!(rule, Rule::Probe | Rule::Anybody);
+            Self::Anonymous | Self::UnknownCookie => {
+                let is_open = matches!(rule, Rule::Probe | Rule::Public);
                 return (!is_open).then_some(StatusCode::UNAUTHORIZED);
             }
             Self::UnknownToken
@@ -65,7 +65,7 @@ impl Kind {
             Self::TokenAdmin | Self::SessionAdmin | Self::CookieWithoutPage => Role::Admin,
         };
         let is_let = match rule {
-            Rule::Probe | Rule::Anybody => true,
+            Rule::Probe | Rule::Public => true,
             Rule::Viewer => role >= Role::Viewer,
             Rule::Operator => role >= Role::Operator,
             Rule::Admin => role >= Role::Admin,
@@ -76,43 +76,54 @@ impl Kind {
     }
 }
 
-async fn call(site: &Site, proof: &Proof, method: &str, path: &str, body: &Value) -> Answered {
+async fn call(
+    site: &Site,
+    credentials: &Credentials,
+    method: &str,
+    path: &str,
+    body: &Value,
+) -> TestResponse {
     let mut request = Request::builder().method(method).uri(path);
-    for (name, value) in proof {
+    for (name, value) in credentials {
         request = request.header(*name, value);
     }
     let request = request.header(CONTENT_TYPE, "application/json");
     site.send(request.body(Body::from(body.to_string())).unwrap()).await
 }
 
-/// The session of somebody who logs in, with the token of the page.
-async fn session(site: &Site, name: &str) -> Proof {
+/// Logs a user in and returns the session with its CSRF token.
+async fn session(site: &Site, name: &str) -> Credentials {
     let login = json!({ "name": name, "password": PASSWORD });
-    let answered = call(site, &Vec::new(), "POST", "/api/v1/session", &login).await;
-    assert_eq!(answered.status, StatusCode::OK, "{}", answered.text);
-    let cookie = answered.headers[SET_COOKIE].to_str().unwrap().split(';').next().unwrap();
-    let csrf = answered.json["csrf"].as_str().unwrap();
+    let response = call(site, &Vec::new(), "POST", "/api/v1/session", &login).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.text);
+    let cookie = response.headers[SET_COOKIE].to_str().unwrap().split(';').next().unwrap();
+    let csrf = response.json["csrf"].as_str().unwrap();
     vec![("cookie", cookie.to_owned()), ("x-csrf-token", csrf.to_owned())]
 }
 
-fn bearer(secret: &str) -> Proof {
+fn bearer(secret: &str) -> Credentials {
     vec![("authorization", format!("Bearer {secret}"))]
 }
 
-/// The id and the secret of a token that an admin makes.
-async fn token(site: &Site, admin: &Proof, scope: &str, expires_in: &str) -> (String, String) {
-    let mut wanted = json!({ "name": scope, "scopes": [scope], "expires_in": expires_in });
+/// Creates a token as an admin and returns its id and its secret.
+async fn token(
+    site: &Site,
+    admin: &Credentials,
+    scope: &str,
+    expires_in: &str,
+) -> (String, String) {
+    let mut token_request = json!({ "name": scope, "scopes": [scope], "expires_in": expires_in });
     if scope == "work" {
-        wanted["queues"] = json!(["*"]);
+        token_request["queues"] = json!(["*"]);
     }
-    let made = call(site, admin, "POST", "/api/v1/tokens", &wanted).await;
+    let made = call(site, admin, "POST", "/api/v1/tokens", &token_request).await;
     assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
     let text = |name: &str| made.json[name].as_str().unwrap().to_owned();
     (text("id"), text("secret"))
 }
 
-/// Everybody, with what they show.
-pub(super) async fn callers(site: &Site) -> Vec<(Kind, Proof)> {
+/// Returns every kind of caller with its credentials.
+pub(super) async fn callers(site: &Site) -> Vec<(Kind, Credentials)> {
     for (name, role) in
         [("ada", "admin"), ("olga", "operator"), ("vera", "viewer"), ("eve", "viewer")]
     {
@@ -129,7 +140,7 @@ pub(super) async fn callers(site: &Site) -> Vec<(Kind, Proof)> {
     let authorization = |text: &str| vec![("authorization", text.to_owned())];
     let unknown = format!("pct_{}_{}", "0".repeat(32), "x".repeat(43));
     let mut all = vec![
-        (Kind::Nobody, Vec::new()),
+        (Kind::Anonymous, Vec::new()),
         (Kind::UnknownCookie, vec![("cookie", "punctual_session=guess".to_owned())]),
         (Kind::UnknownToken, bearer(&unknown)),
         (Kind::AlteredToken, bearer(&format!("{altered}x"))),

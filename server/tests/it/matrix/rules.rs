@@ -1,28 +1,28 @@
-//! What each operation needs, and a body that it can read.
+//! Rules: the permission that each operation needs, and a valid body.
 
 use serde_json::{Value, json};
 
 use super::NOTHING;
 
-/// Whom an operation lets in.
+/// Callers that an operation admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rule {
-    /// Everybody, also with a proof that is wrong: it is not looked at.
+    /// Every caller, also with invalid credentials, which are not checked.
     Probe,
-    /// Everybody, unless they show a proof that is wrong.
-    Anybody,
+    /// Every caller, unless the credentials are invalid.
+    Public,
     Viewer,
     Operator,
     Admin,
     /// An operator, or a token with the scope `publish`.
     Publisher,
-    /// A token with the scope `work`, and nobody else.
+    /// Only a token with the scope `work`.
     Worker,
 }
 
 /// Every operation of the description.
 pub(super) const RULES: [(&str, Rule); 97] = {
-    use Rule::{Admin, Anybody, Operator, Publisher, Viewer, Worker};
+    use Rule::{Admin, Operator, Public, Publisher, Viewer, Worker};
     [
         ("GET /api/v1/audit", Viewer),
         ("GET /api/v1/batches", Viewer),
@@ -82,11 +82,11 @@ pub(super) const RULES: [(&str, Rule); 97] = {
         ("POST /api/v1/queues/{name}/resume", Operator),
         ("POST /api/v1/schedule/preview", Viewer),
         ("GET /api/v1/series", Viewer),
-        ("GET /api/v1/session", Anybody),
-        ("POST /api/v1/session", Anybody),
-        ("DELETE /api/v1/session", Anybody),
-        ("GET /api/v1/session/oidc", Anybody),
-        ("GET /api/v1/session/oidc/callback", Anybody),
+        ("GET /api/v1/session", Public),
+        ("POST /api/v1/session", Public),
+        ("DELETE /api/v1/session", Public),
+        ("GET /api/v1/session/oidc", Public),
+        ("GET /api/v1/session/oidc/callback", Public),
         ("POST /api/v1/session/password", Viewer),
         ("GET /api/v1/settings", Admin),
         ("GET /api/v1/storage", Viewer),
@@ -113,8 +113,8 @@ pub(super) const RULES: [(&str, Rule); 97] = {
         ("DELETE /api/v1/webhooks/{id}", Admin),
         ("GET /api/v1/webhooks/{id}/deliveries", Viewer),
         ("POST /api/v1/webhooks/{id}/test", Admin),
-        ("POST /api/v1/work/bye", Worker),
         ("POST /api/v1/work/claim", Worker),
+        ("POST /api/v1/work/deregister", Worker),
         ("POST /api/v1/work/extend", Worker),
         ("POST /api/v1/work/progress", Worker),
         ("POST /api/v1/work/settle", Worker),
@@ -124,7 +124,7 @@ pub(super) const RULES: [(&str, Rule); 97] = {
     ]
 };
 
-/// A body that an operation can read, so that a refusal is because of the caller.
+/// Returns a valid body of an operation, so that a refusal is about the caller.
 pub(super) fn body(operation: &str) -> Value {
     let job = json!({ "name": "nothing", "every": "1h", "topic": "t" });
     let lease = json!({ "worker": "w", "message": NOTHING, "token": "t", "outcome": "done" });
@@ -157,7 +157,7 @@ pub(super) fn body(operation: &str) -> Value {
         }
         "views/{name}" => json!({ "page": "messages", "query": "" }),
         "webhooks" => json!({ "url": "https://example.com/hook", "events": ["*"] }),
-        "work/bye" => json!({ "worker": "w" }),
+        "work/bye" | "work/deregister" => json!({ "worker": "w" }),
         "work/claim" => json!({ "worker": "w", "queue": "default" }),
         "work/extend" => {
             json!({ "worker": "w", "leases": [{ "message": NOTHING, "token": "t" }] })

@@ -13,11 +13,11 @@ use punctual::storage::{
     Claim, ClaimedMessage, Entry, SettleResult, Settlement, TopicFilter, WakeSource,
 };
 use punctual::{Clock, Context, Inspect, Job, Punctual, Roles, Storage, SystemClock};
-use punctual_conformance::own;
+use punctual_conformance::backend_tests;
 use punctual_postgres::PostgresStorage;
 use uuid::Uuid;
 
-use crate::schema::{Place, eventually, settle, waits_for_a_lock};
+use crate::schema::{TestSchema, eventually, settle, waits_for_a_lock};
 
 punctual_conformance::cases! {
     a_claim_scans_no_future_message,
@@ -31,43 +31,43 @@ punctual_conformance::cases! {
 }
 
 async fn a_claim_scans_no_future_message() {
-    let place = Place::new();
-    let storage = place.open().await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
     let later = add(SystemClock.now(), Duration::from_secs(86_400));
     for priority in [Priority::HIGHEST, Priority::NORMAL] {
         let future = (0..50_000)
-            .map(|_| Entry::from(Message { due_at: later, priority, ..place.message() }));
+            .map(|_| Entry::from(Message { due_at: later, priority, ..database.message() }));
         storage.enqueue(future.collect(), SystemClock.now()).await.unwrap();
     }
-    let low = Message { priority: Priority::LOWEST, ..place.message() };
+    let low = Message { priority: Priority::LOWEST, ..database.message() };
     let id = low.id;
     crate::schema::enqueue(&*storage, low).await;
-    let client = place.client().await;
-    client.batch_execute(&format!("ANALYZE \"{}\".message", place.schema)).await.unwrap();
+    let client = database.client().await;
+    client.batch_execute(&format!("ANALYZE \"{}\".message", database.schema)).await.unwrap();
     let check = storage.check().await.unwrap();
     let plan = &check.claim_plan;
     assert!(check.claim_uses_index, "{plan}");
     assert!(!plan.contains("Seq Scan on message") && !plan.contains("Sort"), "{plan}");
     assert!(plan.contains("due_at <= "), "{plan}");
-    let claimed = place.claim(&*storage, 100).await;
+    let claimed = database.claim(&*storage, 100).await;
     assert_eq!(claimed.iter().map(|one| one.message.id).collect::<Vec<_>>(), [id]);
 }
 
 // spec: U-17
 async fn a_claim_skips_rows_that_another_transaction_has_locked() {
-    let place = Place::new();
-    let storage = place.open().await;
-    storage.enqueue(place.entries(3), SystemClock.now()).await.unwrap();
-    let mut other = place.client().await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    storage.enqueue(database.entries(3), SystemClock.now()).await.unwrap();
+    let mut other = database.client().await;
     let transaction = other.transaction().await.unwrap();
     let text =
-        format!("SELECT id FROM \"{}\".message ORDER BY id LIMIT 1 FOR UPDATE", place.schema);
+        format!("SELECT id FROM \"{}\".message ORDER BY id LIMIT 1 FOR UPDATE", database.schema);
     let locked: Uuid = transaction.query_one(&text, &[]).await.unwrap().get(0);
-    let claimed = place.claim(&*storage, 9).await;
+    let claimed = database.claim(&*storage, 9).await;
     assert_eq!(claimed.len(), 2, "the claim does not wait");
     assert!(claimed.iter().all(|one| one.message.id.as_uuid() != locked));
     transaction.rollback().await.unwrap();
-    let rest = place.claim(&*storage, 9).await;
+    let rest = database.claim(&*storage, 9).await;
     assert_eq!(rest.iter().map(|one| one.message.id.as_uuid()).collect::<Vec<_>>(), [locked]);
 }
 
@@ -83,10 +83,10 @@ fn again(claimed: &ClaimedMessage) -> Verdict {
     }
 }
 
-async fn work(place: &Place, storage: &PostgresStorage) -> Vec<ClaimedMessage> {
+async fn work(database: &TestSchema, storage: &PostgresStorage) -> Vec<ClaimedMessage> {
     let mut mine = Vec::new();
     loop {
-        let claimed = place.claim(storage, 40).await;
+        let claimed = database.claim(storage, 40).await;
         if claimed.is_empty() {
             return mine;
         }
@@ -104,20 +104,20 @@ async fn work(place: &Place, storage: &PostgresStorage) -> Vec<ClaimedMessage> {
 // spec: H-60, H-64, U-10
 async fn four_nodes_claim_and_settle_without_a_deadlock() {
     // A separate database, because the server counts deadlocks per database.
-    let admin = Place::new().client().await;
-    let name = format!("it_nodes_{}", own::run_name());
+    let admin = TestSchema::new().client().await;
+    let name = format!("it_nodes_{}", backend_tests::run_name());
     admin.batch_execute(&format!("CREATE DATABASE {name}")).await.unwrap();
-    let mut place = Place::new();
-    place.address = format!("{}/{name}", place.address.rsplit_once('/').unwrap().0);
-    let place = Arc::new(place);
-    let first = place.open().await;
-    first.enqueue(place.entries(4_000), SystemClock.now()).await.unwrap();
+    let mut database = TestSchema::new();
+    database.address = format!("{}/{name}", database.address.rsplit_once('/').unwrap().0);
+    let database = Arc::new(database);
+    let first = database.open().await;
+    first.enqueue(database.entries(4_000), SystemClock.now()).await.unwrap();
     let mut nodes = Vec::new();
     for _ in 0..4 {
-        let storage = place.open().await;
+        let storage = database.open().await;
         for _ in 0..2 {
-            let (place, storage) = (Arc::clone(&place), Arc::clone(&storage));
-            nodes.push(tokio::spawn(async move { work(&place, &storage).await }));
+            let (database, storage) = (Arc::clone(&database), Arc::clone(&storage));
+            nodes.push(tokio::spawn(async move { work(&database, &storage).await }));
         }
     }
     let (mut tokens, mut ids) = (BTreeSet::new(), BTreeSet::new());
@@ -131,38 +131,40 @@ async fn four_nodes_claim_and_settle_without_a_deadlock() {
     let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = $1";
     let count: i64 = admin.query_one(deadlocks, &[&name]).await.unwrap().get(0);
     assert_eq!(count, 0);
-    drop((first, place));
+    drop((first, database));
     admin.batch_execute(&format!("DROP DATABASE {name} WITH (FORCE)")).await.unwrap();
 }
 
 /// Written by SQL, without a notification: the next claim finds it all the same.
 async fn a_message_that_commits_late_with_an_earlier_due_time_is_found() {
-    let place = Place::new();
-    let storage = place.open().await;
-    storage.enqueue(place.entries(200), SystemClock.now()).await.unwrap();
-    let mut late = place.client().await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    storage.enqueue(database.entries(200), SystemClock.now()).await.unwrap();
+    let mut late = database.client().await;
     let transaction = late.transaction().await.unwrap();
-    let text =
-        format!("SELECT \"{}\".enqueue('mail', due_at => now() - interval '1 hour')", place.schema);
+    let text = format!(
+        "SELECT \"{}\".enqueue('mail', due_at => now() - interval '1 hour')",
+        database.schema
+    );
     transaction.execute(&text, &[]).await.unwrap();
-    assert_eq!(place.claim(&*storage, 100).await.len(), 100);
+    assert_eq!(database.claim(&*storage, 100).await.len(), 100);
     transaction.commit().await.unwrap();
     let mut rest = 0;
     for _ in 0..3 {
-        rest += place.claim(&*storage, 101).await.len();
+        rest += database.claim(&*storage, 101).await.len();
     }
     assert_eq!(rest, 101, "a claim that finds nothing is repeated with a full scan");
 }
 
 async fn an_old_snapshot_does_not_slow_claims_down() {
-    let place = Place::new();
-    let storage = place.open().await;
-    storage.enqueue(place.entries(20_000), SystemClock.now()).await.unwrap();
-    let holder = place.client().await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    storage.enqueue(database.entries(20_000), SystemClock.now()).await.unwrap();
+    let holder = database.client().await;
     holder.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT 1").await.unwrap();
     let mut done = 0;
     loop {
-        let claimed = place.claim(&*storage, 500).await;
+        let claimed = database.claim(&*storage, 500).await;
         if claimed.is_empty() {
             break;
         }
@@ -170,17 +172,17 @@ async fn an_old_snapshot_does_not_slow_claims_down() {
     }
     assert_eq!(done, 20_000);
     // Dead entries that a claim still scans after all messages have ended.
-    let fresh = place.entries(500);
+    let fresh = database.entries(500);
     storage.enqueue(fresh, SystemClock.now()).await.unwrap();
-    assert_eq!(place.claim(&*storage, 500).await.len(), 500);
+    assert_eq!(database.claim(&*storage, 500).await.len(), 500);
 }
 
 /// A renewal moves the row to a place that an older statement does not see.
 // spec: H-60
 async fn a_settlement_that_waits_for_a_renewal_is_written() {
-    let place = Place::new();
-    let storage = place.open().await;
-    let (mut keeper, watcher) = (place.client().await, place.client().await);
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let (mut keeper, watcher) = (database.client().await, database.client().await);
     let dead = Verdict::Dead { reason: DeadReason::AttemptsSpent, error: None };
     let verdicts: [(&[usize], MessageState); 4] = [
         (&[0], MessageState::Pending),
@@ -189,26 +191,27 @@ async fn a_settlement_that_waits_for_a_renewal_is_written() {
         (&[0, 1, 2], MessageState::Pending),
     ];
     for (kinds, expected) in verdicts {
-        storage.enqueue(place.entries(kinds.len()), SystemClock.now()).await.unwrap();
-        let claimed = place.claim(&*storage, kinds.len()).await;
+        storage.enqueue(database.entries(kinds.len()), SystemClock.now()).await.unwrap();
+        let claimed = database.claim(&*storage, kinds.len()).await;
         let settlements = claimed.iter().zip(kinds).map(|(one, kind)| {
             let verdict = [again(one), Verdict::Done, dead.clone()][*kind].clone();
             Settlement::new(one.lease_ref(), verdict, None)
         });
         let settlements: Vec<Settlement> = settlements.collect();
         let renewal = keeper.transaction().await.unwrap();
-        let text = format!("UPDATE \"{}\".message SET lease_until = now() + '1 h'", place.schema);
+        let text =
+            format!("UPDATE \"{}\".message SET lease_until = now() + '1 h'", database.schema);
         renewal.execute(&text, &[]).await.unwrap();
         let settling = tokio::spawn({
             let storage = Arc::clone(&storage);
             async move { storage.settle(settlements, SystemClock.now()).await.unwrap() }
         });
-        eventually("the settlement waits", || waits_for_a_lock(&watcher, &place.schema)).await;
+        eventually("the settlement waits", || waits_for_a_lock(&watcher, &database.schema)).await;
         renewal.commit().await.unwrap();
         assert_eq!(settling.await.unwrap(), vec![SettleResult::Applied; kinds.len()]);
         let record = storage.message(claimed[0].message.id).await.unwrap().unwrap();
         assert_eq!(record.state, expected, "{kinds:?}");
-        settle(&*storage, &place.claim(&*storage, 9).await).await;
+        settle(&*storage, &database.claim(&*storage, 9).await).await;
     }
 }
 
@@ -225,14 +228,14 @@ fn counting(
 
 // spec: T-29, U-20
 async fn an_older_release_leaves_the_runs_of_a_new_job_to_the_new_one() {
-    let place = Place::new();
+    let database = TestSchema::new();
     let (other, fresh) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
     let job = || Job::cron("fresh", "0 0 1 1 *");
-    let older = Punctual::builder().storage(place.open().await);
+    let older = Punctual::builder().storage(database.open().await);
     let older = older.handler("other", counting(&other)).build().unwrap();
     older.start().await.unwrap();
     let roles = Roles { worker: false, ..Roles::ALL };
-    let office = Punctual::builder().storage(place.open().await).roles(roles).declare(job());
+    let office = Punctual::builder().storage(database.open().await).roles(roles).declare(job());
     let office = office.build().unwrap();
     office.start().await.unwrap();
     let trigger = async || office.admin().trigger("fresh", true).await.is_ok();
@@ -243,7 +246,7 @@ async fn an_older_release_leaves_the_runs_of_a_new_job_to_the_new_one() {
     office.publisher().publish("other", &()).await.unwrap();
     // It is behind the twelve, so the older release has read them.
     eventually("the other message is handled", async || other.load(Ordering::SeqCst) == 1).await;
-    let newer = Punctual::builder().storage(place.open().await);
+    let newer = Punctual::builder().storage(database.open().await);
     let newer = newer.job(job(), counting(&fresh)).build().unwrap();
     newer.start().await.unwrap();
     eventually("all runs are handled", async || fresh.load(Ordering::SeqCst) == 12).await;
@@ -256,16 +259,16 @@ async fn an_older_release_leaves_the_runs_of_a_new_job_to_the_new_one() {
 }
 
 async fn many_messages_of_other_topics_cost_claims_little() {
-    let place = Place::new();
-    let storage = place.open().await;
-    let other = || Message { topic: Topic::new("fax").unwrap(), ..place.message() };
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let other = || Message { topic: Topic::new("fax").unwrap(), ..database.message() };
     let crowd = (0..50_000).map(|_| Entry::from(other())).collect();
     storage.enqueue(crowd, SystemClock.now()).await.unwrap();
-    let topics = TopicFilter::only([place.message().topic]);
-    let owner = place.process();
+    let topics = TopicFilter::only([database.message().topic]);
+    let owner = database.process();
     let began = SystemClock.now();
     for _ in 0..100 {
-        let message = Message { due_at: SystemClock.now(), ..place.message() };
+        let message = Message { due_at: SystemClock.now(), ..database.message() };
         let id = message.id;
         crate::schema::enqueue(&*storage, message).await;
         let now = SystemClock.now();

@@ -10,7 +10,7 @@ use punctual::storage::{EnqueueResult, Entry, Settlement};
 use punctual::{Clock as _, Message, Storage as _, SystemClock};
 use punctual_postgres::PostgresStorage;
 
-use crate::schema::{Place, enqueue, key};
+use crate::schema::{TestSchema, enqueue, key};
 
 /// Batches for a storage, and the messages that must be stored before.
 pub(crate) struct Steps {
@@ -22,9 +22,9 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    pub(crate) fn new(place: &Place) -> Self {
-        let keyed = |dedupe: &str| Message { dedupe: key(dedupe), ..place.message() };
-        let (done, dead) = (place.message(), place.message());
+    pub(crate) fn new(database: &TestSchema) -> Self {
+        let keyed = |dedupe: &str| Message { dedupe: key(dedupe), ..database.message() };
+        let (done, dead) = (database.message(), database.message());
         let (running, pending) = (keyed("running"), keyed("pending"));
         let replacing = |dedupe: &str| Entry { replace: true, ..Entry::from(keyed(dedupe)) };
         let again = |message: &Message| Entry::from(message.clone());
@@ -35,23 +35,23 @@ impl Steps {
         };
         let batches = vec![
             vec![],
-            vec![Entry::from(place.message())],
+            vec![Entry::from(database.message())],
             vec![again(&done)],
             vec![again(&dead)],
             vec![again(&pending)],
             vec![Entry::from(keyed("pending"))],
-            vec![Entry::from(place.message()), Entry::from(keyed("running"))],
+            vec![Entry::from(database.message()), Entry::from(keyed("running"))],
             vec![replacing("running")],
             vec![replacing("pending")],
-            vec![replacing("nobody")],
+            vec![replacing("unknown")],
             vec![Entry::from(keyed("new")), Entry::from(keyed("new")), replacing("new")],
             vec![Entry::from(redriven)],
-            vec![Entry::from(Self::odd(place)), Entry::from(place.message())],
+            vec![Entry::from(Self::odd(database)), Entry::from(database.message())],
         ];
         Self { done, dead, running, pending, batches }
     }
 
-    fn odd(place: &Place) -> Message {
+    fn odd(database: &TestSchema) -> Message {
         let mut headers = Headers::new();
         headers.insert("tenant", "żółw").unwrap();
         Message {
@@ -59,16 +59,16 @@ impl Steps {
             priority: Priority::new(9).unwrap(),
             body: Body::raw(vec![0, 255, 10], "application/octet-stream"),
             headers,
-            ..place.message()
+            ..database.message()
         }
     }
 
     /// Brings a storage into the state in which the steps begin.
-    pub(crate) async fn prepare(&self, place: &Place, storage: &PostgresStorage) {
+    pub(crate) async fn prepare(&self, database: &TestSchema, storage: &PostgresStorage) {
         for message in [&self.done, &self.dead, &self.running] {
             enqueue(storage, message.clone()).await;
         }
-        let claimed = place.claim(storage, 9).await;
+        let claimed = database.claim(storage, 9).await;
         let ended = claimed.iter().filter(|one| one.message.id != self.running.id).map(|one| {
             let dead = Verdict::Dead { reason: DeadReason::Discarded, error: None };
             let verdict = if one.message.id == self.dead.id { dead } else { Verdict::Done };
@@ -93,9 +93,9 @@ impl Steps {
 
     /// Returns the results and the final content of the usual way.
     pub(crate) async fn usual(&self) -> (Vec<Vec<EnqueueResult>>, Vec<MessageRecord>) {
-        let place = Place::new();
-        let storage = place.open().await;
-        self.prepare(&place, &storage).await;
+        let database = TestSchema::new();
+        let storage = database.open().await;
+        self.prepare(&database, &storage).await;
         let mut answers = Vec::new();
         for batch in &self.batches {
             answers.push(storage.enqueue(batch.clone(), SystemClock.now()).await.unwrap());

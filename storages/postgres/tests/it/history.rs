@@ -11,7 +11,7 @@ use punctual::storage::{
 use punctual::{Clock, Storage, SystemClock};
 use punctual_postgres::PostgresStorage;
 
-use crate::schema::{Place, settle};
+use crate::schema::{TestSchema, settle};
 
 punctual_conformance::cases! {
     an_attempt_that_is_stored_already_does_not_lose_its_message,
@@ -24,9 +24,9 @@ fn now() -> Timestamp {
     Timestamp::from_microsecond(SystemClock.now().as_microsecond()).unwrap()
 }
 
-fn execution(place: &Place, claimed: &ClaimedMessage, ended_at: Timestamp) -> Execution {
+fn execution(database: &TestSchema, claimed: &ClaimedMessage, ended_at: Timestamp) -> Execution {
     Execution {
-        id: ExecutionId::from_uuid(place.process().as_uuid()),
+        id: ExecutionId::from_uuid(database.process().as_uuid()),
         message: Some(claimed.message.id),
         topic: claimed.message.topic.clone(),
         queue: claimed.message.queue.clone(),
@@ -46,9 +46,9 @@ fn execution(place: &Place, claimed: &ClaimedMessage, ended_at: Timestamp) -> Ex
     }
 }
 
-async fn claimed(place: &Place, storage: &PostgresStorage) -> ClaimedMessage {
-    storage.enqueue(place.entries(1), now()).await.unwrap();
-    place.claim(storage, 1).await.remove(0)
+async fn claimed(database: &TestSchema, storage: &PostgresStorage) -> ClaimedMessage {
+    storage.enqueue(database.entries(1), now()).await.unwrap();
+    database.claim(storage, 1).await.remove(0)
 }
 
 async fn done(storage: &PostgresStorage, claimed: &ClaimedMessage, execution: &Execution) {
@@ -63,10 +63,10 @@ async fn attempts(storage: &PostgresStorage, message: MessageId) -> Vec<Executio
 }
 
 async fn an_attempt_that_is_stored_already_does_not_lose_its_message() {
-    let place = Place::new();
-    let storage = place.open().await;
-    let claimed = claimed(&place, &storage).await;
-    let execution = execution(&place, &claimed, now());
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let claimed = claimed(&database, &storage).await;
+    let execution = execution(&database, &claimed, now());
     let record = BrokerRecord { execution: execution.clone().into(), dead: None };
     storage.record(vec![record], now()).await.unwrap();
     done(&storage, &claimed, &execution).await;
@@ -76,18 +76,18 @@ async fn an_attempt_that_is_stored_already_does_not_lose_its_message() {
 }
 
 async fn a_message_that_is_sent_again_keeps_its_attempt_in_the_history() {
-    let place = Place::new();
-    let storage = place.open().await;
-    let claimed = claimed(&place, &storage).await;
-    let first = execution(&place, &claimed, now());
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let claimed = claimed(&database, &storage).await;
+    let first = execution(&database, &claimed, now());
     done(&storage, &claimed, &first).await;
     let id = claimed.message.id;
     let redrive = Command::Redrive { id, due_at: now() };
     assert_eq!(storage.command(redrive, now()).await.unwrap(), CommandResult::Applied(1));
     assert_eq!(storage.message(id).await.unwrap().unwrap().state, MessageState::Pending);
     assert_eq!(attempts(&storage, id).await, std::slice::from_ref(&first));
-    let again = place.claim(&*storage, 1).await.remove(0);
-    let second = execution(&place, &again, now());
+    let again = database.claim(&*storage, 1).await.remove(0);
+    let second = execution(&database, &again, now());
     done(&storage, &again, &second).await;
     assert_eq!(attempts(&storage, id).await, [second, first]);
     let delete = storage.command(Command::Delete(id), now()).await.unwrap();
@@ -97,12 +97,13 @@ async fn a_message_that_is_sent_again_keeps_its_attempt_in_the_history() {
 }
 
 async fn rows_of_one_kind_do_not_use_up_the_limit_of_the_other() {
-    let place = Place::new();
-    let storage = place.open().await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
     let old = subtract(now(), std::time::Duration::from_secs(60));
-    storage.enqueue(place.entries(6), now()).await.unwrap();
-    let claimed = place.claim(&*storage, 6).await;
-    let record = |one| BrokerRecord { execution: execution(&place, one, old).into(), dead: None };
+    storage.enqueue(database.entries(6), now()).await.unwrap();
+    let claimed = database.claim(&*storage, 6).await;
+    let record =
+        |one| BrokerRecord { execution: execution(&database, one, old).into(), dead: None };
     storage.record(claimed.iter().map(record).collect(), now()).await.unwrap();
     settle(&*storage, &claimed).await;
     let later = punctual::clock::add(now(), std::time::Duration::from_millis(1));

@@ -9,7 +9,7 @@ use punctual::model::MessageState;
 use punctual::storage::{Prune, PruneResult};
 use punctual::{Clock, Storage, SystemClock};
 
-use crate::schema::{Place, settle};
+use crate::schema::{TestSchema, settle};
 
 punctual_conformance::cases! {
     todays_history_is_in_todays_partition,
@@ -19,14 +19,14 @@ punctual_conformance::cases! {
 
 const DAY: Duration = Duration::from_secs(86_400);
 
-async fn count(place: &Place, table: &str) -> i64 {
-    let text = format!("SELECT count(*) FROM \"{}\".{table}", place.schema);
-    place.client().await.query_one(&text, &[]).await.unwrap().get(0)
+async fn count(database: &TestSchema, table: &str) -> i64 {
+    let text = format!("SELECT count(*) FROM \"{}\".{table}", database.schema);
+    database.client().await.query_one(&text, &[]).await.unwrap().get(0)
 }
 
-async fn finish(place: &Place, storage: &dyn Storage, number: usize) {
-    storage.enqueue(place.entries(number), SystemClock.now()).await.unwrap();
-    let claimed = place.claim(storage, number).await;
+async fn finish(database: &TestSchema, storage: &dyn Storage, number: usize) {
+    storage.enqueue(database.entries(number), SystemClock.now()).await.unwrap();
+    let claimed = database.claim(storage, number).await;
     assert_eq!(settle(storage, &claimed).await.len(), number);
 }
 
@@ -35,22 +35,22 @@ fn name(at: Timestamp) -> String {
 }
 
 async fn todays_history_is_in_todays_partition() {
-    let place = Place::new();
-    let storage = place.open().await;
-    finish(&place, &*storage, 7).await;
-    assert_eq!(count(&place, "history_rest").await, 0);
-    assert_eq!(count(&place, &name(SystemClock.now())).await, 7);
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    finish(&database, &*storage, 7).await;
+    assert_eq!(count(&database, "history_rest").await, 0);
+    assert_eq!(count(&database, &name(SystemClock.now())).await, 7);
     for ahead in [1, 2] {
         let day = add(SystemClock.now(), DAY * ahead);
-        assert_eq!(count(&place, &name(day)).await, 0);
+        assert_eq!(count(&database, &name(day)).await, 0);
     }
 }
 
 // spec: H-17, H-18, H-65
 async fn an_old_partition_is_dropped_as_a_whole_and_counted() {
-    let place = Place::new();
-    let storage = place.open().await;
-    finish(&place, &*storage, 7).await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    finish(&database, &*storage, 7).await;
     let now = SystemClock.now();
     let keep = Prune { before: subtract(now, DAY * 3), limit: 2, dead: false };
     assert_eq!(storage.prune(keep, now).await.unwrap(), PruneResult::default());
@@ -61,16 +61,16 @@ async fn an_old_partition_is_dropped_as_a_whole_and_counted() {
     assert_eq!((pruned.messages, pruned.executions), (7, 0), "a partition is dropped as a whole");
     assert_eq!(storage.counts(now).await.unwrap().total(MessageState::Done), 0);
     // The partition of today was dropped; a write goes to the default one and the next prune creates it again.
-    finish(&place, &*storage, 3).await;
+    finish(&database, &*storage, 3).await;
     assert_eq!(storage.counts(now).await.unwrap().total(MessageState::Done), 3);
     let page = storage.executions(ExecutionFilter::default(), PageRequest::first(5)).await.unwrap();
     assert!(page.rows.is_empty());
 }
 
 async fn history_that_is_kept_for_hours_is_pruned_row_by_row() {
-    let place = Place::new();
-    let storage = place.open().await;
-    finish(&place, &*storage, 7).await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    finish(&database, &*storage, 7).await;
     let now = add(SystemClock.now(), Duration::from_millis(1));
     let prune = Prune { before: now, limit: 5, dead: false };
     assert_eq!(storage.prune(prune, now).await.unwrap().messages, 5);

@@ -25,7 +25,7 @@ mod transactions;
 
 use std::process::ExitCode;
 
-use punctual_conformance::own::Suite;
+use punctual_conformance::backend_tests::Suite;
 
 fn main() -> ExitCode {
     let suite = Suite::at("postgres", schema::VARIABLE)

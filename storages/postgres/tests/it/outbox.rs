@@ -6,7 +6,7 @@ use punctual::policy::Verdict;
 use punctual::storage::{EnqueueResult, Entry, Settlement};
 use punctual::{Clock, Inbox, InboxResult, Outbox, SystemClock};
 
-use crate::schema::{Place, enqueue};
+use crate::schema::{TestSchema, enqueue};
 
 punctual_conformance::cases! {
     a_message_is_stored_with_the_commit_and_not_before,
@@ -15,32 +15,32 @@ punctual_conformance::cases! {
 }
 
 async fn a_message_is_stored_with_the_commit_and_not_before() {
-    let place = Place::new();
-    let storage = place.open().await;
-    let mut client = place.client().await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let mut client = database.client().await;
     for commits in [false, true] {
         let transaction = client.transaction().await.unwrap();
         let mut outbox = storage.outbox(&transaction);
-        let entries = vec![Entry::from(place.message()), Entry::from(place.message())];
+        let entries = vec![Entry::from(database.message()), Entry::from(database.message())];
         let answers = outbox.enqueue(entries, SystemClock.now()).await.unwrap();
         assert_eq!(answers, [EnqueueResult::Stored; 2]);
-        assert!(place.claim(&*storage, 9).await.is_empty());
+        assert!(database.claim(&*storage, 9).await.is_empty());
         if commits {
             transaction.commit().await.unwrap();
         } else {
             transaction.rollback().await.unwrap();
         }
-        assert_eq!(place.claim(&*storage, 9).await.len(), if commits { 2 } else { 0 });
+        assert_eq!(database.claim(&*storage, 9).await.len(), if commits { 2 } else { 0 });
     }
 }
 
 async fn a_settlement_takes_effect_with_the_commit_and_an_old_lease_is_refused() {
-    let place = Place::new();
-    let storage = place.open().await;
-    enqueue(&*storage, place.message()).await;
-    let claimed = place.claim(&*storage, 1).await.remove(0);
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    enqueue(&*storage, database.message()).await;
+    let claimed = database.claim(&*storage, 1).await.remove(0);
     let done = Settlement::new(claimed.lease_ref(), Verdict::Done, None);
-    let mut client = place.client().await;
+    let mut client = database.client().await;
     let transaction = client.transaction().await.unwrap();
     storage.outbox(&transaction).settle(done.clone(), SystemClock.now()).await.unwrap();
     transaction.rollback().await.unwrap();
@@ -56,9 +56,9 @@ async fn a_settlement_takes_effect_with_the_commit_and_an_old_lease_is_refused()
 }
 
 async fn a_delivery_is_admitted_once() {
-    let place = Place::new();
-    let storage = place.open().await;
-    let id = place.message().id;
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let id = database.message().id;
     let now = SystemClock.now();
     assert!(!storage.has_seen("billing", id).await.unwrap());
     assert_eq!(storage.admit("billing", id, now).await.unwrap(), InboxResult::First);

@@ -8,7 +8,7 @@ use punctual::model::{JobName, Key, Limit, MessageState, Queue, Relations, Topic
 use punctual::{Clock, Inspect, Message, Storage, SystemClock};
 use tokio_postgres::Client;
 
-use crate::schema::{Place, eventually};
+use crate::schema::{TestSchema, eventually};
 
 punctual_conformance::cases! {
     lists_read_a_bounded_number_of_rows_for_every_filter,
@@ -51,13 +51,13 @@ async fn read(client: &Client, schema: &str) -> i64 {
 }
 
 async fn lists_read_a_bounded_number_of_rows_for_every_filter() {
-    let place = Place::new();
-    let storage = place.open().await;
-    let client = place.client().await;
-    fill(&client, &place.schema).await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let client = database.client().await;
+    fill(&client, &database.schema).await;
     // The reads of the inserts are reported before the first list.
     client.batch_execute("SELECT pg_stat_force_next_flush()").await.unwrap();
-    let before = read(&client, &place.schema).await;
+    let before = read(&client, &database.schema).await;
     let all = MessageFilter::default;
     let topic = Some(Topic::new("nothing").unwrap());
     let filters = [
@@ -66,7 +66,7 @@ async fn lists_read_a_bounded_number_of_rows_for_every_filter() {
         MessageFilter { states: vec![MessageState::Cancelled], ..all() },
         MessageFilter { topic: topic.clone(), ..all() },
         MessageFilter { queue: Some(Queue::from("nowhere".to_owned())), ..all() },
-        MessageFilter { key: Some(Key::new("nobody").unwrap()), ..all() },
+        MessageFilter { key: Some(Key::new("unknown").unwrap()), ..all() },
         MessageFilter { job: Some(JobName::new("nightly").unwrap()), ..all() },
         MessageFilter { planned: true, ..all() },
         MessageFilter {
@@ -82,20 +82,20 @@ async fn lists_read_a_bounded_number_of_rows_for_every_filter() {
     storage.executions(executions, PageRequest::first(50)).await.unwrap();
     // A session reports the rest when it ends.
     drop(storage);
-    let told = || async { read(&client, &place.schema).await - before > 20_000 };
-    eventually("the sessions tell what they read", told).await;
-    let rows = read(&client, &place.schema).await - before;
+    let is_reported = || async { read(&client, &database.schema).await - before > 20_000 };
+    eventually("the sessions report their reads", is_reported).await;
+    let rows = read(&client, &database.schema).await - before;
     assert!(rows < 3 * ROWS, "{rows} rows were read; one full scan is {}", 3 * ROWS);
 }
 
 async fn a_page_without_matches_continues_where_it_stopped() {
-    let place = Place::new();
-    let storage = place.open().await;
-    let client = place.client().await;
-    fill(&client, &place.schema).await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let client = database.client().await;
+    fill(&client, &database.schema).await;
     let rare = format!(
         "UPDATE \"{0}\".message SET topic = 'rare' WHERE id IN (SELECT id FROM \"{0}\".message ORDER BY id LIMIT 3)",
-        place.schema
+        database.schema
     );
     client.batch_execute(&rare).await.unwrap();
     let filter =
@@ -117,21 +117,21 @@ async fn a_page_without_matches_continues_where_it_stopped() {
 }
 
 async fn an_estimate_reads_a_bounded_number_of_rows_and_is_close() {
-    let place = Place::new();
-    let storage = place.open().await;
-    let client = place.client().await;
-    fill(&client, &place.schema).await;
-    storage.enqueue(place.entries(2), SystemClock.now()).await.unwrap();
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let client = database.client().await;
+    fill(&client, &database.schema).await;
+    storage.enqueue(database.entries(2), SystemClock.now()).await.unwrap();
     let of = |name: &str| Queue::from(name.to_owned());
     let due_at: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-    let few = Message { queue: of("few"), due_at, ..place.message() };
+    let few = Message { queue: of("few"), due_at, ..database.message() };
     let limit = Limit { name: Key::new("mail").unwrap(), running_max: Some(1), rate: None };
     let relations = Some(Arc::new(Relations { limit: Some(limit), ..Relations::default() }));
-    let limited = Message { queue: of("few"), relations, ..place.message() };
+    let limited = Message { queue: of("few"), relations, ..database.message() };
     storage.enqueue(vec![few.into(), limited.into()], SystemClock.now()).await.unwrap();
-    assert_eq!(place.claim(&*storage, 2).await.len(), 2);
+    assert_eq!(database.claim(&*storage, 2).await.len(), 2);
     client.batch_execute("SELECT pg_stat_force_next_flush()").await.unwrap();
-    let before = read(&client, &place.schema).await;
+    let before = read(&client, &database.schema).await;
 
     let near = storage.estimate(SystemClock.now()).await.unwrap();
     let rows = u64::try_from(ROWS).unwrap();
@@ -147,8 +147,8 @@ async fn an_estimate_reads_a_bounded_number_of_rows_and_is_close() {
     assert_eq!(near.stale, 0);
 
     drop(storage);
-    let told = || async { read(&client, &place.schema).await - before > 20_000 };
-    eventually("the sessions tell what they read", told).await;
-    let read = read(&client, &place.schema).await - before;
+    let is_reported = || async { read(&client, &database.schema).await - before > 20_000 };
+    eventually("the sessions report their reads", is_reported).await;
+    let read = read(&client, &database.schema).await - before;
     assert!(read < 2 * ROWS, "{read} rows were read; counting everything is {}", 3 * ROWS);
 }

@@ -7,21 +7,21 @@ use punctual_postgres::PostgresStorage;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
-use crate::schema::{Place, settle};
+use crate::schema::{TestSchema, settle};
 
 punctual_conformance::cases! {
     a_pooler_is_recognised_when_it_refuses_settings,
 }
 
 async fn a_pooler_is_recognised_when_it_refuses_settings() {
-    let place = Place::new();
-    let config: tokio_postgres::Config = place.address.parse().unwrap();
+    let database = TestSchema::new();
+    let config: tokio_postgres::Config = database.address.parse().unwrap();
     let server = format!("127.0.0.1:{}", config.get_ports()[0]);
     let address = pool(server).await;
     let url = format!("postgres://postgres@{address}/postgres");
-    let storage = PostgresStorage::builder(url).schema(&place.schema).connect().await.unwrap();
-    storage.enqueue(place.entries(700), SystemClock.now()).await.unwrap();
-    let claimed = place.claim(&storage, 700).await;
+    let storage = PostgresStorage::builder(url).schema(&database.schema).connect().await.unwrap();
+    storage.enqueue(database.entries(700), SystemClock.now()).await.unwrap();
+    let claimed = database.claim(&storage, 700).await;
     assert_eq!(settle(&storage, &claimed).await.len(), 700);
     assert!(!storage.check().await.unwrap().is_prepared, "a pooler keeps no session");
 }

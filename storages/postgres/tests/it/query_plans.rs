@@ -3,7 +3,7 @@
 
 use tokio_postgres::Client;
 
-use crate::schema::Place;
+use crate::schema::TestSchema;
 
 punctual_conformance::cases! {
     plans_made_on_empty_tables_find_messages_by_id,
@@ -69,9 +69,9 @@ fn sent(text: &str, schema: &str) -> String {
 }
 
 async fn related_messages_are_found_by_their_relations() {
-    let place = Place::new();
-    let _storage = place.open().await;
-    let client = planner(&place).await;
+    let database = TestSchema::new();
+    let _storage = database.open().await;
+    let client = planner(&database).await;
     for (name, text, parameters, index) in [
         ("batches_alive", include_str!("../../sql/batches_alive.sql"), 1, "message_batch"),
         ("batches_end", include_str!("../../sql/batches_end.sql"), 2, "message_batch"),
@@ -82,7 +82,7 @@ async fn related_messages_are_found_by_their_relations() {
         ("store", include_str!("../../sql/store.sql"), 23, "held_key_pkey"),
         ("alive", include_str!("../../sql/alive.sql"), 2, "message_dedupe"),
     ] {
-        let text = sent(text, &place.schema);
+        let text = sent(text, &database.schema);
         let plan = kept_plan(&client, name, &text, &vec!["NULL"; parameters]).await;
         assert!(plan.contains(&format!("using {index} on")), "{name}:\n{plan}");
         for walked in ["message_limited", "message_running", "Seq Scan on message"] {
@@ -92,9 +92,9 @@ async fn related_messages_are_found_by_their_relations() {
 }
 
 async fn documents_are_found_by_key_and_by_when_they_expire() {
-    let place = Place::new();
-    let _storage = place.open().await;
-    let client = planner(&place).await;
+    let database = TestSchema::new();
+    let _storage = database.open().await;
+    let client = planner(&database).await;
     for (name, text, parameters, walked) in [
         (
             "list",
@@ -111,7 +111,7 @@ async fn documents_are_found_by_key_and_by_when_they_expire() {
         ("seen", include_str!("../../sql/document_put_version.sql"), 6, "using document_pkey on"),
         ("expire", include_str!("../../sql/document_expire.sql"), 2, "using document_expires on"),
     ] {
-        let text = sent(text, &place.schema);
+        let text = sent(text, &database.schema);
         let plan = kept_plan(&client, name, &text, &vec!["NULL"; parameters]).await;
         assert!(plan.contains(walked), "{name}:\n{plan}");
         assert!(!plan.contains("Sort") && !plan.contains("Seq Scan"), "{name}:\n{plan}");
@@ -119,9 +119,9 @@ async fn documents_are_found_by_key_and_by_when_they_expire() {
 }
 
 async fn a_claim_under_limits_uses_the_indexes_made_for_it() {
-    let place = Place::new();
-    let _storage = place.open().await;
-    let client = planner(&place).await;
+    let database = TestSchema::new();
+    let _storage = database.open().await;
+    let client = planner(&database).await;
     for (name, text, parameters, indexes) in [
         ("claim", include_str!("../../sql/claim.sql"), 10, &["message_pending"][..]),
         (
@@ -144,7 +144,8 @@ async fn a_claim_under_limits_uses_the_indexes_made_for_it() {
         ),
     ] {
         let plan =
-            kept_plan(&client, name, &sent(text, &place.schema), &vec!["NULL"; parameters]).await;
+            kept_plan(&client, name, &sent(text, &database.schema), &vec!["NULL"; parameters])
+                .await;
         for index in indexes {
             assert!(plan.contains(&format!("{index} on message")), "{name}, {index}:\n{plan}");
         }
@@ -158,8 +159,8 @@ async fn a_claim_under_limits_uses_the_indexes_made_for_it() {
 }
 
 /// Opens a connection with the settings of our sessions.
-async fn planner(place: &Place) -> Client {
-    let client = place.client().await;
+async fn planner(database: &TestSchema) -> Client {
+    let client = database.client().await;
     let settings = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
                     SET enable_bitmapscan = off";
     client.batch_execute(settings).await.unwrap();
@@ -167,11 +168,11 @@ async fn planner(place: &Place) -> Client {
 }
 
 async fn ended_messages_are_found_by_their_id() {
-    let place = Place::new();
-    let _storage = place.open().await;
-    let client = planner(&place).await;
+    let database = TestSchema::new();
+    let _storage = database.open().await;
+    let client = planner(&database).await;
     for (name, text, instant, parameters) in ENDED {
-        let text = sent(text, &place.schema);
+        let text = sent(text, &database.schema);
         let value = |place| if place == instant { "'-infinity'" } else { "NULL" };
         let values: Vec<&str> = (1..=parameters).map(value).collect();
         let plan = kept_plan(&client, name, &text, &values).await;
@@ -181,10 +182,10 @@ async fn ended_messages_are_found_by_their_id() {
 }
 
 async fn plans_made_on_empty_tables_find_messages_by_id() {
-    let place = Place::new();
-    let _storage = place.open().await;
-    let client = planner(&place).await;
-    let schema = format!("\"{}\"", place.schema);
+    let database = TestSchema::new();
+    let _storage = database.open().await;
+    let client = planner(&database).await;
+    let schema = format!("\"{}\"", database.schema);
     for (name, text, parameters) in BY_ID {
         let text = text.replace("{schema}", &schema).replace("{id}", "($3::uuid[])[n]");
         let plan = kept_plan(&client, name, &text, &vec!["NULL"; parameters]).await;
@@ -198,10 +199,10 @@ async fn plans_made_on_empty_tables_find_messages_by_id() {
 
 // spec: U-16
 async fn the_required_indexes_exist() {
-    let place = Place::new();
-    let _storage = place.open().await;
+    let database = TestSchema::new();
+    let _storage = database.open().await;
     let text = "SELECT indexdef FROM pg_indexes WHERE schemaname = $1";
-    let rows = place.client().await.query(text, &[&place.schema]).await.unwrap();
+    let rows = database.client().await.query(text, &[&database.schema]).await.unwrap();
     let all: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     for wanted in [
         // The next run of what is active: retired and paused jobs have no due time.

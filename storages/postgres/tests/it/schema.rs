@@ -14,7 +14,7 @@ use punctual::model::{
 use punctual::policy::Verdict;
 use punctual::storage::{Claim, ClaimedMessage, EnqueueResult, Entry, SettleResult, Settlement};
 use punctual::{Clock, Storage, SystemClock};
-use punctual_conformance::own;
+use punctual_conformance::backend_tests;
 use punctual_postgres::{PostgresBuilder, PostgresStorage};
 use tokio_postgres::{Client, NoTls};
 
@@ -22,7 +22,7 @@ use tokio_postgres::{Client, NoTls};
 pub(crate) const VARIABLE: &str = "PUNCTUAL_POSTGRES_URL";
 
 /// Schema that is dropped when the test ends.
-pub(crate) struct Place {
+pub(crate) struct TestSchema {
     pub(crate) address: String,
     pub(crate) schema: String,
     pub(crate) ids: Ids,
@@ -30,11 +30,11 @@ pub(crate) struct Place {
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-impl Place {
+impl TestSchema {
     pub(crate) fn new() -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let schema = format!("it_{}_{number}", own::run_name());
-        Self { address: own::address(VARIABLE), schema, ids: Ids::random() }
+        let schema = format!("it_{}_{number}", backend_tests::run_name());
+        Self { address: backend_tests::address(VARIABLE), schema, ids: Ids::random() }
     }
 
     pub(crate) fn builder(&self) -> PostgresBuilder {
@@ -95,7 +95,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TestSchema {
     fn drop(&mut self) {
         let (address, schema) = (self.address.clone(), self.schema.clone());
         // Its own thread and runtime: a test that panicked drops this while its own unwinds.

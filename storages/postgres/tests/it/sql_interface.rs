@@ -11,12 +11,12 @@ use punctual::model::{
 use punctual::policy::Verdict;
 use punctual::storage::{ClaimedMessage, DeclareResult, JobCommandResult, Settlement};
 use punctual::{Clock, Schedule, Storage, SystemClock};
-use punctual_conformance::own::views;
+use punctual_conformance::backend_tests::views;
 use punctual_postgres::PostgresStorage;
 use tokio_postgres::error::SqlState;
 use uuid::Uuid;
 
-use crate::schema::{Place, settle};
+use crate::schema::{TestSchema, settle};
 
 punctual_conformance::cases! {
     a_message_of_sql_is_like_any_other,
@@ -24,30 +24,32 @@ punctual_conformance::cases! {
     sql_returns_the_id_of_the_stored_duplicate,
     a_message_of_a_rolled_back_transaction_is_not_stored,
     the_views_have_the_documented_columns,
-    jobs_have_the_same_words_in_every_storage,
+    jobs_have_the_same_values_in_every_storage,
     each_run_is_listed_and_deleted_with_its_job,
     a_claim_is_stored_with_its_message_and_no_table_has_locks,
 }
 
-async fn call(place: &Place, arguments: &str) -> Result<Uuid, tokio_postgres::Error> {
-    let text = format!("SELECT \"{}\".enqueue({arguments})", place.schema);
-    Ok(place.client().await.query_one(&text, &[]).await?.get(0))
+async fn call(database: &TestSchema, arguments: &str) -> Result<Uuid, tokio_postgres::Error> {
+    let text = format!("SELECT \"{}\".enqueue({arguments})", database.schema);
+    Ok(database.client().await.query_one(&text, &[]).await?.get(0))
 }
 
 async fn a_message_of_sql_is_like_any_other() {
-    let place = Place::new();
-    let storage = place.open().await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
     let id = call(
-        &place,
+        &database,
         "'mail', '{\"to\": \"ada\"}', priority => 9, key => 'ada', headers => '{\"tenant\": \"acme\"}'",
     );
     let id = id.await.unwrap();
     assert_eq!(id.get_version_num(), 7);
-    let later = call(&place, "'mail', due_at => now() + interval '1 hour'").await.unwrap();
-    let raw =
-        call(&place, "'mail', bytes => '\\x00ff', content_type => 'application/x', priority => 0");
+    let later = call(&database, "'mail', due_at => now() + interval '1 hour'").await.unwrap();
+    let raw = call(
+        &database,
+        "'mail', bytes => '\\x00ff', content_type => 'application/x', priority => 0",
+    );
     raw.await.unwrap();
-    let claimed = place.claim(&*storage, 9).await;
+    let claimed = database.claim(&*storage, 9).await;
     assert_eq!(claimed.len(), 2, "the third one is due later");
     let message = &claimed[0].message;
     assert_eq!(message.id.as_uuid(), id);
@@ -60,8 +62,8 @@ async fn a_message_of_sql_is_like_any_other() {
 }
 
 async fn sql_has_the_rules_for_names_of_the_library() {
-    let place = Place::new();
-    let _storage = place.open().await;
+    let database = TestSchema::new();
+    let _storage = database.open().await;
     for arguments in [
         "''",
         "'  '",
@@ -76,43 +78,43 @@ async fn sql_has_the_rules_for_names_of_the_library() {
         "'mail', headers => '{\"x\": 1}'",
         "'mail', '1', bytes => 'x'",
     ] {
-        let error = call(&place, arguments).await.unwrap_err();
+        let error = call(&database, arguments).await.unwrap_err();
         assert_eq!(error.code(), Some(&SqlState::INVALID_PARAMETER_VALUE), "{arguments}: {error}");
     }
-    call(&place, "repeat('ü', 200)").await.unwrap();
-    call(&place, "'  trimmed '").await.unwrap();
+    call(&database, "repeat('ü', 200)").await.unwrap();
+    call(&database, "'  trimmed '").await.unwrap();
 }
 
 async fn sql_returns_the_id_of_the_stored_duplicate() {
-    let place = Place::new();
-    let storage = place.open().await;
-    let first = call(&place, "'mail', dedupe => 'order'").await.unwrap();
-    assert_eq!(call(&place, "'mail', dedupe => 'order'").await.unwrap(), first);
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let first = call(&database, "'mail', dedupe => 'order'").await.unwrap();
+    assert_eq!(call(&database, "'mail', dedupe => 'order'").await.unwrap(), first);
     let again = format!("'mail', id => '{first}'");
-    assert_eq!(call(&place, &again).await.unwrap(), first);
-    let claimed = place.claim(&*storage, 9).await;
+    assert_eq!(call(&database, &again).await.unwrap(), first);
+    let claimed = database.claim(&*storage, 9).await;
     assert_eq!(claimed.len(), 1);
     settle(&*storage, &claimed).await;
-    assert_eq!(call(&place, &again).await.unwrap(), first, "done, and still known");
-    assert!(place.claim(&*storage, 9).await.is_empty());
-    assert_ne!(call(&place, "'mail', dedupe => 'order'").await.unwrap(), first);
+    assert_eq!(call(&database, &again).await.unwrap(), first, "done, and still known");
+    assert!(database.claim(&*storage, 9).await.is_empty());
+    assert_ne!(call(&database, "'mail', dedupe => 'order'").await.unwrap(), first);
 }
 
 async fn a_message_of_a_rolled_back_transaction_is_not_stored() {
-    let place = Place::new();
-    let storage = place.open().await;
-    let mut client = place.client().await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let mut client = database.client().await;
     for commits in [false, true] {
         let transaction = client.transaction().await.unwrap();
-        let text = format!("SELECT \"{}\".enqueue('mail', notify => true)", place.schema);
+        let text = format!("SELECT \"{}\".enqueue('mail', notify => true)", database.schema);
         transaction.execute(&text, &[]).await.unwrap();
-        assert!(place.claim(&*storage, 9).await.is_empty(), "not before the commit");
+        assert!(database.claim(&*storage, 9).await.is_empty(), "not before the commit");
         if commits {
             transaction.commit().await.unwrap();
         } else {
             transaction.rollback().await.unwrap();
         }
-        assert_eq!(place.claim(&*storage, 9).await.len(), usize::from(commits));
+        assert_eq!(database.claim(&*storage, 9).await.len(), usize::from(commits));
     }
 }
 
@@ -128,7 +130,7 @@ async fn declare_report(storage: &PostgresStorage) -> JobName {
         overrides: Overrides::default(),
         job,
         origin: Origin::Declared,
-        app: "desk".to_owned(),
+        app: "tests".to_owned(),
         release: 0,
         cursor: Some(now),
         last_nominal: None,
@@ -145,15 +147,15 @@ async fn declare_report(storage: &PostgresStorage) -> JobName {
 
 // spec: U-14
 async fn the_views_have_the_documented_columns() {
-    let place = Place::new();
-    let storage = place.open().await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
     declare_report(&storage).await;
-    let client = place.client().await;
+    let client = database.client().await;
     let text = format!(
         "SELECT name, type, cron, zone, payload, status, next_run_at, last_run_at, last_duration_ms, \
          retry_count, retry_intervals, skip_if_running, lock_holder, locked_until, enabled, created_at, \
          updated_at FROM \"{}\".scheduled_jobs",
-        place.schema
+        database.schema
     );
     let row = client.query_one(&text, &[]).await.unwrap();
     let words: Vec<String> = (0..6).map(|column| row.get(column)).collect();
@@ -162,9 +164,9 @@ async fn the_views_have_the_documented_columns() {
 }
 
 // spec: U-14, T-36, T-75, U-34
-async fn jobs_have_the_same_words_in_every_storage() {
-    let place = Place::new();
-    let storage = place.open().await;
+async fn jobs_have_the_same_values_in_every_storage() {
+    let database = TestSchema::new();
+    let storage = database.open().await;
     views::fill(&*storage).await;
     let text = format!(
         "SELECT concat_ws('|', name, type, coalesce(cron, '-'), zone, payload, status, \
@@ -173,9 +175,9 @@ async fn jobs_have_the_same_words_in_every_storage() {
          coalesce(last_duration_ms::text, '-'), retry_count, skip_if_running::int, \
          (lock_holder IS NOT NULL)::int, enabled::int, coalesce(key, '-')) \
          FROM \"{}\".scheduled_jobs ORDER BY name COLLATE \"C\", coalesce(key, '')",
-        place.schema
+        database.schema
     );
-    let rows = place.client().await.query(&text, &[]).await.unwrap();
+    let rows = database.client().await.query(&text, &[]).await.unwrap();
     let lines: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     assert_eq!(lines, views::SCHEDULED_JOBS);
 }
@@ -206,23 +208,23 @@ fn run_of(job: &JobName, claimed: &ClaimedMessage) -> Execution {
 
 // spec: U-15
 async fn each_run_is_listed_and_deleted_with_its_job() {
-    let place = Place::new();
-    let storage = place.open().await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
     let job = declare_report(&storage).await;
     let nominal = SystemClock.now();
     let occurrence = Occurrence { job: job.clone(), nominal, schedule: None, misfire: None };
-    let message = Message { occurrence: Some(occurrence), ..place.message() };
+    let message = Message { occurrence: Some(occurrence), ..database.message() };
     crate::schema::enqueue(&*storage, message).await;
-    let claimed = place.claim(&*storage, 1).await.remove(0);
+    let claimed = database.claim(&*storage, 1).await.remove(0);
     let run = Some(run_of(&job, &claimed).into());
     let settlement = Settlement::new(claimed.lease_ref(), Verdict::Done, run);
     storage.settle(vec![settlement], SystemClock.now()).await.unwrap();
     let text = format!(
         "SELECT concat_ws('|', job, started_at - scheduled_time, completed_at - started_at, status, \
          duration_ms, retry_attempt, error, message IS NOT NULL, topic) FROM \"{}\".job_executions",
-        place.schema
+        database.schema
     );
-    let client = place.client().await;
+    let client = database.client().await;
     let line: String = client.query_one(&text, &[]).await.unwrap().get(0);
     assert_eq!(
         line,
@@ -235,16 +237,16 @@ async fn each_run_is_listed_and_deleted_with_its_job() {
 
 // spec: U-18
 async fn a_claim_is_stored_with_its_message_and_no_table_has_locks() {
-    let place = Place::new();
-    let storage = place.open().await;
-    storage.enqueue(place.entries(1), SystemClock.now()).await.unwrap();
-    let claimed = place.claim(&*storage, 1).await.remove(0);
-    let client = place.client().await;
-    let text = format!("SELECT owner, lease_until > now() FROM \"{}\".message", place.schema);
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    storage.enqueue(database.entries(1), SystemClock.now()).await.unwrap();
+    let claimed = database.claim(&*storage, 1).await.remove(0);
+    let client = database.client().await;
+    let text = format!("SELECT owner, lease_until > now() FROM \"{}\".message", database.schema);
     let row = client.query_one(&text, &[]).await.unwrap();
     assert_eq!((row.get(0), row.get(1)), (claimed.lease.owner.as_uuid(), true));
     let text = "SELECT tablename::text FROM pg_tables WHERE schemaname = $1";
-    let rows = client.query(text, &[&place.schema]).await.unwrap();
+    let rows = client.query(text, &[&database.schema]).await.unwrap();
     let tables: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     assert!(tables.contains(&"message".to_owned()), "{tables:?}");
     assert!(!tables.iter().any(|table| table.contains("lock") || table.contains("lease")));

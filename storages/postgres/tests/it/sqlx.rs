@@ -17,7 +17,7 @@ use punctual_postgres::PostgresStorage;
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use crate::deduplication::Steps;
-use crate::schema::{Place, enqueue, eventually, soon};
+use crate::schema::{TestSchema, enqueue, eventually, soon};
 
 punctual_conformance::cases! {
     an_outbox_of_sqlx_returns_what_the_storage_returns,
@@ -28,17 +28,17 @@ punctual_conformance::cases! {
     an_error_of_the_server_keeps_its_meaning,
 }
 
-async fn connect(place: &Place) -> PgConnection {
-    PgConnection::connect(&place.address).await.unwrap()
+async fn connect(database: &TestSchema) -> PgConnection {
+    PgConnection::connect(&database.address).await.unwrap()
 }
 
 async fn an_outbox_of_sqlx_returns_what_the_storage_returns() {
-    let place = Place::new();
-    let steps = Steps::new(&place);
+    let database = TestSchema::new();
+    let steps = Steps::new(&database);
     let (answers, outcome) = steps.usual().await;
-    let storage = place.open().await;
-    steps.prepare(&place, &storage).await;
-    let mut connection = connect(&place).await;
+    let storage = database.open().await;
+    steps.prepare(&database, &storage).await;
+    let mut connection = connect(&database).await;
     for (batch, expected) in steps.batches.iter().zip(answers) {
         let mut transaction = connection.begin().await.unwrap();
         let mut outbox = storage.sqlx_outbox(&mut transaction);
@@ -50,14 +50,14 @@ async fn an_outbox_of_sqlx_returns_what_the_storage_returns() {
 }
 
 async fn a_message_stored_through_sqlx_notifies_after_the_commit_and_is_gone_after_a_rollback() {
-    let place = Arc::new(Place::new());
-    let storage = place.open().await;
+    let database = Arc::new(TestSchema::new());
+    let storage = database.open().await;
     eventually("it hears others", || async { storage.notifies_across_processes() }).await;
-    let line = WakeSource::Queue(Queue::default());
+    let source = WakeSource::Queue(Queue::default());
     for commits in [false, true] {
-        assert_eq!(storage.next_due(&line).await.unwrap(), None);
-        let mut bell = storage.wakeup(&line);
-        let (here, inside) = (Arc::clone(&storage), Arc::clone(&place));
+        assert_eq!(storage.next_due(&source).await.unwrap(), None);
+        let mut wakeup = storage.wakeup(&source);
+        let (here, inside) = (Arc::clone(&storage), Arc::clone(&database));
         // Spawned, because its futures may move between threads.
         let ran = tokio::spawn(async move {
             let mut connection = connect(&inside).await;
@@ -74,22 +74,22 @@ async fn a_message_stored_through_sqlx_notifies_after_the_commit_and_is_gone_aft
         });
         ran.await.unwrap();
         let limit = Duration::from_millis(if commits { 5_000 } else { 150 });
-        let notified = within(&SystemClock, soon(limit), bell.notified()).await;
+        let notified = within(&SystemClock, soon(limit), wakeup.notified()).await;
         assert_eq!(notified.is_some(), commits);
-        assert_eq!(place.claim(&*storage, 9).await.len(), if commits { 3 } else { 0 });
+        assert_eq!(database.claim(&*storage, 9).await.len(), if commits { 3 } else { 0 });
     }
 }
 
 async fn a_settlement_through_sqlx_needs_the_lease() {
-    let place = Place::new();
-    let storage = place.open().await;
-    let mut connection = connect(&place).await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let mut connection = connect(&database).await;
     for is_lost in [false, true] {
-        enqueue(&*storage, place.message()).await;
-        let claimed = place.claim(&*storage, 1).await.remove(0);
+        enqueue(&*storage, database.message()).await;
+        let claimed = database.claim(&*storage, 1).await.remove(0);
         if is_lost {
             let until = soon(Duration::from_secs(3_600));
-            let reclaim = Reclaim { owner: place.process(), limit: 9, until };
+            let reclaim = Reclaim { owner: database.process(), limit: 9, until };
             let taken = storage.reclaim(reclaim, soon(Duration::from_secs(900))).await.unwrap();
             assert_eq!(taken.len(), 1);
         }
@@ -113,10 +113,10 @@ async fn a_settlement_through_sqlx_needs_the_lease() {
 }
 
 async fn a_delivery_is_admitted_once_through_sqlx() {
-    let place = Place::new();
-    let storage = place.open().await;
-    let (id, now) = (place.message().id, SystemClock.now());
-    let mut connection = connect(&place).await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let (id, now) = (database.message().id, SystemClock.now());
+    let mut connection = connect(&database).await;
     for expected in [InboxResult::First, InboxResult::Again] {
         let mut transaction = connection.begin().await.unwrap();
         let mut outbox = storage.sqlx_outbox(&mut transaction);
@@ -152,15 +152,15 @@ impl Handler<i64> for Paying {
 }
 
 async fn a_handler_with_a_transaction_of_sqlx_writes_once() {
-    let place = Place::new();
-    let storage = place.open().await;
-    let table = format!("\"{}\".orders", place.schema);
-    let client = place.client().await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let table = format!("\"{}\".orders", database.schema);
+    let client = database.client().await;
     client.batch_execute(&format!("CREATE TABLE {table} (id int8)")).await.unwrap();
     let begun = Arc::new(AtomicU32::new(0));
     let paying = Paying {
         storage: Arc::clone(&storage),
-        url: place.address.clone(),
+        url: database.address.clone(),
         insert: format!("INSERT INTO {table} VALUES ($1)"),
         begun: Arc::clone(&begun),
     };
@@ -185,13 +185,13 @@ async fn a_handler_with_a_transaction_of_sqlx_writes_once() {
 }
 
 async fn an_error_of_the_server_keeps_its_meaning() {
-    let place = Place::new();
-    let storage = place.open().await;
-    let mut connection = connect(&place).await;
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let mut connection = connect(&database).await;
     let mut transaction = connection.begin().await.unwrap();
     sqlx::query("SELECT 1 / 0").execute(&mut *transaction).await.unwrap_err();
     let mut outbox = storage.sqlx_outbox(&mut transaction);
-    let error = outbox.enqueue(place.entries(1), SystemClock.now()).await.unwrap_err();
+    let error = outbox.enqueue(database.entries(1), SystemClock.now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     assert!(error.to_string().contains("aborted"), "{error}");
 }

@@ -16,7 +16,7 @@ use punctual::{
 use punctual_postgres::PostgresStorage;
 
 use crate::deduplication::Steps;
-use crate::schema::{Place, enqueue, eventually, key, soon};
+use crate::schema::{TestSchema, enqueue, eventually, key, soon};
 
 punctual_conformance::cases! {
     an_outbox_returns_what_the_storage_returns,
@@ -30,12 +30,12 @@ punctual_conformance::cases! {
 }
 
 async fn an_outbox_returns_what_the_storage_returns() {
-    let place = Place::new();
-    let steps = Steps::new(&place);
+    let database = TestSchema::new();
+    let steps = Steps::new(&database);
     let (answers, outcome) = steps.usual().await;
-    let storage = place.open().await;
-    steps.prepare(&place, &storage).await;
-    let mut client = place.client().await;
+    let storage = database.open().await;
+    steps.prepare(&database, &storage).await;
+    let mut client = database.client().await;
     for (batch, expected) in steps.batches.iter().zip(answers) {
         let transaction = client.transaction().await.unwrap();
         let mut outbox = storage.outbox(&transaction);
@@ -47,34 +47,34 @@ async fn an_outbox_returns_what_the_storage_returns() {
 }
 
 async fn a_commit_wakes_subscribers_in_both_processes_and_a_rollback_does_not() {
-    let place = Place::new();
-    let (storage, elsewhere) = (place.open().await, place.open().await);
-    let line = WakeSource::Queue(Queue::default());
+    let database = TestSchema::new();
+    let (storage, elsewhere) = (database.open().await, database.open().await);
+    let source = WakeSource::Queue(Queue::default());
     for node in [&storage, &elsewhere] {
         eventually("it hears others", || async { node.notifies_across_processes() }).await;
     }
     for (commits, length) in [(false, 0), (true, 0), (true, 300)] {
-        let mut bells = Vec::new();
+        let mut wakeups = Vec::new();
         for node in [&storage, &elsewhere] {
-            assert_eq!(node.next_due(&line).await.unwrap(), None);
-            bells.push(node.wakeup(&line));
+            assert_eq!(node.next_due(&source).await.unwrap(), None);
+            wakeups.push(node.wakeup(&source));
         }
-        let mut client = place.client().await;
+        let mut client = database.client().await;
         let transaction = client.transaction().await.unwrap();
-        storage.outbox(&transaction).enqueue(place.entries(1), SystemClock.now()).await.unwrap();
+        storage.outbox(&transaction).enqueue(database.entries(1), SystemClock.now()).await.unwrap();
         SystemClock.sleep_until(soon(Duration::from_millis(length))).await;
-        assert!(place.claim(&*storage, 9).await.is_empty(), "not before the commit");
+        assert!(database.claim(&*storage, 9).await.is_empty(), "not before the commit");
         if commits {
             transaction.commit().await.unwrap();
         } else {
             transaction.rollback().await.unwrap();
         }
-        for bell in &mut bells {
+        for wakeup in &mut wakeups {
             let limit = Duration::from_millis(if commits { 5_000 } else { 150 });
-            let notified = within(&SystemClock, soon(limit), bell.notified()).await;
+            let notified = within(&SystemClock, soon(limit), wakeup.notified()).await;
             assert_eq!(notified.is_some(), commits, "after {length} ms");
         }
-        let claimed = place.claim(&*elsewhere, 9).await;
+        let claimed = database.claim(&*elsewhere, 9).await;
         assert_eq!(claimed.len(), usize::from(commits));
         crate::schema::settle(&*storage, &claimed).await;
     }
@@ -143,7 +143,7 @@ impl Handler<i64> for Paying {
 }
 
 struct Shop {
-    place: Place,
+    database: TestSchema,
     storage: Arc<PostgresStorage>,
     paying: Paying,
     punctual: Punctual,
@@ -151,11 +151,11 @@ struct Shop {
 
 impl Shop {
     async fn open(act: Act) -> Self {
-        let place = Place::new();
-        let storage = Arc::new(place.builder().pool_size(1).connect().await.unwrap());
-        let table = format!("\"{}\".orders", place.schema);
+        let database = TestSchema::new();
+        let storage = Arc::new(database.builder().pool_size(1).connect().await.unwrap());
+        let table = format!("\"{}\".orders", database.schema);
         let create = format!("CREATE TABLE {table} (id int8)");
-        place.client().await.batch_execute(&create).await.unwrap();
+        database.client().await.batch_execute(&create).await.unwrap();
         let (begun, ended) = (Arc::default(), Arc::default());
         let paying = Paying { storage: Arc::clone(&storage), table, begun, ended, act };
         let retry = Retry::intervals([Duration::from_millis(10); 3]);
@@ -166,7 +166,7 @@ impl Shop {
             .handler("paid", |_: i64, _: Context| async { Outcome::Done });
         let punctual = builder.build().unwrap();
         punctual.start().await.unwrap();
-        Self { place, storage, paying, punctual }
+        Self { database, storage, paying, punctual }
     }
 
     async fn pay(&self) -> punctual::model::MessageId {
@@ -175,7 +175,7 @@ impl Shop {
 
     async fn paid(&self) -> Vec<i64> {
         let query = format!("SELECT id FROM {}", self.paying.table);
-        let rows = self.place.client().await.query(&query, &[]).await.unwrap();
+        let rows = self.database.client().await.query(&query, &[]).await.unwrap();
         rows.iter().map(|row| row.get(0)).collect()
     }
 
@@ -221,7 +221,7 @@ async fn a_dropped_transaction_is_rolled_back_and_its_connection_replaced() {
     shop.punctual.shutdown().await;
     assert_eq!(shop.paid().await, [7], "with one connection for handlers and one for the rest");
     assert_eq!(shop.storage.message(id).await.unwrap().unwrap().state, MessageState::Done);
-    enqueue(&*shop.storage, shop.place.message()).await;
+    enqueue(&*shop.storage, shop.database.message()).await;
 }
 
 async fn a_message_of_a_handler_is_stored_with_its_commit() {
@@ -250,21 +250,21 @@ async fn settings_and_locks_of_a_handler_are_reset_on_its_connection() {
         "the temporary table does not disturb the next handler"
     );
     let locks = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND classid = 4711";
-    assert!(shop.place.client().await.query(locks, &[]).await.unwrap().is_empty());
+    assert!(shop.database.client().await.query(locks, &[]).await.unwrap().is_empty());
 }
 
 async fn of_two_transactions_with_one_key_the_second_gets_a_duplicate() {
-    let place = Place::new();
-    let storage = place.open().await;
-    let keyed = || Entry::from(Message { dedupe: key("one"), ..place.message() });
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let keyed = || Entry::from(Message { dedupe: key("one"), ..database.message() });
     for others in [0, 1] {
-        let batch = || [vec![keyed()], place.entries(others)].concat();
+        let batch = || [vec![keyed()], database.entries(others)].concat();
         let (first, second) = (batch(), batch());
         let twin = first[0].message.id;
-        let mut client = place.client().await;
+        let mut client = database.client().await;
         let transaction = client.transaction().await.unwrap();
         storage.outbox(&transaction).enqueue(first, SystemClock.now()).await.unwrap();
-        let (here, mut elsewhere) = (Arc::clone(&storage), place.client().await);
+        let (here, mut elsewhere) = (Arc::clone(&storage), database.client().await);
         let waiting = tokio::spawn(async move {
             let transaction = elsewhere.transaction().await.unwrap();
             let stored = here.outbox(&transaction).enqueue(second, SystemClock.now()).await;
@@ -277,7 +277,7 @@ async fn of_two_transactions_with_one_key_the_second_gets_a_duplicate() {
         let answers = waiting.await.unwrap();
         assert_eq!(answers[0], EnqueueResult::Duplicate(twin));
         assert_eq!(answers[1..], vec![EnqueueResult::Stored; others]);
-        let claimed = place.claim(&*storage, 9).await;
+        let claimed = database.claim(&*storage, 9).await;
         assert_eq!(claimed.len(), 1 + 2 * others);
         crate::schema::settle(&*storage, &claimed).await;
     }

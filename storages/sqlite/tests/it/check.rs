@@ -30,7 +30,7 @@ async fn a_writer_that_holds_the_lock_is_seen() {
 }
 
 #[tokio::test]
-async fn rows_that_were_changed_by_hand_and_an_index_that_lies_are_found() {
+async fn rows_changed_by_hand_and_an_inconsistent_index_are_found() {
     let f = Fixture::new();
     let storage = f.open().await;
     storage.enqueue(f.entries(3), at(0)).await.unwrap();

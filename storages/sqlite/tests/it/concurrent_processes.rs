@@ -23,8 +23,8 @@ async fn no_call_fails_while_another_process_has_the_lock_for_a_while() {
         })
         .collect();
     SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(700))).await;
-    let line = WakeSource::Queue(Queue::default());
-    assert_eq!(storage.next_due(&line).await.unwrap(), None, "who reads does not wait");
+    let source = WakeSource::Queue(Queue::default());
+    assert_eq!(storage.next_due(&source).await.unwrap(), None, "who reads does not wait");
     assert!(tasks.iter().all(|task| !task.is_finished()));
     drop(lock);
     for task in tasks {
@@ -33,7 +33,7 @@ async fn no_call_fails_while_another_process_has_the_lock_for_a_while() {
 }
 
 #[tokio::test]
-async fn timeout_that_is_used_up_says_whom_to_look_for_and_the_storage_goes_on() {
+async fn an_exceeded_busy_timeout_is_reported_with_its_cause_and_the_storage_continues() {
     let f = Fixture::new();
     let timeout = Duration::from_millis(50);
     let storage = f.builder().busy_timeout(timeout).open().await.unwrap();
@@ -83,22 +83,22 @@ async fn several_handles_share_the_work_of_one_file() {
 }
 
 #[tokio::test]
-async fn what_another_process_stores_is_heard() {
+async fn messages_of_another_process_are_notified() {
     let f = Fixture::new();
     let (one, two) = (f.open().await, f.open().await);
-    let line = WakeSource::Queue(Queue::default());
-    let mut heard = two.wakeup(&line);
-    assert_eq!(two.next_due(&line).await.unwrap(), None);
+    let source = WakeSource::Queue(Queue::default());
+    let mut wakeup = two.wakeup(&source);
+    assert_eq!(two.next_due(&source).await.unwrap(), None);
     offer(&one, f.message()).await;
     let limit = add(SystemClock.now(), Duration::from_secs(5));
-    assert!(within(&SystemClock, limit, heard.notified()).await.is_some());
+    assert!(within(&SystemClock, limit, wakeup.notified()).await.is_some());
     // Writes of other processes are noticed during own writes as well.
     for second in 1..6 {
-        let mut heard = two.wakeup(&line);
+        let mut wakeup = two.wakeup(&source);
         offer(&one, f.due(at(-second))).await;
         offer(&two, f.due(at(900))).await;
         let limit = add(SystemClock.now(), Duration::from_secs(5));
-        assert!(within(&SystemClock, limit, heard.notified()).await.is_some());
+        assert!(within(&SystemClock, limit, wakeup.notified()).await.is_some());
     }
 }
 
@@ -106,23 +106,23 @@ async fn what_another_process_stores_is_heard() {
 async fn a_later_message_of_another_process_wakes_no_subscriber_that_knows_an_earlier_one() {
     let f = Fixture::new();
     let (one, two) = (f.open().await, f.open().await);
-    let line = WakeSource::Queue(Queue::default());
-    let mut heard = two.wakeup(&line);
+    let source = WakeSource::Queue(Queue::default());
+    let mut wakeup = two.wakeup(&source);
     offer(&one, f.due(at(10))).await;
     let limit = add(SystemClock.now(), Duration::from_secs(5));
-    assert!(within(&SystemClock, limit, heard.notified()).await.is_some());
-    assert_eq!(two.next_due(&line).await.unwrap(), Some(at(10)));
+    assert!(within(&SystemClock, limit, wakeup.notified()).await.is_some());
+    assert_eq!(two.next_due(&source).await.unwrap(), Some(at(10)));
     let mut jobs = two.wakeup(&WakeSource::Jobs);
     for _ in 0..3 {
         offer(&one, f.due(at(900))).await;
     }
     let limit = add(SystemClock.now(), Duration::from_millis(600));
-    assert_eq!(within(&SystemClock, limit, heard.notified()).await, None);
+    assert_eq!(within(&SystemClock, limit, wakeup.notified()).await, None);
     assert_eq!(within(&SystemClock, limit, jobs.notified()).await, None);
 }
 
 #[tokio::test]
-async fn silence_is_not_disturbed_by_our_own_writes() {
+async fn our_own_writes_are_not_taken_for_those_of_another_process() {
     let f = Fixture::new();
     let storage = f.open().await;
     offer(&storage, f.message()).await;
@@ -133,7 +133,11 @@ async fn silence_is_not_disturbed_by_our_own_writes() {
         SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(60))).await;
     }
     let limit = add(SystemClock.now(), Duration::from_millis(500));
-    assert_eq!(within(&SystemClock, limit, jobs.notified()).await, None, "we know what we wrote");
+    assert_eq!(
+        within(&SystemClock, limit, jobs.notified()).await,
+        None,
+        "our own writes do not notify again"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

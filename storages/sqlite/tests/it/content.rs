@@ -23,7 +23,7 @@ async fn through(f: &Fixture, message: Message) -> ClaimedMessage {
 }
 
 #[tokio::test]
-async fn a_body_of_a_mebibyte_reads_back_and_lives_a_whole_life() {
+async fn a_body_of_a_mebibyte_reads_back_in_every_state() {
     let f = Fixture::new();
     let bytes: Vec<u8> = (0..=250_u8).cycle().take(1 << 20).collect();
     let message = Message { body: Body::raw(bytes, "application/octet-stream"), ..f.message() };

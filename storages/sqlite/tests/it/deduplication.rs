@@ -41,7 +41,7 @@ impl Steps {
             vec![Entry::from(f.message()), Entry::from(keyed("running"))],
             vec![replacing("running")],
             vec![replacing("pending")],
-            vec![replacing("nobody")],
+            vec![replacing("unknown")],
             vec![Entry::from(keyed("new")), Entry::from(keyed("new")), replacing("new")],
             vec![Entry::from(Message { source: Source::Redriven, ..done.clone() })],
             vec![redriven("again"), redriven("and again")],

@@ -6,7 +6,7 @@ use punctual::{ErrorKind, Storage as _};
 use crate::fixture::{Fixture, at, claim, rows_of};
 
 #[tokio::test]
-async fn a_full_disk_refuses_whole_batches_and_goes_on_when_there_is_room_again() {
+async fn a_full_disk_refuses_whole_batches_and_writes_continue_when_space_is_free_again() {
     let f = Fixture::new();
     let storage = f.builder().pages_max(200).open().await.unwrap();
     let mut kept: Vec<Entry> = Vec::new();

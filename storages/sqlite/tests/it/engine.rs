@@ -9,7 +9,7 @@ use punctual::inspect::PageRequest;
 use punctual::jiff::Timestamp;
 use punctual::model::Ending;
 use punctual::{Clock as _, Context, Job, Occurrence, Outcome, Punctual, Roles, SystemClock};
-use punctual_conformance::own::WrongClock;
+use punctual_conformance::backend_tests::WrongClock;
 use punctual_sqlite::SqliteStorage;
 
 use crate::fixture::Fixture;
@@ -40,7 +40,7 @@ async fn wait_for(handled: &AtomicU32, sum: u32) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_published_is_handled_and_what_was_left_is_handled_after_a_restart() {
+async fn published_messages_are_handled_and_the_rest_after_a_restart() {
     let f = Fixture::new();
     let handled = Arc::new(AtomicU32::new(0));
     let storage = Arc::new(f.open().await);

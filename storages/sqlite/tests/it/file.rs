@@ -35,7 +35,7 @@ async fn everything_is_still_there_after_it_was_opened_again() {
     assert_eq!(state(done.id).await, MessageState::Done);
     offer(&storage, f.message()).await;
     let next = claim(&storage, f.process(), 1).await.remove(0);
-    assert!(next.lease.token > held.token, "tokens go on where they were");
+    assert!(next.lease.token > held.token, "tokens continue after the last one");
 }
 
 #[tokio::test]
@@ -54,7 +54,7 @@ async fn closing_copies_the_journal_and_refuses_calls_after_it() {
 }
 
 #[tokio::test]
-async fn what_was_called_before_the_close_is_stored() {
+async fn calls_before_the_close_are_stored() {
     let f = Fixture::new();
     let storage = f.open().await;
     let calls = (0..20).map(|_| storage.enqueue(f.entries(1), at(0)));
@@ -73,7 +73,7 @@ async fn all<T>(calls: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> 
 }
 
 #[tokio::test]
-async fn an_empty_file_and_one_with_tables_of_an_application_are_taken() {
+async fn an_empty_file_and_one_with_tables_of_an_application_are_accepted() {
     let f = Fixture::new();
     std::fs::write(f.path(), b"").unwrap();
     f.open().await.close().await.unwrap();
@@ -92,7 +92,7 @@ async fn an_empty_file_and_one_with_tables_of_an_application_are_taken() {
 }
 
 #[tokio::test]
-async fn everything_we_make_has_our_prefix() {
+async fn all_tables_and_indexes_have_our_prefix() {
     let f = Fixture::new();
     f.open().await.close().await.unwrap();
     let other = f.other_connection();
@@ -159,7 +159,7 @@ async fn a_missing_folder_is_named() {
 }
 
 #[tokio::test]
-async fn what_is_not_a_database_is_refused_and_not_touched() {
+async fn a_file_that_is_not_a_database_is_refused_and_not_changed() {
     let f = Fixture::new();
     let letter = "Dear Ada,\n".repeat(1_000);
     std::fs::write(f.path(), &letter).unwrap();
@@ -170,7 +170,7 @@ async fn what_is_not_a_database_is_refused_and_not_touched() {
 }
 
 #[tokio::test]
-async fn a_damaged_file_is_told_as_corrupt() {
+async fn a_damaged_file_is_reported_as_corrupt() {
     let f = Fixture::new();
     let storage = f.open().await;
     storage.enqueue(f.entries(2_000), at(0)).await.unwrap();

@@ -83,7 +83,7 @@ async fn a_lease_that_is_shown_twice_in_one_call_settles_once() {
 }
 
 #[tokio::test]
-async fn one_that_cannot_be_finished_with_the_others_keeps_none_of_them_back() {
+async fn a_settlement_that_does_not_fit_the_batch_blocks_no_other() {
     let f = Fixture::new();
     let storage = f.open().await;
     storage.enqueue(f.entries(200), at(0)).await.unwrap();
@@ -97,7 +97,7 @@ async fn one_that_cannot_be_finished_with_the_others_keeps_none_of_them_back() {
     }));
     settlements[60] = f.settlement(&claimed[60], Verdict::Done); // ended long before
     settlements[80].execution = None;
-    settlements[100].execution.as_mut().map(Arc::make_mut).unwrap().attempt = 7; // says otherwise
+    settlements[100].execution.as_mut().map(Arc::make_mut).unwrap().attempt = 7; // another attempt than claimed
     settlements[120].verdict = Verdict::Cancelled;
     let dead = Verdict::Dead { reason: DeadReason::Discarded, error: None };
     settlements[140].verdict = dead;
@@ -188,7 +188,7 @@ async fn prune<S: Storage>(storage: &S, before: Timestamp, limit: usize) -> Prun
 
 // spec: H-17, H-18
 #[tokio::test]
-async fn what_lies_by_its_time_and_what_strayed_are_counted_and_pruned_to_the_microsecond() {
+async fn rows_in_time_order_and_strayed_rows_are_counted_and_pruned_to_the_microsecond() {
     let memory = MemoryStorage::new(Arc::new(SystemClock));
     let (f, other) = (Fixture::new(), Fixture::new());
     let sqlite = f.builder().durability(Durability::Normal).open().await.unwrap();

@@ -20,11 +20,11 @@ pub(crate) fn begin(connection: &mut Connection) -> Transaction<'_> {
 }
 
 #[tokio::test]
-async fn a_message_is_seen_and_rings_after_the_commit_and_is_gone_after_a_rollback() {
+async fn a_message_is_visible_and_notifies_after_the_commit_and_is_gone_after_a_rollback() {
     let f = Fixture::new();
     let storage = f.open().await;
-    let line = WakeSource::Queue(Queue::default());
-    let mut bell = storage.wakeup(&line);
+    let source = WakeSource::Queue(Queue::default());
+    let mut wakeup = storage.wakeup(&source);
     let mut application = f.other_connection();
     application.execute_batch("CREATE TABLE orders (id)").unwrap();
     let (kept, gone) = (f.entries(1), f.entries(1));
@@ -48,7 +48,7 @@ async fn a_message_is_seen_and_rings_after_the_commit_and_is_gone_after_a_rollba
     transaction.commit().unwrap();
     assert!(storage.message(kept[0].message.id).await.unwrap().is_some());
     let limit = add(SystemClock.now(), Duration::from_secs(5));
-    assert!(within(&SystemClock, limit, bell.notified()).await.is_some());
+    assert!(within(&SystemClock, limit, wakeup.notified()).await.is_some());
     assert_eq!(rows_of(&application, "orders"), 1);
     assert_eq!(storage.counts(at(0)).await.unwrap().total(MessageState::Pending), 1);
 }
@@ -82,7 +82,7 @@ async fn an_attempt_is_settled_with_the_writes_of_its_handler_and_only_by_its_ow
 }
 
 #[tokio::test]
-async fn a_group_deals_with_a_message_once() {
+async fn a_group_handles_a_message_once() {
     let f = Fixture::new();
     let storage = f.open().await;
     let id = f.message().id;

@@ -12,7 +12,7 @@ use punctual_sqlite::SqliteStorage;
 
 use crate::fixture::Fixture;
 
-const NOBODY: u32 = 65_534;
+const UNPRIVILEGED_UID: u32 = 65_534;
 const PATH: &str = "PUNCTUAL_TEST_READ_ONLY";
 
 fn allow(path: &Path, mode: u32) {
@@ -35,13 +35,13 @@ async fn a_file_in_a_folder_without_rights_is_refused_with_what_to_do() {
         fs::copy(std::env::current_exe().unwrap(), &program).unwrap();
         allow(&program, 0o755);
         let run = Command::new(&program)
-            .args(["--ignored", "--exact", "read_only::as_nobody"])
+            .args(["--ignored", "--exact", "read_only::as_unprivileged_user"])
             .env(PATH, f.path())
-            .uid(NOBODY)
+            .uid(UNPRIVILEGED_UID)
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&run.stdout);
-        assert!(run.status.success() && said.contains("1 passed"), "{said}");
+        let output = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success() && output.contains("1 passed"), "{output}");
     } else {
         check(&f.path()).await;
     }
@@ -50,8 +50,8 @@ async fn a_file_in_a_folder_without_rights_is_refused_with_what_to_do() {
 
 #[tokio::test]
 #[ignore = "run by the test above, as another user"]
-async fn as_nobody() {
-    let path = std::env::var(PATH).expect("the test above says where the file is");
+async fn as_unprivileged_user() {
+    let path = std::env::var(PATH).expect("set by the test above");
     check(Path::new(&path)).await;
 }
 

@@ -95,7 +95,7 @@ impl Story {
 }
 
 #[tokio::test]
-async fn ties_are_minded_in_a_transaction_of_the_application() {
+async fn relations_are_respected_in_a_transaction_of_the_application() {
     let f = Fixture::new();
     let storage = f.open().await;
     let story = Story::new(&f);
@@ -113,7 +113,7 @@ async fn ties_are_minded_in_a_transaction_of_the_application() {
 
 #[cfg(feature = "sqlx")]
 #[tokio::test]
-async fn ties_are_minded_in_a_transaction_of_sqlx() {
+async fn relations_are_respected_in_a_transaction_of_sqlx() {
     use punctual::Outbox as _;
     use punctual_sqlite::SqliteSqlxOutbox;
 
@@ -148,7 +148,7 @@ async fn ties_are_minded_in_a_transaction_of_sqlx() {
 async fn another_process_is_woken_when_the_lane_or_the_batch_it_waits_for_is_over() {
     let f = Fixture::new();
     let (here, there) = (f.open().await, f.open().await);
-    let line = WakeSource::Queue(Queue::default());
+    let source = WakeSource::Queue(Queue::default());
     let entries = [
         limited(member(&f, batch(1)), "mail", 1),
         limited(f.message(), "mail", 1),
@@ -160,13 +160,13 @@ async fn another_process_is_woken_when_the_lane_or_the_batch_it_waits_for_is_ove
     assert_eq!(claimed.len(), 2);
     for (one, due) in claimed.iter().zip([Some(at(0)), Some(at(0))]) {
         assert_eq!(claim(&there, f.process(), 9).await, []);
-        let told = there.next_due(&line).await.unwrap();
-        assert!(told.is_none_or(|told| told == END_OF_TIME), "{told:?}");
-        let mut bell = there.wakeup(&line);
+        let due_at = there.next_due(&source).await.unwrap();
+        assert!(due_at.is_none_or(|due_at| due_at == END_OF_TIME), "{due_at:?}");
+        let mut wakeup = there.wakeup(&source);
         settle(&here, vec![f.settlement(one, Verdict::Done)]).await;
         let limit = add(SystemClock.now(), Duration::from_secs(5));
-        assert!(within(&SystemClock, limit, bell.notified()).await.is_some());
-        assert_eq!(there.next_due(&line).await.unwrap(), due);
+        assert!(within(&SystemClock, limit, wakeup.notified()).await.is_some());
+        assert_eq!(there.next_due(&source).await.unwrap(), due);
         let next = claim(&there, f.process(), 9).await;
         assert_eq!(next.len(), 1);
         settle(&there, vec![f.settlement(&next[0], Verdict::Done)]).await;
@@ -188,7 +188,7 @@ async fn two_messages_of_one_limit_that_allow_different_numbers_count_together()
 }
 
 #[tokio::test]
-async fn limited_and_other_messages_are_handed_out_in_one_order() {
+async fn limited_and_other_messages_are_claimed_in_one_order() {
     let f = Fixture::new();
     let storage = f.open().await;
     let due = |second: i64| f.due(at(second));
@@ -244,7 +244,7 @@ async fn a_job_that_is_removed_ends_the_batch_of_its_messages() {
 }
 
 #[tokio::test]
-async fn what_waits_for_a_batch_may_be_restored_before_it() {
+async fn a_message_that_waits_for_a_batch_may_be_imported_before_it() {
     let f = Fixture::new();
     let storage = f.open().await;
     let last = MessageRecord {
@@ -261,7 +261,7 @@ async fn what_waits_for_a_batch_may_be_restored_before_it() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_free_elsewhere_is_free_after_a_restore() {
+async fn a_key_that_was_free_in_another_storage_is_free_after_an_import() {
     let (f, other) = (Fixture::new(), Fixture::new());
     let there = f.open().await;
     let pending = || unique(&f, Unique::WhilePending);

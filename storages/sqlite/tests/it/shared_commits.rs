@@ -30,7 +30,7 @@ async fn concurrent_callers_share_commits() {
 
 // No call returns before its commit.
 #[tokio::test]
-async fn a_call_is_answered_when_others_can_see_what_it_did() {
+async fn a_call_returns_when_its_writes_are_visible_to_others() {
     let f = Fixture::new();
     let storage = f.open().await;
     let other = f.other_connection();
@@ -105,7 +105,7 @@ async fn a_call_that_fails_takes_no_other_of_its_batch_with_it() {
     let pause = JobCommand::Pause { by: String::new(), reason: String::new(), until: None };
     let steered =
         storage.command_job(&JobName::new("report").unwrap(), pause, 1, at(0)).await.unwrap();
-    assert!(matches!(steered, JobCommandResult::Applied(_)), "and the storage goes on");
+    assert!(matches!(steered, JobCommandResult::Applied(_)), "and the storage continues");
 }
 
 #[tokio::test]

@@ -30,7 +30,7 @@ pub(crate) async fn begin(connection: &mut SqliteConnection) -> Transaction<'_, 
 }
 
 #[tokio::test]
-async fn an_outbox_of_sqlx_answers_as_the_storage_does() {
+async fn an_outbox_of_sqlx_returns_what_the_storage_returns() {
     let f = Fixture::new();
     let steps = Steps::new(&f);
     let (answers, outcome) = steps.usual().await;
@@ -47,13 +47,13 @@ async fn an_outbox_of_sqlx_answers_as_the_storage_does() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_stored_through_sqlx_rings_after_the_commit_and_is_gone_after_a_rollback() {
+async fn a_message_stored_through_sqlx_notifies_after_the_commit_and_is_gone_after_a_rollback() {
     let f = Arc::new(Fixture::new());
     let storage = Arc::new(f.open().await);
-    let line = WakeSource::Queue(Queue::default());
+    let source = WakeSource::Queue(Queue::default());
     for commits in [false, true] {
-        assert_eq!(storage.next_due(&line).await.unwrap(), None);
-        let mut bell = storage.wakeup(&line);
+        assert_eq!(storage.next_due(&source).await.unwrap(), None);
+        let mut wakeup = storage.wakeup(&source);
         let (here, inside) = (Arc::clone(&storage), Arc::clone(&f));
         // Spawned, because its futures may move between threads.
         let ran = tokio::spawn(async move {
@@ -72,7 +72,7 @@ async fn what_is_stored_through_sqlx_rings_after_the_commit_and_is_gone_after_a_
         });
         ran.await.unwrap();
         let limit = Duration::from_millis(if commits { 5_000 } else { 300 });
-        let notified = within(&SystemClock, add(SystemClock.now(), limit), bell.notified()).await;
+        let notified = within(&SystemClock, add(SystemClock.now(), limit), wakeup.notified()).await;
         assert_eq!(notified.is_some(), commits);
         let pending = storage.counts(at(0)).await.unwrap().total(MessageState::Pending);
         assert_eq!(pending, if commits { 2 } else { 0 });
@@ -140,7 +140,7 @@ async fn every_decision_is_settled_as_the_storage_does() {
 }
 
 #[tokio::test]
-async fn who_lost_the_lease_loses_the_writes_and_deliveries_are_admitted_once() {
+async fn an_owner_that_lost_the_lease_loses_its_writes_and_deliveries_are_admitted_once() {
     let f = Fixture::new();
     let storage = f.open().await;
     offer(&storage, f.message()).await;

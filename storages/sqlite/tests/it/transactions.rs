@@ -143,14 +143,14 @@ async fn an_error_of_the_handler_takes_its_writes_back_and_the_next_attempt_writ
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_panic_in_the_work_ends_neither_the_writer_nor_anybody_else() {
+async fn a_panic_in_the_work_ends_neither_the_writer_nor_other_calls() {
     let (kind, words) = Shop::open(First::Panics).await.pay().await;
     assert_eq!(kind, ErrorKind::Conflict);
     assert!(words.contains("panicked"), "{words}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_lost_the_lease_writes_nothing() {
+async fn an_owner_that_lost_the_lease_writes_nothing() {
     let shop = Shop::open(First::LosesItsLease).await;
     let id = shop.punctual.publisher().publish("pay", &7_i64).await.unwrap().id;
     for _ in 0..500 {

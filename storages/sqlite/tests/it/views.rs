@@ -5,13 +5,13 @@ use std::sync::Arc;
 use punctual::model::{JobCommand, JobName, Message, Occurrence, Source};
 use punctual::policy::Verdict;
 use punctual::{Job, Schedule, Storage as _};
-use punctual_conformance::own::views;
+use punctual_conformance::backend_tests::views;
 
 use crate::fixture::{Fixture, at, claim, job_record, offer, settle};
 
 // spec: U-14, T-36
 #[tokio::test]
-async fn jobs_are_listed_with_words_and_times() {
+async fn jobs_are_listed_with_text_values_and_times() {
     let f = Fixture::new();
     let storage = f.open().await;
     let cron = Schedule::cron("0 2 * * *", "Europe/Warsaw").unwrap();
@@ -56,7 +56,7 @@ async fn jobs_are_listed_with_words_and_times() {
 
 // spec: U-14, T-36, T-75, U-34
 #[tokio::test]
-async fn jobs_have_the_words_that_every_storage_has() {
+async fn jobs_have_the_same_values_in_every_storage() {
     let f = Fixture::new();
     let storage = f.open().await;
     views::fill(&storage).await;
@@ -73,7 +73,7 @@ async fn jobs_have_the_words_that_every_storage_has() {
 
 // spec: U-15
 #[tokio::test]
-async fn executions_and_messages_are_listed_with_words_and_times() {
+async fn executions_and_messages_are_listed_with_text_values_and_times() {
     let f = Fixture::new();
     let storage = f.open().await;
     offer(&storage, f.message()).await;

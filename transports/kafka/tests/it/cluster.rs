@@ -183,7 +183,11 @@ impl Cluster {
 }
 
 fn prefix() -> String {
-    format!("t{}-{}-", punctual_conformance::own::run_name(), NEXT.fetch_add(1, Ordering::Relaxed))
+    format!(
+        "t{}-{}-",
+        punctual_conformance::backend_tests::run_name(),
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
 fn serve(report: &Sender<String>, requests: &Receiver<Request>) {

@@ -6,7 +6,7 @@ use punctual::clock::{add, within};
 use punctual::model::{Body, Headers, Key, Message, Topic};
 use punctual::transport::{Consumer, Delivery, Receipt, Subscription};
 use punctual::{Clock, Error, Result, SystemClock, Transport};
-use punctual_conformance::own::letters::{self, sent};
+use punctual_conformance::backend_tests::messaging::{self, outgoing};
 use punctual_kafka::KafkaTransport;
 
 /// Timeout of a delivery that must come.
@@ -20,7 +20,7 @@ pub(crate) fn topic(name: &str) -> Topic {
 
 pub(crate) fn message(text: &str) -> Message {
     let (topic, body) = (topic("mail"), Body::json(text).unwrap());
-    Message { topic, body, headers: Headers::new(), ..letters::message("") }
+    Message { topic, body, headers: Headers::new(), ..messaging::message("") }
 }
 
 pub(crate) fn keyed(key: &str, text: &str) -> Message {
@@ -28,7 +28,7 @@ pub(crate) fn keyed(key: &str, text: &str) -> Message {
 }
 
 pub(crate) async fn publish(to: &KafkaTransport, messages: Vec<Message>) -> Result<()> {
-    to.publish(messages.into_iter().map(sent).collect(), SystemClock.now()).await
+    to.publish(messages.into_iter().map(outgoing).collect(), SystemClock.now()).await
 }
 
 /// Publishes numbers as texts, in order.

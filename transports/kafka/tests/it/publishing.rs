@@ -6,7 +6,7 @@ use std::time::Duration;
 use punctual::model::{Body, Message};
 use punctual::transport::Outgoing;
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
-use punctual_conformance::own::letters::sent;
+use punctual_conformance::backend_tests::messaging::outgoing;
 
 use crate::cluster::Cluster;
 use crate::fixtures::{ack, keyed, message, publish, subscribe, text_of, topic};
@@ -29,7 +29,7 @@ async fn a_record_is_readable_by_other_programs_and_keys_stay_together() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_refused_before_anything_of_its_batch_is_sent() {
+async fn an_invalid_message_is_refused_before_any_of_its_batch_is_sent() {
     let cluster = Cluster::new();
     cluster.make_with("mail", 1, &[]).unwrap();
     let transport = cluster.builder().payload_max(100).connect().await.unwrap();
@@ -38,8 +38,8 @@ async fn what_cannot_be_sent_is_refused_before_anything_of_its_batch_is_sent() {
     let error = publish(&transport, vec![message("first"), large]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     assert!(error.to_string().contains("101") && error.to_string().contains("100"), "{error}");
-    let late = Outgoing { delay: Duration::from_secs(1), ..sent(message("late")) };
-    let batch = vec![sent(message("first")), late];
+    let late = Outgoing { delay: Duration::from_secs(1), ..outgoing(message("late")) };
+    let batch = vec![outgoing(message("first")), late];
     let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     let odd = Message { topic: topic("a topic"), ..message("") };

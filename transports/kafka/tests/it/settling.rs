@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use punctual::transport::{Outgoing, Receipt};
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
-use punctual_conformance::own::letters::sent;
+use punctual_conformance::backend_tests::messaging::outgoing;
 
 use crate::cluster::Cluster;
 use crate::fixtures::{ack, keyed, message, publish, publish_texts, subscribe, text_of};
@@ -45,7 +45,7 @@ async fn a_record_for_another_group_is_skipped_and_committed() {
     let mut archive = subscribe(&transport, "archive", 5).await;
     let back = (0..5).map(|number| {
         let group = Some("office".to_owned());
-        Outgoing { group, ..sent(message(&number.to_string())) }
+        Outgoing { group, ..outgoing(message(&number.to_string())) }
     });
     transport.publish(back.collect(), SystemClock.now()).await.unwrap();
     publish(&transport, vec![message("for all")]).await.unwrap();

@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use punctual::wire::Envelope;
 use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
+use punctual_conformance::backend_tests::envelopes::{
+    BODY, ENVELOPES, assert_binary_event, assert_round_trip, full,
+};
+use punctual_conformance::backend_tests::messaging::{ack, next, outgoing};
 use punctual_conformance::cases;
-use punctual_conformance::own::envelopes::{BODY, ENVELOPES, full, is_binary, survives};
-use punctual_conformance::own::letters::{ack, next, sent};
 use punctual_mqtt::Version;
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::Packet;
@@ -25,7 +27,7 @@ async fn a_message_survives_every_envelope_and_a_requeue() {
         let fixture = Fixture::new();
         let transport =
             fixture.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
-        survives(&transport, "billing", sent(full()), Duration::ZERO).await;
+        assert_round_trip(&transport, "billing", outgoing(full()), Duration::ZERO).await;
     }
 }
 
@@ -33,27 +35,29 @@ async fn another_client_finds_the_event() {
     let fixture = Fixture::new();
     let (client, mut events) = foreign_client::client(&fixture.address);
     client.subscribe(fixture.name("orders"), QoS::AtLeastOnce).await.unwrap();
-    foreign_client::until(&mut events, |packet| matches!(packet, Packet::SubAck(_)).then_some(()))
-        .await
-        .unwrap();
+    foreign_client::wait_until(&mut events, |packet| {
+        matches!(packet, Packet::SubAck(_)).then_some(())
+    })
+    .await
+    .unwrap();
     let url = format!("{}?envelope=cloudevents-binary&source=/shop", fixture.address);
     let transport = fixture.builder_at(&url).connect().await.unwrap();
     let message = full();
-    transport.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
-    let publish = foreign_client::until(&mut events, |packet| match packet {
+    transport.publish(vec![outgoing(message.clone())], SystemClock.now()).await.unwrap();
+    let publish = foreign_client::wait_until(&mut events, |packet| match packet {
         Packet::Publish(publish) => Some(publish),
         _ => None,
     });
     let publish = publish.await.unwrap();
     let properties = publish.properties.unwrap();
-    is_binary(&message, "", |wanted| {
+    assert_binary_event(&message, "", |wanted| {
         let mut named = properties.user_properties.iter();
         named.find(|(name, _)| name == wanted).map(|(_, value)| value.clone())
     });
     assert_eq!(publish.payload, BODY);
     let mut taken = message;
     taken.headers.insert("type", "mine").unwrap();
-    let error = transport.publish(vec![sent(taken)], SystemClock.now()).await.unwrap_err();
+    let error = transport.publish(vec![outgoing(taken)], SystemClock.now()).await.unwrap_err();
     assert!(error.kind() == ErrorKind::Invalid && error.to_string().contains("type"), "{error}");
 }
 
@@ -67,13 +71,13 @@ async fn an_older_client_sends_structured_events() {
     let mut at_older = subscribe(&transport, "old").await;
     let mut at_newer = subscribe(&fixture.open().await, "new").await;
     let mut message = full();
-    transport.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
+    transport.publish(vec![outgoing(message.clone())], SystemClock.now()).await.unwrap();
     for consumer in [&mut at_older, &mut at_newer] {
         let delivery = next(&mut **consumer).await;
         assert_eq!((&*delivery.message, &delivery.poison), (&message, &None));
         ack(delivery).await;
     }
     message.headers.insert("No-Attribute", "1").unwrap();
-    let error = transport.publish(vec![sent(message)], SystemClock.now()).await.unwrap_err();
+    let error = transport.publish(vec![outgoing(message)], SystemClock.now()).await.unwrap_err();
     assert!(error.to_string().contains("No-Attribute"), "{error}");
 }

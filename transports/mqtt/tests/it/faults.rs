@@ -5,9 +5,11 @@ use std::time::Duration;
 use punctual::Clock as _;
 use punctual::clock::between;
 use punctual::{ErrorKind, SystemClock, Transport as _};
+use punctual_conformance::backend_tests::Proxy;
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, message, next, next_retrying, outgoing, publish,
+};
 use punctual_conformance::cases;
-use punctual_conformance::own::Proxy;
-use punctual_conformance::own::letters::{ack, body, message, next, next_again, publish, sent};
 use punctual_mqtt::MqttTransport;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -82,7 +84,7 @@ async fn publishing_fails_as_temporary_while_the_broker_is_unreachable_and_resum
     ack(next(&mut *consumer).await).await;
     proxy.cut();
     assert!(consumer.receive(1).await.is_err_and(|error| error.is_temporary()));
-    let batch = vec![sent(message("meanwhile"))];
+    let batch = vec![outgoing(message("meanwhile"))];
     let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert!(error.is_temporary() && error.to_string().contains("127.0.0.1"), "{error}");
     // Messages that others publish meanwhile wait in the session.
@@ -91,7 +93,7 @@ async fn publishing_fails_as_temporary_while_the_broker_is_unreachable_and_resum
     publish(&transport, &["after"]).await;
     let mut bodies = Vec::new();
     for _ in 0..2 {
-        let delivery = next_again(&mut *consumer).await;
+        let delivery = next_retrying(&mut *consumer).await;
         bodies.push(body(&delivery));
         ack(delivery).await;
     }
@@ -104,7 +106,7 @@ async fn a_body_over_the_limit_is_refused_before_anything_is_sent() {
     let transport = fixture.builder().payload_max(10).connect().await.unwrap();
     assert_eq!(transport.capabilities().payload_max, Some(10));
     let mut consumer = subscribe(&transport, "billing").await;
-    let batch = vec![sent(message("short")), sent(message("much too long"))];
+    let batch = vec![outgoing(message("short")), outgoing(message("much too long"))];
     let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("13") && error.to_string().contains("10"), "{error}");

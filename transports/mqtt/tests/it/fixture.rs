@@ -6,7 +6,7 @@ use std::time::Duration;
 use punctual::Transport as _;
 use punctual::model::Topic;
 use punctual::transport::{Consumer, Subscription};
-use punctual_conformance::own::{self, letters};
+use punctual_conformance::backend_tests::{self, messaging};
 use punctual_mqtt::{MqttBuilder, MqttTransport};
 
 /// Environment variable with the broker's address.
@@ -25,8 +25,8 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 impl Fixture {
     pub(crate) fn new() -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let prefix = format!("it/{}-{number}", own::run_name());
-        Self { address: own::address(VARIABLE), prefix }
+        let prefix = format!("it/{}-{number}", backend_tests::run_name());
+        Self { address: backend_tests::address(VARIABLE), prefix }
     }
 
     pub(crate) fn builder(&self) -> MqttBuilder {
@@ -57,7 +57,7 @@ pub(crate) fn topic(name: &str) -> Topic {
 
 /// Subscribes to the topic `orders`.
 pub(crate) async fn subscribe(transport: &MqttTransport, group: &str) -> Box<dyn Consumer> {
-    letters::subscribe(transport, group, 50).await
+    messaging::subscribe(transport, group, 50).await
 }
 
 pub(crate) async fn subscribe_to(
@@ -71,5 +71,5 @@ pub(crate) async fn subscribe_to(
 
 /// Whether no delivery comes for a while.
 pub(crate) async fn is_quiet(consumer: &mut dyn Consumer) -> bool {
-    letters::is_silent(consumer, QUIET).await
+    messaging::receives_nothing(consumer, QUIET).await
 }

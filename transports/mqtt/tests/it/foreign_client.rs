@@ -33,11 +33,11 @@ pub(crate) async fn publish(
     let sent =
         client.publish_with_properties(name, QoS::AtLeastOnce, false, body.to_vec(), properties);
     sent.await.map_err(|error| error.to_string())?;
-    until(&mut events, |packet| matches!(packet, Packet::PubAck(_)).then_some(())).await
+    wait_until(&mut events, |packet| matches!(packet, Packet::PubAck(_)).then_some(())).await
 }
 
 /// Waits for an expected packet.
-pub(crate) async fn until<T>(
+pub(crate) async fn wait_until<T>(
     events: &mut EventLoop,
     mut wanted: impl FnMut(Packet) -> Option<T>,
 ) -> Result<T, String> {

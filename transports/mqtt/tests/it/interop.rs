@@ -3,8 +3,10 @@
 use punctual::Clock as _;
 use punctual::model::Message;
 use punctual::{SystemClock, Transport as _};
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, message, next, outgoing, publish, receipt, receive_exactly,
+};
 use punctual_conformance::cases;
-use punctual_conformance::own::letters::{ack, body, message, next, publish, receipt, sent, some};
 use punctual_mqtt::Version;
 use rumqttc::v5::mqttbytes::QoS;
 use rumqttc::v5::mqttbytes::v5::Packet;
@@ -26,12 +28,14 @@ async fn another_client_reads_headers_as_user_properties() {
     let fixture = Fixture::new();
     let (client, mut events) = foreign_client::client(&fixture.address);
     client.subscribe(fixture.name("orders"), QoS::AtLeastOnce).await.unwrap();
-    foreign_client::until(&mut events, |packet| matches!(packet, Packet::SubAck(_)).then_some(()))
-        .await
-        .unwrap();
+    foreign_client::wait_until(&mut events, |packet| {
+        matches!(packet, Packet::SubAck(_)).then_some(())
+    })
+    .await
+    .unwrap();
     let transport = fixture.open().await;
     publish(&transport, &["hello"]).await;
-    let publish = foreign_client::until(&mut events, |packet| match packet {
+    let publish = foreign_client::wait_until(&mut events, |packet| match packet {
         Packet::Publish(publish) => Some(publish),
         _ => None,
     });
@@ -63,10 +67,12 @@ async fn another_client_may_publish_with_qos_0() {
     client.publish(fixture.name("orders"), QoS::AtMostOnce, false, "21.5").await.unwrap();
     // Sent after it, so that the first one is known to have been sent.
     client.publish(fixture.name("orders"), QoS::AtLeastOnce, false, "22").await.unwrap();
-    foreign_client::until(&mut events, |packet| matches!(packet, Packet::PubAck(_)).then_some(()))
-        .await
-        .unwrap();
-    let mut deliveries = some(&mut *consumer, 2).await;
+    foreign_client::wait_until(&mut events, |packet| {
+        matches!(packet, Packet::PubAck(_)).then_some(())
+    })
+    .await
+    .unwrap();
+    let mut deliveries = receive_exactly(&mut *consumer, 2).await;
     deliveries.sort_by_key(body);
     assert_eq!(deliveries.iter().map(body).collect::<Vec<_>>(), ["21.5", "22"]);
     assert!(deliveries.iter().all(|delivery| delivery.attempt == 1));
@@ -85,7 +91,7 @@ async fn an_older_client_reads_and_writes_the_same_messages() {
     let mut at_older = subscribe(&older, "old").await;
     let mut at_newer = subscribe(&newer, "new").await;
     let message = message([0xff, 0, 0xfe]);
-    older.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
+    older.publish(vec![outgoing(message.clone())], SystemClock.now()).await.unwrap();
     for consumer in [&mut at_older, &mut at_newer] {
         let delivery = next(&mut **consumer).await;
         assert_eq!(delivery.message.id, message.id);
@@ -94,7 +100,7 @@ async fn an_older_client_reads_and_writes_the_same_messages() {
         ack(delivery).await;
     }
     // In the other direction the broker drops what 3.1.1 does not support: only the body remains.
-    newer.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
+    newer.publish(vec![outgoing(message.clone())], SystemClock.now()).await.unwrap();
     let delivery = next(&mut *at_older).await;
     assert_eq!(delivery.message.body.bytes, message.body.bytes);
     assert!(delivery.message.headers.is_empty() && delivery.poison.is_none());
@@ -107,7 +113,7 @@ async fn header_text_that_mqtt_forbids_is_transmitted() {
     let mut consumer = subscribe(&transport, "billing").await;
     let mut message = message("hello");
     message.correlation.id = Some(std::sync::Arc::from("two\nlines \u{fffe}"));
-    transport.publish(vec![sent(message.clone())], SystemClock.now()).await.unwrap();
+    transport.publish(vec![outgoing(message.clone())], SystemClock.now()).await.unwrap();
     let delivery = next(&mut *consumer).await;
     assert_eq!(delivery.message.correlation, message.correlation);
     assert_eq!(delivery.message.headers, message.headers);
@@ -120,7 +126,7 @@ async fn large_batches_are_received_whole_and_in_order() {
     let mut consumer = subscribe(&transport, "billing").await;
     let count = 5_000;
     let messages = (0..count).map(|number| Message { ..message(number.to_string()) });
-    let batch = messages.map(sent).collect();
+    let batch = messages.map(outgoing).collect();
     let publish = transport.publish(batch, SystemClock.now());
     let receive = async {
         for expected in 0..count {
@@ -139,7 +145,7 @@ async fn a_cancelled_publish_frees_its_permits() {
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "billing").await;
     for _ in 0..300 {
-        let batch = (0..50).map(|_| sent(message("cancelled"))).collect();
+        let batch = (0..50).map(|_| outgoing(message("cancelled"))).collect();
         let publish = transport.publish(batch, SystemClock.now());
         tokio::select! {
             biased;
@@ -151,7 +157,7 @@ async fn a_cancelled_publish_frees_its_permits() {
     publish(&transport, &["kept"; 100]).await;
     let mut received = 0;
     while received < 100 {
-        for delivery in some(&mut *consumer, 1).await {
+        for delivery in receive_exactly(&mut *consumer, 1).await {
             received += usize::from(body(&delivery) == "kept");
             ack(delivery).await;
         }

@@ -15,7 +15,7 @@ mod settling;
 
 use std::process::ExitCode;
 
-use punctual_conformance::own::Suite;
+use punctual_conformance::backend_tests::Suite;
 use xtask::servers::{Mqtt, Presence};
 
 fn main() -> ExitCode {

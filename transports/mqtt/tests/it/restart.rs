@@ -1,9 +1,11 @@
 //! A broker that is restarted while the consumers are away. The test starts a private one, because other tests share
 //! the usual one, so it has to be installed on this machine.
 
+use punctual_conformance::backend_tests::Proxy;
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, next_retrying, publish, try_publish,
+};
 use punctual_conformance::cases;
-use punctual_conformance::own::Proxy;
-use punctual_conformance::own::letters::{ack, body, next_again, publish, try_publish};
 use punctual_mqtt::{MqttTransport, Version};
 use xtask::servers::{Durability, Mqtt, Running};
 
@@ -43,7 +45,7 @@ async fn published_before_consumers_are_back(version: Version) -> punctual::Resu
     tokio::task::block_in_place(|| server.halt().and_then(|()| server.serve())).unwrap();
     let published = try_publish(&open(&server.address()).await, &["meanwhile"]).await;
     proxy.mend();
-    let delivery = next_again(&mut *consumer).await;
+    let delivery = next_retrying(&mut *consumer).await;
     assert_eq!(body(&delivery), "before");
     ack(delivery).await;
     assert!(is_quiet(&mut *consumer).await, "what was published meanwhile is lost");

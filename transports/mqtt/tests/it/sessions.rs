@@ -3,11 +3,11 @@
 
 use punctual::Clock as _;
 use punctual::{SystemClock, Transport as _};
-use punctual_conformance::cases;
-use punctual_conformance::own::Proxy;
-use punctual_conformance::own::letters::{
-    ack, body, close, message, next, next_again, publish, sent, some,
+use punctual_conformance::backend_tests::Proxy;
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, close, message, next, next_retrying, outgoing, publish, receive_exactly,
 };
+use punctual_conformance::cases;
 
 use crate::fixture::{Fixture, is_quiet, subscribe, subscribe_to, topic};
 
@@ -31,7 +31,7 @@ async fn a_group_without_consumers_keeps_its_messages() {
     publish(&transport, &["1", "2", "3", "4"]).await;
     let mut consumer = subscribe(&fixture.open().await, "billing").await;
     let mut bodies: Vec<String> = Vec::new();
-    for delivery in some(&mut *consumer, 4).await {
+    for delivery in receive_exactly(&mut *consumer, 4).await {
         assert_eq!(delivery.attempt, 1);
         bodies.push(body(&delivery));
         ack(delivery).await;
@@ -68,14 +68,14 @@ async fn messages_of_a_closed_member_go_to_another_with_the_same_attempt() {
     ack(next(&mut *leaving).await).await;
     let mut staying = subscribe(&fixture.open().await, "billing").await;
     close(leaving).await;
-    for delivery in some(&mut *staying, 5).await {
+    for delivery in receive_exactly(&mut *staying, 5).await {
         assert_eq!(delivery.attempt, 1);
         ack(delivery).await;
     }
     assert!(is_quiet(&mut *staying).await);
     // The consumer that left receives nothing any more.
     publish(&transport, &["7", "8", "9"]).await;
-    assert_eq!(some(&mut *staying, 3).await.len(), 3);
+    assert_eq!(receive_exactly(&mut *staying, 3).await.len(), 3);
 }
 
 async fn deliveries_stay_in_flight_when_the_connection_breaks() {
@@ -107,7 +107,7 @@ async fn a_delivery_settled_without_a_connection_is_not_repeated() {
     ack(delivery).await;
     proxy.mend();
     publish(&fixture.open().await, &["after"]).await;
-    let after = next_again(&mut *consumer).await;
+    let after = next_retrying(&mut *consumer).await;
     assert_eq!(body(&after), "after");
     ack(after).await;
     close(consumer).await;
@@ -118,7 +118,7 @@ async fn a_delivery_settled_without_a_connection_is_not_repeated() {
 async fn a_message_for_an_unknown_group_is_refused() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
-    let mut back = sent(message("hello"));
+    let mut back = outgoing(message("hello"));
     back.group = Some("unknown".to_owned());
     let error = transport.publish(vec![back.clone()], SystemClock.now()).await.unwrap_err();
     assert!(error.is_temporary(), "it may be there soon: {error}");
@@ -129,7 +129,7 @@ async fn a_message_for_an_unknown_group_is_refused() {
 
 async fn a_message_without_a_subscriber_is_refused_unless_allowed() {
     let fixture = Fixture::new();
-    let batch = vec![sent(message("hello"))];
+    let batch = vec![outgoing(message("hello"))];
     let error = fixture.open().await.publish(batch.clone(), SystemClock.now()).await.unwrap_err();
     assert!(error.is_temporary() && error.to_string().contains("allow_no_subscribers"), "{error}");
     let transport = fixture.builder().allow_no_subscribers(true).connect().await.unwrap();
@@ -154,7 +154,7 @@ async fn names_with_special_characters_of_mqtt_are_valid_topics_and_groups() {
     let mut other = subscribe_to(&transport, "a/x/y", "b").await;
     for name in ["a/x/y", "a/+/#"] {
         let message = punctual::model::Message { topic: topic(name), ..message(name) };
-        transport.publish(vec![sent(message)], SystemClock.now()).await.unwrap();
+        transport.publish(vec![outgoing(message)], SystemClock.now()).await.unwrap();
     }
     for (consumer, expected) in [(&mut special, "a/+/#"), (&mut other, "a/x/y")] {
         let delivery = next(&mut **consumer).await;

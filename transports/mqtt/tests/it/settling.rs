@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use punctual::ErrorKind;
 use punctual::model::DeadReason;
-use punctual_conformance::cases;
-use punctual_conformance::own::letters::{
-    ack, body, close, next, publish, receipt, rejection, some,
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, close, next, publish, receipt, receive_exactly, rejection,
 };
+use punctual_conformance::cases;
 
 use crate::fixture::{Fixture, is_quiet, subscribe, subscribe_to};
 
@@ -27,7 +27,7 @@ async fn dead_letters_reach_the_groups_subscribed_to_them() {
     let mut dead = subscribe_to(&transport, "orders.dead", "operators").await;
     let mut invalid = subscribe_to(&transport, "orders.invalid", "operators").await;
     publish(&transport, &["failed", "unread"]).await;
-    for delivery in some(&mut *consumer, 2).await {
+    for delivery in receive_exactly(&mut *consumer, 2).await {
         let is_unread = body(&delivery) == "unread";
         let reason = if is_unread { DeadReason::Poison } else { DeadReason::AttemptsSpent };
         receipt(delivery).reject(&rejection(reason)).await.unwrap();

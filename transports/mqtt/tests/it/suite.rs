@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual::model::Topic;
 use punctual::{Error, Result, Transport};
-use punctual_conformance::own::{Proxy, Slowness};
-use punctual_conformance::transport::{self, Backend, Need, Place};
+use punctual_conformance::backend_tests::{Proxy, Slowness};
+use punctual_conformance::transport::{self, Backend, Environment, Need};
 use punctual_mqtt::{MqttTransport, Version};
 use xtask::servers::{Durability, Mqtt, Running, Server as _};
 
@@ -30,7 +30,8 @@ struct Prefix {
 impl Prefix {
     async fn new(address: String, version: Version) -> Result<Self> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("conformance-{}-{number}", punctual_conformance::own::run_name());
+        let name =
+            format!("conformance-{}-{number}", punctual_conformance::backend_tests::run_name());
         let records = std::env::temp_dir().join(format!("punctual-{name}"));
         if !is_private() {
             let proxy = Proxy::to(&address).await;
@@ -52,7 +53,7 @@ impl Drop for Prefix {
 }
 
 #[async_trait::async_trait]
-impl Place for Prefix {
+impl Environment for Prefix {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         let builder = MqttTransport::builder(self.proxy.address()).prefix(&self.name);
         // A private broker keeps its messages after a clean shutdown; of another one this is unknown. With 3.1.1 it
@@ -62,7 +63,12 @@ impl Place for Prefix {
         Ok(Arc::new(builder.connect().await?))
     }
 
-    async fn put(&self, topic: &Topic, body: &[u8], headers: &[(&str, &str)]) -> Result<()> {
+    async fn publish_foreign(
+        &self,
+        topic: &Topic,
+        body: &[u8],
+        headers: &[(&str, &str)],
+    ) -> Result<()> {
         let name = format!("{}/topic/{topic}", self.name);
         foreign_client::publish(&self.address, &name, body, headers).await.map_err(unwell)
     }
@@ -103,7 +109,7 @@ pub(crate) fn run(name: &str, version: Version) -> ExitCode {
         backend = backend.cannot(Need::Restart, why);
     }
     if version == Version::V311 {
-        backend = backend.cannot(Need::Headers, "MQTT 3.1.1 has no headers");
+        backend = backend.cannot(Need::ForeignHeaders, "MQTT 3.1.1 has no headers");
     }
     transport::run(name, backend)
 }

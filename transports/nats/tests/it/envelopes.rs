@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use punctual::transport::Transport as _;
 use punctual::wire::Envelope;
-use punctual_conformance::cases;
-use punctual_conformance::own::envelopes::{
-    BODY, ENVELOPES, full, is_binary, is_structured, survives,
+use punctual_conformance::backend_tests::envelopes::{
+    BODY, ENVELOPES, assert_binary_event, assert_round_trip, assert_structured_event, full,
 };
-use punctual_conformance::own::letters::{close, sent, subscribe};
+use punctual_conformance::backend_tests::messaging::{close, outgoing, subscribe};
+use punctual_conformance::cases;
 
 use crate::fixture::{Fixture, now};
 
@@ -20,7 +20,7 @@ async fn a_message_survives_every_envelope_and_a_requeue() {
         let fixture = Fixture::new();
         let transport =
             fixture.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
-        survives(&transport, "mail", sent(full()), Duration::ZERO).await;
+        assert_round_trip(&transport, "mail", outgoing(full()), Duration::ZERO).await;
         fixture.remove().await;
     }
 }
@@ -35,14 +35,16 @@ async fn the_stream_has_the_event() {
     let consumer = subscribe(&fixture.open().await, "mail", 1).await;
     for builder in builders {
         let transport = builder.connect().await.unwrap();
-        transport.publish(vec![sent(message.clone())], now()).await.unwrap();
+        transport.publish(vec![outgoing(message.clone())], now()).await.unwrap();
     }
     let stored = fixture.stored("orders").await;
     assert_eq!(stored.len(), 2);
-    is_binary(&message, "ce-", |name| stored[0].headers.get(name).map(ToString::to_string));
+    assert_binary_event(&message, "ce-", |name| {
+        stored[0].headers.get(name).map(ToString::to_string)
+    });
     assert_eq!(stored[0].payload, BODY);
     let kind = stored[1].headers.get("Content-Type").map(ToString::to_string);
-    is_structured(kind.as_deref(), &stored[1].payload);
+    assert_structured_event(kind.as_deref(), &stored[1].payload);
     close(consumer).await;
     fixture.remove().await;
 }

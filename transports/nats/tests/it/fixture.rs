@@ -8,7 +8,7 @@ use async_nats::jetstream::message::StreamMessage;
 use futures_util::StreamExt as _;
 use punctual::jiff::Timestamp;
 use punctual::{Clock as _, SystemClock};
-use punctual_conformance::own;
+use punctual_conformance::backend_tests;
 use punctual_nats::{NatsBuilder, NatsTransport};
 
 /// Environment variable with the broker's address.
@@ -27,8 +27,8 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 impl Fixture {
     pub(crate) fn new() -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let prefix = format!("it-{}-{number}", own::run_name());
-        Self { address: own::address(VARIABLE), prefix }
+        let prefix = format!("it-{}-{number}", backend_tests::run_name());
+        Self { address: backend_tests::address(VARIABLE), prefix }
     }
 
     pub(crate) fn builder(&self) -> NatsBuilder {

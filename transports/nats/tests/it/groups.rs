@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 use async_nats::HeaderMap;
 use punctual::model::DeadReason;
 use punctual::transport::Transport as _;
-use punctual_conformance::cases;
-use punctual_conformance::own::letters::{
-    ack, ack_all, bodies, body, close, is_silent, message, next, publish, receipt, rejection, sent,
-    some, subscribe,
+use punctual_conformance::backend_tests::messaging::{
+    ack, ack_all, bodies, body, close, message, next, outgoing, publish, receipt, receive_exactly,
+    receives_nothing, rejection, subscribe,
 };
+use punctual_conformance::cases;
 
 use crate::fixture::{A_WHILE, Fixture, now};
 
@@ -31,7 +31,7 @@ async fn each_group_gets_every_message_once() {
     publish(&transport, &["one"]).await;
     for consumer in [&mut mail, &mut bill] {
         ack(next(&mut **consumer).await).await;
-        assert!(is_silent(&mut **consumer, A_WHILE).await);
+        assert!(receives_nothing(&mut **consumer, A_WHILE).await);
     }
     fixture.remove().await;
 }
@@ -41,7 +41,7 @@ async fn consumers_of_one_group_share() {
     let (one, other) = (fixture.open().await, fixture.open().await);
     let mut first = subscribe(&one, "mail", 1).await;
     let mut second = subscribe(&other, "mail", 1).await;
-    let batch = (0..4).map(|number| sent(message(number.to_string()))).collect();
+    let batch = (0..4).map(|number| outgoing(message(number.to_string()))).collect();
     one.publish(batch, now()).await.unwrap();
     let mut got = BTreeSet::new();
     for _ in 0..2 {
@@ -71,14 +71,14 @@ async fn a_copy_for_one_group_reaches_only_that_group() {
     let transport = fixture.open().await;
     let mut mail = subscribe(&transport, "mail", 10).await;
     let mut bill = subscribe(&transport, "bill", 10).await;
-    let mut copy = sent(message("back"));
+    let mut copy = outgoing(message("back"));
     (copy.group, copy.attempt) = (Some("mail".to_owned()), 3);
-    transport.publish(vec![copy, sent(message("for all"))], now()).await.unwrap();
-    let deliveries = some(&mut *mail, 2).await;
+    transport.publish(vec![copy, outgoing(message("for all"))], now()).await.unwrap();
+    let deliveries = receive_exactly(&mut *mail, 2).await;
     assert_eq!(bodies(&deliveries), ["back", "for all"]);
     assert_eq!((deliveries[0].attempt, deliveries[1].attempt), (4, 1));
     ack_all(deliveries).await;
-    let deliveries = some(&mut *bill, 1).await;
+    let deliveries = receive_exactly(&mut *bill, 1).await;
     assert_eq!(bodies(&deliveries), ["for all"]);
     ack_all(deliveries).await;
     close(bill).await;

@@ -16,7 +16,7 @@ mod topology;
 
 use std::process::ExitCode;
 
-use punctual_conformance::own::{Suite, missing};
+use punctual_conformance::backend_tests::{Suite, missing};
 use xtask::servers::{Nats, Presence};
 
 fn main() -> ExitCode {

@@ -5,12 +5,12 @@ use std::time::Duration;
 use punctual::SystemClock;
 use punctual::clock::{add, between, within};
 use punctual::transport::Transport as _;
-use punctual_conformance::cases;
-use punctual_conformance::own::Proxy;
-use punctual_conformance::own::letters::{
-    SOON, ack, body, close, in_time, message, next, next_again, publish, receipt, rest, sent,
-    subscribe,
+use punctual_conformance::backend_tests::Proxy;
+use punctual_conformance::backend_tests::messaging::{
+    TIMEOUT, ack, body, close, message, next, next_retrying, outgoing, pause, publish, receipt,
+    subscribe, with_timeout,
 };
+use punctual_conformance::cases;
 use punctual_nats::NatsTransport;
 
 use crate::fixture::{Fixture, now};
@@ -37,15 +37,15 @@ async fn a_lost_connection_is_reported_and_re_established() {
     publish(&transport, &["before"]).await;
     ack(next(&mut *consumer).await).await;
     proxy.cut();
-    let error = in_time(consumer.receive(1)).await.err().unwrap();
+    let error = with_timeout(consumer.receive(1)).await.err().unwrap();
     assert!(error.is_temporary() && error.to_string().contains("127.0.0.1"), "{error}");
-    let error = transport.publish(vec![sent(message("lost"))], now()).await.unwrap_err();
+    let error = transport.publish(vec![outgoing(message("lost"))], now()).await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
     proxy.mend();
-    while transport.publish(vec![sent(message("after"))], now()).await.is_err() {
-        rest().await;
+    while transport.publish(vec![outgoing(message("after"))], now()).await.is_err() {
+        pause().await;
     }
-    assert_eq!(body(&next_again(&mut *consumer).await), "after");
+    assert_eq!(body(&next_retrying(&mut *consumer).await), "after");
     fixture.remove().await;
 }
 
@@ -61,16 +61,16 @@ async fn nothing_is_lost_when_the_connection_is_cut_under_load() {
             proxy.mend();
         }
         let batch: Vec<String> = (0..20).map(|index| format!("{number}-{index}")).collect();
-        let outgoing: Vec<_> = batch.iter().map(|text| sent(message(text))).collect();
+        let outgoing: Vec<_> = batch.iter().map(|text| outgoing(message(text))).collect();
         while transport.publish(outgoing.clone(), now()).await.is_err() {
-            rest().await;
+            pause().await;
         }
         expected.extend(batch);
     }
     let started = now();
     while !expected.is_empty() {
-        assert!(between(started, now()) < SOON, "{} are missing", expected.len());
-        let delivery = next_again(&mut *consumer).await;
+        assert!(between(started, now()) < TIMEOUT, "{} are missing", expected.len());
+        let delivery = next_retrying(&mut *consumer).await;
         expected.remove(&body(&delivery));
         ack(delivery).await;
     }
@@ -82,18 +82,18 @@ async fn settling_while_the_broker_is_unreachable_ends() {
     let proxy = Proxy::to(&fixture.address).await;
     let transport = through(&proxy, &fixture).await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
-    let batch = ["acked", "requeued"].map(|text| sent(message(text)));
+    let batch = ["acked", "requeued"].map(|text| outgoing(message(text)));
     transport.publish(batch.into(), now()).await.unwrap();
     let acked = next(&mut *consumer).await;
     let requeued = next(&mut *consumer).await;
     proxy.cut();
-    assert!(in_time(consumer.receive(1)).await.is_err());
+    assert!(with_timeout(consumer.receive(1)).await.is_err());
     // Buffered by the client until it is connected again.
     ack(acked).await;
     let error = receipt(requeued).requeue(Duration::from_secs(9)).await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
     proxy.mend();
-    let delivery = next_again(&mut *consumer).await;
+    let delivery = next_retrying(&mut *consumer).await;
     assert_eq!((body(&delivery).as_str(), delivery.attempt), ("requeued", 2));
     fixture.remove().await;
 }
@@ -106,9 +106,9 @@ async fn closing_while_the_broker_is_unreachable_ends() {
     publish(&transport, &["delivery"]).await;
     let delivery = next(&mut *consumer).await;
     proxy.cut();
-    assert!(in_time(consumer.receive(1)).await.is_err());
+    assert!(with_timeout(consumer.receive(1)).await.is_err());
     let until = add(now(), Duration::from_secs(1));
-    let error = in_time(consumer.close(until)).await;
+    let error = with_timeout(consumer.close(until)).await;
     assert!(error.unwrap_err().to_string().contains("orders"));
     drop((delivery, consumer));
     proxy.mend();
@@ -127,11 +127,11 @@ async fn a_deleted_consumer_is_created_again() {
     ack(next(&mut *consumer).await).await;
     let stream = format!("{}_orders", fixture.prefix);
     fixture.jetstream().await.delete_consumer_from_stream("mail", stream).await.unwrap();
-    let error = in_time(consumer.receive(1)).await;
+    let error = with_timeout(consumer.receive(1)).await;
     assert!(error.err().unwrap().to_string().contains("mail"));
     // It may miss messages published while it does not exist, so they are sent until one arrives.
     for _ in 0..100 {
-        transport.publish(vec![sent(message("after"))], now()).await.ok();
+        transport.publish(vec![outgoing(message("after"))], now()).await.ok();
         let received =
             within(&SystemClock, add(now(), Duration::from_millis(200)), consumer.receive(1));
         if let Some(Ok(deliveries)) = received.await {
@@ -139,7 +139,7 @@ async fn a_deleted_consumer_is_created_again() {
             fixture.remove().await;
             return;
         }
-        rest().await;
+        pause().await;
     }
     panic!("it does not come back");
 }

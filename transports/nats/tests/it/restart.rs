@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use punctual::clock::between;
 use punctual::transport::Transport as _;
-use punctual_conformance::cases;
-use punctual_conformance::own::letters::{
-    ack, ack_all, body, message, next_again, receipt, rest, sent, some, subscribe,
+use punctual_conformance::backend_tests::messaging::{
+    ack, ack_all, body, message, next_retrying, outgoing, pause, receipt, receive_exactly,
+    subscribe,
 };
+use punctual_conformance::cases;
 use punctual_nats::NatsTransport;
 use xtask::servers::{Durability, Nats, Running};
 
@@ -33,19 +34,19 @@ async fn a_delayed_requeue_survives_a_restart() {
     fixture.address = server.address();
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
-    let batch = ["later", "acked"].map(|text| sent(message(text)));
+    let batch = ["later", "acked"].map(|text| outgoing(message(text)));
     transport.publish(batch.into(), now()).await.unwrap();
-    let mut deliveries = some(&mut *consumer, 2).await;
+    let mut deliveries = receive_exactly(&mut *consumer, 2).await;
     let later = deliveries.remove(0);
     ack_all(deliveries).await;
     let (started, delay) = (now(), Duration::from_millis(4_700));
     receipt(later).requeue(delay).await.unwrap();
     // The broker writes settlements to disk a moment later.
     while between(started, now()) < Duration::from_millis(1_200) {
-        rest().await;
+        pause().await;
     }
     tokio::task::block_in_place(|| server.crash().and_then(|()| server.serve())).unwrap();
-    let delivery = next_again(&mut *consumer).await;
+    let delivery = next_retrying(&mut *consumer).await;
     let waited = between(started, now());
     assert_eq!((body(&delivery).as_str(), delivery.attempt), ("later", 2));
     // The broker stores such instants in whole seconds, rounded down.
@@ -67,7 +68,7 @@ async fn messages_confirmed_while_the_broker_stops_reach_every_group() {
     for stop in 0..STOPS {
         // One group is ahead of the others when the broker stops.
         confirm(&transport, &format!("{stop}-before"), &mut confirmed).await;
-        let delivery = next_again(&mut *groups[0]).await;
+        let delivery = next_retrying(&mut *groups[0]).await;
         ahead.insert(body(&delivery));
         ack(delivery).await;
         let stopping = tokio::task::spawn_blocking(move || {
@@ -88,7 +89,7 @@ async fn messages_confirmed_while_the_broker_stops_reach_every_group() {
         .await
         .unwrap();
         while !confirm(&transport, &format!("{stop}-after"), &mut confirmed).await {
-            rest().await;
+            pause().await;
         }
     }
     for (number, group) in groups.iter_mut().enumerate() {
@@ -97,7 +98,7 @@ async fn messages_confirmed_while_the_broker_stops_reach_every_group() {
             owed.retain(|text| !ahead.contains(text));
         }
         while !owed.is_empty() {
-            let delivery = next_again(&mut **group).await;
+            let delivery = next_retrying(&mut **group).await;
             owed.remove(&body(&delivery));
             ack(delivery).await;
         }
@@ -106,7 +107,7 @@ async fn messages_confirmed_while_the_broker_stops_reach_every_group() {
 
 /// Publishes and records the text when it is confirmed; returns whether it was.
 async fn confirm(transport: &NatsTransport, text: &str, confirmed: &mut BTreeSet<String>) -> bool {
-    let published = transport.publish(vec![sent(message(text))], now()).await;
+    let published = transport.publish(vec![outgoing(message(text))], now()).await;
     if published.is_ok() {
         confirmed.insert(text.to_owned());
     }

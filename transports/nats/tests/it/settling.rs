@@ -7,11 +7,11 @@ use punctual::SystemClock;
 use punctual::clock::{add, between, within};
 use punctual::model::{DeadReason, Topic};
 use punctual::transport::{Subscription, Transport as _};
-use punctual_conformance::cases;
-use punctual_conformance::own::letters::{
-    ack, ack_all, bodies, body, close, is_silent, message, next, publish, receipt, rejection, sent,
-    some, soon, subscribe,
+use punctual_conformance::backend_tests::messaging::{
+    ack, ack_all, bodies, body, close, deadline, message, next, outgoing, publish, receipt,
+    receive_exactly, receives_nothing, rejection, subscribe,
 };
+use punctual_conformance::cases;
 
 use crate::fixture::{A_WHILE, Fixture, now};
 
@@ -42,7 +42,7 @@ async fn a_requeue_without_delay_is_redelivered_at_once_with_its_attempt() {
         assert_eq!(delivery.attempt, attempt);
         receipt(delivery).requeue(Duration::ZERO).await.unwrap();
     }
-    assert!(is_silent(&mut *bill, A_WHILE).await);
+    assert!(receives_nothing(&mut *bill, A_WHILE).await);
     fixture.remove().await;
 }
 
@@ -65,7 +65,7 @@ async fn a_requeue_with_delay_is_not_early_and_others_flow() {
     assert!(between(started, now()) >= delay, "after {:?}", between(started, now()));
     assert_eq!((body(&later).as_str(), later.attempt), ("later", 2));
     ack(later).await;
-    assert!(is_silent(&mut *consumer, A_WHILE).await);
+    assert!(receives_nothing(&mut *consumer, A_WHILE).await);
     fixture.remove().await;
 }
 
@@ -73,9 +73,9 @@ async fn a_requeue_with_delay_outlives_the_extensions_of_others() {
     let fixture = Fixture::new();
     let transport = fixture.builder().ack_wait(Duration::from_secs(1)).connect().await.unwrap();
     let mut consumer = subscribe(&transport, "mail", 10).await;
-    let batch = ["later", "held"].map(|text| sent(message(text)));
+    let batch = ["later", "held"].map(|text| outgoing(message(text)));
     transport.publish(batch.into(), now()).await.unwrap();
-    let mut deliveries = some(&mut *consumer, 2).await;
+    let mut deliveries = receive_exactly(&mut *consumer, 2).await;
     let held = deliveries.pop().unwrap();
     let started = now();
     let delay = Duration::from_secs(3);
@@ -111,10 +111,10 @@ async fn a_long_handler_keeps_its_delivery() {
     };
     let started = now();
     while between(started, now()) < Duration::from_secs(3) {
-        assert!(is_silent(&mut **other, A_WHILE).await);
+        assert!(receives_nothing(&mut **other, A_WHILE).await);
     }
     ack(delivery).await;
-    assert!(is_silent(&mut **other, A_WHILE).await);
+    assert!(receives_nothing(&mut **other, A_WHILE).await);
     fixture.remove().await;
 }
 
@@ -122,13 +122,13 @@ async fn waiting_deliveries_are_extended_too() {
     let fixture = Fixture::new();
     let transport = fixture.builder().ack_wait(Duration::from_secs(1)).connect().await.unwrap();
     let mut busy = subscribe(&transport, "mail", 2).await;
-    let batch = ["one", "two"].map(|text| sent(message(text)));
+    let batch = ["one", "two"].map(|text| outgoing(message(text)));
     transport.publish(batch.into(), now()).await.unwrap();
     let first = next(&mut *busy).await;
     let mut other = subscribe(&transport, "mail", 2).await;
     let started = now();
     while between(started, now()) < Duration::from_secs(2) {
-        assert!(is_silent(&mut *other, A_WHILE).await);
+        assert!(receives_nothing(&mut *other, A_WHILE).await);
     }
     let second = next(&mut *busy).await;
     assert_eq!((body(&second).as_str(), second.attempt), ("two", 1));
@@ -140,12 +140,12 @@ async fn no_more_than_the_prefetch_is_in_flight() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 3).await;
-    let batch = (0..10).map(|number| sent(message(number.to_string()))).collect();
+    let batch = (0..10).map(|number| outgoing(message(number.to_string()))).collect();
     transport.publish(batch, now()).await.unwrap();
-    let mut deliveries = some(&mut *consumer, 3).await;
-    assert!(is_silent(&mut *consumer, A_WHILE).await);
+    let mut deliveries = receive_exactly(&mut *consumer, 3).await;
+    assert!(receives_nothing(&mut *consumer, A_WHILE).await);
     ack(deliveries.remove(0)).await;
-    assert_eq!(bodies(&some(&mut *consumer, 1).await), ["3"]);
+    assert_eq!(bodies(&receive_exactly(&mut *consumer, 1).await), ["3"]);
     fixture.remove().await;
 }
 
@@ -157,10 +157,10 @@ async fn a_rejected_delivery_is_stored_once_with_its_reason() {
     let mut consumer = subscribe(&transport, "mail", 10).await;
     let message = message("bad");
     let id = message.id;
-    transport.publish(vec![sent(message)], now()).await.unwrap();
+    transport.publish(vec![outgoing(message)], now()).await.unwrap();
     let delivery = next(&mut *consumer).await;
     receipt(delivery).reject(&rejection(DeadReason::AttemptsSpent)).await.unwrap();
-    assert!(is_silent(&mut *consumer, A_WHILE).await);
+    assert!(receives_nothing(&mut *consumer, A_WHILE).await);
     let kept = fixture.stored("orders=2Edead").await;
     assert_eq!(kept.len(), 1);
     let header = |name: &str| kept[0].headers.get(name).map(|value| value.as_str().to_owned());
@@ -178,7 +178,7 @@ async fn dead_letters_can_be_received_and_sent_again() {
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "mail", 10).await;
     let message = message("bad");
-    transport.publish(vec![sent(message.clone())], now()).await.unwrap();
+    transport.publish(vec![outgoing(message.clone())], now()).await.unwrap();
     let delivery = next(&mut *consumer).await;
     receipt(delivery).reject(&rejection(DeadReason::AttemptsSpent)).await.unwrap();
     let topic = Topic::new("orders.dead").unwrap();
@@ -188,7 +188,7 @@ async fn dead_letters_can_be_received_and_sent_again() {
     assert_eq!(letter.message.id, message.id);
     let mut again = (*letter.message).clone();
     again.topic = Topic::new("orders").unwrap();
-    transport.publish(vec![sent(again)], now()).await.unwrap();
+    transport.publish(vec![outgoing(again)], now()).await.unwrap();
     ack(letter).await;
     let delivery = next(&mut *consumer).await;
     assert_eq!((&*delivery.message, delivery.attempt), (&message, 1));
@@ -199,13 +199,13 @@ async fn closing_returns_unreceived_deliveries() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut one = subscribe(&transport, "mail", 10).await;
-    let batch = (0..10).map(|number| sent(message(number.to_string()))).collect();
+    let batch = (0..10).map(|number| outgoing(message(number.to_string()))).collect();
     transport.publish(batch, now()).await.unwrap();
-    ack_all(some(&mut *one, 2).await).await;
-    one.close(soon()).await.unwrap();
+    ack_all(receive_exactly(&mut *one, 2).await).await;
+    one.close(deadline()).await.unwrap();
     assert!(one.receive(1).await.is_err());
     let mut other = subscribe(&transport, "mail", 10).await;
-    let mut rest = bodies(&some(&mut *other, 8).await);
+    let mut rest = bodies(&receive_exactly(&mut *other, 8).await);
     rest.sort();
     assert_eq!(rest, ["2", "3", "4", "5", "6", "7", "8", "9"]);
     fixture.remove().await;
@@ -224,7 +224,7 @@ async fn deliveries_arriving_after_the_last_receive_are_redelivered_soon() {
         let mut published = BTreeSet::new();
         while now() < until {
             let text = format!("{round} {} {much}", published.len());
-            transport.publish(vec![sent(message(&text))], now()).await.unwrap();
+            transport.publish(vec![outgoing(message(&text))], now()).await.unwrap();
             published.insert(text);
         }
         // Sooner than the broker would redeliver it to another consumer.

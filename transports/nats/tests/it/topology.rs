@@ -6,8 +6,8 @@ use async_nats::jetstream::{consumer, stream};
 use punctual::ErrorKind;
 use punctual::model::Topic;
 use punctual::transport::{Subscription, Transport as _};
+use punctual_conformance::backend_tests::messaging::{message, outgoing, subscribe, subscription};
 use punctual_conformance::cases;
-use punctual_conformance::own::letters::{message, sent, subscribe, subscription};
 
 use crate::fixture::{Fixture, now};
 
@@ -26,7 +26,7 @@ async fn nothing_is_created_without_declare() {
     let error = careful.subscribe(subscription("mail", 1)).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     assert!(error.to_string().contains(&format!("{}_orders", fixture.prefix)), "{error}");
-    let error = careful.publish(vec![sent(message("x"))], now()).await.unwrap_err();
+    let error = careful.publish(vec![outgoing(message("x"))], now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     let open = fixture.open().await;
     drop(subscribe(&open, "mail", 1).await);

@@ -30,7 +30,7 @@ fn what_is_written_is_read_back() {
 }
 
 #[test]
-fn what_the_broker_adds_is_taken_off() {
+fn headers_added_by_the_broker_are_removed() {
     let names = ["x-first-death-queue", "x-last-death-reason", "x-delay", "x-own"];
     let written = properties(&wire(&names.map(|name| (name, "v"))), 0).unwrap();
     let headers = read_back(written, false).received.message.headers;
@@ -48,7 +48,7 @@ fn the_brokers_count_overrides_its_flag() {
 }
 
 #[test]
-fn what_amqp_has_no_room_for_is_refused_by_name() {
+fn values_that_amqp_cannot_carry_are_refused_by_name() {
     let long = "x".repeat(300);
     let mut wordy = wire(&[]);
     wordy.content_type = Cow::Owned(long.clone());

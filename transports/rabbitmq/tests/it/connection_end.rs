@@ -11,11 +11,11 @@ use std::time::Duration;
 use punctual::model::DeadReason;
 use punctual::transport::Acknowledge;
 use punctual::{Error, Result};
-use punctual_conformance::cases;
-use punctual_conformance::own;
-use punctual_conformance::own::letters::{
-    body, in_time, next, publish, receipt, rejection, subscribe,
+use punctual_conformance::backend_tests;
+use punctual_conformance::backend_tests::messaging::{
+    body, next, publish, receipt, rejection, subscribe, with_timeout,
 };
+use punctual_conformance::cases;
 use tokio::runtime::Builder;
 
 use crate::fixture::{Fixture, VARIABLE};
@@ -56,7 +56,7 @@ where
         // One thread, so that the task of the client runs only when this test yields.
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async move {
-            let ending = EndingProxy::to(&own::address(VARIABLE));
+            let ending = EndingProxy::to(&backend_tests::address(VARIABLE));
             let builder = Fixture { prefix }.builder_at(&ending.address);
             let transport = builder.connect().await.unwrap();
             let mut consumer = subscribe(&transport, "g", 100).await;
@@ -66,7 +66,7 @@ where
             // Lets the client's thread see that its connections have ended.
             tokio::task::yield_now().await;
             ending.wait_until_closed();
-            in_time(settle(receipt(first))).await.unwrap_err()
+            with_timeout(settle(receipt(first))).await.unwrap_err()
         })
     });
     let error: Error = settled.await.unwrap();

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use punctual::ErrorKind;
-use punctual_conformance::cases;
-use punctual_conformance::own;
-use punctual_conformance::own::Proxy;
-use punctual_conformance::own::letters::{
-    ack, body, in_time, next, publish, receipt, subscribe, taken, try_publish,
+use punctual_conformance::backend_tests;
+use punctual_conformance::backend_tests::Proxy;
+use punctual_conformance::backend_tests::messaging::{
+    ack, ack_next, body, next, publish, receipt, subscribe, try_publish, with_timeout,
 };
+use punctual_conformance::cases;
 use punctual_rabbitmq::RabbitmqTransport;
 
 use crate::fixture::{Fixture, VARIABLE};
@@ -17,20 +17,20 @@ use crate::fixture::{Fixture, VARIABLE};
 cases!(
     a_wrong_password_is_reported_without_showing_it,
     an_unknown_virtual_host_is_reported,
-    a_broker_that_is_not_there_is_unavailable,
-    an_address_that_makes_no_sense_is_refused,
+    a_missing_broker_is_unavailable,
+    an_invalid_address_is_refused,
     a_server_that_sends_nothing_times_out,
-    a_lost_connection_comes_back_by_itself_and_loses_nothing,
+    a_lost_connection_is_re_established_by_itself_and_loses_nothing,
     a_consumer_reports_a_lost_connection_once_and_resumes,
     a_receipt_of_a_lost_connection_fails,
 );
 
 async fn refusal(address: &str) -> punctual::Error {
-    in_time(RabbitmqTransport::builder(address).connect()).await.unwrap_err()
+    with_timeout(RabbitmqTransport::builder(address).connect()).await.unwrap_err()
 }
 
 async fn a_wrong_password_is_reported_without_showing_it() {
-    let address = own::address(VARIABLE).replace("guest:guest@", "guest:hunter2@");
+    let address = backend_tests::address(VARIABLE).replace("guest:guest@", "guest:hunter2@");
     let error = refusal(&address).await;
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     let shown = format!("{error} {error:?}");
@@ -39,13 +39,13 @@ async fn a_wrong_password_is_reported_without_showing_it() {
 }
 
 async fn an_unknown_virtual_host_is_reported() {
-    let address = own::address(VARIABLE).replace("/%2f", "/no-such-fixture");
+    let address = backend_tests::address(VARIABLE).replace("/%2f", "/no-such-fixture");
     let error = refusal(&address).await;
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     assert!(error.to_string().contains("virtual host"), "{error}");
 }
 
-async fn a_broker_that_is_not_there_is_unavailable() {
+async fn a_missing_broker_is_unavailable() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
@@ -56,7 +56,7 @@ async fn a_broker_that_is_not_there_is_unavailable() {
     assert!(!shown.contains("hunter2"), "{shown}");
 }
 
-async fn an_address_that_makes_no_sense_is_refused() {
+async fn an_invalid_address_is_refused() {
     for address in [
         "",
         "guest:hunter2@host",
@@ -76,13 +76,13 @@ async fn a_server_that_sends_nothing_times_out() {
     let port = listener.local_addr().unwrap().port();
     let builder = RabbitmqTransport::builder(&format!("amqp://127.0.0.1:{port}"));
     let builder = builder.timeout(Duration::from_millis(300));
-    let error = in_time(builder.connect()).await.unwrap_err();
+    let error = with_timeout(builder.connect()).await.unwrap_err();
     assert!(error.is_temporary() && error.to_string().contains("in time"), "{error}");
     drop(listener);
 }
 
-async fn a_lost_connection_comes_back_by_itself_and_loses_nothing() {
-    let (fixture, proxy) = (Fixture::new(), Proxy::to(&own::address(VARIABLE)).await);
+async fn a_lost_connection_is_re_established_by_itself_and_loses_nothing() {
+    let (fixture, proxy) = (Fixture::new(), Proxy::to(&backend_tests::address(VARIABLE)).await);
     let transport = fixture.builder_at(proxy.address()).connect().await.unwrap();
     let straight = fixture.open().await;
     let mut consumer = subscribe(&straight, "g", 100).await;
@@ -109,14 +109,14 @@ async fn a_lost_connection_comes_back_by_itself_and_loses_nothing() {
     confirmed.insert("after".to_owned());
     let mut arrived = BTreeSet::new();
     while !arrived.is_superset(&confirmed) {
-        arrived.insert(taken(&mut *consumer).await);
+        arrived.insert(ack_next(&mut *consumer).await);
     }
     // An error means that nothing was confirmed, not that nothing was sent.
     assert!(arrived.difference(&confirmed).all(|text| unconfirmed.contains(text)), "{arrived:?}");
 }
 
 async fn a_consumer_reports_a_lost_connection_once_and_resumes() {
-    let (fixture, proxy) = (Fixture::new(), Proxy::to(&own::address(VARIABLE)).await);
+    let (fixture, proxy) = (Fixture::new(), Proxy::to(&backend_tests::address(VARIABLE)).await);
     let transport = fixture.builder_at(proxy.address()).connect().await.unwrap();
     let straight = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;
@@ -127,7 +127,7 @@ async fn a_consumer_reports_a_lost_connection_once_and_resumes() {
     // Prefetched deliveries may still arrive, but can no longer be settled.
     let mut errors = 0;
     for _ in 0..4 {
-        if let Err(error) = in_time(consumer.receive(1)).await {
+        if let Err(error) = with_timeout(consumer.receive(1)).await {
             assert!(error.is_temporary(), "{error}");
             errors += 1;
         }
@@ -149,14 +149,14 @@ async fn a_consumer_reports_a_lost_connection_once_and_resumes() {
 }
 
 async fn a_receipt_of_a_lost_connection_fails() {
-    let (fixture, proxy) = (Fixture::new(), Proxy::to(&own::address(VARIABLE)).await);
+    let (fixture, proxy) = (Fixture::new(), Proxy::to(&backend_tests::address(VARIABLE)).await);
     let transport = fixture.builder_at(proxy.address()).connect().await.unwrap();
     let mut consumer = subscribe(&transport, "g", 100).await;
     publish(&transport, &["a"]).await;
     let first = next(&mut *consumer).await;
     proxy.cut();
-    assert!(in_time(consumer.receive(1)).await.is_err());
-    let error = in_time(receipt(first).ack()).await.unwrap_err();
+    assert!(with_timeout(consumer.receive(1)).await.is_err());
+    let error = with_timeout(receipt(first).ack()).await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
     proxy.mend();
     let again = next(&mut *consumer).await;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use lapin::message::BasicGetMessage;
 use lapin::options::{BasicGetOptions, BasicPublishOptions};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
-use punctual_conformance::own;
+use punctual_conformance::backend_tests;
 use punctual_rabbitmq::{RabbitmqBuilder, RabbitmqTransport};
 
 /// Environment variable with the broker's address.
@@ -22,12 +22,12 @@ pub(crate) struct Fixture {
 impl Fixture {
     pub(crate) fn new() -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let prefix = format!("it-{}-{number}.", own::run_name());
+        let prefix = format!("it-{}-{number}.", backend_tests::run_name());
         Self { prefix }
     }
 
     pub(crate) fn builder(&self) -> RabbitmqBuilder {
-        self.builder_at(&own::address(VARIABLE))
+        self.builder_at(&backend_tests::address(VARIABLE))
     }
 
     pub(crate) fn builder_at(&self, address: &str) -> RabbitmqBuilder {
@@ -46,7 +46,8 @@ impl Fixture {
     /// Connects a client without Punctual.
     pub(crate) async fn raw_client(&self) -> RawClient {
         let properties = ConnectionProperties::default();
-        let connection = Connection::connect(&own::address(VARIABLE), properties).await.unwrap();
+        let connection =
+            Connection::connect(&backend_tests::address(VARIABLE), properties).await.unwrap();
         let channel = connection.create_channel().await.unwrap();
         RawClient { channel, _connection: connection }
     }

@@ -16,7 +16,7 @@ mod topology;
 
 use std::process::ExitCode;
 
-use punctual_conformance::own::Suite;
+use punctual_conformance::backend_tests::Suite;
 use xtask::servers::{Presence, Rabbitmq};
 
 fn main() -> ExitCode {

@@ -7,33 +7,34 @@ use lapin::BasicProperties;
 use lapin::types::{AMQPValue, FieldArray, FieldTable};
 use punctual::clock::add;
 use punctual::{Clock, SystemClock, Transport};
-use punctual_conformance::cases;
-use punctual_conformance::own::letters::{
-    ack, body, in_time, is_silent, message, next, publish, receipt, sent, subscribe, taken,
+use punctual_conformance::backend_tests::messaging::{
+    ack, ack_next, body, message, next, outgoing, publish, receipt, receives_nothing, subscribe,
+    with_timeout,
 };
+use punctual_conformance::cases;
 
 use crate::fixture::Fixture;
 
 cases!(
-    no_more_are_in_hand_than_the_prefetch_allows,
+    no_more_are_in_flight_than_the_prefetch_allows,
     a_batch_has_as_many_as_are_there_up_to_the_limit,
-    a_receive_that_is_given_up_loses_nothing,
-    what_is_dropped_comes_back,
-    closing_requeues_what_is_in_hand,
-    a_group_that_was_away_gets_what_it_missed,
-    what_a_foreign_client_sends_is_a_message,
-    what_cannot_be_read_is_a_delivery_too,
+    a_cancelled_receive_loses_nothing,
+    a_dropped_delivery_is_redelivered,
+    closing_requeues_in_flight_deliveries,
+    a_group_without_consumers_gets_missed_messages_later,
+    a_message_of_a_foreign_client_is_read,
+    a_message_that_cannot_be_read_is_a_delivery_too,
 );
 
-async fn no_more_are_in_hand_than_the_prefetch_allows() {
+async fn no_more_are_in_flight_than_the_prefetch_allows() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 2).await;
     publish(&transport, &["a", "b", "c"]).await;
     let (first, second) = (next(&mut *consumer).await, next(&mut *consumer).await);
-    assert!(is_silent(&mut *consumer, Duration::from_millis(200)).await);
+    assert!(receives_nothing(&mut *consumer, Duration::from_millis(200)).await);
     ack(first).await;
-    assert_eq!(taken(&mut *consumer).await, "c");
+    assert_eq!(ack_next(&mut *consumer).await, "c");
     drop(second);
 }
 
@@ -44,7 +45,7 @@ async fn a_batch_has_as_many_as_are_there_up_to_the_limit() {
     publish(&transport, &["a", "b", "c", "d", "e"]).await;
     let mut texts = Vec::new();
     while texts.len() < 5 {
-        let batch = in_time(consumer.receive(3)).await.unwrap();
+        let batch = with_timeout(consumer.receive(3)).await.unwrap();
         assert!((1..=3).contains(&batch.len()));
         for delivery in batch {
             texts.push(body(&delivery));
@@ -54,12 +55,12 @@ async fn a_batch_has_as_many_as_are_there_up_to_the_limit() {
     assert_eq!(texts, ["a", "b", "c", "d", "e"]);
 }
 
-async fn a_receive_that_is_given_up_loses_nothing() {
+async fn a_cancelled_receive_loses_nothing() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;
     let texts: Vec<String> = (0..50).map(|number| number.to_string()).collect();
-    let batch = texts.iter().map(|text| sent(message(text))).collect();
+    let batch = texts.iter().map(|text| outgoing(message(text))).collect();
     let publishing = tokio::spawn(async move { transport.publish(batch, SystemClock.now()).await });
     let mut received = Vec::new();
     let receiving = async {
@@ -76,12 +77,12 @@ async fn a_receive_that_is_given_up_loses_nothing() {
             }
         }
     };
-    in_time(receiving).await;
+    with_timeout(receiving).await;
     assert_eq!(received, texts);
     publishing.await.unwrap().unwrap();
 }
 
-async fn what_is_dropped_comes_back() {
+async fn a_dropped_delivery_is_redelivered() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 1).await;
@@ -92,14 +93,14 @@ async fn what_is_dropped_comes_back() {
     }
 }
 
-async fn closing_requeues_what_is_in_hand() {
+async fn closing_requeues_in_flight_deliveries() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;
     publish(&transport, &["a", "b", "c"]).await;
     let in_flight = next(&mut *consumer).await;
     let until = add(SystemClock.now(), Duration::from_secs(5));
-    in_time(consumer.close(until)).await.unwrap();
+    with_timeout(consumer.close(until)).await.unwrap();
     assert!(consumer.receive(1).await.is_err());
     let mut other = subscribe(&transport, "g", 100).await;
     let mut texts = Vec::new();
@@ -111,23 +112,23 @@ async fn closing_requeues_what_is_in_hand() {
     texts.sort();
     // What `receive` never returned was never attempted.
     assert_eq!(texts, [("a".to_owned(), 2), ("b".to_owned(), 1), ("c".to_owned(), 1)]);
-    assert!(is_silent(&mut *other, Duration::from_millis(200)).await);
-    let error = in_time(receipt(in_flight).ack()).await.unwrap_err();
+    assert!(receives_nothing(&mut *other, Duration::from_millis(200)).await);
+    let error = with_timeout(receipt(in_flight).ack()).await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
 }
 
-async fn a_group_that_was_away_gets_what_it_missed() {
+async fn a_group_without_consumers_gets_missed_messages_later() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     drop(subscribe(&transport, "g", 100).await);
     publish(&transport, &["a", "b"]).await;
     let again = fixture.open().await;
     let mut consumer = subscribe(&again, "g", 100).await;
-    assert_eq!(taken(&mut *consumer).await, "a");
-    assert_eq!(taken(&mut *consumer).await, "b");
+    assert_eq!(ack_next(&mut *consumer).await, "a");
+    assert_eq!(ack_next(&mut *consumer).await, "b");
 }
 
-async fn what_a_foreign_client_sends_is_a_message() {
+async fn a_message_of_a_foreign_client_is_read() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;
@@ -163,7 +164,7 @@ async fn what_a_foreign_client_sends_is_a_message() {
     assert_eq!((third.message.id, third.attempt), (id, 3));
 }
 
-async fn what_cannot_be_read_is_a_delivery_too() {
+async fn a_message_that_cannot_be_read_is_a_delivery_too() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;

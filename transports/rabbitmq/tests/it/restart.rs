@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use punctual::clock::{add, between};
 use punctual::{Clock, SystemClock, Transport};
-use punctual_conformance::cases;
-use punctual_conformance::own::letters::{
-    ack, body, in_time, message, next, publish, receipt, sent, subscribe, try_publish,
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, message, next, outgoing, publish, receipt, subscribe, try_publish, with_timeout,
 };
+use punctual_conformance::cases;
 use xtask::servers::{Durability, Rabbitmq, Running};
 
 use crate::fixture::Fixture;
 
-cases!(a_killed_broker_loses_nothing_and_is_found_again);
+cases!(a_killed_broker_loses_nothing_and_is_reconnected_to);
 
 /// Stopping and starting the broker blocks, so it runs outside the runtime.
 async fn on_server(mut server: Running, act: fn(&mut Running) -> Result<(), String>) -> Running {
@@ -35,14 +35,14 @@ async fn started() -> (Running, std::path::PathBuf) {
 }
 
 // spec: D-25
-async fn a_killed_broker_loses_nothing_and_is_found_again() {
+async fn a_killed_broker_loses_nothing_and_is_reconnected_to() {
     let (server, records) = started().await;
     let fixture = Fixture::new();
     let transport = fixture.builder_at(&server.address()).connect().await.unwrap();
     let mut consumer = subscribe(&transport, "g", 100).await;
     let texts: Vec<String> = (0..30).map(|number| number.to_string()).collect();
-    let batch = texts.iter().map(|text| sent(message(text))).collect();
-    in_time(transport.publish(batch, SystemClock.now())).await.unwrap();
+    let batch = texts.iter().map(|text| outgoing(message(text))).collect();
+    with_timeout(transport.publish(batch, SystemClock.now())).await.unwrap();
     let delay = Duration::from_secs(3);
     let first = next(&mut *consumer).await;
     let late = body(&first);
@@ -64,14 +64,14 @@ async fn a_killed_broker_loses_nothing_and_is_found_again() {
     assert!(error.is_temporary(), "{error}");
     let server = on_server(server, |server| server.serve().map_err(|e| e.to_string())).await;
     for delivery in in_flight {
-        assert!(in_time(receipt(delivery).ack()).await.unwrap_err().is_temporary());
+        assert!(with_timeout(receipt(delivery).ack()).await.unwrap_err().is_temporary());
     }
     publish(&transport, &["after"]).await;
 
     let mut wanted: BTreeSet<String> = texts.into_iter().chain(["after".to_owned()]).collect();
-    assert!(in_time(consumer.receive(10)).await.is_err());
+    assert!(with_timeout(consumer.receive(10)).await.is_err());
     while !wanted.is_empty() {
-        let deliveries = in_time(consumer.receive(10)).await.unwrap();
+        let deliveries = with_timeout(consumer.receive(10)).await.unwrap();
         for delivery in deliveries {
             if body(&delivery) == late {
                 let early = between(SystemClock.now(), again_at);

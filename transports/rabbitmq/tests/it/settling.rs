@@ -8,27 +8,27 @@ use punctual::clock::between;
 use punctual::model::DeadReason;
 use punctual::transport::{AttemptCount, Delay, Rejection};
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
-use punctual_conformance::cases;
-use punctual_conformance::own::letters::{
-    ack, body, in_time, is_silent, next, publish, receipt, rejection, subscribe,
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, next, publish, receipt, receives_nothing, rejection, subscribe, with_timeout,
 };
+use punctual_conformance::cases;
 use punctual_rabbitmq::QueueKind;
 
 use crate::fixture::Fixture;
 
 cases!(
-    what_is_acknowledged_is_gone,
+    an_acknowledged_message_is_removed,
     a_requeue_is_immediate_and_only_for_its_group,
     the_count_survives_every_path,
-    a_delayed_requeue_comes_once_and_not_before,
+    a_delayed_requeue_is_delivered_once_and_not_early,
     a_delayed_requeue_outlives_the_transport,
     a_delay_that_many_callers_need_at_once_is_declared_for_all,
     a_delay_that_is_too_long_is_refused_and_nothing_is_lost,
-    what_is_rejected_is_stored_once_with_its_reason,
+    a_rejected_message_is_stored_once_with_its_reason,
     classic_queues_carry_the_count_themselves,
 );
 
-async fn what_is_acknowledged_is_gone() {
+async fn an_acknowledged_message_is_removed() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;
@@ -36,7 +36,7 @@ async fn what_is_acknowledged_is_gone() {
     ack(next(&mut *consumer).await).await;
     consumer.close(SystemClock.now()).await.unwrap();
     let mut consumer = subscribe(&transport, "g", 100).await;
-    assert!(is_silent(&mut *consumer, Duration::from_millis(300)).await);
+    assert!(receives_nothing(&mut *consumer, Duration::from_millis(300)).await);
 }
 
 // spec: D-21
@@ -71,7 +71,7 @@ async fn a_requeue_is_immediate_and_only_for_its_group() {
     receipt(next(&mut *one).await).requeue(Duration::ZERO).await.unwrap();
     let again = next(&mut *one).await;
     assert_eq!((body(&again), again.attempt), ("a".to_owned(), 2));
-    assert!(is_silent(&mut *other, Duration::from_millis(200)).await);
+    assert!(receives_nothing(&mut *other, Duration::from_millis(200)).await);
 }
 
 // spec: D-26
@@ -100,7 +100,7 @@ async fn the_count_survives_every_path() {
 }
 
 // spec: D-1, D-21, D-22, D-23
-async fn a_delayed_requeue_comes_once_and_not_before() {
+async fn a_delayed_requeue_is_delivered_once_and_not_early() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut one = subscribe(&transport, "one", 100).await;
@@ -126,8 +126,8 @@ async fn a_delayed_requeue_comes_once_and_not_before() {
     assert_eq!(*late.message, *message);
     assert_eq!(late.attempt, 2);
     ack(late).await;
-    assert!(is_silent(&mut *one, Duration::from_millis(300)).await);
-    assert!(is_silent(&mut *other, Duration::from_millis(100)).await);
+    assert!(receives_nothing(&mut *one, Duration::from_millis(300)).await);
+    assert!(receives_nothing(&mut *other, Duration::from_millis(100)).await);
 }
 
 // spec: D-25
@@ -158,7 +158,7 @@ async fn a_delay_that_is_too_long_is_refused_and_nothing_is_lost() {
 }
 
 // spec: D-28
-async fn what_is_rejected_is_stored_once_with_its_reason() {
+async fn a_rejected_message_is_stored_once_with_its_reason() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "g", 100).await;
@@ -187,7 +187,7 @@ async fn what_is_rejected_is_stored_once_with_its_reason() {
         assert_eq!(header("punctual-dead-at"), "2026-01-02T03:04:05Z");
         assert!(raw_client.get(&fixture.name(queue)).await.is_none());
     }
-    assert!(is_silent(&mut *consumer, Duration::from_millis(200)).await);
+    assert!(receives_nothing(&mut *consumer, Duration::from_millis(200)).await);
 }
 
 // spec: D-26
@@ -204,7 +204,7 @@ async fn classic_queues_carry_the_count_themselves() {
     for attempt in 1..=3 {
         let delivery = next(&mut *consumer).await;
         assert_eq!(delivery.attempt, attempt);
-        in_time(receipt(delivery).requeue(Duration::ZERO)).await.unwrap();
+        with_timeout(receipt(delivery).requeue(Duration::ZERO)).await.unwrap();
     }
-    assert!(is_silent(&mut *other, Duration::from_millis(200)).await);
+    assert!(receives_nothing(&mut *other, Duration::from_millis(200)).await);
 }

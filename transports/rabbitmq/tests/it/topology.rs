@@ -7,12 +7,12 @@ use lapin::options::{ExchangeDeclareOptions, QueueDeclareOptions, QueueDeleteOpt
 use lapin::types::FieldTable;
 use punctual::transport::{Delay, Outgoing};
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
-use punctual_conformance::cases;
-use punctual_conformance::own;
-use punctual_conformance::own::letters::{
-    ack, body, in_time, message, next, publish, receipt, sent, subscribe, subscription, taken,
-    try_publish,
+use punctual_conformance::backend_tests;
+use punctual_conformance::backend_tests::messaging::{
+    ack, ack_next, body, message, next, outgoing, publish, receipt, subscribe, subscription,
+    try_publish, with_timeout,
 };
+use punctual_conformance::cases;
 use punctual_rabbitmq::{QueueKind, RabbitmqTransport};
 
 use crate::fixture::{Fixture, VARIABLE};
@@ -21,7 +21,7 @@ cases!(
     a_queue_of_another_kind_is_refused_with_what_differs,
     an_exchange_of_another_kind_is_refused_with_what_differs,
     without_declaring_missing_entities_are_named,
-    without_declaring_what_is_there_is_used,
+    without_declaring_existing_entities_are_used,
     a_queue_that_was_deleted_is_declared_again,
     settings_that_cannot_work_are_refused,
     names_that_look_alike_stay_apart,
@@ -63,13 +63,13 @@ async fn without_declaring_missing_entities_are_named() {
     assert!(error.to_string().contains(&fixture.name("orders")), "{error}");
     let error = try_publish(&transport, &["a"]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
-    let outgoing = Outgoing { group: Some("g".to_owned()), ..sent(message("a")) };
+    let outgoing = Outgoing { group: Some("g".to_owned()), ..outgoing(message("a")) };
     let error = transport.publish(vec![outgoing], SystemClock.now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     assert!(error.to_string().contains(&fixture.name("orders.g")), "{error}");
 }
 
-async fn without_declaring_what_is_there_is_used() {
+async fn without_declaring_existing_entities_are_used() {
     let fixture = Fixture::new();
     let declaring = fixture.open().await;
     drop(subscribe(&declaring, "g", 100).await);
@@ -89,7 +89,7 @@ async fn a_queue_that_was_deleted_is_declared_again() {
     let raw_client = fixture.raw_client().await;
     let queue = fixture.name("orders.g");
     raw_client.channel.queue_delete(queue.into(), QueueDeleteOptions::default()).await.unwrap();
-    let error = in_time(consumer.receive(1)).await.err().unwrap();
+    let error = with_timeout(consumer.receive(1)).await.err().unwrap();
     assert!(error.is_temporary(), "{error}");
     // The next call subscribes again, so the publisher may have to retry until then.
     let publishing = async {
@@ -102,7 +102,7 @@ async fn a_queue_that_was_deleted_is_declared_again() {
 }
 
 async fn settings_that_cannot_work_are_refused() {
-    let builder = || RabbitmqTransport::builder(&own::address(VARIABLE));
+    let builder = || RabbitmqTransport::builder(&backend_tests::address(VARIABLE));
     for (bad, text) in [
         (builder().prefix("p".repeat(81)), "prefix"),
         (builder().prefix("a\nb"), "prefix"),
@@ -125,8 +125,8 @@ async fn names_that_look_alike_stay_apart() {
     let mut dotted = subscribe(&transport, "g.dead", 100).await;
     let mut plain = subscribe(&transport, "g", 100).await;
     publish(&transport, &["a"]).await;
-    assert_eq!(taken(&mut *dotted).await, "a");
-    assert_eq!(taken(&mut *plain).await, "a");
+    assert_eq!(ack_next(&mut *dotted).await, "a");
+    assert_eq!(ack_next(&mut *plain).await, "a");
     let raw_client = fixture.raw_client().await;
     let passive = QueueDeclareOptions { passive: true, ..Default::default() };
     let name = fixture.name("orders.g%2Edead");

@@ -4,26 +4,26 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
-use punctual_conformance::cases;
-use punctual_conformance::own;
-use punctual_conformance::own::Proxy;
-use punctual_conformance::own::letters::{
-    ack, body, is_silent, message, next, publish, sent, soon, subscribe,
+use punctual_conformance::backend_tests;
+use punctual_conformance::backend_tests::Proxy;
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, deadline, message, next, outgoing, publish, receives_nothing, subscribe,
 };
+use punctual_conformance::cases;
 use punctual_redis::RedisTransport;
 
 use crate::fixture::{Fixture, VARIABLE};
 
 cases![
     a_wrong_password_is_reported_without_it,
-    a_server_that_is_not_there_is_reported_with_its_host,
-    a_lost_connection_is_made_again_and_nothing_is_lost,
+    an_unreachable_server_is_reported_with_its_host,
+    a_lost_connection_is_re_established_and_nothing_is_lost,
     an_idle_connection_that_was_cut_does_not_fail_the_next_publish,
-    what_was_read_over_a_lost_connection_is_found_again,
+    messages_read_over_a_lost_connection_are_recovered,
 ];
 
 async fn a_wrong_password_is_reported_without_it() {
-    let fixture = own::address(VARIABLE).replace("redis://", "");
+    let fixture = backend_tests::address(VARIABLE).replace("redis://", "");
     let error = RedisTransport::builder(format!("redis://ghost:secret@{fixture}")).connect().await;
     let error = error.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Invalid);
@@ -31,7 +31,7 @@ async fn a_wrong_password_is_reported_without_it() {
     assert!(text.contains("user or password") && !text.contains("secret"), "{text}");
 }
 
-async fn a_server_that_is_not_there_is_reported_with_its_host() {
+async fn an_unreachable_server_is_reported_with_its_host() {
     let error = RedisTransport::builder("redis://u:secret@127.0.0.1:1").connect().await;
     let error = error.err().unwrap();
     assert!(error.is_temporary());
@@ -39,7 +39,7 @@ async fn a_server_that_is_not_there_is_reported_with_its_host() {
     assert!(text.contains("127.0.0.1:1/0") && !text.contains("secret"), "{text}");
 }
 
-async fn a_lost_connection_is_made_again_and_nothing_is_lost() {
+async fn a_lost_connection_is_re_established_and_nothing_is_lost() {
     let fixture = Fixture::new().await;
     let proxy = Proxy::to(&fixture.address).await;
     let transport = fixture.builder_at(proxy.address()).connect().await.unwrap();
@@ -47,7 +47,7 @@ async fn a_lost_connection_is_made_again_and_nothing_is_lost() {
     publish(&transport, &["one"]).await;
     let in_flight = next(&mut *consumer).await;
     proxy.cut();
-    let batch = vec![sent(message("lost?"))];
+    let batch = vec![outgoing(message("lost?"))];
     let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
     let error = consumer.receive(1).await.err().unwrap();
@@ -58,7 +58,7 @@ async fn a_lost_connection_is_made_again_and_nothing_is_lost() {
     publish(&transport, &["two"]).await;
     // The in-flight delivery is still ours on a new connection.
     ack(in_flight).await;
-    let (mut seen, until) = (BTreeSet::new(), soon());
+    let (mut seen, until) = (BTreeSet::new(), deadline());
     while !seen.contains("two") {
         assert!(SystemClock.now() < until);
         let Ok(received) = consumer.receive(10).await else { continue };
@@ -79,12 +79,12 @@ async fn an_idle_connection_that_was_cut_does_not_fail_the_next_publish() {
     proxy.cut();
     proxy.mend();
     let later = punctual::clock::add(SystemClock.now(), Duration::from_secs(60));
-    transport.publish(vec![sent(message("two"))], later).await.unwrap();
+    transport.publish(vec![outgoing(message("two"))], later).await.unwrap();
     assert_eq!(fixture.length("orders").await, 2);
     fixture.remove().await;
 }
 
-async fn what_was_read_over_a_lost_connection_is_found_again() {
+async fn messages_read_over_a_lost_connection_are_recovered() {
     let fixture = Fixture::new().await;
     let proxy = Proxy::to(&fixture.address).await;
     let transport = fixture.builder_at(proxy.address()).connect().await.unwrap();
@@ -96,11 +96,11 @@ async fn what_was_read_over_a_lost_connection_is_found_again() {
         let bodies: Vec<&str> = bodies.iter().map(String::as_str).collect();
         proxy.mend();
         // Calls `receive`, so that a read is blocking when the entries arrive.
-        let _ = is_silent(&mut *consumer, Duration::from_millis(20)).await;
+        let _ = receives_nothing(&mut *consumer, Duration::from_millis(20)).await;
         tokio::join!(publish(&direct, &bodies), async { proxy.cut() });
     }
     proxy.mend();
-    let until = soon();
+    let until = deadline();
     while seen.len() < 100 {
         assert!(SystemClock.now() < until);
         let Ok(received) = consumer.receive(100).await else { continue };

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use punctual_conformance::own;
+use punctual_conformance::backend_tests;
 use punctual_redis::{RedisBuilder, RedisTransport};
 use redis::aio::MultiplexedConnection;
 use redis::{Cmd, FromRedisValue};
@@ -22,8 +22,8 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 impl Fixture {
     pub(crate) async fn new() -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let prefix = format!("it[{}]{number}", own::run_name());
-        let address = own::address(VARIABLE);
+        let prefix = format!("it[{}]{number}", backend_tests::run_name());
+        let address = backend_tests::address(VARIABLE);
         let client = redis::Client::open(address.as_str()).unwrap();
         let connection = client.get_multiplexed_async_connection().await.unwrap();
         Self { address, prefix, connection }

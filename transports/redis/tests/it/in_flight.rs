@@ -3,18 +3,18 @@
 use std::time::Duration;
 
 use punctual::Transport as _;
-use punctual_conformance::cases;
-use punctual_conformance::own::letters::{
-    ack, body, close, is_silent, next, publish, receipt, some, subscribe,
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, close, next, publish, receipt, receive_exactly, receives_nothing, subscribe,
 };
+use punctual_conformance::cases;
 use redis::{Value, cmd};
 
 use crate::fixture::Fixture;
 
 cases![
     a_long_handler_keeps_its_delivery,
-    what_a_dead_process_had_is_claimed_with_its_count,
-    no_more_than_the_prefetch_is_in_hand,
+    deliveries_of_a_dead_process_are_claimed_with_their_count,
+    no_more_than_the_prefetch_is_in_flight,
     a_message_that_is_always_requeued_lets_others_pass,
     consumers_of_a_group_share_and_groups_do_not,
     receiving_may_be_cancelled_at_any_time,
@@ -30,17 +30,20 @@ async fn a_long_handler_keeps_its_delivery() {
     let delivery = next(&mut *busy).await;
     let mut idle = subscribe(&transport, "billing", 1).await;
     assert!(
-        is_silent(&mut *idle, VISIBILITY * 5).await,
+        receives_nothing(&mut *idle, VISIBILITY * 5).await,
         "it was claimed although it was in flight"
     );
     close(busy).await;
-    assert!(is_silent(&mut *idle, VISIBILITY * 5).await, "also after its consumer was closed");
+    assert!(
+        receives_nothing(&mut *idle, VISIBILITY * 5).await,
+        "also after its consumer was closed"
+    );
     ack(delivery).await;
     fixture.remove().await;
 }
 
 // spec: D-26
-async fn what_a_dead_process_had_is_claimed_with_its_count() {
+async fn deliveries_of_a_dead_process_are_claimed_with_their_count() {
     let fixture = Fixture::new().await;
     let transport = fixture.builder().visibility_timeout(VISIBILITY).connect().await.unwrap();
     close(subscribe(&transport, "billing", 1).await).await;
@@ -53,26 +56,26 @@ async fn what_a_dead_process_had_is_claimed_with_its_count() {
         fixture.command::<Value>(&mut read).await;
     }
     let mut consumer = subscribe(&transport, "billing", 10).await;
-    let taken = some(&mut *consumer, 2).await;
+    let taken = receive_exactly(&mut *consumer, 2).await;
     let taken: Vec<_> = taken.iter().map(|one| (body(one), one.attempt)).collect();
     assert_eq!(taken, [("one".to_owned(), 3), ("two".to_owned(), 3)]);
     fixture.remove().await;
 }
 
-async fn no_more_than_the_prefetch_is_in_hand() {
+async fn no_more_than_the_prefetch_is_in_flight() {
     let fixture = Fixture::new().await;
     let transport = fixture.open().await;
     let mut greedy = subscribe(&transport, "billing", 4).await;
     publish(&transport, &["a", "b", "c", "d", "e", "f"]).await;
-    let mut in_flight = some(&mut *greedy, 4).await;
-    assert!(is_silent(&mut *greedy, VISIBILITY).await);
+    let mut in_flight = receive_exactly(&mut *greedy, 4).await;
+    assert!(receives_nothing(&mut *greedy, VISIBILITY).await);
     let mut other = subscribe(&transport, "billing", 4).await;
-    let rest = some(&mut *other, 2).await;
+    let rest = receive_exactly(&mut *other, 2).await;
     assert_eq!(rest.iter().map(body).collect::<Vec<_>>(), ["e", "f"]);
     // The other consumer prefetches too, and must not be first.
     close(other).await;
     publish(&transport, &["g"]).await;
-    assert!(is_silent(&mut *greedy, VISIBILITY).await);
+    assert!(receives_nothing(&mut *greedy, VISIBILITY).await);
     ack(in_flight.remove(0)).await;
     assert_eq!(body(&next(&mut *greedy).await), "g");
     drop(rest);
@@ -106,14 +109,14 @@ async fn consumers_of_a_group_share_and_groups_do_not() {
     let mut one = subscribe(&transport, "billing", 2).await;
     let mut two = subscribe(&transport, "billing", 2).await;
     publish(&transport, &["a", "b", "c", "d"]).await;
-    let mut shared = some(&mut *one, 2).await;
-    shared.extend(some(&mut *two, 2).await);
+    let mut shared = receive_exactly(&mut *one, 2).await;
+    shared.extend(receive_exactly(&mut *two, 2).await);
     let mut bodies: Vec<String> = shared.iter().map(body).collect();
     bodies.sort();
     assert_eq!(bodies, ["a", "b", "c", "d"]);
     // A group that subscribes later receives what is still there.
     let mut late = subscribe(&transport, "mailing", 10).await;
-    let copies = some(&mut *late, 4).await;
+    let copies = receive_exactly(&mut *late, 4).await;
     assert_eq!(copies.iter().map(body).collect::<Vec<_>>(), ["a", "b", "c", "d"]);
     fixture.remove().await;
 }

@@ -13,7 +13,7 @@ mod topology;
 
 use std::process::ExitCode;
 
-use punctual_conformance::own::Suite;
+use punctual_conformance::backend_tests::Suite;
 
 fn main() -> ExitCode {
     Suite::at("redis", fixture::VARIABLE)

@@ -4,33 +4,33 @@ use std::time::Duration;
 
 use punctual::model::DeadReason;
 use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
-use punctual_conformance::cases;
-use punctual_conformance::own::letters::{
-    ack, body, close, is_silent, message, next, publish, receipt, rejection, sent, some, soon,
-    subscribe,
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, close, deadline, message, next, outgoing, publish, receipt, receive_exactly,
+    receives_nothing, rejection, subscribe,
 };
+use punctual_conformance::cases;
 use punctual_redis::Retention;
 use redis::cmd;
 
 use crate::fixture::Fixture;
 
 cases![
-    a_requeued_delivery_comes_again_to_its_group_alone_with_one_more_attempt,
-    a_dropped_delivery_comes_again_at_once,
+    a_requeued_delivery_is_redelivered_to_its_group_alone_with_one_more_attempt,
+    a_dropped_delivery_is_redelivered_at_once,
     a_foreign_message_stays_the_same_when_it_is_requeued,
     a_delay_is_refused_and_the_message_is_not_lost,
     a_message_for_one_group_reaches_no_other,
     a_rejected_delivery_is_one_dead_letter,
     poison_goes_to_the_invalid_stream,
-    what_every_group_has_handled_is_removed,
-    closing_requeues_what_was_not_returned,
+    a_message_handled_by_every_group_is_removed,
+    closing_requeues_unreturned_deliveries,
     many_acknowledgements_are_all_done,
 ];
 
 const MOMENT: Duration = Duration::from_millis(300);
 
 // spec: D-15, D-26
-async fn a_requeued_delivery_comes_again_to_its_group_alone_with_one_more_attempt() {
+async fn a_requeued_delivery_is_redelivered_to_its_group_alone_with_one_more_attempt() {
     let fixture = Fixture::new().await;
     let transport = fixture.open().await;
     let mut billing = subscribe(&transport, "billing", 10).await;
@@ -49,12 +49,15 @@ async fn a_requeued_delivery_comes_again_to_its_group_alone_with_one_more_attemp
         assert_eq!(*delivery.message, *before);
     }
     ack(delivery).await;
-    assert!(is_silent(&mut *mailing, MOMENT).await && is_silent(&mut *billing, MOMENT).await);
+    assert!(
+        receives_nothing(&mut *mailing, MOMENT).await
+            && receives_nothing(&mut *billing, MOMENT).await
+    );
     assert_eq!(fixture.length("~billing/orders").await, 0);
     fixture.remove().await;
 }
 
-async fn a_dropped_delivery_comes_again_at_once() {
+async fn a_dropped_delivery_is_redelivered_at_once() {
     let fixture = Fixture::new().await;
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "billing", 10).await;
@@ -92,9 +95,9 @@ async fn a_delay_is_refused_and_the_message_is_not_lost() {
     let fixture = Fixture::new().await;
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "billing", 10).await;
-    let mut late = sent(message("late"));
+    let mut late = outgoing(message("late"));
     late.delay = Duration::from_secs(1);
-    let batch = vec![sent(message("first")), late];
+    let batch = vec![outgoing(message("first")), late];
     let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported);
     assert_eq!(fixture.length("orders").await, 0, "nothing of a refused batch is sent");
@@ -110,7 +113,7 @@ async fn a_message_for_one_group_reaches_no_other() {
     let fixture = Fixture::new().await;
     let transport = fixture.open().await;
     let mut mailing = subscribe(&transport, "mailing", 10).await;
-    let mut outgoing = sent(message("one"));
+    let mut outgoing = outgoing(message("one"));
     outgoing.group = Some("billing".to_owned());
     outgoing.attempt = 4;
     transport.publish(vec![outgoing], SystemClock.now()).await.unwrap();
@@ -118,7 +121,7 @@ async fn a_message_for_one_group_reaches_no_other() {
     let delivery = next(&mut *billing).await;
     assert_eq!(delivery.attempt, 5);
     ack(delivery).await;
-    assert!(is_silent(&mut *mailing, MOMENT).await);
+    assert!(receives_nothing(&mut *mailing, MOMENT).await);
     fixture.remove().await;
 }
 
@@ -131,7 +134,7 @@ async fn a_rejected_delivery_is_one_dead_letter() {
     let delivery = next(&mut *consumer).await;
     let id = delivery.message.id.to_string();
     receipt(delivery).reject(&rejection(DeadReason::AttemptsSpent)).await.unwrap();
-    assert!(is_silent(&mut *consumer, MOMENT).await);
+    assert!(receives_nothing(&mut *consumer, MOMENT).await);
     let mut range = cmd("XRANGE");
     range.arg(fixture.key("orders.billing.dead")).arg("-").arg("+");
     let letters: Vec<(String, Vec<String>)> = fixture.command(&mut range).await;
@@ -170,7 +173,7 @@ async fn poison_goes_to_the_invalid_stream() {
     fixture.remove().await;
 }
 
-async fn what_every_group_has_handled_is_removed() {
+async fn a_message_handled_by_every_group_is_removed() {
     const COUNT: usize = 500;
     let fixture = Fixture::new().await;
     let visibility = Duration::from_millis(150);
@@ -181,7 +184,7 @@ async fn what_every_group_has_handled_is_removed() {
     publish(&forever, &["x"; COUNT]).await;
     let mut handled = 0;
     while handled < COUNT {
-        for delivery in some(&mut *billing, 50).await {
+        for delivery in receive_exactly(&mut *billing, 50).await {
             ack(delivery).await;
             handled += 1;
         }
@@ -191,25 +194,25 @@ async fn what_every_group_has_handled_is_removed() {
         .command::<()>(cmd("XGROUP").arg("DESTROY").arg(fixture.key("orders")).arg("mailing"))
         .await;
     // The server removes whole nodes of a hundred entries.
-    let until = soon();
+    let until = deadline();
     while fixture.length("orders").await > 100 {
         assert!(SystemClock.now() < until);
-        assert!(is_silent(&mut *billing, visibility).await);
+        assert!(receives_nothing(&mut *billing, visibility).await);
     }
     fixture.remove().await;
 }
 
-async fn closing_requeues_what_was_not_returned() {
+async fn closing_requeues_unreturned_deliveries() {
     let fixture = Fixture::new().await;
     let transport = fixture.open().await;
     let mut first = subscribe(&transport, "billing", 10).await;
     publish(&transport, &["one", "two", "three"]).await;
     let in_flight = next(&mut *first).await;
-    first.close(soon()).await.unwrap();
+    first.close(deadline()).await.unwrap();
     let error = first.receive(1).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     let mut second = subscribe(&transport, "billing", 10).await;
-    let rest = some(&mut *second, 2).await;
+    let rest = receive_exactly(&mut *second, 2).await;
     assert!(rest.iter().all(|delivery| delivery.attempt == 1), "no attempt was spent");
     ack(in_flight).await;
     for delivery in rest {

@@ -2,10 +2,10 @@
 
 use punctual::{Clock as _, model::Topic};
 use punctual::{ErrorKind, SystemClock, Transport as _};
-use punctual_conformance::cases;
-use punctual_conformance::own::letters::{
-    body, close, message, next, publish, sent, subscribe, subscription,
+use punctual_conformance::backend_tests::messaging::{
+    body, close, message, next, outgoing, publish, subscribe, subscription,
 };
+use punctual_conformance::cases;
 use redis::cmd;
 
 use crate::fixture::Fixture;
@@ -40,7 +40,7 @@ async fn a_key_of_another_kind_is_refused_by_name() {
     assert_eq!(error.kind(), ErrorKind::Conflict);
     let text = error.to_string();
     assert!(text.contains("orders") && text.contains("is a string"), "{text}");
-    let error = transport.publish(vec![sent(message("x"))], SystemClock.now()).await;
+    let error = transport.publish(vec![outgoing(message("x"))], SystemClock.now()).await;
     assert_eq!(error.unwrap_err().kind(), ErrorKind::Conflict);
     fixture.remove().await;
 }
@@ -73,7 +73,7 @@ async fn topics_are_listed() {
     for name in ["orders", "invoices", "a:b"] {
         let mut message = message("x");
         message.topic = Topic::new(name).unwrap();
-        transport.publish(vec![sent(message)], SystemClock.now()).await.unwrap();
+        transport.publish(vec![outgoing(message)], SystemClock.now()).await.unwrap();
     }
     close(subscribe(&transport, "billing", 1).await).await;
     let topics = transport.topics().await.unwrap();
@@ -85,7 +85,7 @@ async fn a_body_over_the_limit_is_refused_before_anything_is_sent() {
     let fixture = Fixture::new().await;
     let transport = fixture.builder().payload_max(10).connect().await.unwrap();
     assert_eq!(transport.capabilities().payload_max, Some(10));
-    let batch = vec![sent(message("x")), sent(message("eleven long"))];
+    let batch = vec![outgoing(message("x")), outgoing(message("eleven long"))];
     let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     let text = error.to_string();

@@ -13,7 +13,7 @@ use punctual::clock::add;
 use punctual::jiff::Timestamp;
 use tokio::sync::Notify;
 
-pub(crate) type Letter = Message<Body<Value>>;
+pub(crate) type AmqpMessage = Message<Body<Value>>;
 
 const SCHEDULED: &str = "x-opt-scheduled-enqueue-time";
 
@@ -21,7 +21,7 @@ const SCHEDULED: &str = "x-opt-scheduled-enqueue-time";
 #[derive(Clone)]
 struct Item {
     sequence: i64,
-    message: Letter,
+    message: AmqpMessage,
     deliveries: u32,
     enqueued_at: Timestamp,
 }
@@ -31,7 +31,7 @@ struct Item {
 struct MessageQueue {
     ready: BTreeMap<i64, Item>,
     locked: HashMap<[u8; 16], (Item, Timestamp)>,
-    dead: Vec<Letter>,
+    dead: Vec<AmqpMessage>,
     wake: Arc<Notify>,
 }
 
@@ -51,10 +51,10 @@ pub(crate) struct Broker {
     /// Number of deliveries that were settled by their lock and not on their link.
     pub(crate) settlements: usize,
     /// All messages that were sent, in order.
-    pub(crate) sent: Vec<Letter>,
+    pub(crate) sent: Vec<AmqpMessage>,
     topics: BTreeMap<String, Vec<String>>,
     queues: BTreeMap<String, MessageQueue>,
-    scheduled: Vec<(i64, String, Letter)>,
+    scheduled: Vec<(i64, String, AmqpMessage)>,
     sequence: i64,
     locks: u128,
 }
@@ -111,7 +111,7 @@ impl Broker {
     }
 
     /// Enqueues a message, now or at its scheduled time.
-    pub(crate) fn publish(&mut self, entity: &str, message: Letter, now: Timestamp) {
+    pub(crate) fn publish(&mut self, entity: &str, message: AmqpMessage, now: Timestamp) {
         self.sent.push(message.clone());
         match note(&message, SCHEDULED) {
             Some(Value::Timestamp(at)) if at.milliseconds() > now.as_millisecond() => {
@@ -121,7 +121,7 @@ impl Broker {
         }
     }
 
-    fn enqueue(&mut self, entity: &str, message: &Letter, now: Timestamp) {
+    fn enqueue(&mut self, entity: &str, message: &AmqpMessage, now: Timestamp) {
         let queues = match self.topics.get(entity) {
             Some(queues) => queues.clone(),
             None => vec![entity.to_owned()],
@@ -144,7 +144,7 @@ impl Broker {
     }
 
     /// Locks and returns the next message of a source.
-    pub(super) fn lock(&mut self, source: &str, now: Timestamp) -> Option<([u8; 16], Letter)> {
+    pub(super) fn lock(&mut self, source: &str, now: Timestamp) -> Option<([u8; 16], AmqpMessage)> {
         let until = add(now, self.lock_duration);
         let queue = self.queues.get_mut(source)?;
         let (_, item) = queue.ready.pop_first()?;
@@ -229,7 +229,7 @@ impl Broker {
     }
 
     /// Returns the dead letters of a source, oldest first.
-    pub(crate) fn dead(&self, source: &str) -> Vec<Letter> {
+    pub(crate) fn dead(&self, source: &str) -> Vec<AmqpMessage> {
         self.queues.get(source).map(|queue| queue.dead.clone()).unwrap_or_default()
     }
 
@@ -254,7 +254,7 @@ impl MessageQueue {
 
 impl Item {
     /// Returns the message with the header and annotations of a delivery.
-    fn delivered(&self, lock: [u8; 16], until: Timestamp) -> Letter {
+    fn delivered(&self, lock: [u8; 16], until: Timestamp) -> AmqpMessage {
         let mut letter = self.message.clone();
         let header = letter.header.get_or_insert_with(Header::default);
         header.delivery_count = self.deliveries;
@@ -274,7 +274,7 @@ impl Item {
 }
 
 /// Returns an annotation of a message.
-pub(crate) fn note(message: &Letter, name: &str) -> Option<Value> {
+pub(crate) fn note(message: &AmqpMessage, name: &str) -> Option<Value> {
     let notes = message.message_annotations.as_ref()?;
     notes.0.iter().find(|(key, _)| **key == OwnedKey::from(name)).map(|(_, value)| value.clone())
 }

@@ -8,5 +8,5 @@ mod nodes;
 mod port;
 mod serve;
 
-pub(crate) use self::broker::{Letter, note, properties};
+pub(crate) use self::broker::{AmqpMessage, note, properties};
 pub(crate) use self::port::Double;

@@ -11,11 +11,11 @@ use fe2o3_amqp::types::primitives::{Symbol, Value};
 use punctual::{Clock as _, SystemClock};
 use ring::hmac;
 
-use super::broker::{Letter, properties};
+use super::broker::{AmqpMessage, properties};
 use super::port::{KEY, POLICY};
 use super::serve::{ConnectionState, Shared, lock_shared};
 
-fn property(message: &Letter, name: &str) -> String {
+fn property(message: &AmqpMessage, name: &str) -> String {
     let known = properties(message.application_properties.as_ref());
     known.into_iter().find(|(known, _)| known == name).map(|(_, value)| value).unwrap_or_default()
 }
@@ -23,7 +23,7 @@ fn property(message: &Letter, name: &str) -> String {
 pub(super) fn put_token(
     broker: &Shared,
     state: &ConnectionState,
-    message: &Letter,
+    message: &AmqpMessage,
 ) -> (i32, &'static str) {
     let Body::Value(AmqpValue(Value::String(token))) = &message.body else {
         return (400, "The token is not text.");
@@ -84,7 +84,7 @@ fn plain(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-pub(super) fn manage(broker: &Shared, source: &str, message: &Letter) -> (i32, &'static str) {
+pub(super) fn manage(broker: &Shared, source: &str, message: &AmqpMessage) -> (i32, &'static str) {
     let Body::Value(AmqpValue(Value::Map(body))) = &message.body else {
         return (400, "The body is not a map.");
     };

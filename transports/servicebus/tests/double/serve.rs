@@ -17,7 +17,7 @@ use punctual::{Clock as _, SystemClock};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-use super::broker::{Broker, Letter};
+use super::broker::{AmqpMessage, Broker};
 use super::nodes;
 
 /// Wait for credit before a message is unlocked again.
@@ -200,7 +200,7 @@ async fn deliver(mut link: Sender, broker: Shared, source: &str) {
     }
 }
 
-fn reply(state: &ConnectionState, request: &Letter, (status, why): (i32, &str)) {
+fn reply(state: &ConnectionState, request: &AmqpMessage, (status, why): (i32, &str)) {
     let Some(properties) = &request.properties else { return };
     let status_properties = [
         ("status-code".to_owned(), SimpleValue::Int(status)),

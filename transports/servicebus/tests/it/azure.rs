@@ -8,15 +8,15 @@ use punctual::clock::{add, between};
 use punctual::model::{DeadReason, Message, Topic};
 use punctual::transport::{Consumer, Outgoing, Subscription};
 use punctual::{Clock as _, SystemClock, Transport as _};
-use punctual_conformance::cases;
-use punctual_conformance::own;
-use punctual_conformance::own::letters::{
-    ack, body, message, next_again, receipt, rejection, sent, soon, subscription,
+use punctual_conformance::backend_tests;
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, deadline, message, next_retrying, outgoing, receipt, rejection, subscription,
 };
+use punctual_conformance::cases;
 use punctual_servicebus::ServiceBusTransport;
 
 cases! {
-    what_is_sent_arrives_and_is_settled,
+    messages_arrive_and_are_settled,
     delays_are_kept_by_the_broker,
 }
 
@@ -25,7 +25,8 @@ pub(crate) const VARIABLE: &str = "PUNCTUAL_SERVICEBUS_URL";
 const TOPIC: &str = "punctual-test";
 
 async fn start() -> (ServiceBusTransport, Box<dyn Consumer>) {
-    let transport = ServiceBusTransport::builder(own::address(VARIABLE)).connect().await.unwrap();
+    let transport =
+        ServiceBusTransport::builder(backend_tests::address(VARIABLE)).connect().await.unwrap();
     let office = Subscription { topic: topic(), ..subscription("office", 10) };
     let consumer = transport.subscribe(office).await.unwrap();
     (transport, consumer)
@@ -35,17 +36,17 @@ fn topic() -> Topic {
     Topic::new(TOPIC).unwrap()
 }
 
-fn outgoing(text: &str) -> Outgoing {
-    sent(Message { topic: topic(), ..message(text) })
+fn outgoing_text(text: &str) -> Outgoing {
+    outgoing(Message { topic: topic(), ..message(text) })
 }
 
-async fn what_is_sent_arrives_and_is_settled() {
+async fn messages_arrive_and_are_settled() {
     let (transport, mut office) = start().await;
-    let batch = vec![outgoing("ack"), outgoing("requeue"), outgoing("reject")];
+    let batch = vec![outgoing_text("ack"), outgoing_text("requeue"), outgoing_text("reject")];
     transport.publish(batch, SystemClock.now()).await.unwrap();
     let mut seen = Vec::new();
     while seen.len() < 4 {
-        let delivery = next_again(&mut *office).await;
+        let delivery = next_retrying(&mut *office).await;
         let text = body(&delivery);
         seen.push((text.clone(), delivery.attempt));
         let receipt = receipt(delivery);
@@ -56,24 +57,24 @@ async fn what_is_sent_arrives_and_is_settled() {
         }
     }
     assert!(seen.contains(&("requeue".to_owned(), 2)), "{seen:?}");
-    office.close(soon()).await.unwrap();
+    office.close(deadline()).await.unwrap();
 }
 
 async fn delays_are_kept_by_the_broker() {
     let (transport, mut office) = start().await;
     let delay = Duration::from_secs(5);
     let sent_at = SystemClock.now();
-    let later = Outgoing { delay, ..outgoing("later") };
+    let later = Outgoing { delay, ..outgoing_text("later") };
     transport.publish(vec![later], sent_at).await.unwrap();
-    let delivery = next_again(&mut *office).await;
+    let delivery = next_retrying(&mut *office).await;
     let waited = between(sent_at, SystemClock.now());
     // The clocks of two machines differ a little.
     assert!(waited >= Duration::from_secs(4), "{waited:?}");
     let again_at = add(SystemClock.now(), Duration::from_secs(4));
     receipt(delivery).requeue(delay).await.unwrap();
-    let delivery = next_again(&mut *office).await;
+    let delivery = next_retrying(&mut *office).await;
     assert!(SystemClock.now() >= again_at);
     assert_eq!((body(&delivery).as_str(), delivery.attempt), ("later", 2));
     ack(delivery).await;
-    office.close(soon()).await.unwrap();
+    office.close(deadline()).await.unwrap();
 }

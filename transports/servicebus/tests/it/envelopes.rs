@@ -3,19 +3,19 @@
 use std::time::Duration;
 
 use punctual::wire::Envelope;
+use punctual_conformance::backend_tests::envelopes::{ENVELOPES, assert_round_trip, full};
+use punctual_conformance::backend_tests::messaging::outgoing;
 use punctual_conformance::cases;
-use punctual_conformance::own::envelopes::{ENVELOPES, full, survives};
-use punctual_conformance::own::letters::sent;
 use punctual_servicebus::ServiceBusTransport;
 
 use crate::double::properties;
 use crate::fixture::{builder, double};
 
 cases! {
-    a_message_survives_every_envelope_and_the_way_back,
+    a_message_survives_every_envelope_and_a_requeue,
 }
 
-async fn a_message_survives_every_envelope_and_the_way_back() {
+async fn a_message_survives_every_envelope_and_a_requeue() {
     for envelope in ENVELOPES {
         let double = double().await;
         let transport = match envelope {
@@ -27,7 +27,7 @@ async fn a_message_survives_every_envelope_and_the_way_back() {
             other => builder(&double).envelope(other.sent_by("/shop")),
         };
         let transport = transport.connect().await.unwrap();
-        survives(&transport, "office", sent(full()), Duration::from_millis(100)).await;
+        assert_round_trip(&transport, "office", outgoing(full()), Duration::from_millis(100)).await;
         let broker = double.broker();
         let events = broker.sent.iter().map(|letter| {
             let known = properties(letter.application_properties.as_ref());

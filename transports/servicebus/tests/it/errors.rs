@@ -6,10 +6,10 @@ use punctual::clock::between;
 use punctual::model::Topic;
 use punctual::transport::Subscription;
 use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
-use punctual_conformance::cases;
-use punctual_conformance::own::letters::{
-    ack, body, message, next, next_again, publish, receipt, sent, subscription,
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, message, next, next_retrying, outgoing, publish, receipt, subscription,
 };
+use punctual_conformance::cases;
 use punctual_servicebus::ServiceBusTransport;
 use tokio::net::TcpListener;
 
@@ -21,8 +21,8 @@ cases! {
     a_broker_that_does_not_respond_times_out,
     a_missing_subscription_is_named,
     a_missing_topic_is_named_and_found_once_it_exists,
-    a_broker_that_is_away_is_unavailable_until_it_is_back,
-    a_connection_string_for_one_entity_is_for_that_alone,
+    a_stopped_broker_is_unavailable_until_it_is_back,
+    a_connection_string_for_one_entity_is_limited_to_it,
 }
 
 async fn a_wrong_key_is_refused_and_not_shown() {
@@ -71,7 +71,8 @@ async fn a_missing_subscription_is_named() {
 async fn a_missing_topic_is_named_and_found_once_it_exists() {
     let double = double().await;
     let transport = builder(&double).prefix("shop").connect().await.unwrap();
-    let error = transport.publish(vec![sent(message("1"))], SystemClock.now()).await.unwrap_err();
+    let error =
+        transport.publish(vec![outgoing(message("1"))], SystemClock.now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     assert!(error.to_string().contains("shop.orders"), "{error}");
     double.broker().create_subscription("shop.orders", "office");
@@ -80,14 +81,15 @@ async fn a_missing_topic_is_named_and_found_once_it_exists() {
     assert_eq!(body(&next(&mut *office).await), "2");
 }
 
-async fn a_broker_that_is_away_is_unavailable_until_it_is_back() {
+async fn a_stopped_broker_is_unavailable_until_it_is_back() {
     let double = double().await;
     let transport = open(&double).await;
     let mut office = subscribe(&transport, "office").await;
     publish(&transport, &["before"]).await;
     let first = next(&mut *office).await;
     double.stop().await;
-    let error = transport.publish(vec![sent(message("no"))], SystemClock.now()).await.unwrap_err();
+    let error =
+        transport.publish(vec![outgoing(message("no"))], SystemClock.now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     let error = office.receive(1).await.err().expect("nothing can come");
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
@@ -95,17 +97,17 @@ async fn a_broker_that_is_away_is_unavailable_until_it_is_back() {
     assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
     double.serve().await.unwrap();
     publish(&transport, &["after"]).await;
-    let delivery = next_again(&mut *office).await;
+    let delivery = next_retrying(&mut *office).await;
     assert_eq!((body(&delivery).as_str(), delivery.attempt), ("after", 1));
     ack(delivery).await;
     // The in-flight message is delivered again when its lock has expired, and counts, because a handler received
     // it.
-    let again = next_again(&mut *office).await;
+    let again = next_retrying(&mut *office).await;
     assert_eq!((body(&again).as_str(), again.attempt), ("before", 2));
     ack(again).await;
 }
 
-async fn a_connection_string_for_one_entity_is_for_that_alone() {
+async fn a_connection_string_for_one_entity_is_limited_to_it() {
     let double = double().await;
     let address = format!("{};EntityPath=orders", double.address());
     let transport = ServiceBusTransport::builder(address).connect().await.unwrap();

@@ -1,7 +1,7 @@
 //! Fixture of a test: a double with the entities of the suite.
 
 use punctual::transport::Consumer;
-use punctual_conformance::own::letters;
+use punctual_conformance::backend_tests::messaging;
 use punctual_servicebus::{ServiceBusBuilder, ServiceBusTransport};
 
 use crate::double::Double;
@@ -26,5 +26,5 @@ pub(crate) async fn open(double: &Double) -> ServiceBusTransport {
 }
 
 pub(crate) async fn subscribe(transport: &ServiceBusTransport, group: &str) -> Box<dyn Consumer> {
-    letters::subscribe(transport, group, 10).await
+    messaging::subscribe(transport, group, 10).await
 }

@@ -1,16 +1,18 @@
 //! In-flight deliveries keep their locks while their handlers run, and tokens are renewed.
 
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, deadline, next, publish, receives_nothing, wait_until,
+};
 use punctual_conformance::cases;
-use punctual_conformance::own::letters::{ack, body, is_silent, next, publish, soon, until};
 use std::time::Duration;
 
 use crate::fixture::{OFFICE, builder, double, open, subscribe};
 
 cases! {
     a_long_handler_keeps_its_lock,
-    a_process_that_is_gone_loses_its_locks,
+    an_ended_process_loses_its_locks,
     tokens_are_renewed_before_they_expire,
-    what_was_not_returned_is_released_uncounted,
+    unreturned_deliveries_are_released_uncounted,
 }
 
 async fn a_long_handler_keeps_its_lock() {
@@ -24,13 +26,13 @@ async fn a_long_handler_keeps_its_lock() {
         delivery = next(&mut *office) => (delivery, &mut other),
         delivery = next(&mut *other) => (delivery, &mut office),
     };
-    assert!(is_silent(&mut **other, Duration::from_secs(7)).await);
+    assert!(receives_nothing(&mut **other, Duration::from_secs(7)).await);
     assert!(double.broker().renewals >= 2);
     ack(delivery).await;
-    until("the end of it", || double.broker().counts(OFFICE) == (0, 0, 0)).await;
+    wait_until("the end of it", || double.broker().counts(OFFICE) == (0, 0, 0)).await;
 }
 
-async fn a_process_that_is_gone_loses_its_locks() {
+async fn an_ended_process_loses_its_locks() {
     let double = double().await;
     double.broker().lock_duration = Duration::from_secs(2);
     let gone = open(&double).await;
@@ -56,7 +58,7 @@ async fn tokens_are_renewed_before_they_expire() {
         |entity: &str| double.broker().tokens.iter().filter(|(known, _)| known == entity).count();
     let (listening, sending) = (count(OFFICE), count("orders"));
     assert_eq!((listening, sending), (1, 1));
-    until("another token to listen", || count(OFFICE) > listening).await;
+    wait_until("another token to listen", || count(OFFICE) > listening).await;
     publish(&transport, &["2"]).await;
     assert!(count("orders") > sending, "a publish renews what is about to expire");
     for text in ["1", "2"] {
@@ -66,15 +68,15 @@ async fn tokens_are_renewed_before_they_expire() {
     }
 }
 
-async fn what_was_not_returned_is_released_uncounted() {
+async fn unreturned_deliveries_are_released_uncounted() {
     let double = double().await;
     let transport = open(&double).await;
     let mut office = subscribe(&transport, "office").await;
     publish(&transport, &["1", "2", "3"]).await;
-    until("all three at the consumer", || double.broker().counts(OFFICE) == (0, 3, 0)).await;
+    wait_until("all three at the consumer", || double.broker().counts(OFFICE) == (0, 3, 0)).await;
     ack(next(&mut *office).await).await;
-    office.close(soon()).await.unwrap();
-    until("two that are free again", || double.broker().counts(OFFICE) == (2, 0, 0)).await;
+    office.close(deadline()).await.unwrap();
+    wait_until("two that are free again", || double.broker().counts(OFFICE) == (2, 0, 0)).await;
     let mut office = subscribe(&transport, "office").await;
     for _ in 0..2 {
         let delivery = next(&mut *office).await;

@@ -17,10 +17,10 @@ mod settling;
 
 use std::process::ExitCode;
 
-use punctual_conformance::own::{Suite, missing};
+use punctual_conformance::backend_tests::{Suite, missing};
 
 fn main() -> ExitCode {
-    Suite::here("servicebus")
+    Suite::local("servicebus")
         .cases(envelopes::CASES)
         .cases(errors::CASES)
         .cases(in_flight::CASES)

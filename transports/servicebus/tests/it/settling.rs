@@ -10,10 +10,11 @@ use punctual::clock::add;
 use punctual::model::DeadReason;
 use punctual::transport::Outgoing;
 use punctual::{Clock as _, SystemClock, Transport as _};
-use punctual_conformance::cases;
-use punctual_conformance::own::letters::{
-    ack, body, is_silent, message, next, next_again, publish, receipt, rejection, sent, until,
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, message, next, next_retrying, outgoing, publish, receipt, receives_nothing,
+    rejection, wait_until,
 };
+use punctual_conformance::cases;
 use punctual_servicebus::Entities;
 
 use crate::double::{note, properties};
@@ -22,12 +23,12 @@ use crate::fixture::{OFFICE, builder, double, open, subscribe};
 cases! {
     a_delay_is_an_instant_in_an_annotation,
     a_delayed_requeue_is_a_copy_for_one_group,
-    what_is_requeued_often_outlives_the_brokers_limit,
+    a_message_requeued_often_outlives_the_brokers_limit,
     a_dead_letter_has_its_reason,
-    what_outlives_its_connection_is_settled_by_its_lock,
+    a_delivery_that_outlives_its_connection_is_settled_by_its_lock,
     a_queue_has_one_group,
     messages_of_other_shapes_are_read_or_poison,
-    every_sending_has_an_identity_of_its_own,
+    every_send_has_a_separate_identity,
 }
 
 async fn a_delay_is_an_instant_in_an_annotation() {
@@ -35,8 +36,8 @@ async fn a_delay_is_an_instant_in_an_annotation() {
     let transport = open(&double).await;
     let now = SystemClock.now();
     let delay = Duration::from_hours(24 * 365);
-    let later = Outgoing { delay, ..sent(message("later")) };
-    transport.publish(vec![later, sent(message("now"))], now).await.unwrap();
+    let later = Outgoing { delay, ..outgoing(message("later")) };
+    transport.publish(vec![later, outgoing(message("now"))], now).await.unwrap();
     let broker = double.broker();
     let noted = broker.sent.iter().map(|letter| note(letter, "x-opt-scheduled-enqueue-time"));
     let noted: Vec<_> = noted.collect();
@@ -63,17 +64,17 @@ async fn a_delayed_requeue_is_a_copy_for_one_group() {
     assert_eq!((second.message.id, second.attempt), (id, 2));
     assert_eq!(second.message.headers.iter().count(), 1, "{:?}", second.message.headers);
     ack(second).await;
-    assert!(is_silent(&mut *archive, Duration::from_secs(1)).await);
+    assert!(receives_nothing(&mut *archive, Duration::from_secs(1)).await);
     // The other group completed its copy without handling it.
     let archived = "orders/Subscriptions/archive";
-    until("nothing in either", || {
+    wait_until("nothing in either", || {
         double.broker().counts(OFFICE) == (0, 0, 0) && double.broker().counts(archived) == (0, 0, 0)
     })
     .await;
 }
 
 // spec: D-15, D-26
-async fn what_is_requeued_often_outlives_the_brokers_limit() {
+async fn a_message_requeued_often_outlives_the_brokers_limit() {
     let double = double().await;
     let transport = open(&double).await;
     let mut office = subscribe(&transport, "office").await;
@@ -96,7 +97,7 @@ async fn a_dead_letter_has_its_reason() {
     let delivery = next(&mut *office).await;
     let id = delivery.message.id.to_string();
     receipt(delivery).reject(&rejection(DeadReason::Discarded)).await.unwrap();
-    until("a dead letter", || double.broker().dead(OFFICE).len() == 1).await;
+    wait_until("a dead letter", || double.broker().dead(OFFICE).len() == 1).await;
     let letters = double.broker().dead(OFFICE);
     let known = properties(letters[0].application_properties.as_ref());
     for (name, value) in [
@@ -112,7 +113,7 @@ async fn a_dead_letter_has_its_reason() {
     }
 }
 
-async fn what_outlives_its_connection_is_settled_by_its_lock() {
+async fn a_delivery_that_outlives_its_connection_is_settled_by_its_lock() {
     let double = double().await;
     let transport = open(&double).await;
     let mut office = subscribe(&transport, "office").await;
@@ -135,10 +136,10 @@ async fn what_outlives_its_connection_is_settled_by_its_lock() {
     {
         assert!(known.contains(&(name.to_owned(), value.to_owned())), "{name} in {known:?}");
     }
-    let delivery = next_again(&mut *office).await;
+    let delivery = next_retrying(&mut *office).await;
     assert_eq!((body(&delivery).as_str(), delivery.attempt), ("again", 2));
     ack(delivery).await;
-    until("nothing in it", || double.broker().counts(OFFICE) == (0, 0, 0)).await;
+    wait_until("nothing in it", || double.broker().counts(OFFICE) == (0, 0, 0)).await;
 }
 
 async fn a_queue_has_one_group() {
@@ -154,7 +155,7 @@ async fn a_queue_has_one_group() {
     let again = next(&mut *office).await;
     assert_eq!((body(&again).as_str(), again.attempt), ("1", 2));
     ack(again).await;
-    until("nothing in it", || double.broker().counts("jobs.orders") == (0, 0, 0)).await;
+    wait_until("nothing in it", || double.broker().counts("jobs.orders") == (0, 0, 0)).await;
 }
 
 async fn messages_of_other_shapes_are_read_or_poison() {
@@ -178,11 +179,11 @@ async fn messages_of_other_shapes_are_read_or_poison() {
     assert!(delivery.poison.as_ref().is_some_and(|why| why.contains("sequence")));
 }
 
-async fn every_sending_has_an_identity_of_its_own() {
+async fn every_send_has_a_separate_identity() {
     let double = double().await;
     let transport = open(&double).await;
     let twice = message("twice");
-    let (now, batch) = (SystemClock.now(), vec![sent(twice.clone()), sent(twice.clone())]);
+    let (now, batch) = (SystemClock.now(), vec![outgoing(twice.clone()), outgoing(twice.clone())]);
     transport.publish(batch, now).await.unwrap();
     let broker = double.broker();
     let ids = broker

@@ -118,7 +118,7 @@ mod tests {
 
     // spec: D-28
     #[test]
-    fn what_cannot_be_read_is_poison_with_its_reason() {
+    fn a_message_that_cannot_be_read_is_poison_with_its_reason() {
         for (name, value, reason) in [
             (ENCODING, "base64", "base64"),
             (ENCODING, "rot13", "rot13"),

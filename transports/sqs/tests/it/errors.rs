@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use punctual::transport::Consumer;
 use punctual::{Clock as _, Error, ErrorKind, SystemClock, Transport as _};
-use punctual_conformance::cases;
-use punctual_conformance::own::Proxy;
-use punctual_conformance::own::letters::{
-    ack, body, in_time, message, next, next_again, publish, receipt, sent, soon, subscribe,
+use punctual_conformance::backend_tests::Proxy;
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, deadline, message, next, next_retrying, outgoing, publish, receipt, subscribe,
+    with_timeout,
 };
+use punctual_conformance::cases;
 use punctual_sqs::SqsTransport;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
@@ -18,7 +19,7 @@ use crate::fixture::Fixture;
 use crate::raw;
 
 cases! {
-    an_endpoint_that_is_not_there_is_named_without_the_secret,
+    an_unreachable_endpoint_is_named_without_the_secret,
     a_key_that_is_refused_is_reported_without_the_secret,
     an_outage_is_temporary_and_ends_by_itself,
     a_queue_that_was_removed_is_created_again,
@@ -33,7 +34,7 @@ async fn refused_at(port: u16) -> Error {
     error
 }
 
-async fn an_endpoint_that_is_not_there_is_named_without_the_secret() {
+async fn an_unreachable_endpoint_is_named_without_the_secret() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     drop(listener);
@@ -72,7 +73,7 @@ async fn an_outage_is_temporary_and_ends_by_itself() {
     publish(&transport, &["before"]).await;
     let before = next(&mut *consumer).await;
     proxy.cut();
-    let batch = vec![sent(message("lost"))];
+    let batch = vec![outgoing(message("lost"))];
     let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert!(error.is_temporary(), "{error}");
     let error = error_of(&mut *consumer).await;
@@ -83,7 +84,7 @@ async fn an_outage_is_temporary_and_ends_by_itself() {
     publish(&transport, &["after"]).await;
     let mut found = BTreeSet::new();
     while found.len() < 2 {
-        let delivery = next_again(&mut *consumer).await;
+        let delivery = next_retrying(&mut *consumer).await;
         found.insert((body(&delivery), delivery.attempt));
         ack(delivery).await;
     }
@@ -93,7 +94,7 @@ async fn an_outage_is_temporary_and_ends_by_itself() {
 }
 
 async fn error_of(consumer: &mut dyn Consumer) -> Error {
-    in_time(consumer.receive(1)).await.err().expect("an error")
+    with_timeout(consumer.receive(1)).await.err().expect("an error")
 }
 
 async fn a_queue_that_was_removed_is_created_again() {
@@ -108,7 +109,7 @@ async fn a_queue_that_was_removed_is_created_again() {
         ack(delivery).await;
         found
     });
-    let until = soon();
+    let until = deadline();
     while !fixture.queues().await.contains(&"orders-office".to_owned()) {
         assert!(SystemClock.now() < until, "it is created again");
         tokio::task::yield_now().await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::QueueAttributeName;
-use punctual_conformance::own;
+use punctual_conformance::backend_tests;
 use punctual_sqs::{SqsBuilder, SqsTransport};
 
 use crate::raw;
@@ -25,8 +25,8 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 impl Fixture {
     pub(crate) fn new() -> Self {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let prefix = format!("it{}-{number}", own::run_name());
-        let address = own::address(VARIABLE);
+        let prefix = format!("it{}-{number}", backend_tests::run_name());
+        let address = backend_tests::address(VARIABLE);
         let client = raw::client(&address);
         Self { address, prefix, client }
     }

@@ -5,15 +5,17 @@ use std::time::Duration;
 
 use punctual::clock::add;
 use punctual::{Clock as _, SystemClock};
+use punctual_conformance::backend_tests::Proxy;
+use punctual_conformance::backend_tests::messaging::{
+    ack, next, publish, receipt, receives_nothing, subscribe,
+};
 use punctual_conformance::cases;
-use punctual_conformance::own::Proxy;
-use punctual_conformance::own::letters::{ack, is_silent, next, publish, receipt, subscribe};
 
 use crate::fixture::Fixture;
 
 cases! {
     a_long_handler_keeps_its_delivery,
-    what_a_lost_process_had_goes_to_another,
+    deliveries_of_a_lost_process_go_to_another,
     a_requeue_is_not_undone_by_an_extension,
 }
 
@@ -27,15 +29,15 @@ async fn a_long_handler_keeps_its_delivery() {
     let delivery = next(&mut *one).await;
     let mut other = subscribe(&transport, "office", 1).await;
     assert!(
-        is_silent(&mut *other, VISIBILITY * 3).await,
+        receives_nothing(&mut *other, VISIBILITY * 3).await,
         "its visibility timeout is extended more than once"
     );
     ack(delivery).await;
-    assert!(is_silent(&mut *other, VISIBILITY).await);
+    assert!(receives_nothing(&mut *other, VISIBILITY).await);
     fixture.remove().await;
 }
 
-async fn what_a_lost_process_had_goes_to_another() {
+async fn deliveries_of_a_lost_process_go_to_another() {
     let fixture = Fixture::new();
     let proxy = Proxy::to(&fixture.address).await;
     let lost =

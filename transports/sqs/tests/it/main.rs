@@ -14,7 +14,7 @@ mod topology;
 
 use std::process::ExitCode;
 
-use punctual_conformance::own::Suite;
+use punctual_conformance::backend_tests::Suite;
 
 fn main() -> ExitCode {
     Suite::at("sqs", fixture::VARIABLE)

@@ -7,17 +7,18 @@ use punctual::clock::add;
 use punctual::model::{Body, DeadReason, Message};
 use punctual::transport::Outgoing;
 use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
-use punctual_conformance::cases;
-use punctual_conformance::own::letters::{
-    ack, body, close, is_silent, message, next, publish, receipt, rejection, sent, soon, subscribe,
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, close, deadline, message, next, outgoing, publish, receipt, receives_nothing,
+    rejection, subscribe,
 };
+use punctual_conformance::cases;
 
 use crate::fixture::Fixture;
 use crate::raw;
 
 cases! {
-    the_count_survives_every_way_back,
-    what_was_not_returned_is_requeued_unattempted,
+    the_count_survives_every_requeue,
+    unreturned_deliveries_are_requeued_without_an_attempt,
     dead_letters_have_their_reason_and_the_original_is_gone,
     a_foreign_message_that_cannot_be_read_is_stored_unchanged,
     delays_beyond_what_sqs_supports_are_refused_before_anything_is_sent,
@@ -27,11 +28,12 @@ cases! {
 
 // Brighter 4341: the handled count is lost with a change of visibility there.
 // spec: D-26
-async fn the_count_survives_every_way_back() {
+async fn the_count_survives_every_requeue() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "office", 1).await;
-    let back = Outgoing { attempt: 2, group: Some("office".to_owned()), ..sent(message("hello")) };
+    let back =
+        Outgoing { attempt: 2, group: Some("office".to_owned()), ..outgoing(message("hello")) };
     transport.publish(vec![back], SystemClock.now()).await.unwrap();
     let delivery = next(&mut *consumer).await;
     assert_eq!(delivery.attempt, 3, "the sender counted two");
@@ -50,7 +52,7 @@ async fn the_count_survives_every_way_back() {
     fixture.remove().await;
 }
 
-async fn what_was_not_returned_is_requeued_unattempted() {
+async fn unreturned_deliveries_are_requeued_without_an_attempt() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "office", 10).await;
@@ -58,7 +60,7 @@ async fn what_was_not_returned_is_requeued_unattempted() {
     // The others are prefetched, and the consumer is closed before `receive` returns them.
     let first = next(&mut *consumer).await;
     let returned = body(&first);
-    consumer.close(soon()).await.unwrap();
+    consumer.close(deadline()).await.unwrap();
     ack(first).await;
     let mut other = subscribe(&transport, "office", 10).await;
     for _ in 0..2 {
@@ -68,7 +70,7 @@ async fn what_was_not_returned_is_requeued_unattempted() {
         assert_eq!(delivery.message.headers.get("tenant"), Some("acme"));
         ack(delivery).await;
     }
-    assert!(is_silent(&mut *other, Duration::from_secs(1)).await);
+    assert!(receives_nothing(&mut *other, Duration::from_secs(1)).await);
     fixture.remove().await;
 }
 
@@ -100,7 +102,7 @@ async fn dead_letters_have_their_reason_and_the_original_is_gone() {
             assert_eq!(letter.header(name), Some(value), "{name}");
         }
     }
-    assert!(is_silent(&mut *consumer, Duration::from_secs(1)).await);
+    assert!(receives_nothing(&mut *consumer, Duration::from_secs(1)).await);
     close(consumer).await;
     fixture.remove().await;
 }
@@ -129,12 +131,12 @@ async fn delays_beyond_what_sqs_supports_are_refused_before_anything_is_sent() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "office", 1).await;
-    let far = Outgoing { delay: Duration::from_secs(901), ..sent(message("far")) };
-    let batch = vec![sent(message("near")), far];
+    let far = Outgoing { delay: Duration::from_secs(901), ..outgoing(message("far")) };
+    let batch = vec![outgoing(message("near")), far];
     let refused = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
     assert!(refused.to_string().contains("901s"), "{refused}");
-    assert!(is_silent(&mut *consumer, Duration::from_secs(1)).await, "nothing was sent");
+    assert!(receives_nothing(&mut *consumer, Duration::from_secs(1)).await, "nothing was sent");
     publish(&transport, &["hello"]).await;
     let delivery = next(&mut *consumer).await;
     let refused = receipt(delivery).requeue(Duration::from_hours(13)).await.unwrap_err();
@@ -153,7 +155,7 @@ async fn a_message_that_is_too_large_when_encoded_is_refused() {
     let body = Body::raw(vec![0xff; 200 * 1024], "application/octet-stream");
     let large = Message { body, ..message("") };
     let id = large.id.to_string();
-    let refused = transport.publish(vec![sent(large)], SystemClock.now()).await.unwrap_err();
+    let refused = transport.publish(vec![outgoing(large)], SystemClock.now()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Invalid, "{refused}");
     let text = refused.to_string();
     assert!(text.contains(&id) && text.contains("258048"), "{text}");

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use aws_sdk_sqs::types::QueueAttributeName;
 use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
-use punctual_conformance::cases;
-use punctual_conformance::own::letters::{
-    ack, body, close, message, next, publish, sent, subscribe, subscription, topic,
+use punctual_conformance::backend_tests::messaging::{
+    ack, body, close, message, next, outgoing, publish, subscribe, subscription, topic,
 };
+use punctual_conformance::cases;
 
 use crate::fixture::Fixture;
 use crate::raw;
@@ -63,7 +63,7 @@ async fn nothing_is_created_without_declare() {
     let refused = transport.subscribe(subscription("office", 1)).await.err().unwrap();
     assert_eq!(refused.kind(), ErrorKind::NotFound, "{refused}");
     assert!(refused.to_string().contains(&fixture.name("orders-office")), "{refused}");
-    let batch = vec![sent(message("hello"))];
+    let batch = vec![outgoing(message("hello"))];
     let refused = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::NotFound, "success is not claimed: {refused}");
     assert!(fixture.queues().await.is_empty());

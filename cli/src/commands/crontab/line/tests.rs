@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn read(system: bool, text: &str) -> Found {
-    let mut reader = Reader::new(system, Some("Europe/Warsaw".to_owned()));
+fn read(system: bool, text: &str) -> Crontab {
+    let mut reader = CrontabReader::new(system, Some("Europe/Warsaw".to_owned()));
     for (index, line) in text.lines().enumerate() {
         reader.line(index + 1, line);
     }
@@ -11,7 +11,7 @@ fn read(system: bool, text: &str) -> Found {
 }
 
 #[test]
-fn variables_comments_and_input_are_taken_over() {
+fn variables_comments_and_input_are_converted() {
     let text = "\
 # the whole shop
 PATH=/usr/bin:/bin
@@ -22,7 +22,7 @@ CRON_TZ=UTC
 @daily mail ops%First line%Second \\% line
 ";
     let found = read(false, text);
-    assert!(found.refused.is_empty() && found.notes.is_empty(), "{found:?}");
+    assert!(found.rejected.is_empty() && found.notes.is_empty(), "{found:?}");
     let [backup, mail] = &found.jobs[..] else { panic!("{found:?}") };
     assert_eq!((backup.name.as_str(), backup.cron.as_str()), ("backup", "30 2 * * *"));
     assert_eq!(backup.description, "Nightly backup");
@@ -42,7 +42,7 @@ fn a_system_crontab_names_users() {
         read(true, "17 * * * * root cd / && run-parts /etc/cron.hourly\n5 5 * * * root b\n");
     assert_eq!(found.jobs[0].command, "cd / && run-parts /etc/cron.hourly");
     assert_eq!(found.jobs[0].name, "line-1");
-    assert_eq!(found.notes.len(), 1, "said once: {:?}", found.notes);
+    assert_eq!(found.notes.len(), 1, "reported once: {:?}", found.notes);
     assert!(found.notes[0].contains("not as root"));
 }
 
@@ -55,7 +55,7 @@ fn names_are_not_used_twice() {
 }
 
 #[test]
-fn what_cannot_be_the_same_is_said() {
+fn lines_that_cannot_be_converted_are_reported() {
     let table = [
         ("@reboot /opt/start", "service manager"),
         ("61 * * * * x", "61"),
@@ -69,20 +69,20 @@ fn what_cannot_be_the_same_is_said() {
         let found = read(false, line);
         assert!(found.jobs.is_empty(), "{line}");
         assert_eq!(found.lines, 1, "{line}");
-        assert!(found.refused[0].contains(words), "{line}: {}", found.refused[0]);
+        assert!(found.rejected[0].contains(words), "{line}: {}", found.rejected[0]);
     }
     let found = read(false, "MAILTO=ops@example.com\nRANDOM_DELAY=5\n");
     assert_eq!((found.notes.len(), found.lines), (2, 0));
 }
 
-// Finding P16 of the newcomer's review: a line that never runs was taken over without a word.
+// Finding P16 of the newcomer's review: a line that never runs was converted without a warning.
 #[test]
 fn a_line_that_never_runs_is_warned_about() {
     let found = read(false, "0 0 31 2 * x\n");
     let [warning] = &found.warnings[..] else { panic!("{found:?}") };
     assert!(warning.starts_with("line 1: 0 0 31 2 *: no calendar has such a day"), "{warning}");
     assert_eq!(found.jobs.len(), 1);
-    // Either day is enough, and one of them comes.
+    // Either day field is enough, and one of them matches.
     let found = read(false, "0 0 31 2 5 x\n");
     assert!(found.warnings.is_empty() && found.notes.is_empty(), "{found:?}");
     let [job] = &found.jobs[..] else { panic!("{found:?}") };

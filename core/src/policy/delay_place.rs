@@ -1,0 +1,65 @@
+//! Delay place: decides from the delay of a message and from what the transport supports where the message
+//! waits: in the transport when it can delay that long, else in the storage. Without a storage the call is
+//! refused, because a timer in one process would lose the message with it. A message without a delay is sent
+//! directly.
+
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::model::MessageId;
+use crate::transport::Delay;
+
+/// Places where a message can wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DelayOptions {
+    /// Longest delay that the transport supports.
+    pub native: Delay,
+    /// Whether the process has a storage.
+    pub storage: bool,
+    /// Whether the storage is used even where the transport supports the delay.
+    pub prefer_storage: bool,
+}
+
+/// Place where a delayed message waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DelayPlace {
+    /// Nowhere: it is sent at once.
+    NoDelay,
+    /// In the transport: it is sent with this delay.
+    Transport(Duration),
+    /// In the storage: it is stored for this long, then relayed.
+    Storage(Duration),
+    /// Neither can delay it; [`delay_unsupported`] returns the error.
+    Unsupported,
+}
+
+/// Decides where a message waits for `wanted`. No delay and a negative one are zero.
+pub fn delay_place(wanted: Duration, options: DelayOptions) -> DelayPlace {
+    if wanted.is_zero() {
+        DelayPlace::NoDelay
+    } else if options.storage && options.prefer_storage {
+        DelayPlace::Storage(wanted)
+    } else if options.native.reaches(wanted) {
+        DelayPlace::Transport(wanted)
+    } else if options.storage {
+        DelayPlace::Storage(wanted)
+    } else {
+        DelayPlace::Unsupported
+    }
+}
+
+/// Returns the error of [`DelayPlace::Unsupported`]: the message, its delay, and what to do.
+pub fn delay_unsupported(message: MessageId, wanted: Duration, native: Delay) -> Error {
+    let reach = match native {
+        Delay::UpTo(limit) if !limit.is_zero() => format!("delays by {limit:?} at most"),
+        _ => "cannot delay".to_owned(),
+    };
+    Error::invalid(format!(
+        "message {message} cannot be delayed by {wanted:?}: its transport {reach} and there is no \
+         storage to keep it in; give the builder a storage, or send it without a delay"
+    ))
+    .with("message", message)
+}
+
+#[cfg(test)]
+mod tests;
