@@ -19,14 +19,15 @@
 //! # }
 //! ```
 
+pub use ::chrono::{DateTime, TimeDelta, TimeZone, Utc};
+
 use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-pub use ::chrono::{DateTime, TimeDelta, TimeZone, Utc};
-
-use crate::client::{Once, Publish};
+use crate::client::Once;
 use crate::error::{Error, Result};
+use crate::sending::Publish;
 
 const NANOSECONDS: i128 = 1_000_000_000;
 

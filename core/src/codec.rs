@@ -5,6 +5,9 @@
 #[cfg(feature = "messagepack")]
 mod message_pack;
 
+#[cfg(feature = "messagepack")]
+pub use message_pack::MessagePack;
+
 use std::any::type_name;
 use std::sync::Arc;
 
@@ -12,12 +15,9 @@ use erased_serde::{Deserializer, Serialize as ErasedSerialize};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-#[cfg(feature = "messagepack")]
-pub use message_pack::MessagePack;
-
-use crate::engine::Options;
 use crate::error::{Error, Result};
 use crate::model::{Body, CONTENT_TYPE_UNKNOWN, JSON, Message, PAYLOAD_MAX_DEFAULT};
+use crate::options::Options;
 
 /// Encoder and decoder of payloads, registered by [`Builder::codec`](crate::Builder::codec) or
 /// [`Builder::default_codec`](crate::Builder::default_codec).

@@ -17,10 +17,9 @@ use self::hooks::Hooks;
 use self::json::EventField;
 use crate::measure::{Measures, TopicMeasures};
 use crate::model::{
-    DeadReason, ExecutionId, JobName, MessageId, Phase, ProcessId, Queue, SkipReason, Topic,
-    TransportName,
+    DeadReason, ExecutionId, JobName, MessageId, MisfirePolicy, Phase, ProcessId, Queue,
+    SkipReason, Topic, TransportName,
 };
-use crate::policy::MisfirePolicy;
 
 /// Description of an event for the documents.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +151,7 @@ events! {
         /// The last lines that the last attempt logged: at most 20, and 2,000 bytes.
         output: Option<Arc<str>>,
         /// Address of the message in the dashboard; see
-        /// [`Options::dashboard_url`](crate::engine::Options::dashboard_url).
+        /// [`Options::dashboard_url`](crate::options::Options::dashboard_url).
         link: Option<String>,
     }
     /// An operator changed a message.

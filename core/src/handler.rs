@@ -17,13 +17,13 @@ mod context;
 mod error_rules;
 mod extract;
 mod function;
-mod handler_test;
 mod must_report;
 mod outcome;
 mod payload;
 mod relations;
 mod reply;
 mod reports;
+mod slots;
 mod state;
 
 use std::future::Future;
@@ -41,12 +41,12 @@ pub use extract::{
     Argument, FirstArgument, FromContext, ViaContext, ViaFact, ViaPayload, ViaState,
 };
 pub use function::{Function, IntoHandler, UnboundHandler};
-pub use handler_test::{HandlerTest, HandlerTestResult};
 pub(crate) use must_report::conclude;
 pub use must_report::{MustReport, must_report};
 pub use outcome::{HandlerError, HandlerResult, IntoOutcome, Outcome};
 pub(crate) use reports::AttemptReports;
 pub use reports::{ProgressReport, SelfReport};
+pub(crate) use slots::{Slot, Slots};
 pub use state::{RequiredStates, State, States};
 
 use crate::error::Result;

@@ -9,10 +9,11 @@ use std::time::Duration;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-use crate::clock::between;
 pub use crate::engine::LastTurn;
 use crate::inspect::Counts;
+use crate::model::time::between;
 use crate::model::{Queue, Topic};
+pub use crate::stop::Lifecycle;
 use crate::storage::TopicFilter;
 
 /// A queue without a worker is reported when its oldest due message is late by more than this.
@@ -46,19 +47,6 @@ impl fmt::Display for Condition {
             Self::Unhealthy => "unhealthy",
         })
     }
-}
-
-/// Where a process is between its start and its end.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Lifecycle {
-    /// It runs.
-    #[default]
-    Running,
-    /// It was asked to stop and takes no new work.
-    Stopping,
-    /// Its shutdown has finished.
-    Stopped,
 }
 
 /// Facts that the caller of [`Admin::health_with`](crate::client::Admin::health_with) already has.

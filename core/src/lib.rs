@@ -109,6 +109,7 @@ pub mod config;
 pub mod declared;
 pub mod documents;
 pub mod engine;
+mod environment;
 mod error;
 pub mod event;
 pub mod handler;
@@ -119,10 +120,13 @@ pub mod lock;
 pub mod measure;
 mod middleware;
 pub mod model;
+mod options;
 pub mod outbox;
 pub mod policy;
 mod punctual;
+mod sending;
 pub mod status;
+mod stop;
 pub mod storage;
 pub mod subscription;
 pub mod testing;
@@ -131,16 +135,13 @@ pub mod transport;
 pub mod wire;
 
 pub use crate::builtin::{Deduplicate, ManualClock, MemoryStorage, StoredTransport};
-pub use crate::client::{
-    Admin, HttpWorkers, JobBuilder, Jobs, OneTimeJob, Publisher, Queues, Reply, Sending,
-    Subscriptions,
-};
+pub use crate::client::{Admin, HttpWorkers, JobBuilder, Jobs, OneTimeJob, Queues, Subscriptions};
 pub use crate::clock::{Clock, StorageClock, SystemClock};
 pub use crate::codec::Codec;
 pub use crate::config::Configuration;
 pub use crate::declared::{Declare, DeclaredJob};
 pub use crate::documents::DocumentStore;
-pub use crate::engine::{FailedAttempt, GivenUpMessage, Heartbeats, Options, Roles, Service, Turn};
+pub use crate::engine::{FailedAttempt, GivenUpMessage, Heartbeats, Roles, Service, Turn};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::event::{Event, Events};
 pub use crate::handler::{
@@ -151,13 +152,14 @@ pub use crate::inbox::{Inbox, InboxResult};
 pub use crate::inspect::Inspect;
 pub use crate::lock::{Lock, Locks};
 pub use crate::middleware::{Middleware, NextHandle, NextPublish};
-pub use crate::model::{Job, Message, Occurrence};
+pub use crate::model::{Job, Message, Misfire, Occurrence, Overlap, Retry};
+pub use crate::options::Options;
 pub use crate::outbox::Outbox;
-pub use crate::policy::{Misfire, Overlap, Retry};
 #[cfg(feature = "signals")]
 pub use crate::punctual::signalled;
 pub use crate::punctual::{Builder, Punctual, ShutdownReport};
 pub use crate::schedule::Schedule;
+pub use crate::sending::{Publisher, Reply, Sending};
 pub use crate::storage::Storage;
 pub use crate::subscription::{Subscribe, SubscriptionName};
 pub use crate::transport::Transport;

@@ -13,9 +13,6 @@ mod resources;
 mod run;
 
 pub use builder::Builder;
-pub(crate) use builder::check_jobs;
-pub(crate) use configure::schedules;
 pub use lifecycle::{Punctual, ShutdownReport};
-pub(crate) use registration::jobs;
 #[cfg(feature = "signals")]
 pub use run::signalled;

@@ -24,6 +24,7 @@
 
 mod assertions;
 mod fail_next;
+mod handler_test;
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -33,11 +34,13 @@ use futures_util::FutureExt;
 use jiff::Timestamp;
 
 use self::fail_next::FailNext;
+pub use self::handler_test::{HandlerTest, HandlerTestResult};
 use crate::builtin::{ManualClock, MemoryStorage};
-use crate::clock::{Clock, SystemClock, add};
+use crate::clock::{Clock, SystemClock};
 use crate::error::Result;
 use crate::inspect::Inspect;
 use crate::model::Ids;
+use crate::model::time::add;
 use crate::punctual::{Builder, Punctual};
 use crate::storage::{Storage, WakeSource};
 
@@ -181,7 +184,7 @@ impl TestHarness {
         };
         let counts = self.storage.counts(now).now_or_never();
         let Some(Ok(counts)) = counts else { return false };
-        let topics = self.punctual.process().registry.filter();
+        let topics = self.punctual.process().runner.registry.filter();
         let queues = counts.messages.into_keys().map(|(queue, _)| queue);
         // The queues of transports are processed regardless of topics.
         let mut sources = queues.map(|queue| {

@@ -1,7 +1,7 @@
 //! One attempt of one handler in a unit test, without a queue.
 
 use punctual::State;
-use punctual::handler::HandlerTest;
+use punctual::testing::HandlerTest;
 
 async fn charge(order: u64, State(limit): State<u64>) -> Result<(), String> {
     if order > limit { Err(format!("order {order} is too large")) } else { Ok(()) }

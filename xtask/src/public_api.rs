@@ -24,6 +24,7 @@ const WRAPPER: &str = include_str!("rustdoc.sh");
 pub(crate) fn record(workspace: &Workspace, steps: &mut Steps) {
     steps.run_as(Phase::Compile, "rustdoc", || document(workspace));
     steps.run("public API", || {
+        fs::create_dir_all(workspace.path(FOLDER)).context(FOLDER)?;
         for name in RECORDED {
             let path = workspace.path(&recorded(name));
             fs::write(&path, list(workspace, name)?).with_context(|| recorded(name))?;

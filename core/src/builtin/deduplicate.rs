@@ -6,10 +6,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use crate::clock::{add, subtract};
 use crate::handler::{Context, HandlerResult, Outcome};
 use crate::inbox::{Inbox, InboxResult};
 use crate::middleware::{Middleware, NextHandle};
+use crate::model::time::{add, subtract};
 
 /// Default retention of a delivery record.
 const RETENTION_DEFAULT: Duration = Duration::from_secs(7 * 24 * 60 * 60);

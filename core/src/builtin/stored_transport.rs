@@ -25,8 +25,6 @@ use crate::transport::{
     Transport,
 };
 
-/// Group that receives messages published before any group has subscribed.
-pub const GROUP_DEFAULT: &str = "default";
 /// Default duration of the lease of a delivery.
 pub const LEASE_DURATION_DEFAULT: Duration = Duration::from_mins(5);
 
@@ -37,7 +35,7 @@ pub const LEASE_DURATION_DEFAULT: Duration = Duration::from_mins(5);
 ///   while the storage remembers it.
 /// - A group exists from its first [`Transport::subscribe`] on: immediately for this process and for processes
 ///   that know no group of the topic, within a second for the others. The storage stores it.
-/// - Messages of a topic without subscribers go to the group [`GROUP_DEFAULT`].
+/// - Messages of a topic without subscribers go to the group [`GROUP_DEFAULT`](crate::model::GROUP_DEFAULT).
 /// - A dropped delivery can be claimed again when its lease has run out and the rescuer of that storage has
 ///   found it. The transport itself rescues nothing.
 pub struct StoredTransport {

@@ -11,27 +11,27 @@ mod health;
 mod status;
 mod unhandled;
 
+pub use backfill::{Backfill, BackfillOrder, BackfillResult, BackfillSelection, OCCURRENCES_MAX};
+pub use bulk::{BULK_MAX, BulkResult, MatchCount};
+pub use declare::DeclaredJobs;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-pub use backfill::{Backfill, BackfillOrder, BackfillResult, BackfillSelection, OCCURRENCES_MAX};
-pub use bulk::{BULK_MAX, BulkResult, MatchCount};
-pub use declare::DeclaredJobs;
-
-use crate::clock::{subtract, whole_microseconds};
 use crate::compression::decompressed;
 use crate::engine::{Process, occurrence_message, resume};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::inspect::{Counts, ExecutionFilter, JobFilter, MessageFilter, PageRequest, PageResult};
+use crate::model::time::{subtract, whole_microseconds};
 use crate::model::{
     Assignment, BatchId, Body, Execution, ExecutionId, JobCommand, JobName, JobRecord, Message,
-    MessageId, MessageRecord, MessageState, Source,
+    MessageId, MessageRecord, MessageState, Overlap, Source,
 };
-use crate::policy::{Overlap, PlannedOccurrence, admit};
+use crate::policy::{PlannedOccurrence, admit};
 use crate::storage::{
     Command, CommandResult, FireResult, Firing, JobCommandResult, Prune, PruneResult,
 };
@@ -97,13 +97,13 @@ impl Admin {
 
     /// Returns every job, by name.
     pub async fn jobs(&self) -> Result<Vec<JobRecord>> {
-        self.process.inspect.jobs(JobFilter::default()).await
+        self.process.env.inspect.jobs(JobFilter::default()).await
     }
 
     /// Returns a job; fails when there is none of this name.
     pub async fn job(&self, name: impl AsRef<str>) -> Result<JobRecord> {
         let name = JobName::new(name)?;
-        self.process.inspect.job(&name).await?.ok_or_else(|| {
+        self.process.env.inspect.job(&name).await?.ok_or_else(|| {
             Error::not_found(format!("there is no job {name:?}; jobs() lists what there is"))
         })
     }
@@ -116,7 +116,7 @@ impl Admin {
     ) -> Result<PageResult<Execution, ExecutionId>> {
         let filter =
             ExecutionFilter { job: Some(JobName::new(job)?), ..ExecutionFilter::default() };
-        self.process.inspect.executions(filter, page).await
+        self.process.env.inspect.executions(filter, page).await
     }
 
     /// Returns executions that match, newest first.
@@ -125,7 +125,7 @@ impl Admin {
         filter: ExecutionFilter,
         page: PageRequest<ExecutionId>,
     ) -> Result<PageResult<Execution, ExecutionId>> {
-        self.process.inspect.executions(filter, page).await
+        self.process.env.inspect.executions(filter, page).await
     }
 
     /// Returns messages that match, newest first.
@@ -134,16 +134,16 @@ impl Admin {
         filter: MessageFilter,
         page: PageRequest<MessageId>,
     ) -> Result<PageResult<MessageRecord, MessageId>> {
-        let mut paged = self.process.inspect.messages(filter, page).await?;
-        let payload_max = self.process.options.payload_max;
+        let mut paged = self.process.env.inspect.messages(filter, page).await?;
+        let payload_max = self.process.env.options.payload_max;
         paged.rows = paged.rows.into_iter().map(|row| decompressed(row, payload_max)).collect();
         Ok(paged)
     }
 
     /// Returns a message; `None` when it does not exist.
     pub async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>> {
-        let record = self.process.inspect.message(id).await?;
-        Ok(record.map(|record| decompressed(record, self.process.options.payload_max)))
+        let record = self.process.env.inspect.message(id).await?;
+        Ok(record.map(|record| decompressed(record, self.process.env.options.payload_max)))
     }
 
     /// Returns the dead letters, newest first.
@@ -160,12 +160,12 @@ impl Admin {
 
     /// Returns the number of messages by queue and state.
     pub async fn counts(&self) -> Result<Counts> {
-        self.process.inspect.counts(self.process.now()).await
+        self.process.env.inspect.counts(self.process.now()).await
     }
 
     /// Returns approximate counts for frequently polled views; large numbers may be estimates.
     pub async fn estimate(&self) -> Result<Counts> {
-        self.process.inspect.estimate(self.process.now()).await
+        self.process.env.inspect.estimate(self.process.now()).await
     }
 
     /// Runs a job now, also a paused one. Its schedule is not affected; its overlap policy applies unless
@@ -186,7 +186,7 @@ impl Admin {
     ) -> Result<TriggerResult> {
         let (name, ignore_overlap) = (job.as_ref(), trigger.ignore_overlap);
         if let Some(body) = &trigger.body {
-            body.check(self.process.options.payload_max)?;
+            body.check(self.process.env.options.payload_max)?;
         }
         let mut alive = 0;
         for _ in 0..TRIES_MAX {
@@ -219,7 +219,7 @@ impl Admin {
                 cancel_alive: admission.cancel_alive && !ignore_overlap,
                 after: Box::new(JobRecord { version: record.version + 1, ..record }),
             };
-            match self.process.storage.fire(vec![firing], now).await?.first() {
+            match self.process.env.storage.fire(vec![firing], now).await?.first() {
                 Some(FireResult::Fired) if is_paused => {
                     return Ok(TriggerResult::StartedWhilePaused(id));
                 }
@@ -248,10 +248,11 @@ impl Admin {
             let now = self.process.now();
             // A firing and not only a change, because it also records the skipped occurrences.
             let decision = resume(&self.process, &record, now);
-            let results = self.process.storage.fire(vec![decision.firing.clone()], now).await?;
+            let results = self.process.env.storage.fire(vec![decision.firing.clone()], now).await?;
             if results.first() == Some(&FireResult::Fired) {
                 decision.report(&self.process);
                 self.process
+                    .env
                     .events
                     .emit(Event::JobSteered { job: record.job.name, change: "resumed" });
                 return self.job(name).await;
@@ -298,12 +299,14 @@ impl Admin {
             let command = decide(&record, now)?;
             match self
                 .process
+                .env
                 .storage
                 .command_job(&record.job.name, command, record.version, now)
                 .await?
             {
                 JobCommandResult::Applied(record) => {
                     self.process
+                        .env
                         .events
                         .emit(Event::JobSteered { job: record.job.name.clone(), change });
                     return Ok(Some(*record));
@@ -338,10 +341,10 @@ impl Admin {
                 return Ok(None);
             }
             let (job, now) = (&record.job.name, self.process.now());
-            match self.process.storage.remove_job(job, record.version, now).await? {
+            match self.process.env.storage.remove_job(job, record.version, now).await? {
                 JobCommandResult::Applied(record) => {
                     let (job, change) = (record.job.name.clone(), "deleted");
-                    self.process.events.emit(Event::JobSteered { job, change });
+                    self.process.env.events.emit(Event::JobSteered { job, change });
                     return Ok(Some(*record));
                 }
                 JobCommandResult::Raced | JobCommandResult::Unknown => {}
@@ -352,7 +355,7 @@ impl Admin {
 
     /// Returns the number of messages of a batch in each state.
     pub async fn batch(&self, batch: BatchId) -> Result<BTreeMap<MessageState, u64>> {
-        self.process.inspect.batch(batch).await
+        self.process.env.inspect.batch(batch).await
     }
 
     /// Cancels a message: a pending one at once, a running one by a request to its handler.
@@ -380,7 +383,7 @@ impl Admin {
             return Err(Error::invalid("the change is empty; give a queue or a priority"));
         }
         if let Some(queue) = &to.queue {
-            let record = self.process.inspect.message(id).await?;
+            let record = self.process.env.inspect.message(id).await?;
             let queues = [Some(queue), record.as_ref().map(|record| &record.message.queue)];
             if let Some(queue) = queues.into_iter().flatten().find(|queue| queue.is_reserved()) {
                 return Err(Error::invalid(format!(
@@ -403,9 +406,9 @@ impl Admin {
         id: MessageId,
         name: &'static str,
     ) -> Result<CommandResult> {
-        let result = self.process.storage.command(command, self.process.now()).await?;
+        let result = self.process.env.storage.command(command, self.process.now()).await?;
         if matches!(result, CommandResult::Applied(_) | CommandResult::Requested) {
-            self.process.events.emit(Event::MessageCommanded { message: id, command: name });
+            self.process.env.events.emit(Event::MessageCommanded { message: id, command: name });
         }
         Ok(result)
     }
@@ -420,6 +423,7 @@ impl Admin {
     ) -> Result<PruneResult> {
         let now = self.process.now();
         self.process
+            .env
             .storage
             .prune(Prune { before: subtract(now, older_than), limit, dead }, now)
             .await

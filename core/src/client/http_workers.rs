@@ -2,133 +2,23 @@
 //! this process, each with its own id. Their reports are settled exactly as attempts in this process. Middleware and
 //! external locks do not apply, because they belong to the process that runs the handler.
 
-use std::fmt;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::clock::{Clock, add};
+use crate::clock::Clock;
+use crate::engine::http_worker::{
+    AssignedMessage, AttemptTicket, HTTP_WORKER_BATCH_MAX, HTTP_WORKER_LEASE_MAX,
+    HTTP_WORKER_TOPICS_MAX, HTTP_WORKER_WAIT_MAX, HttpWorkerClaim, HttpWorkerReport,
+};
 use crate::engine::{Process, ProcessTasks, http_worker};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::handler::{Outcome, ProgressReport};
-use crate::model::{Body, ExecutionId, LeaseRef, MessageId, ProcessId, Queue, Topic};
-use crate::storage::{
-    ClaimedMessage, ExtendResult, ProgressUpdate, SettleResult, TopicFilter, WakeSource, Wakeup,
-};
-
-/// The most messages in one claim, and leases in one extension.
-pub const HTTP_WORKER_BATCH_MAX: usize = 1_000;
-/// The most topics that an HTTP worker may name.
-pub const HTTP_WORKER_TOPICS_MAX: usize = 100;
-/// The longest lease of an HTTP worker.
-pub const HTTP_WORKER_LEASE_MAX: Duration = Duration::from_secs(24 * 60 * 60);
-/// The longest wait for messages.
-pub const HTTP_WORKER_WAIT_MAX: Duration = Duration::from_secs(5 * 60);
-
-/// A claim of an HTTP worker.
-#[derive(Clone, Debug)]
-pub struct HttpWorkerClaim {
-    /// The queue.
-    pub queue: Queue,
-    /// The topics the worker handles, at most [`HTTP_WORKER_TOPICS_MAX`]; `None` for every topic of the queue.
-    /// Messages of Punctual's own topics are never assigned.
-    pub topics: Option<Vec<Topic>>,
-    /// Id of the worker, which must be new at every start of the worker.
-    pub worker: ProcessId,
-    /// The most messages it can start now, at most [`HTTP_WORKER_BATCH_MAX`].
-    pub limit: usize,
-    /// Duration of the lease, at most [`HTTP_WORKER_LEASE_MAX`].
-    pub lease: Duration,
-}
-
-impl HttpWorkerClaim {
-    /// Returns the filter of the topics that may be assigned.
-    pub(crate) fn filter(&self) -> TopicFilter {
-        match &self.topics {
-            Some(topics) => {
-                TopicFilter::only(topics.iter().filter(|topic| !topic.is_system()).cloned())
-            }
-            None => TopicFilter::NotSystem,
-        }
-    }
-}
-
-/// A message that an HTTP worker has claimed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct AssignedMessage {
-    /// The ticket of the attempt, needed to settle it.
-    pub ticket: AttemptTicket,
-    /// The claimed message, with its decompressed body.
-    pub claimed: ClaimedMessage,
-    /// Start of the attempt, in milliseconds.
-    pub started_at: Timestamp,
-    /// Largest number of attempts; `None` without a limit.
-    pub attempts_max: Option<u32>,
-    /// Instant at which the attempt times out, whatever is reported after it.
-    pub deadline: Option<Timestamp>,
-}
-
-/// Ticket of one attempt, which comes with the message and is needed to settle it. As text it is opaque.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct AttemptTicket {
-    /// The lease.
-    pub lease: LeaseRef,
-    /// The id of the attempt in history and events.
-    pub execution: ExecutionId,
-}
-
-impl fmt::Display for AttemptTicket {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.lease.message, self.lease.token, self.execution)
-    }
-}
-
-impl FromStr for AttemptTicket {
-    type Err = Error;
-
-    fn from_str(text: &str) -> Result<Self> {
-        let parse = || {
-            let mut parts = text.splitn(3, '.');
-            let message: MessageId = parts.next()?.parse().ok()?;
-            let token = parts.next()?.parse().ok()?;
-            let execution = parts.next()?.parse().ok()?;
-            Some(Self { lease: LeaseRef { message, token }, execution })
-        };
-        parse().ok_or_else(|| {
-            Error::invalid(format!(
-                "{text:?} is not a ticket; give back the one that came with the message"
-            ))
-        })
-    }
-}
-
-/// The end of an attempt of an HTTP worker.
-#[derive(Clone, Debug, PartialEq)]
-pub struct HttpWorkerReport {
-    /// The outcome, or the text of a failure.
-    pub outcome: std::result::Result<Outcome, String>,
-    /// A sentence for the history.
-    pub note: Option<String>,
-    /// Log lines; the newest 100 are stored, 1,000 characters of each.
-    pub log: Vec<String>,
-    /// Result of the message, for the messages that follow it.
-    pub result: Option<Body>,
-}
-
-impl HttpWorkerReport {
-    /// Creates a report of an outcome.
-    pub fn new(outcome: Outcome) -> Self {
-        Self { outcome: Ok(outcome), note: None, log: Vec::new(), result: None }
-    }
-
-    /// Creates a report of a failure.
-    pub fn failed(error: impl Into<String>) -> Self {
-        Self { outcome: Err(error.into()), note: None, log: Vec::new(), result: None }
-    }
-}
+use crate::handler::ProgressReport;
+use crate::model::time::add;
+use crate::model::{Body, LeaseRef, ProcessId, Queue, Topic};
+use crate::storage::{ExtendResult, ProgressUpdate, SettleResult, TopicFilter, WakeSource, Wakeup};
 
 /// API for HTTP workers. Cheap to clone.
 ///
@@ -170,10 +60,10 @@ impl HttpWorkers {
         loop {
             let assigned = http_worker::claim(&self.process, &settler, &request).await?;
             let now = self.process.now();
-            if !assigned.is_empty() || now >= until || self.process.stop.is_requested() {
+            if !assigned.is_empty() || now >= until || self.process.env.stop.is_requested() {
                 return Ok(assigned);
             }
-            let next = self.process.storage.next_due(&source).await?;
+            let next = self.process.env.storage.next_due(&source).await?;
             // A due message that was not claimed is held back; a notification follows when it can run.
             let at = next.filter(|next| *next > now).map_or(until, |next| next.min(until));
             let at = self.process.queues.held_until(now).map_or(at, |held| at.min(held));
@@ -193,14 +83,14 @@ impl HttpWorkers {
         let until = self.bounded(until);
         let mut wakeups = Wakeups::of(&self.process, &queue);
         loop {
-            let next = self.process.storage.next_due(&wakeups.source).await?;
+            let next = self.process.env.storage.next_due(&wakeups.source).await?;
             let next = next.filter(|_| !self.process.queues.is_paused(&queue));
             let now = self.process.now();
             let next = self.process.queues.held_until(now).or(next);
             if next.is_some_and(|next| next <= now) {
                 return Ok(true);
             }
-            if now >= until || self.process.stop.is_requested() {
+            if now >= until || self.process.env.stop.is_requested() {
                 return Ok(false);
             }
             wakeups.notified(&self.process, next.map_or(until, |next| next.min(until))).await;
@@ -219,8 +109,8 @@ impl HttpWorkers {
         check_lease(lease)?;
         let now = self.process.now();
         let until = add(now, lease);
-        self.process.storage.heartbeat(worker, until, now).await?;
-        self.process.storage.extend(leases, until, now).await
+        self.process.env.storage.heartbeat(worker, until, now).await?;
+        self.process.env.storage.extend(leases, until, now).await
     }
 
     /// Saves the progress of an attempt, and the checkpoint from which the next attempt resumes. A value that is
@@ -232,18 +122,18 @@ impl HttpWorkers {
         checkpoint: Option<Body>,
     ) -> Result<ExtendResult> {
         if let Some(checkpoint) = &checkpoint {
-            checkpoint.check(self.process.options.payload_max)?;
+            checkpoint.check(self.process.env.options.payload_max)?;
         }
         let (lease, now) = (ticket.lease, self.process.now());
         let stored = progress.clone().map(|progress| progress.at(now));
         let update = ProgressUpdate { lease, progress: stored, checkpoint };
-        let results = self.process.storage.save_progress(vec![update], now).await?;
+        let results = self.process.env.storage.save_progress(vec![update], now).await?;
         let result = results.first().copied().unwrap_or(ExtendResult::Lost);
         if let Some(ProgressReport { percent, note }) =
             progress.filter(|_| result != ExtendResult::Lost)
         {
             let (message, execution) = (lease.message, ticket.execution);
-            self.process.events.emit(Event::AttemptProgressed {
+            self.process.env.events.emit(Event::AttemptProgressed {
                 message,
                 execution,
                 percent,
@@ -287,7 +177,7 @@ impl HttpWorkers {
                 request.queue
             )));
         }
-        if request.worker == self.process.id {
+        if request.worker == self.process.env.id {
             return Err(Error::invalid(format!(
                 "the worker id {} is the id of this process; create an id at the start of the worker",
                 request.worker
@@ -342,7 +232,7 @@ impl Wakeups {
     fn of(process: &Process, queue: &Queue) -> Self {
         let source = WakeSource::Topics(queue.clone(), TopicFilter::NotSystem);
         let (storage, poller) =
-            (process.storage.wakeup(&source), process.watch_list.listen(&source));
+            (process.env.storage.wakeup(&source), process.watch_list.listen(&source));
         Self { source, storage, poller, controls: process.queues.wakeup() }
     }
 
@@ -350,11 +240,11 @@ impl Wakeups {
     async fn notified(&mut self, process: &Process, at: Timestamp) {
         tokio::select! {
             biased;
-            () = process.stop.requested() => {}
+            () = process.env.stop.requested() => {}
             () = self.storage.notified() => {}
             () = self.poller.notified() => {}
             () = self.controls.notified() => {}
-            () = process.clock.sleep_until(at) => {}
+            () = process.env.clock.sleep_until(at) => {}
         }
     }
 }

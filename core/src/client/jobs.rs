@@ -7,16 +7,16 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::job_options::Limits;
-use super::{Once, PlannedJobs, Publisher, planned};
+use super::{Once, PlannedJobs, planned};
 use crate::engine::Process;
 use crate::error::{Error, Result};
 use crate::inspect::{PageRequest, PageResult};
 use crate::model::{
-    Body, HandlerOptions, IntoTopic, Job, JobName, Key, Limit, MessageId, MessageRecord,
-    Occurrence, OnTimeout, Priority, Queue, Rate, Source, Topic, WhenInterrupted,
+    Body, HandlerOptions, IntoTopic, Job, JobName, Key, Limit, MessageId, MessageRecord, Misfire,
+    Occurrence, OnTimeout, Overlap, Priority, Queue, Rate, Retry, Source, Topic, WhenInterrupted,
 };
-use crate::policy::{Misfire, Overlap, Retry};
 use crate::schedule::{Calendar, Cron, Schedule, Spread, Zone};
+use crate::sending::Publisher;
 use crate::storage::{Command, CommandResult};
 
 /// Builder of a job. [`Builder::build`](crate::Builder::build) reports its errors with the name of the job.
@@ -311,12 +311,13 @@ impl Jobs {
     /// ([`Builder::one_time_job`](crate::Builder::one_time_job)), else to its handler.
     pub fn once(&self, name: impl AsRef<str>) -> Once {
         let name = name.as_ref();
-        let publish =
-            Publisher::new(self.process.clone()).publish_body(name, Body::empty()).via_storage();
+        let publish = Publisher::new(self.process.sender.clone())
+            .publish_body(name, Body::empty())
+            .via_storage();
         let publish = match JobName::new(name) {
             Ok(job) => publish.edit(|draft| {
                 draft.source = Source::Deferred;
-                if let Some(definition) = self.process.option_layers.deferred.get(&job) {
+                if let Some(definition) = self.process.runner.option_layers.deferred.get(&job) {
                     draft.handler_options = definition.handler_options().clone();
                     let (queue, priority) = definition.place();
                     draft.queue = queue.unwrap_or_default();
@@ -353,7 +354,7 @@ impl Jobs {
     /// jobs, and published messages of the same topic and key, are not affected.
     pub async fn cancel(&self, name: impl AsRef<str>, key: impl AsRef<str>) -> Result<u64> {
         let command = Command::CancelKey { topic: Topic::new(name)?, key: Key::new(key)? };
-        match self.process.storage.command(command, self.process.now()).await? {
+        match self.process.env.storage.command(command, self.process.now()).await? {
             CommandResult::Applied(count) => Ok(count),
             _ => Ok(0),
         }

@@ -8,13 +8,10 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::publish::Draft;
-use super::relations::topic_key;
-use super::{Publish, PublishResult};
 use crate::error::{Error, Result};
-use crate::model::{Body, HandlerOptions, MessageId, WhenInterrupted};
+use crate::model::{Body, HandlerOptions, MessageId, Retry, WhenInterrupted};
 use crate::outbox::Outbox;
-use crate::policy::Retry;
+use crate::sending::{Draft, Publish, PublishResult, topic_key};
 use crate::storage::Entry;
 
 /// A one-time job that is stored when it is awaited.

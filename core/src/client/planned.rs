@@ -99,7 +99,7 @@ impl PlannedJobs {
         }
         let mut total = PlannedChange { more, ..PlannedChange::default() };
         for (id, was_paused) in found {
-            let result = self.process.storage.command(to(id), self.process.now()).await?;
+            let result = self.process.env.storage.command(to(id), self.process.now()).await?;
             if result != CommandResult::Applied(1) {
                 total.unchanged += 1;
                 continue;
@@ -108,11 +108,11 @@ impl PlannedJobs {
                 total.were_paused += 1;
             }
             total.changed.push(id);
-            self.process.events.emit(Event::MessageCommanded { message: id, command });
+            self.process.env.events.emit(Event::MessageCommanded { message: id, command });
         }
         if !total.changed.is_empty() {
             let job = JobName::new(&self.name)?;
-            self.process.events.emit(Event::JobSteered { job, change });
+            self.process.env.events.emit(Event::JobSteered { job, change });
         }
         Ok(total)
     }
@@ -122,7 +122,7 @@ impl PlannedJobs {
         let (filter, mut found, mut after) = (self.filter()?, Vec::new(), None);
         for _ in 0..BULK_MAX.div_ceil(PAGE_LIMIT_MAX) {
             let page = PageRequest { after, ..PageRequest::first(PAGE_LIMIT_MAX) };
-            let paged = self.process.inspect.messages(filter.clone(), page).await?;
+            let paged = self.process.env.inspect.messages(filter.clone(), page).await?;
             let rows = paged.rows.iter();
             found.extend(rows.map(|record| (record.message.id, record.paused.is_some())));
             after = paged.next;
@@ -155,8 +155,8 @@ pub(super) async fn list(
     filter: MessageFilter,
     page: PageRequest<MessageId>,
 ) -> Result<PageResult<MessageRecord, MessageId>> {
-    let paged = process.inspect.messages(filter, page).await?;
-    let payload_max = process.options.payload_max;
+    let paged = process.env.inspect.messages(filter, page).await?;
+    let payload_max = process.env.options.payload_max;
     let rows = paged.rows.into_iter().map(|row| decompressed(row, payload_max)).collect();
     Ok(PageResult { rows, ..paged })
 }

@@ -1,9 +1,10 @@
 //! Queues of a running process: lists, pauses and resumes them, and changes their concurrency. Changes apply to
 //! this process only and end with it.
 
+pub use crate::engine::QueueStatus;
+
 use std::sync::Arc;
 
-pub use crate::engine::QueueStatus;
 use crate::engine::{Process, ProcessTasks, ServedQueue};
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -69,7 +70,7 @@ impl Queues {
                 "the queue {queue:?} has concurrency 0; it must be at least 1"
             )));
         }
-        if !self.process.options.handling {
+        if !self.process.env.options.handling {
             return Err(Error::invalid(format!(
                 "this process handles nothing, so it cannot work on the queue {queue:?}; give it the role of a worker"
             )));
@@ -93,6 +94,6 @@ impl Queues {
     }
 
     fn emit_change(&self, queue: Queue, change: &'static str) {
-        self.process.events.emit(Event::QueueSteered { queue, change });
+        self.process.env.events.emit(Event::QueueSteered { queue, change });
     }
 }

@@ -40,7 +40,7 @@ impl Subscriptions {
     /// process retries.
     pub async fn add(&self, subscribe: Subscribe) -> Result<SubscriptionName> {
         let process = &self.process;
-        if !process.options.handling {
+        if !process.env.options.handling {
             return Err(Error::invalid(
                 "this process handles nothing, so it cannot subscribe; see the option `handling`",
             ));
@@ -48,11 +48,11 @@ impl Subscriptions {
         let request = subscribe.into_request();
         let paused = request.paused;
         let spec = Arc::new(request.check(&SubscriptionContext {
-            transports: &process.transports,
-            registry: &process.registry,
-            states: &process.states,
-            options: &process.options,
-            has_storage: process.has_storage,
+            transports: &process.sender.transports,
+            registry: &process.runner.registry,
+            states: &process.sender.states,
+            options: &process.env.options,
+            has_storage: process.env.has_storage,
         })?);
         self.tasks.subscribe(process, spec, paused).await
     }

@@ -15,17 +15,18 @@ use tracing::Instrument;
 use super::job_lock::with_job_lock;
 use super::settle::StartedAttempt;
 use super::unhandled::waited;
-use super::{Process, Registration, Slots};
-use crate::client::Publisher;
-use crate::clock::{Clock, add, between, within};
+use super::{Process, Registration};
+use crate::clock::{Clock, within};
 use crate::event::Event;
 use crate::handler::{
     AttemptReports, Cause, Context, ContextParts, HandlerError, HandlerResult, Outcome, Signal,
-    conclude,
+    Slots, conclude,
 };
 use crate::middleware::NextHandle;
+use crate::model::time::{add, between};
 use crate::model::{ExecutionId, Message, ProcessId};
 use crate::policy::{AttemptEnd, EffectiveHandlerOptions, is_expired, timeout};
+use crate::sending::Publisher;
 use crate::storage::ClaimedMessage;
 use crate::transport::{Delivery, Receipt};
 
@@ -46,8 +47,8 @@ pub(crate) fn context(
     slots: &Arc<Slots>,
     now: Timestamp,
 ) -> Context {
-    let (execution, slots) = (process.execution_id(now), Some(slots.clone()));
-    let identity = AttemptIdentity { process: process.id, execution, started_at: now, slots };
+    let (execution, slots) = (process.env.execution_id(now), Some(slots.clone()));
+    let identity = AttemptIdentity { process: process.env.id, execution, started_at: now, slots };
     context_for(process, delivery, handler_options, identity)
 }
 
@@ -76,8 +77,8 @@ pub(crate) fn context_for(
         recording: handler_options.recording,
         settles: AtomicBool::new(false),
         cancellation: Signal::default(),
-        publisher: Publisher::new(process.clone()),
-        events: process.events.clone(),
+        publisher: Publisher::new(process.sender.clone()),
+        events: process.env.events.clone(),
         published: AtomicU32::new(0),
         checkpoint: claimed.and_then(|claimed| claimed.checkpoint.clone()),
         result: Mutex::new(None),
@@ -123,7 +124,7 @@ async fn run(process: &Process, started: &StartedAttempt) -> Option<AttemptEnd> 
         return Some(report);
     }
     let own = started.extras.registration.as_deref();
-    match own.or_else(|| process.registry.get(&message.topic)) {
+    match own.or_else(|| process.runner.registry.get(&message.topic)) {
         Some(registration) => {
             handle_with(process, registration, message, handler_options, context).await
         }
@@ -137,7 +138,7 @@ async fn run(process: &Process, started: &StartedAttempt) -> Option<AttemptEnd> 
 pub(super) fn start_attempt(process: &Process, started: &StartedAttempt) -> Option<AttemptEnd> {
     let StartedAttempt { delivery, handler_options, context, .. } = started;
     let message = &delivery.message;
-    process.events.emit(Event::AttemptStarted {
+    process.env.events.emit(Event::AttemptStarted {
         message: message.id,
         execution: context.execution_id(),
         topic: message.topic.clone(),
@@ -170,7 +171,7 @@ pub(crate) async fn handle(
     handler_options: &EffectiveHandlerOptions,
     context: &Context,
 ) -> Option<AttemptEnd> {
-    let Some(registration) = process.registry.get(&message.topic) else {
+    let Some(registration) = process.runner.registry.get(&message.topic) else {
         return Some(AttemptEnd::NoHandler { waited: Duration::ZERO });
     };
     handle_with(process, registration, message, handler_options, context).await
@@ -192,7 +193,7 @@ async fn handle_with(
         Ok(Err(error)) => return Some(AttemptEnd::Poison { error: Arc::from(error.to_string()) }),
         Err(panic) => return Some(AttemptEnd::Panicked { error: panic_text(&*panic) }),
     };
-    let chain = NextHandle::new(&process.middleware, prepared).run(context.clone());
+    let chain = NextHandle::new(&process.sender.middleware, prepared).run(context.clone());
     let guarded = AssertUnwindSafe(chain).catch_unwind().map(|caught| match caught {
         Ok(result) => end_of_attempt(process, result, context, registration.must_report),
         Err(panic) => AttemptEnd::Panicked { error: panic_text(&*panic) },
@@ -200,7 +201,7 @@ async fn handle_with(
     // Pinned here and lent, so that the task carries its space once.
     let guarded = std::pin::pin!(guarded);
     let supervised = std::pin::pin!(supervise(process, handler_options, context, guarded));
-    if process.locks.is_none() {
+    if process.runner.locks.is_none() {
         return supervised.await;
     }
     // Boxed, so that attempts without a lock do not carry the space for one.
@@ -215,7 +216,7 @@ pub(super) fn end_of_attempt(
     must_report: bool,
 ) -> AttemptEnd {
     let by_outcome = result.as_ref().err().and_then(|error| {
-        let outcome = process.rules.outcome(error)?;
+        let outcome = process.runner.rules.outcome(error)?;
         Some(end_of_outcome(outcome, error))
     });
     by_outcome.unwrap_or_else(|| conclude(result, context.reported(), must_report))
@@ -243,7 +244,7 @@ async fn supervise(
     context: &Context,
     mut work: Pin<&mut impl Future<Output = AttemptEnd>>,
 ) -> Option<AttemptEnd> {
-    let clock: &dyn Clock = &*process.clock;
+    let clock: &dyn Clock = &*process.env.clock;
     let (limit, deadline) = deadline(process, handler_options, context.started_at()).unzip();
     let cause = tokio::select! {
         biased;
@@ -258,7 +259,7 @@ async fn supervise(
             Cause::Timeout
         }
     };
-    let finished = within(clock, add(clock.now(), process.options.grace), work).await;
+    let finished = within(clock, add(clock.now(), process.env.options.grace), work).await;
     end_after_cancel(cause, limit, finished)
 }
 
@@ -268,7 +269,7 @@ pub(super) fn deadline(
     handler_options: &EffectiveHandlerOptions,
     started_at: Timestamp,
 ) -> Option<(Duration, Timestamp)> {
-    let limit = timeout(handler_options.timeout, process.options.timeout)?;
+    let limit = timeout(handler_options.timeout, process.env.options.timeout)?;
     Some((limit, add(started_at, limit)))
 }
 

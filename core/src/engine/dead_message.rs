@@ -29,8 +29,8 @@ impl Process {
     pub(crate) fn report_dead_message(&self, dead: DeadMessage<'_>) {
         let DeadMessage { message, attempts, reason, error, log } = dead;
         let occurrence = message.occurrence.as_ref();
-        let base = self.options.dashboard_url.as_deref();
-        self.events.emit(Event::MessageDead {
+        let base = self.env.options.dashboard_url.as_deref();
+        self.env.events.emit(Event::MessageDead {
             message: message.id,
             topic: message.topic.clone(),
             queue: message.queue.clone(),
@@ -43,7 +43,7 @@ impl Process {
             link: base
                 .map(|base| format!("{}/#/messages/{}", base.trim_end_matches('/'), message.id)),
         });
-        self.hooks.exhausted(message, reason, error.as_deref());
+        self.runner.hooks.exhausted(message, reason, error.as_deref());
     }
 }
 

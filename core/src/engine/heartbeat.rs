@@ -10,11 +10,11 @@ use tokio::sync::watch;
 
 use super::in_flight::InFlightLease;
 use super::{Process, Service, Turn};
-use crate::clock::{add, subtract};
 use crate::error::Result;
 use crate::event::Event;
 use crate::handler::Cause;
 use crate::model::LeaseRef;
+use crate::model::time::{add, subtract};
 use crate::storage::{ExtendResult, Storage, WakeSource, Wakeup};
 
 /// Number of missed heartbeats after which a process counts as gone.
@@ -65,7 +65,7 @@ impl HeartbeatService {
 
     /// Returns the interval of heartbeats: never longer than a third of a lease.
     fn interval(&self) -> Duration {
-        self.process.options.heartbeat_interval.min(self.process.options.lease_duration / 3)
+        self.process.env.options.heartbeat_interval.min(self.process.env.options.lease_duration / 3)
     }
 
     /// Returns the wakeups for requests to cancel a running message.
@@ -76,8 +76,8 @@ impl HeartbeatService {
     /// Renews leases that are a third through their duration, or all of them to learn which handlers have to
     /// stop. A storage that fails does not affect the leases of another.
     async fn renew(&self, everything: bool, now: Timestamp) -> Result<()> {
-        let renew_before = add(now, self.process.options.lease_duration * 2 / 3);
-        let mut leases = self.process.in_flight.leases();
+        let renew_before = add(now, self.process.env.options.lease_duration * 2 / 3);
+        let mut leases = self.process.runner.in_flight.leases();
         leases.retain(|in_flight| {
             everything || in_flight.until.is_none_or(|until| until <= renew_before)
         });
@@ -99,7 +99,7 @@ impl HeartbeatService {
         leases: &[InFlightLease],
         now: Timestamp,
     ) -> Result<()> {
-        let until = add(now, self.process.options.lease_duration);
+        let until = add(now, self.process.env.options.lease_duration);
         for some in leases.chunks(RENEW_MAX) {
             let refs: Vec<LeaseRef> =
                 some.iter().map(|in_flight| in_flight.lease.lease_ref).collect();
@@ -123,7 +123,7 @@ impl HeartbeatService {
 
     /// Cancels handlers whose lease ran out without a renewal: another process may have the message.
     fn drop_expired(&self, now: Timestamp) {
-        for in_flight in self.process.in_flight.leases() {
+        for in_flight in self.process.runner.in_flight.leases() {
             if in_flight.until.is_some_and(|until| now > until) {
                 in_flight.context.parts().cancellation.cancel(Cause::LeaseLost);
             }
@@ -140,16 +140,16 @@ impl Service for HeartbeatService {
     async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
         // A turn before its time was requested by a notification.
         let woken = self.planned.take().is_some_and(|planned| now < planned);
-        let before = self.process.clock.ahead();
-        let followed = self.process.clock.follow(&*self.process.storage).await;
+        let before = self.process.env.clock.ahead();
+        let followed = self.process.env.clock.follow(&*self.process.env.storage).await;
         let Ok(now) = followed else {
             self.drop_expired(now);
             return followed.map(|_| Turn::WhenWoken);
         };
-        let ahead = self.process.clock.ahead();
+        let ahead = self.process.env.clock.ahead();
         if (ahead - before).unsigned_abs() > DRIFT_NOTED {
             let ahead_ms = i64::try_from(ahead.as_millis()).unwrap_or(i64::MAX);
-            self.process.events.emit(Event::ClockCorrected { ahead_ms });
+            self.process.env.events.emit(Event::ClockCorrected { ahead_ms });
         }
         self.drop_expired(now);
         heartbeat(&self.process, now).await?;
@@ -171,15 +171,15 @@ pub(crate) async fn ensure_alive(process: &Process, now: Timestamp) -> Result<Ti
     if now <= until {
         return Ok(now);
     }
-    let now = process.clock.follow(&*process.storage).await?;
+    let now = process.env.clock.follow(&*process.env.storage).await?;
     heartbeat(process, now).await?;
     Ok(now)
 }
 
 async fn heartbeat(process: &Process, now: Timestamp) -> Result<()> {
-    let until = add(now, process.options.heartbeat_interval * HEARTBEATS_MISSED);
+    let until = add(now, process.env.options.heartbeat_interval * HEARTBEATS_MISSED);
     for storage in &process.storages {
-        storage.heartbeat(process.id, until, now).await?;
+        storage.heartbeat(process.env.id, until, now).await?;
     }
     process.alive_until.send_replace(until);
     Ok(())
@@ -190,7 +190,7 @@ pub(crate) async fn deregister(process: &Process) -> Result<()> {
     let now = process.now();
     let past = subtract(now, Duration::from_nanos(1));
     for storage in &process.storages {
-        storage.heartbeat(process.id, past, now).await?;
+        storage.heartbeat(process.env.id, past, now).await?;
     }
     Ok(())
 }

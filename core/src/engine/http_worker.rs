@@ -3,11 +3,17 @@
 //! needs only the stored record and the ticket, which says when the attempt started. The same policy as for
 //! local attempts decides what a report leads to.
 
+mod assignment;
+
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
+pub use self::assignment::{
+    AssignedMessage, AttemptTicket, HTTP_WORKER_BATCH_MAX, HTTP_WORKER_LEASE_MAX,
+    HTTP_WORKER_TOPICS_MAX, HTTP_WORKER_WAIT_MAX, HttpWorkerClaim, HttpWorkerReport,
+};
 use super::attempt::{
     AttemptIdentity, context_for, deadline, end_of_attempt, start_attempt, timeout_if_overdue,
 };
@@ -15,12 +21,11 @@ use super::rates::{RatedClaim, Rates, has_rate};
 use super::settle::{Extras, StartedAttempt};
 use super::worker::first_priority;
 use super::{Process, Settler, ensure_alive};
-use crate::client::{AssignedMessage, AttemptTicket, HttpWorkerClaim, HttpWorkerReport};
-use crate::clock::add;
 use crate::compression::decompressed_message;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::handler::{Context, HandlerError, Outcome};
+use crate::model::time::add;
 use crate::model::{ExecutionId, MessageRecord, MessageState, ProcessId};
 use crate::policy;
 use crate::storage::{Claim, ClaimedMessage, SettleResult, WakeSource};
@@ -41,20 +46,20 @@ pub(crate) async fn claim(
     request: &HttpWorkerClaim,
 ) -> Result<Vec<AssignedMessage>> {
     let takes_no_claims =
-        || process.queues.is_paused(&request.queue) || process.stop.is_requested();
+        || process.queues.is_paused(&request.queue) || process.env.stop.is_requested();
     if takes_no_claims() || process.queues.held_until(process.now()).is_some() {
         return Ok(Vec::new());
     }
     let now = ensure_alive(process, process.now()).await?;
     let topics = request.filter();
     let source = WakeSource::Topics(request.queue.clone(), topics.clone());
-    let next = process.storage.next_due(&source).await?;
+    let next = process.env.storage.next_due(&source).await?;
     if next.is_none_or(|next| next > now) {
         return Ok(Vec::new());
     }
     let until = add(now, request.lease);
     // Before the claim: messages of a worker whose heartbeat has expired are freed at once.
-    process.storage.heartbeat(request.worker, until, now).await?;
+    process.env.storage.heartbeat(request.worker, until, now).await?;
     if takes_no_claims() {
         return Ok(Vec::new());
     }
@@ -65,7 +70,7 @@ pub(crate) async fn claim(
         topics,
         ..Claim::new(request.queue.clone(), request.worker, request.limit, until)
     };
-    let claimed = process.storage.claim(claim, now).await?;
+    let claimed = process.env.storage.claim(claim, now).await?;
     if claimed.len() == request.limit {
         full_claims.fetch_add(1, Ordering::Relaxed);
     } else {
@@ -113,7 +118,7 @@ async fn assign(
         settler.settle(Box::new(started), report).await;
         return None;
     }
-    let message = match decompressed_message(&claimed.message, process.options.payload_max) {
+    let message = match decompressed_message(&claimed.message, process.env.options.payload_max) {
         Ok(message) => message,
         Err(error) => {
             let report = policy::AttemptEnd::Poison { error: Arc::from(error.to_string()) };
@@ -140,14 +145,14 @@ pub(crate) async fn settle(
 ) -> Result<SettleResult> {
     check_ticket(ticket)?;
     if let Some(result) = report.as_ref().and_then(|report| report.result.as_ref()) {
-        result.check(process.options.payload_max)?;
+        result.check(process.env.options.payload_max)?;
     }
-    let Some(record) = process.inspect.message(ticket.lease.message).await? else {
+    let Some(record) = process.env.inspect.message(ticket.lease.message).await? else {
         return Ok(SettleResult::Lost);
     };
     let Some(claimed) = current_claim(&record, worker, ticket) else {
         let (message, topic) = (record.message.id, record.message.topic.clone());
-        process.events.emit(Event::LeaseLost { message, topic });
+        process.env.events.emit(Event::LeaseLost { message, topic });
         return Ok(SettleResult::Lost);
     };
     let started = started(process, claimed, worker, ticket.execution);
@@ -177,8 +182,11 @@ fn end_of_report(
     if let Some(late) = timeout_if_overdue(process, handler_options, context.started_at()) {
         return late;
     }
-    let must_report =
-        process.registry.get(context.topic()).is_some_and(|registration| registration.must_report);
+    let must_report = process
+        .runner
+        .registry
+        .get(context.topic())
+        .is_some_and(|registration| registration.must_report);
     end_of_attempt(process, outcome.map_err(HandlerError::new), context, must_report)
 }
 
@@ -237,7 +245,7 @@ fn started(
     worker: ProcessId,
     execution: ExecutionId,
 ) -> StartedAttempt {
-    let receipt = LeaseReceipt { storage: process.storage.clone(), claimed };
+    let receipt = LeaseReceipt { storage: process.env.storage.clone(), claimed };
     let delivery = Delivery {
         message: receipt.claimed.message.clone(),
         attempt: receipt.claimed.attempt,
@@ -252,7 +260,7 @@ fn started(
         slots: None,
     };
     let context = context_for(process, &delivery, &handler_options, identity);
-    let in_flight_guard = process.in_flight.enter(&delivery.receipt, &context);
+    let in_flight_guard = process.runner.in_flight.enter(&delivery.receipt, &context);
     StartedAttempt {
         delivery,
         handler_options,

@@ -5,11 +5,12 @@
 use std::time::Duration;
 
 use super::Process;
-use crate::clock::{Clock, add};
+use crate::clock::Clock;
 use crate::event::Event;
 use crate::handler::Context;
 use crate::lock::{LOCK_DURATION_DEFAULT, Lock, lock_name};
 use crate::model::JobName;
+use crate::model::time::add;
 use crate::policy::{AttemptEnd, EffectiveHandlerOptions};
 
 /// Delay before a run that may not be skipped tries to acquire the lock again.
@@ -22,7 +23,9 @@ pub(super) async fn with_job_lock(
     handler_options: &EffectiveHandlerOptions,
     work: impl Future<Output = Option<AttemptEnd>>,
 ) -> Option<AttemptEnd> {
-    let (Some(locks), Some(job)) = (&process.locks, context.job()) else { return work.await };
+    let (Some(locks), Some(job)) = (&process.runner.locks, context.job()) else {
+        return work.await;
+    };
     let (name, duration) =
         (lock_name(job), handler_options.lock_duration.unwrap_or(LOCK_DURATION_DEFAULT));
     match locks.acquire(&name, duration).await {
@@ -53,7 +56,7 @@ async fn extend_while_held(
     job: &JobName,
     duration: Duration,
 ) -> std::convert::Infallible {
-    let clock: &dyn Clock = &*process.clock;
+    let clock: &dyn Clock = &*process.env.clock;
     loop {
         clock.sleep_until(add(clock.now(), duration / 3)).await;
         match lock.extend(duration).await {
@@ -68,7 +71,7 @@ async fn extend_while_held(
 }
 
 fn report_failure(process: &Process, job: &JobName, error: &str) {
-    process.events.emit(Event::ServiceFailed {
+    process.env.events.emit(Event::ServiceFailed {
         service: format!("lock of {job}"),
         error: error.to_owned(),
         again_at: process.now(),

@@ -4,14 +4,13 @@
 mod attempt;
 mod cursor_move;
 mod dead_message;
-mod follow_ups;
 mod heartbeat;
 mod hooks;
 pub(crate) mod http_worker;
 mod in_flight;
 mod job_lock;
+mod one_time_job;
 mod option_layers;
-mod options;
 mod poller;
 mod process;
 mod progress_writer;
@@ -35,17 +34,16 @@ mod worker;
 
 pub(crate) use attempt::handle;
 pub(crate) use cursor_move::move_cursor;
-pub(crate) use follow_ups::follow_ups;
 pub(crate) use heartbeat::{HEARTBEAT_PAUSE_MAX, HeartbeatService, deregister, ensure_alive};
 pub use heartbeat::{HEARTBEATS_MISSED, Heartbeats};
 pub(crate) use hooks::Hooks;
 pub use hooks::{FailedAttempt, GivenUpMessage};
 pub(crate) use http_worker::HttpWorkerState;
-pub(crate) use in_flight::{InFlight, Slot, Slots};
+pub(crate) use in_flight::InFlight;
+pub use one_time_job::OneTimeJob;
 pub(crate) use option_layers::OptionLayers;
-pub use options::Options;
 pub(crate) use poller::{Poller, WatchList};
-pub(crate) use process::Process;
+pub(crate) use process::{Declared, Process, Runner};
 pub(crate) use progress_writer::ProgressWriter;
 pub use pruner::Pruner;
 pub(crate) use queues::QueueControls;
@@ -58,15 +56,18 @@ pub(crate) use relay::Relay;
 pub(crate) use rescuer::Rescuer;
 pub use roles::Roles;
 pub(crate) use scheduler::{Decision, Scheduler, occurrence_message, resume};
-pub(crate) use service::{LoopContext, Stop, backoff, run};
+pub(crate) use service::{LoopContext, run};
 pub use service::{Service, Turn};
 pub(crate) use settle::Settler;
 pub(crate) use subscription::{
     Control, Controls, SubscriptionContext, SubscriptionRequest, SubscriptionSpec,
     SubscriptionWorker, subscribe,
 };
+pub use subscription::{SubscriptionName, SubscriptionStatus};
 pub(crate) use tasks::ProcessTasks;
 pub use turns::LastTurn;
 pub(crate) use turns::Turns;
 pub(crate) use unhandled::Unhandled;
 pub(crate) use worker::{QueueWorker, ServedQueue};
+
+pub use crate::options::Options;

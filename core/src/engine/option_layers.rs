@@ -5,10 +5,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Registration;
-use crate::client::OneTimeJob;
-use crate::model::{HandlerOptions, Job, JobName, Message, Queue};
-use crate::policy::{EffectiveHandlerOptions, MessageKind, effective_options};
+use super::{OneTimeJob, Registration};
+use crate::model::{HandlerOptions, Job, JobName, Message, MessageKind, Queue};
+use crate::policy::{EffectiveHandlerOptions, effective_options};
 
 /// Handler options that are set outside of handlers and messages.
 #[derive(Default)]

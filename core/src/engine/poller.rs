@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{Process, Service, Turn};
-use crate::clock::next_tick;
 use crate::error::Result;
+use crate::model::time::next_tick;
 use crate::storage::{Notifier, WakeSource, Wakeup};
 
 /// Largest number of sources that are polled, including those of waiting claims.
@@ -72,9 +72,9 @@ impl Poller {
     /// Returns when to poll again: at the next tick, or at the one after it while the storage notifies across
     /// processes.
     fn again_at(&self, now: Timestamp) -> Timestamp {
-        let interval = self.process.options.poll_interval;
+        let interval = self.process.env.options.poll_interval;
         let tick = next_tick(now, interval);
-        if self.process.storage.notifies_across_processes() {
+        if self.process.env.storage.notifies_across_processes() {
             next_tick(tick, interval)
         } else {
             tick
@@ -90,7 +90,7 @@ impl Service for Poller {
 
     async fn turn(&mut self, _now: Timestamp) -> Result<Turn> {
         let sources = self.process.watch_list.sources();
-        let due_times = self.process.storage.next_due_all(&sources).await?;
+        let due_times = self.process.env.storage.next_due_all(&sources).await?;
         let now = self.process.now();
         for (watch, due) in self.process.watch_list.lock().iter_mut().zip(due_times) {
             // A sleeping service knows the last due time; only a change, or something late, wakes it.

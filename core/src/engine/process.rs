@@ -1,7 +1,6 @@
 //! Process: the state that the services of one process share. Its identity is new at every start, so that two
 //! processes with the same configuration are two owners.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -10,104 +9,103 @@ use tokio::sync::watch;
 use super::in_flight::InFlight;
 use super::recent_runs::RecentRuns;
 use super::{
-    Controls, Hooks, HttpWorkerState, OptionLayers, Options, QueueControls, Registry, Stop, Turns,
-    WatchList,
+    Controls, Hooks, HttpWorkerState, OptionLayers, QueueControls, Registry, Turns, WatchList,
 };
-use crate::client::Outbound;
-use crate::clock::{Clock, StorageClock};
 use crate::config::{Configuration, MisconfiguredList};
-use crate::event::Events;
-use crate::handler::{ErrorRules, States};
-use crate::health::Lifecycle;
-use crate::inspect::Inspect;
+use crate::environment::Environment;
+use crate::handler::ErrorRules;
 use crate::lock::Locks;
-use crate::middleware::Middleware;
-use crate::model::{ExecutionId, IdSource, Job, Message, MessageId, ProcessId, TransportName};
+use crate::model::{Job, Message};
 use crate::policy::{Declaration, EffectiveHandlerOptions};
 use crate::schedule::Calendar;
-use crate::storage::{Notifier, Storage};
-use crate::transport::Transport;
+use crate::sending::Sender;
+use crate::storage::Storage;
 
-/// State that all services of a process share.
+/// State of one process.
 pub(crate) struct Process {
-    pub(crate) id: ProcessId,
-    pub(crate) app: String,
-    pub(crate) options: Options,
-    pub(crate) clock: Arc<StorageClock>,
-    pub(crate) ids: Arc<dyn IdSource>,
-    pub(crate) events: Arc<Events>,
-    pub(crate) storage: Arc<dyn Storage>,
-    /// Every storage that messages are claimed from: the process's own, and those behind transports.
+    pub(crate) env: Arc<Environment>,
+    pub(crate) sender: Arc<Sender>,
+    pub(crate) runner: Runner,
+    pub(crate) declared: Declared,
+    /// Every storage messages are claimed from: its own, and those behind transports.
     pub(crate) storages: Vec<Arc<dyn Storage>>,
-    pub(crate) inspect: Arc<dyn Inspect>,
-    /// Whether the process was built with a storage of its own.
-    pub(crate) has_storage: bool,
-    pub(crate) transports: BTreeMap<TransportName, Arc<dyn Transport>>,
-    /// Settings for every message it sends.
-    pub(crate) outbound: Outbound,
-    pub(crate) registry: Registry,
     pub(crate) controls: Controls,
     pub(crate) queues: QueueControls,
     pub(crate) http_workers: HttpWorkerState,
-    /// Wake sources that the poller polls.
     pub(crate) watch_list: WatchList,
-    pub(crate) states: States,
-    pub(crate) rules: ErrorRules,
-    pub(crate) hooks: Hooks,
-    pub(crate) locks: Option<Arc<dyn Locks>>,
-    /// Notifies the progress writer when a handler reports progress.
-    pub(crate) progress_notifier: Notifier,
-    pub(crate) middleware: Vec<Arc<dyn Middleware>>,
-    /// Layers of handler options beside those of handlers and messages.
-    pub(crate) option_layers: OptionLayers,
-    pub(crate) in_flight: Arc<InFlight>,
-    pub(crate) stop: Stop,
     pub(crate) turns: Arc<Turns>,
-    pub(crate) recent_runs: RecentRuns,
-    /// Jobs that this process declares, and the release they belong to.
-    pub(crate) declarations: Vec<Declaration>,
-    pub(crate) release: u64,
-    /// Calendars that jobs may name, and the configuration of jobs, including jobs that are declared later.
-    pub(crate) calendars: Vec<Calendar>,
-    pub(crate) configurations: Vec<Configuration>,
-    /// Entries of the configuration that could not be used.
-    pub(crate) misconfigured: MisconfiguredList,
-    /// Until when other processes consider this one alive; see [`ensure_alive`](super::heartbeat::ensure_alive).
+    /// Instant until which other processes consider this one alive; see [`ensure_alive`](super::ensure_alive).
     pub(crate) alive_until: watch::Sender<Timestamp>,
 }
 
+/// What attempts are run with, and those that run.
+pub(crate) struct Runner {
+    pub(crate) registry: Registry,
+    pub(crate) option_layers: OptionLayers,
+    pub(crate) rules: ErrorRules,
+    pub(crate) hooks: Hooks,
+    pub(crate) locks: Option<Arc<dyn Locks>>,
+    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) recent_runs: RecentRuns,
+}
+
+/// Jobs that this process declares, and their configuration.
+pub(crate) struct Declared {
+    pub(crate) declarations: Vec<Declaration>,
+    /// Release of the application, with which it declares.
+    pub(crate) release: u64,
+    pub(crate) calendars: Vec<Calendar>,
+    /// Configuration of jobs, also of those that are declared later.
+    pub(crate) configurations: Vec<Configuration>,
+    pub(crate) misconfigured: MisconfiguredList,
+}
+
 impl Process {
-    /// Returns the present instant, corrected by the storage's clock.
-    pub(crate) fn now(&self) -> Timestamp {
-        self.clock.now()
-    }
-
-    pub(crate) fn message_id(&self, now: Timestamp) -> MessageId {
-        MessageId::from_uuid(self.ids.next(now))
-    }
-
-    pub(crate) fn execution_id(&self, now: Timestamp) -> ExecutionId {
-        ExecutionId::from_uuid(self.ids.next(now))
-    }
-
-    /// Returns whether it runs, is stopping, or has stopped.
-    pub(crate) fn lifecycle(&self) -> Lifecycle {
-        if self.stop.has_ended() {
-            Lifecycle::Stopped
-        } else if self.stop.is_requested() {
-            Lifecycle::Stopping
-        } else {
-            Lifecycle::Running
+    /// Creates the state of a process that is not started.
+    pub(crate) fn new(
+        sender: Sender,
+        runner: Runner,
+        declared: Declared,
+        (queues, controls): (QueueControls, Controls),
+    ) -> Self {
+        Self {
+            env: sender.env.clone(),
+            storages: distinct_storages(&sender),
+            sender: Arc::new(sender),
+            runner,
+            declared,
+            controls,
+            queues,
+            http_workers: HttpWorkerState::default(),
+            watch_list: WatchList::default(),
+            turns: Arc::default(),
+            alive_until: watch::Sender::new(Timestamp::MIN),
         }
+    }
+
+    /// Returns the present instant, corrected by the storage.
+    pub(crate) fn now(&self) -> Timestamp {
+        self.env.now()
     }
 
     /// Returns the options in force for a message.
     pub(crate) fn handler_options(&self, message: &Message) -> Arc<EffectiveHandlerOptions> {
-        self.option_layers.effective(message, self.registry.get(&message.topic))
+        self.runner.option_layers.effective(message, self.runner.registry.get(&message.topic))
     }
 
     /// Returns the options in force for the runs of a job, as far as this process knows its handler.
     pub(crate) fn options_of_job(&self, job: &Job) -> EffectiveHandlerOptions {
-        self.option_layers.of_job(job, self.registry.get(&job.topic))
+        self.runner.option_layers.of_job(job, self.runner.registry.get(&job.topic))
     }
+}
+
+/// Returns the storage of the process, then those behind transports, each once.
+fn distinct_storages(sender: &Sender) -> Vec<Arc<dyn Storage>> {
+    let mut storages = vec![sender.env.storage.clone()];
+    for storage in sender.transports.values().filter_map(|transport| transport.storage()) {
+        if !storages.iter().any(|known| Arc::ptr_eq(known, &storage)) {
+            storages.push(storage);
+        }
+    }
+    storages
 }

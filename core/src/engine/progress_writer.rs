@@ -9,8 +9,8 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{Process, Service, Turn};
-use crate::clock::add;
 use crate::error::Result;
+use crate::model::time::add;
 use crate::storage::{ProgressUpdate, Storage, Wakeup};
 
 /// Shortest interval between two writes.
@@ -29,7 +29,7 @@ impl ProgressWriter {
 
     /// Returns the wakeup for reported progress.
     pub(crate) fn wakeup(&self) -> Wakeup {
-        self.process.progress_notifier.wakeup()
+        self.process.env.progress_notifier.wakeup()
     }
 }
 
@@ -44,7 +44,7 @@ impl Service for ProgressWriter {
             return Ok(Turn::At(self.next_at));
         }
         let mut by_storage: Vec<(Arc<dyn Storage>, Vec<ProgressUpdate>)> = Vec::new();
-        for in_flight in self.process.in_flight.leases() {
+        for in_flight in self.process.runner.in_flight.leases() {
             let Some(progress) = in_flight.context.unwritten_progress(now) else { continue };
             let update = ProgressUpdate {
                 lease: in_flight.lease.lease_ref,

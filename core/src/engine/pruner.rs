@@ -7,9 +7,9 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::{Service, Turn};
-use crate::clock::{add, subtract};
 use crate::error::Result;
 use crate::event::{Event, Events};
+use crate::model::time::{add, subtract};
 use crate::storage::{Prune, Storage};
 
 /// Interval of the pruner when there is nothing left to delete.

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::in_flight::Slots;
 use super::worker::ServedQueue;
-use crate::clock::{add, between};
 use crate::error::{Error, Result};
+use crate::handler::Slots;
 use crate::model::Queue;
+use crate::model::time::{add, between};
 use crate::storage::{Notifier, Wakeup};
 
 /// Largest number of paused queues.

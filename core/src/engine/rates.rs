@@ -7,8 +7,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use super::Process;
-use crate::clock::add;
 use crate::event::Event;
+use crate::model::time::add;
 use crate::model::{Key, Rate};
 use crate::policy::RateGrant;
 use crate::storage::{ClaimedMessage, RateRequest};
@@ -68,10 +68,10 @@ impl Rates {
 }
 
 pub(super) async fn acquire(process: &Process, request: RateRequest, now: Timestamp) -> RateGrant {
-    process.storage.acquire_rate(request, now).await.unwrap_or_else(|error| {
+    process.env.storage.acquire_rate(request, now).await.unwrap_or_else(|error| {
         let again_at = add(now, RETRY_DELAY);
         let (service, error) = ("rates".to_owned(), error.to_string());
-        process.events.emit(Event::ServiceFailed { service, error, again_at });
+        process.env.events.emit(Event::ServiceFailed { service, error, again_at });
         RateGrant { granted: 0, next_at: again_at }
     })
 }

@@ -54,7 +54,7 @@ impl Reconciler {
             return Ok(());
         }
         let process = &*self.process;
-        let declarations = &process.declarations;
+        let declarations = &process.declared.declarations;
         if !declarations.is_empty() {
             let stored = stored(process).await?;
             for (declaration, outcome) in
@@ -63,21 +63,21 @@ impl Reconciler {
                 if let DeclareOutcome::Foreign(owner) = outcome {
                     // A name of another application must not prevent the declaration of the other jobs.
                     let job = declaration.job.name.clone();
-                    process.events.emit(Event::JobForeign { job, owner });
+                    process.env.events.emit(Event::JobForeign { job, owner });
                 }
             }
         }
-        self.done = !process.options.scheduling;
+        self.done = !process.env.options.scheduling;
         if self.done {
             // It only declares its own jobs; the processes that fire know which jobs their application dropped.
             return Ok(());
         }
         let names = declarations.iter().map(|declaration| declaration.job.name.clone()).collect();
         let set = DeclaredSet {
-            app: &process.app,
-            release: process.release,
+            app: &process.env.app,
+            release: process.declared.release,
             names: &names,
-            allow_empty: process.options.allow_empty_reconcile,
+            allow_empty: process.env.options.allow_empty_reconcile,
         };
         retire(process, &set, now).await?;
         self.done = true;
@@ -99,7 +99,7 @@ pub(crate) enum DeclareOutcome {
 
 /// Returns every stored job, by name.
 pub(crate) async fn stored(process: &Process) -> Result<BTreeMap<JobName, JobRecord>> {
-    let records = process.inspect.jobs(JobFilter::default()).await?;
+    let records = process.env.inspect.jobs(JobFilter::default()).await?;
     Ok(records.into_iter().map(|record| (record.job.name.clone(), record)).collect())
 }
 
@@ -149,7 +149,7 @@ pub(crate) async fn declare_one(
         };
         let (record, before) = record;
         let version = before.as_ref().map(|before| before.version);
-        let answer = process.storage.declare((*record).clone(), version, now).await?;
+        let answer = process.env.storage.declare((*record).clone(), version, now).await?;
         let change = match answer {
             DeclareResult::Created => "created",
             DeclareResult::Changed => "changed",
@@ -158,12 +158,12 @@ pub(crate) async fn declare_one(
                 return Ok(DeclareOutcome::Stored(record, DeclareResult::Unchanged));
             }
             DeclareResult::Raced => {
-                known = process.inspect.job(name).await?;
+                known = process.env.inspect.job(name).await?;
                 continue;
             }
         };
         let (job, cursor) = (name.clone(), record.cursor);
-        process.events.emit(Event::JobDeclared { job, change, cursor });
+        process.env.events.emit(Event::JobDeclared { job, change, cursor });
         return Ok(DeclareOutcome::Stored(record, answer));
     }
     Err(Error::unavailable(format!("the job {name:?} kept changing while it was declared"))
@@ -177,12 +177,12 @@ pub(crate) async fn retire(
     now: Timestamp,
 ) -> Result<BTreeSet<JobName>> {
     let filter = JobFilter { app: Some(set.app.to_owned()), ..JobFilter::default() };
-    let stored = process.inspect.jobs(filter).await?;
+    let stored = process.env.inspect.jobs(filter).await?;
     let mut retired = BTreeSet::new();
     for record in retire_vanished(&stored, set, now) {
         let (job, known) = (record.job.name.clone(), record.version - 1);
-        if process.storage.declare(record, Some(known), now).await? == DeclareResult::Changed {
-            process.events.emit(Event::JobRetired { job: job.clone(), reason: "removed" });
+        if process.env.storage.declare(record, Some(known), now).await? == DeclareResult::Changed {
+            process.env.events.emit(Event::JobRetired { job: job.clone(), reason: "removed" });
             retired.insert(job);
         }
     }

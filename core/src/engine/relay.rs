@@ -15,8 +15,9 @@ use tokio::task::JoinSet;
 
 use self::sender::TopicSender;
 use super::{Process, Service, Turn, ensure_alive};
-use crate::clock::{add, within};
+use crate::clock::within;
 use crate::error::Result;
+use crate::model::time::add;
 use crate::model::{Queue, Topic, TransportName};
 use crate::policy::{AgainReason, Verdict};
 use crate::storage::{Claim, ClaimedMessage, Settlement, WakeSource};
@@ -85,14 +86,14 @@ impl Relay {
             self.sending.spawn(async move { (topic, sender.send(group).await) });
         }
         if !later.is_empty() {
-            self.process.storage.settle(later, now).await?;
+            self.process.env.storage.settle(later, now).await?;
         }
         self.wait_for_sends(add(now, TURN_TIMEOUT)).await
     }
 
     /// Waits for the running tasks, until an instant at the latest.
     async fn wait_for_sends(&mut self, until: Timestamp) -> Result<()> {
-        let clock = self.process.clock.clone();
+        let clock = self.process.env.clock.clone();
         let mut failed = Ok(());
         while !self.sending.is_empty() {
             match within(&*clock, until, self.sending.join_next()).await {
@@ -131,14 +132,14 @@ impl Service for Relay {
 
     async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
         self.wait_for_sends(now).await?;
-        let storage = self.process.storage.clone();
-        let limit = self.process.options.batch;
+        let storage = self.process.env.storage.clone();
+        let limit = self.process.env.options.batch;
         let now = ensure_alive(&self.process, now).await?;
         if self.process.queues.is_paused(&self.queue) {
             return Ok(self.turn_when_idle());
         }
-        let until = add(now, self.process.options.lease_duration);
-        let claim = Claim::new(self.queue.clone(), self.process.id, limit, until);
+        let until = add(now, self.process.env.options.lease_duration);
+        let claim = Claim::new(self.queue.clone(), self.process.env.id, limit, until);
         let claimed = storage.claim(claim, now).await?;
         let more = claimed.len() == limit;
         if !claimed.is_empty() {

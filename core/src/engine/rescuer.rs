@@ -9,12 +9,14 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::dead_message::DeadMessage;
-use super::{HEARTBEATS_MISSED, Options, Process, Service, Turn, ensure_alive, follow_ups};
-use crate::clock::{add, next_tick};
+use super::{HEARTBEATS_MISSED, Process, Service, Turn, ensure_alive};
 use crate::error::Result;
 use crate::event::Event;
+use crate::model::time::{add, next_tick};
 use crate::model::{Execution, Recording};
+use crate::options::Options;
 use crate::policy::{AttemptDecision, AttemptFacts, Verdict, rescue};
+use crate::sending::follow_ups;
 use crate::storage::{ClaimedMessage, Reclaim, SettleResult, Settlement, Storage};
 
 /// Lease of the rescuer on messages while it decides about them.
@@ -55,7 +57,8 @@ impl Rescuer {
         let recorded = handler_options.recording != Recording::None;
         let attempts_max = handler_options.retry.attempts_max;
         let execution = Arc::new(self.execution(claimed, attempts_max, &decision, now));
-        let then = follow_ups(&self.process, &claimed.message, &decision.verdict, &execution, None);
+        let then =
+            follow_ups(&self.process.env, &claimed.message, &decision.verdict, &execution, None);
         let written = recorded.then(|| execution.clone());
         let settlement = Settlement {
             then,
@@ -67,7 +70,7 @@ impl Rescuer {
     /// Emits the loss of the attempt, and reports a message that became dead.
     fn report(&self, claimed: &ClaimedMessage, lost: LostAttempt) {
         let LostAttempt { verdict, execution } = lost;
-        self.process.events.emit(Event::AttemptLost {
+        self.process.env.events.emit(Event::AttemptLost {
             message: claimed.message.id,
             execution: execution.id,
             topic: execution.topic.clone(),
@@ -92,7 +95,7 @@ impl Rescuer {
     ) -> Execution {
         let message = &claimed.message;
         Execution {
-            id: self.process.execution_id(now),
+            id: self.process.env.execution_id(now),
             message: Some(message.id),
             topic: message.topic.clone(),
             queue: message.queue.clone(),
@@ -134,8 +137,9 @@ impl Service for Rescuer {
     async fn turn(&mut self, _now: Timestamp) -> Result<Turn> {
         let storage = &self.storage;
         let now = storage.time().await?;
-        let limit = self.process.options.batch;
-        let reclaim = Reclaim { owner: self.process.id, limit, until: add(now, DECISION_LEASE) };
+        let limit = self.process.env.options.batch;
+        let reclaim =
+            Reclaim { owner: self.process.env.id, limit, until: add(now, DECISION_LEASE) };
         ensure_alive(&self.process, now).await?;
         let claimed = storage.reclaim(reclaim, now).await?;
         let more = claimed.len() == limit;
@@ -145,7 +149,7 @@ impl Service for Rescuer {
             let answers = storage.settle(settlements, now).await?;
             let applied = answers.iter().filter(|answer| **answer == SettleResult::Applied).count();
             if applied > 0 {
-                self.process.events.emit(Event::LeasesRescued { count: applied as u64 });
+                self.process.env.events.emit(Event::LeasesRescued { count: applied as u64 });
             }
             let of_messages = claimed.iter().zip(lost).zip(&answers);
             for ((claimed, lost), _) in
@@ -159,6 +163,6 @@ impl Service for Rescuer {
         }
         let expiry = storage.next_expiry().await?;
         // By the local clock, which the service loop sleeps by.
-        Ok(Turn::At(next_turn(&self.process.options, expiry, self.process.now())))
+        Ok(Turn::At(next_turn(&self.process.env.options, expiry, self.process.now())))
     }
 }

@@ -1,7 +1,7 @@
 //! Roles: the services that a process runs, so that some processes only schedule, others only work, and a
 //! test runs none of them.
 
-use super::Options;
+use crate::options::Options;
 
 /// Services that a process runs; all of them by default. Every process can publish, administer and reply,
 /// whatever its roles.

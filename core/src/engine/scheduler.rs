@@ -10,15 +10,15 @@ use jiff::Timestamp;
 
 use super::reconciler::Reconciler;
 use super::{Process, Service, Turn, ensure_alive};
-use crate::clock::add;
 use crate::error::Result;
 use crate::event::Event;
+use crate::model::time::add;
 use crate::model::{
     Correlation, Ending, Execution, Headers, Job, JobRecord, Key, Limit, Message, MisfireFacts,
-    Occurrence, Relations, Retirement, SkipReason, Source, skip_note,
+    Occurrence, Overlap, Relations, Retirement, SkipReason, Source, skip_note,
 };
 use crate::policy::{
-    COUNT_MAX, Overlap, Plan, PlannedOccurrence, Skip, admit, at_once_max, cursor_after_pause,
+    COUNT_MAX, Plan, PlannedOccurrence, Skip, admit, at_once_max, cursor_after_pause,
     is_skipped_by_operator, plan,
 };
 use crate::storage::{DueJob, FireResult, Firing, WakeSource};
@@ -59,7 +59,7 @@ impl Scheduler {
             let decisions: Vec<Decision> =
                 due.iter().map(|job| decide(&self.process, job, now)).collect();
             let firings = decisions.iter().map(|decision| decision.firing.clone()).collect();
-            let answers = self.process.storage.fire(firings, now).await?;
+            let answers = self.process.env.storage.fire(firings, now).await?;
             let mut overlapping = Vec::new();
             for ((job, decision), answer) in due.into_iter().zip(&decisions).zip(answers) {
                 match answer {
@@ -91,7 +91,7 @@ impl Scheduler {
         if let Some(MissedCount { jobs, occurrences }) = self.missed_at_start.take()
             && jobs > 0
         {
-            self.process.events.emit(Event::MisfiresFound { jobs, missed: occurrences });
+            self.process.env.events.emit(Event::MisfiresFound { jobs, missed: occurrences });
         }
     }
 }
@@ -105,8 +105,8 @@ impl Service for Scheduler {
     async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
         let now = ensure_alive(&self.process, now).await?;
         self.reconciler.reconcile(now).await?;
-        let limit = self.process.options.batch;
-        let due = self.process.storage.due_jobs(limit, now).await?;
+        let limit = self.process.env.options.batch;
+        let due = self.process.env.storage.due_jobs(limit, now).await?;
         let more = due.len() == limit;
         let is_still_due = self.fire(due, now).await?;
         if more || is_still_due {
@@ -114,7 +114,7 @@ impl Service for Scheduler {
         }
         self.report_missed_at_start();
         self.process.queues.release();
-        let next = self.process.storage.next_due(&WakeSource::Jobs).await?;
+        let next = self.process.env.storage.next_due(&WakeSource::Jobs).await?;
         Ok(next.map_or(Turn::WhenWoken, Turn::At))
     }
 }
@@ -137,7 +137,7 @@ fn decide(process: &Process, due: &DueJob, now: Timestamp) -> Decision {
     // A due job always has a cursor; without one, planning from now decides nothing and sets it.
     let cursor = record.cursor.unwrap_or(now);
     let mut plan =
-        plan(&job.schedule, cursor, &job.misfire, process.options.misfire_threshold, now);
+        plan(&job.schedule, cursor, &job.misfire, process.env.options.misfire_threshold, now);
     let (unwanted, wanted): (Vec<PlannedOccurrence>, Vec<PlannedOccurrence>) =
         std::mem::take(&mut plan.fire)
             .into_iter()
@@ -308,7 +308,7 @@ pub(crate) fn occurrence_message(
         misfire,
     };
     Message {
-        id: process.message_id(now),
+        id: process.env.message_id(now),
         topic: job.topic.clone(),
         queue: job.queue.clone(),
         priority: job.priority,
@@ -339,7 +339,7 @@ pub(super) fn skipped(
 ) -> Vec<Execution> {
     let attempts_max = process.options_of_job(job).retry.attempts_max;
     let execution = |skip: &Skip| Execution {
-        id: process.execution_id(now),
+        id: process.env.execution_id(now),
         message: None,
         topic: job.topic.clone(),
         queue: job.queue.clone(),
@@ -349,7 +349,7 @@ pub(super) fn skipped(
         source: Source::Scheduled,
         attempt: 0,
         attempts_max,
-        process: Some(process.id),
+        process: Some(process.env.id),
         due_at: skip.nominal,
         started_at: now,
         ended_at: now,
@@ -375,7 +375,7 @@ impl Decision {
         let record = &self.firing.after;
         let job = &record.job.name;
         if self.plan.missed_count > 0 {
-            process.events.emit(Event::JobMisfired {
+            process.env.events.emit(Event::JobMisfired {
                 job: job.clone(),
                 missed: self.plan.missed_count,
                 policy: record.job.misfire.policy_in_force(),
@@ -384,7 +384,7 @@ impl Decision {
             });
         }
         for skip in &self.skips {
-            process.events.emit(Event::JobSkipped {
+            process.env.events.emit(Event::JobSkipped {
                 job: job.clone(),
                 nominal: skip.nominal,
                 count: skip.count,
@@ -394,10 +394,14 @@ impl Decision {
         for message in &self.firing.messages {
             let nominal =
                 message.occurrence.as_ref().map_or(message.due_at, |occurrence| occurrence.nominal);
-            process.events.emit(Event::JobFired { job: job.clone(), nominal, message: message.id });
+            process.env.events.emit(Event::JobFired {
+                job: job.clone(),
+                nominal,
+                message: message.id,
+            });
         }
         if record.retired.is_some() {
-            process.events.emit(Event::JobRetired { job: job.clone(), reason: "finished" });
+            process.env.events.emit(Event::JobRetired { job: job.clone(), reason: "finished" });
         }
     }
 }

@@ -3,18 +3,19 @@
 //! and nothing else in the engine sleeps.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::select_all;
 use jiff::Timestamp;
-use tokio::sync::Notify;
 
 use super::{Process, Turns};
-use crate::clock::{Clock, add};
+use crate::clock::Clock;
 use crate::error::Result;
 use crate::event::{Event, Events};
+use crate::model::time::add;
+use crate::policy::{PAUSE_MAX, backoff};
+use crate::stop::Stop;
 use crate::storage::Wakeup;
 
 /// When a service wants its next turn.
@@ -53,12 +54,12 @@ impl LoopContext {
     /// Creates the context of a process's service, with its wakeups.
     pub(crate) fn new(process: &Process, wakeups: Vec<Wakeup>) -> Self {
         Self {
-            clock: process.clock.clone(),
-            events: process.events.clone(),
+            clock: process.env.clock.clone(),
+            events: process.env.events.clone(),
             turns: process.turns.clone(),
             pause_max: PAUSE_MAX,
             wakeups,
-            stop: process.stop.clone(),
+            stop: process.env.stop.clone(),
         }
     }
 }
@@ -115,74 +116,5 @@ async fn any_notified(wakeups: &mut [Wakeup]) {
         several => {
             select_all(several.iter_mut().map(|wakeup| Box::pin(wakeup.notified()))).await;
         }
-    }
-}
-
-/// Returns the delay after a number of failures in a row: 100 ms, doubled each time, at most 30 s.
-pub(crate) fn backoff(failures: u32) -> Duration {
-    const FIRST: Duration = Duration::from_millis(100);
-    FIRST.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(PAUSE_MAX)
-}
-
-/// Longest pause after failures, unless a service sets its own.
-pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(30);
-
-/// Stop signal for every loop of a process.
-#[derive(Clone, Debug)]
-pub(crate) struct Stop {
-    state: Arc<StopState>,
-}
-
-#[derive(Debug, Default)]
-struct StopState {
-    requested: AtomicBool,
-    ended: AtomicBool,
-    waiting: Notify,
-}
-
-impl Stop {
-    pub(crate) fn new() -> Self {
-        Self { state: Arc::default() }
-    }
-
-    /// Requests the stop.
-    pub(crate) fn request(&self) {
-        self.state.requested.store(true, Ordering::Release);
-        self.state.waiting.notify_waiters();
-    }
-
-    pub(crate) fn is_requested(&self) -> bool {
-        self.state.requested.load(Ordering::Acquire)
-    }
-
-    /// Records that the shutdown is over.
-    pub(crate) fn end(&self) {
-        self.state.ended.store(true, Ordering::Release);
-    }
-
-    pub(crate) fn has_ended(&self) -> bool {
-        self.state.ended.load(Ordering::Acquire)
-    }
-
-    /// Waits until a stop is requested. Cancel-safe.
-    pub(crate) async fn requested(&self) {
-        let mut waiting = std::pin::pin!(self.state.waiting.notified());
-        // Registered before the check, so that a request between the two is not missed.
-        waiting.as_mut().enable();
-        if !self.is_requested() {
-            waiting.await;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_back_off_doubles_and_is_bounded() {
-        let delays: Vec<u128> =
-            [1, 2, 3, 9, 10, 1_000].map(|failures| backoff(failures).as_millis()).into();
-        assert_eq!(delays, [100, 200, 400, 25_600, 30_000, 30_000]);
     }
 }

@@ -7,30 +7,32 @@ mod deadline;
 mod inline_retry;
 mod packing;
 
+pub(crate) use broker::SubscriptionOrigin;
+pub(crate) use deadline::within_settle_timeout;
+pub(crate) use packing::unpack;
+
 use std::sync::Arc;
 use std::time::Duration;
 
+use broker::BrokerSettlement;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
+use packing::snoozes_of;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
-use broker::BrokerSettlement;
-pub(crate) use broker::SubscriptionOrigin;
-pub(crate) use deadline::within_settle_timeout;
-use packing::snoozes_of;
-pub(crate) use packing::unpack;
-
 use super::dead_message::DeadMessage;
 use super::in_flight::InFlightGuard;
-use super::{Process, Registration, backoff};
-use crate::clock::{Clock, add, between, within};
+use super::{Process, Registration};
+use crate::clock::{Clock, within};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::handler::{Cause, Context};
+use crate::model::time::{add, between};
 use crate::model::{Ending, Execution, Recording};
 use crate::policy::{
-    AgainReason, AttemptDecision, AttemptEnd, AttemptFacts, EffectiveHandlerOptions, Verdict, judge,
+    AgainReason, AttemptDecision, AttemptEnd, AttemptFacts, EffectiveHandlerOptions, Verdict,
+    backoff, judge,
 };
 use crate::storage::{SettleResult, Settlement, Storage};
 use crate::transport::{Acknowledge, Delivery, LeaseReceipt, Receipt};
@@ -180,7 +182,7 @@ impl Settler {
                 let message = delivery.message;
                 let origin = self.shared.origin.as_ref();
                 let then = context.follow_ups(&decision.verdict, &execution);
-                let storing_until = add(now, process.options.settle_timeout / 2);
+                let storing_until = add(now, process.env.options.settle_timeout / 2);
                 let broker = BrokerSettlement {
                     process,
                     origin,
@@ -251,7 +253,7 @@ fn decide(
     let is_released = is_unhandled && decision.verdict.again_at().is_some();
     if is_unhandled {
         let note = decision.note.as_deref().filter(|_| is_released);
-        process.registry.unhandled.record(started.context.message_id(), note);
+        process.runner.registry.unhandled.record(started.context.message_id(), note);
     }
     (decision, is_released)
 }
@@ -267,7 +269,7 @@ async fn settle_with_broker(
     let process = broker.process;
     let settling = broker.settle(receipt, decision, execution, now);
     if let Err(error) = within_settle_timeout(process, broker.message.id, settling).await {
-        process.events.emit(Event::ServiceFailed {
+        process.env.events.emit(Event::ServiceFailed {
             service: "settle".to_owned(),
             error: error.to_string(),
             again_at: now,
@@ -316,9 +318,9 @@ fn report_attempt(
     emit_attempt_end(process, context, decision, now);
     if decision.ending.is_failure() {
         let again_at = decision.verdict.again_at();
-        process.hooks.failed(&context.parts().message, execution, again_at);
+        process.runner.hooks.failed(&context.parts().message, execution, again_at);
     }
-    process.recent_runs.push(execution);
+    process.runner.recent_runs.push(execution);
 }
 
 /// Reports an attempt that its handler has settled itself: it succeeded, and a later failure is an event of its
@@ -337,7 +339,7 @@ fn report_settled_by_handler(process: &Process, pending: &mut PendingSettlement)
         ..Execution::clone(&execution)
     });
     report_attempt(process, context, &done, &execution, now);
-    process.events.emit(Event::AttemptErrorAfterSettle {
+    process.env.events.emit(Event::AttemptErrorAfterSettle {
         message: context.message_id(),
         execution: context.execution_id(),
         topic: context.topic().clone(),
@@ -359,7 +361,7 @@ fn emit_attempt_end(
     let (job, nominal) = (context.job().cloned(), context.nominal());
     let (attempt, took) = (context.attempt(), between(context.started_at(), now));
     let again_at = decision.verdict.again_at();
-    process.events.emit(match decision.ending {
+    process.env.events.emit(match decision.ending {
         Ending::Succeeded => {
             Event::AttemptSucceeded { message, execution, topic, job, nominal, attempt, took }
         }
@@ -423,18 +425,18 @@ async fn write(process: Arc<Process>, mut pending: mpsc::Receiver<PendingSettlem
 /// Settles a batch; retries failed calls for `settle_timeout`, which also limits each call. Where a cancel was
 /// requested meanwhile, the message is settled as cancelled.
 async fn write_batch(process: &Process, storage: &dyn Storage, mut batch: Vec<PendingSettlement>) {
-    let timeout = process.options.settle_timeout;
+    let timeout = process.env.options.settle_timeout;
     let give_up_at = add(process.now(), timeout);
     let mut failures = 0;
     while !batch.is_empty() {
         let now = process.now();
         let settlements = batch.iter().map(|pending| pending.settlement.clone()).collect();
         let settling = storage.settle(settlements, now);
-        match within(&*process.clock, add(now, timeout), settling).await {
+        match within(&*process.env.clock, add(now, timeout), settling).await {
             Some(Ok(answers)) => batch = handle_results(process, batch, &answers),
             Some(Err(_)) if now >= give_up_at => return give_up(process, &batch),
             None => {
-                process.events.emit(Event::ServiceFailed {
+                process.env.events.emit(Event::ServiceFailed {
                     service: "settle".to_owned(),
                     error: settle_timeout_error(timeout).to_string(),
                     again_at: process.now(),
@@ -444,12 +446,12 @@ async fn write_batch(process: &Process, storage: &dyn Storage, mut batch: Vec<Pe
             Some(Err(error)) => {
                 failures += 1;
                 let again_at = add(now, backoff(failures));
-                process.events.emit(Event::ServiceFailed {
+                process.env.events.emit(Event::ServiceFailed {
                     service: "settle".to_owned(),
                     error: error.to_string(),
                     again_at,
                 });
-                process.clock.sleep_until(again_at).await;
+                process.env.clock.sleep_until(again_at).await;
             }
         }
     }
@@ -523,6 +525,7 @@ fn report_if_dead(process: &Process, pending: &PendingSettlement) {
 
 fn emit_lease_lost(process: &Process, context: &Context) {
     process
+        .env
         .events
         .emit(Event::LeaseLost { message: context.message_id(), topic: context.topic().clone() });
 }

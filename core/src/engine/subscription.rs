@@ -5,11 +5,13 @@
 mod control;
 mod delivery;
 mod limiter;
+mod name;
 mod request;
 mod spec;
 mod worker;
 
 pub(crate) use control::{Control, Controls, emit_change};
+pub use name::{SubscriptionName, SubscriptionStatus};
 pub(crate) use request::{SubscriptionContext, SubscriptionRequest};
 use spec::ReceiveOptions;
 pub(crate) use spec::{SubscriptionSpec, subscribe};

@@ -10,8 +10,8 @@ use super::{
     LoopContext, Process, QueueWorker, ServedQueue, Settler, SubscriptionSpec, SubscriptionWorker,
     run, subscribe,
 };
+use crate::engine::SubscriptionName;
 use crate::error::{Error, Result};
-use crate::subscription::SubscriptionName;
 
 /// The tasks of a process.
 #[derive(Default)]
@@ -83,7 +83,7 @@ impl ProcessTasks {
     /// Returns the settler while the process runs and takes new work.
     fn settler(&self, process: &Process) -> Result<Settler> {
         let settler = self.settler.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        settler.filter(|_| !process.stop.is_requested()).ok_or_else(|| {
+        settler.filter(|_| !process.env.stop.is_requested()).ok_or_else(|| {
             Error::conflict(
                 "the process is not running, so nothing can be added; give it to the builder, or start first",
             )

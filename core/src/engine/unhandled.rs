@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::Process;
-use crate::clock::{Clock, add, within};
+use crate::clock::{Clock, within};
+use crate::model::time::add;
 use crate::model::{MessageId, reserved_headers};
 use crate::policy::put_off;
 use crate::transport::{Delivery, Receipt};
@@ -23,24 +24,24 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 pub(super) async fn waited(process: &Process, delivery: &Delivery) -> Duration {
     let id = delivery.message.id;
     let stored = match &delivery.receipt {
-        Receipt::Lease(receipt) if Arc::ptr_eq(&receipt.storage, &process.storage) => {
+        Receipt::Lease(receipt) if Arc::ptr_eq(&receipt.storage, &process.env.storage) => {
             stored(process, id).await
         }
-        Receipt::Broker(_) if process.has_storage => {
+        Receipt::Broker(_) if process.env.has_storage => {
             let header = delivery.message.headers.get(reserved_headers::UNHANDLED);
             let seconds = header.and_then(|text| text.parse().ok()).unwrap_or_default();
             Some(Duration::from_secs(seconds))
         }
         Receipt::Lease(_) | Receipt::Broker(_) => None,
     };
-    stored.unwrap_or_else(|| process.registry.unhandled.waited(id))
+    stored.unwrap_or_else(|| process.runner.registry.unhandled.waited(id))
 }
 
 /// Reads from the storage for how long a message was put off; `None` when it has no record of the message.
 async fn stored(process: &Process, id: MessageId) -> Option<Duration> {
-    let clock: &dyn Clock = &*process.clock;
+    let clock: &dyn Clock = &*process.env.clock;
     let until = add(clock.now(), READ_TIMEOUT);
-    let record = within(clock, until, process.inspect.message(id)).await?.ok()??;
+    let record = within(clock, until, process.env.inspect.message(id)).await?.ok()??;
     Some(record.error.as_deref().map_or(Duration::ZERO, put_off))
 }
 

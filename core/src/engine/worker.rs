@@ -8,13 +8,13 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::attempt::{attempt, context};
-use super::in_flight::{Slot, Slots};
 use super::rates::{Rates, has_rate};
 use super::settle::{Extras, StartedAttempt};
 use super::{Process, Service, Settler, Turn, ensure_alive};
-use crate::clock::add;
 use crate::error::Result;
 use crate::event::Event;
+use crate::handler::{Slot, Slots};
+use crate::model::time::add;
 use crate::model::{Priority, Queue};
 use crate::storage::{Claim, ClaimedMessage, TopicFilter, WakeSource, Wakeup};
 use crate::transport::{Delivery, LeaseReceipt, Receipt};
@@ -57,7 +57,7 @@ impl QueueWorker {
         let slots = process.queues.serve(&served);
         let ServedQueue { queue, running_max, .. } = served;
         let name = format!("worker of {queue}");
-        let topics = process.registry.filter();
+        let topics = process.runner.registry.filter();
         let rates = Rates::default();
         let (claimed_last, full_claims) = (0, 0);
         Self {
@@ -82,14 +82,14 @@ impl QueueWorker {
     /// Returns the wakeups of the storage, the poller, released slots and queue controls.
     pub(crate) fn wakeups(&self) -> Vec<Wakeup> {
         let (process, source) = (&self.process, self.wake_source());
-        let storage = process.storage.wakeup(&source);
+        let storage = process.env.storage.wakeup(&source);
         let controls = process.queues.wakeup();
         vec![storage, process.watch_list.watch(source), self.slots.wakeup(), controls]
     }
 
     /// Starts a message, or releases it when it may start only later.
     fn start(&self, claimed: ClaimedMessage, later: Option<Timestamp>) {
-        let receipt = LeaseReceipt { storage: self.process.storage.clone(), claimed };
+        let receipt = LeaseReceipt { storage: self.process.env.storage.clone(), claimed };
         let delivery = Delivery {
             message: receipt.claimed.message.clone(),
             attempt: receipt.claimed.attempt,
@@ -134,14 +134,14 @@ impl Service for QueueWorker {
         if self.process.queues.is_paused(&self.queue) {
             return Ok(Turn::WhenWoken);
         }
-        let until = add(now, self.process.options.lease_duration);
+        let until = add(now, self.process.env.options.lease_duration);
         let claim = Claim {
             running_max: self.running_max,
             first: first_priority(self.full_claims),
             topics: self.topics.clone(),
-            ..Claim::new(self.queue.clone(), self.process.id, limit, until)
+            ..Claim::new(self.queue.clone(), self.process.env.id, limit, until)
         };
-        let claimed = self.process.storage.claim(claim, now).await?;
+        let claimed = self.process.env.storage.claim(claim, now).await?;
         let more = claimed.len() == limit;
         self.claimed_last = claimed.len();
         self.full_claims = if more { self.full_claims.wrapping_add(1) } else { 0 };
@@ -157,12 +157,12 @@ impl Service for QueueWorker {
         if more {
             return Ok(Turn::Again);
         }
-        let next = self.process.storage.next_due(&self.wake_source()).await?;
+        let next = self.process.env.storage.next_due(&self.wake_source()).await?;
         Ok(match next {
             // It is due and was not claimed: the limit of running messages is reached, or it lies behind many
             // messages of other topics. No notification comes for that.
             Some(at) if at <= now && (self.running_max.is_some() || self.claimed_last == 0) => {
-                Turn::At(add(now, self.process.options.poll_interval))
+                Turn::At(add(now, self.process.env.options.poll_interval))
             }
             Some(at) => Turn::At(at),
             None => Turn::WhenWoken,
@@ -192,7 +192,7 @@ pub(super) fn start(settler: &Settler, delivery: Delivery, slot: Slot) {
         let _slot = slot;
         match attempt(settler.process(), &started).await {
             Some(report) => settler.settle(started, report).await,
-            None => settler.process().events.emit(Event::LeaseLost {
+            None => settler.process().env.events.emit(Event::LeaseLost {
                 message: started.context.message_id(),
                 topic: started.context.topic().clone(),
             }),
@@ -205,7 +205,7 @@ fn begin(process: &Arc<Process>, delivery: Delivery, slot: &Slot) -> StartedAtte
     let now = process.now();
     let handler_options = process.handler_options(&delivery.message);
     let context = context(process, &delivery, &handler_options, slot.slots(), now);
-    let in_flight_guard = process.in_flight.enter(&delivery.receipt, &context);
+    let in_flight_guard = process.runner.in_flight.enter(&delivery.receipt, &context);
     StartedAttempt {
         delivery,
         handler_options,

@@ -11,9 +11,9 @@ use tracing::field::{DebugValue, debug};
 
 use super::Event;
 use crate::model::{
-    DeadReason, ExecutionId, JobName, MessageId, ProcessId, Queue, SkipReason, Topic, TransportName,
+    DeadReason, ExecutionId, JobName, MessageId, MisfirePolicy, ProcessId, Queue, SkipReason,
+    Topic, TransportName,
 };
-use crate::policy::MisfirePolicy;
 
 impl Event {
     /// Returns the event as a JSON object with stable names.

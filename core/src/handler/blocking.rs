@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use super::arguments::WrappedArguments;
 use super::function::Function;
 use super::{Context, HandlerError, HandlerResult, IntoOutcome};
-use crate::engine::Slot;
+use crate::handler::Slot;
 
 /// A plain function as a handler, made by [`blocking`].
 #[derive(Clone, Copy, Debug)]

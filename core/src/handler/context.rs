@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jiff::Timestamp;
 
 use super::{AttemptReports, Cancellation, Cause, SelfReport, Signal};
-use crate::client::Publisher;
-use crate::engine::{Slot, Slots};
 use crate::error::{Error, Result};
 use crate::event::Events;
+use crate::handler::{Slot, Slots};
 use crate::model::{
     Body, Correlation, Ending, Execution, ExecutionId, Headers, JobName, Key, LeaseRef, Message,
     MessageId, MisfireFacts, Occurrence, ProcessId, Recording, Source, Topic,
 };
 use crate::policy::Verdict;
+use crate::sending::Publisher;
 use crate::storage::Settlement;
 
 /// Context of an attempt, for its handler. Cheap to clone.

@@ -8,12 +8,12 @@ use serde::de::DeserializeOwned;
 use super::payload::{fact, read};
 use super::state::{RequiredStates, State, States};
 use super::{Cancellation, Context, HandlerError};
-use crate::client::Publisher;
 use crate::codec::Codecs;
 use crate::error::Result;
 use crate::model::{
     ExecutionId, Headers, JobName, Key, Message, MessageId, Occurrence, Source, Topic,
 };
+use crate::sending::Publisher;
 
 /// A type that a handler may take as an argument after its payload, or instead of one.
 ///

@@ -9,11 +9,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Context;
-use crate::engine::follow_ups;
 use crate::error::{Error, Result};
 use crate::inspect::{MessageFilter, PAGE_LIMIT_MAX, PageRequest};
 use crate::model::{BatchId, Body, Execution, Message, MessageState, Parent};
 use crate::policy::Verdict;
+use crate::sending::follow_ups;
 use crate::storage::{ExtendResult, ProgressUpdate};
 
 impl Context {
@@ -50,7 +50,7 @@ impl Context {
     /// for none. Finished ones count until they are pruned.
     pub async fn batch_counts(&self) -> Result<BTreeMap<MessageState, u64>> {
         match self.waited_for() {
-            Some(batch) => self.parts().publisher.process().inspect.batch(batch).await,
+            Some(batch) => self.parts().publisher.sender().env.inspect.batch(batch).await,
             None => Ok(BTreeMap::new()),
         }
     }
@@ -64,7 +64,7 @@ impl Context {
             Some(job) => filter.job = Some(job.clone()),
             None => filter.topic = Some(self.topic().clone()),
         }
-        let inspect = &self.parts().publisher.process().inspect;
+        let inspect = &self.parts().publisher.sender().env.inspect;
         let running = inspect.messages(filter, PageRequest::first(PAGE_LIMIT_MAX)).await?;
         Ok(running.rows.iter().filter(|row| row.message.id != self.message_id()).count())
     }
@@ -81,8 +81,8 @@ impl Context {
             )));
         };
         let update = ProgressUpdate { lease, progress: None, checkpoint: Some(checkpoint) };
-        let process = self.parts().publisher.process();
-        let results = process.storage.save_progress(vec![update], process.now()).await?;
+        let env = &self.parts().publisher.sender().env;
+        let results = env.storage.save_progress(vec![update], env.now()).await?;
         match results.first() {
             Some(ExtendResult::Held | ExtendResult::CancelRequested) => Ok(()),
             Some(ExtendResult::Lost) | None => Err(Error::conflict(format!(
@@ -115,7 +115,7 @@ impl Context {
             return Vec::new();
         }
         let result = self.parts().result.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let process = self.parts().publisher.process();
-        follow_ups(process, &self.parts().message, verdict, execution, result)
+        let env = &self.parts().publisher.sender().env;
+        follow_ups(env, &self.parts().message, verdict, execution, result)
     }
 }

@@ -180,7 +180,7 @@ impl Context {
     pub fn progress(&self, progress: impl Into<ProgressReport>) {
         let progress = progress.into();
         self.parts().reports.set_progress(progress.clone());
-        self.parts().publisher.process().progress_notifier.notify();
+        self.parts().publisher.sender().env.progress_notifier.notify();
         self.parts().events.emit(Event::AttemptProgressed {
             message: self.message_id(),
             execution: self.execution_id(),

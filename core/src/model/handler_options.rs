@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::policy::Retry;
+use super::Retry;
 
 /// Options of one layer for every attempt of a message; fields that are not set are left to the layers outside.
 ///

@@ -2,6 +2,8 @@
 //! that declared it; the record around it has the cursor, the pause and the operator's overrides. A job has no
 //! running state; its messages have.
 
+use crate::model::time::subtract;
+use crate::model::{Misfire, Overlap, Retry, Threshold};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,9 +12,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{Body, HandlerOptions, JobName, Limit, Priority, Queue, Topic};
-use crate::clock::subtract;
 use crate::error::{Error, Result};
-use crate::policy::{Misfire, Overlap, Retry, Threshold};
 use crate::schedule::{Schedule, Spread};
 
 /// Definition of a job: what runs, when, and by which policies.

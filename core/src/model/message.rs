@@ -12,7 +12,6 @@ use super::{
     Limit, MessageId, MessagePause, MessageState, Occurrence, Phase, Priority, Queue, Relations,
     Topic, Unique, WhenInterrupted,
 };
-use crate::policy::{INTERRUPTED_ERROR, MessageKind};
 
 /// Message as sent. Immutable, except for the queue and the priority, which an operator may change while it is
 /// pending: retries, snoozes and redrives change the record only.
@@ -315,6 +314,33 @@ impl MessageRecord {
     /// Returns the reference that a settlement must pass now.
     pub fn lease_ref(&self) -> Option<LeaseRef> {
         self.lease.map(|lease| LeaseRef { message: self.message.id, token: lease.token })
+    }
+}
+
+/// Error text of a message that is not run again after an interruption.
+pub(crate) const INTERRUPTED_ERROR: &str =
+    "interrupted: the process ended while it ran, and when_interrupted is lost";
+
+/// Kind of a message, as far as defaults depend on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageKind {
+    /// A message that was published.
+    Published,
+    /// A run of a recurring job.
+    RecurringRun,
+    /// A one-time job.
+    OneTimeJob,
+}
+
+impl MessageKind {
+    /// Returns the kind of a message; a redrive does not change it.
+    pub fn of(message: &Message) -> Self {
+        match (message.source, &message.occurrence) {
+            (Source::Deferred, _) => Self::OneTimeJob,
+            (Source::Redriven, Some(run)) if run.schedule.is_none() => Self::OneTimeJob,
+            (_, Some(_)) => Self::RecurringRun,
+            (_, None) => Self::Published,
+        }
     }
 }
 

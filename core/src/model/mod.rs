@@ -2,6 +2,7 @@
 //! everything that Punctual stores.
 
 mod body;
+mod capabilities;
 pub(crate) mod duration_text;
 mod execution;
 mod handler_options;
@@ -11,13 +12,19 @@ mod job;
 mod lease;
 mod message;
 mod message_pause;
+mod misfire;
 mod name;
 mod occurrence;
+mod overlap;
 mod relations;
+mod retry;
+mod spelling;
 mod state;
+pub(crate) mod time;
 
 pub(crate) use body::JSON;
 pub use body::{Body, CONTENT_TYPE_UNKNOWN, PAYLOAD_MAX_DEFAULT};
+pub use capabilities::{AcknowledgeMode, AttemptCount, Capabilities, Delay, Ordering};
 pub(crate) use execution::skip_note;
 pub use execution::{Ending, Execution, SkipReason};
 pub use handler_options::{HandlerOptions, OnTimeout, Recording, Rescue, WhenInterrupted};
@@ -27,13 +34,22 @@ pub(crate) use id::mix;
 pub use id::{BatchId, ExecutionId, IdSource, Ids, MessageId, ProcessId};
 pub use job::{Job, JobCommand, JobPhase, JobRecord, Origin, Overrides, Pause, Retirement};
 pub use lease::{Lease, LeaseRef};
-pub use message::{Assignment, Correlation, Message, MessageRecord, Progress, Source};
+pub(crate) use message::INTERRUPTED_ERROR;
+pub use message::{Assignment, Correlation, Message, MessageKind, MessageRecord, Progress, Source};
 pub use message_pause::{DueTime, END_OF_TIME, MessagePause};
+pub use misfire::{
+    CATCH_UP_LIMIT, CATCH_UP_MAX_DEFAULT, Misfire, MisfirePolicy, THRESHOLD_CHOSEN_DEFAULT,
+    THRESHOLD_DEFAULT, Threshold, ThresholdOrigin,
+};
 pub use name::{
-    IntoTopic, JobName, Key, NAME_LEN_MAX, Priority, Queue, SYSTEM_TOPICS, Topic, TransportName,
+    GROUP_DEFAULT, IntoTopic, JobName, Key, NAME_LEN_MAX, Priority, Queue, SYSTEM_TOPICS, Topic,
+    TransportName,
 };
 pub use occurrence::{MisfireFacts, Occurrence};
+pub use overlap::Overlap;
 pub use relations::{
     CHAIN_DEPTH_MAX, CHAIN_MESSAGES_MAX, Limit, Link, LinkOn, Parent, Rate, Relations, Unique,
 };
+pub use retry::{Backoff, INTERVALS_MAX, Retry, RetryFacts};
+pub(crate) use spelling::normalized;
 pub use state::{DeadReason, MessageState, Phase, StateChange, TRANSITIONS, render_states};

@@ -9,6 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::model::ProcessId;
 
+/// Group that receives messages published before any group has subscribed.
+pub const GROUP_DEFAULT: &str = "default";
 /// Largest length of a name in characters.
 pub const NAME_LEN_MAX: usize = 200;
 

@@ -1,11 +1,11 @@
 //! Occurrence: one instant of a job's schedule. Job and instant together are its identity, so two processes can
 //! never fire it twice.
 
+use crate::model::MisfirePolicy;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::{JobName, Key};
-use crate::policy::MisfirePolicy;
 
 /// Instant of a schedule; also the payload of a job's handler when the job has none.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::AttemptEnd;
-use crate::clock::add;
 use crate::error::{Error, Result};
+use crate::model::time::add;
 
 /// Settings of a circuit: when it opens, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::model::Delay;
 use crate::model::MessageId;
-use crate::transport::Delay;
 
 /// Places where a message can wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

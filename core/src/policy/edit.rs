@@ -11,10 +11,9 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use super::reconcile::{bounded_like, overridden};
-use super::spelling::normalized;
-use super::{Backoff, Misfire, Retry};
 use crate::error::{Error, Result};
-use crate::model::{Job, JobCommand, JobRecord, Overrides};
+use crate::model::normalized;
+use crate::model::{Backoff, Job, JobCommand, JobRecord, Misfire, Overrides, Retry};
 use crate::schedule::{Cron, Interval, Schedule, Zone};
 
 /// Largest number of times in a preview.

@@ -5,9 +5,8 @@
 
 use std::time::Duration;
 
-use super::Retry;
 use crate::model::{
-    HandlerOptions, Message, OnTimeout, Recording, Rescue, Source, WhenInterrupted,
+    HandlerOptions, MessageKind, OnTimeout, Recording, Rescue, Retry, WhenInterrupted,
 };
 
 /// Options in force for every attempt of one message.
@@ -84,34 +83,13 @@ impl EffectiveHandlerOptions {
     }
 }
 
-/// Kind of a message, as far as defaults depend on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageKind {
-    /// A message that was published.
-    Published,
-    /// A run of a recurring job.
-    RecurringRun,
-    /// A one-time job.
-    OneTimeJob,
-}
-
-impl MessageKind {
-    /// Returns the kind of a message; a redrive does not change it.
-    pub fn of(message: &Message) -> Self {
-        match (message.source, &message.occurrence) {
-            (Source::Deferred, _) => Self::OneTimeJob,
-            (Source::Redriven, Some(run)) if run.schedule.is_none() => Self::OneTimeJob,
-            (_, Some(_)) => Self::RecurringRun,
-            (_, None) => Self::Published,
-        }
-    }
-
-    /// Returns the options in force where no layer sets any.
-    pub fn defaults(self) -> EffectiveHandlerOptions {
-        match self {
-            Self::Published => EffectiveHandlerOptions::default(),
-            Self::RecurringRun => EffectiveHandlerOptions::recurring(),
-            Self::OneTimeJob => EffectiveHandlerOptions::deferred(),
+impl EffectiveHandlerOptions {
+    /// Returns the options in force for a kind of message where no layer sets any.
+    pub fn of_kind(kind: MessageKind) -> Self {
+        match kind {
+            MessageKind::Published => Self::default(),
+            MessageKind::RecurringRun => Self::recurring(),
+            MessageKind::OneTimeJob => Self::deferred(),
         }
     }
 }
@@ -121,7 +99,9 @@ pub fn effective_options<'a>(
     kind: MessageKind,
     layers: impl IntoIterator<Item = &'a HandlerOptions>,
 ) -> EffectiveHandlerOptions {
-    layers.into_iter().fold(kind.defaults(), EffectiveHandlerOptions::overlaid)
+    layers
+        .into_iter()
+        .fold(EffectiveHandlerOptions::of_kind(kind), EffectiveHandlerOptions::overlaid)
 }
 
 #[cfg(test)]

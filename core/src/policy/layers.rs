@@ -6,8 +6,7 @@
 use serde::Serialize;
 
 use super::edit::Field;
-use super::{Backoff, Misfire, Retry};
-use crate::model::{JobRecord, Origin, Retirement};
+use crate::model::{Backoff, JobRecord, Misfire, Origin, Retirement, Retry};
 use crate::schedule::{Schedule, format_duration};
 
 /// Layer whose value is in force.

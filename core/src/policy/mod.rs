@@ -1,6 +1,7 @@
 //! Policies: pure decisions. Facts go in, what happens next comes out. Nothing here reads a clock, draws a
 //! random number or calls a storage, so every rule can be tested as a table.
 
+mod back_off;
 mod breaker;
 mod chain;
 mod delay_place;
@@ -8,7 +9,6 @@ mod edit;
 mod effective_options;
 mod inline_retry;
 mod layers;
-mod misfire;
 mod no_handler;
 mod outage;
 mod overlap;
@@ -16,28 +16,23 @@ mod plan;
 mod rate;
 mod reconcile;
 mod rescue;
-mod retry;
-mod spelling;
 mod timeout;
 mod verdict;
 
+pub(crate) use back_off::{PAUSE_MAX, backoff};
 pub use breaker::{Breaker, BreakerDecision, BreakerSignal, Circuit};
 pub use chain::followers;
 pub use delay_place::{DelayOptions, DelayPlace, delay_place, delay_unsupported};
 pub use edit::{Edit, Field, PREVIEW_MAX, Preview, preview, reset, upcoming};
-pub use effective_options::{EffectiveHandlerOptions, MessageKind, effective_options};
+pub use effective_options::{EffectiveHandlerOptions, effective_options};
 pub use inline_retry::allows_inline_retry;
 pub use layers::{Layer, Winner, layers};
-pub use misfire::{
-    CATCH_UP_LIMIT, CATCH_UP_MAX_DEFAULT, Misfire, MisfirePolicy, THRESHOLD_CHOSEN_DEFAULT,
-    THRESHOLD_DEFAULT, Threshold, ThresholdOrigin,
-};
 pub use no_handler::NO_HANDLER_BUDGET;
 pub(crate) use no_handler::put_off;
 pub(crate) use outage::is_skipped_by_operator;
 pub use outage::{OUTAGE_MAX, Outage, outage};
 pub(crate) use overlap::at_once_max;
-pub use overlap::{Overlap, OverlapDecision, admit};
+pub use overlap::{OverlapDecision, admit};
 pub use plan::{
     COUNT_MAX, OCCURRENCES_PER_PLAN, Plan, PlannedOccurrence, SKIPS_LISTED_MAX, Skip, plan,
 };
@@ -46,9 +41,7 @@ pub use reconcile::{
     Declaration, DeclaredSet, Reconciliation, configured_schedule, cursor_after_pause, effective,
     overridden, reconcile, retire_vanished,
 };
-pub(crate) use rescue::INTERRUPTED_ERROR;
 pub use rescue::rescue;
-pub use retry::{Backoff, INTERVALS_MAX, Retry, RetryFacts};
 pub use timeout::timeout;
 pub use verdict::{
     AgainReason, AttemptDecision, AttemptEnd, AttemptFacts, NOTE_LEN_MAX, Verdict, bounded,

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::verdict::{AgainReason, AttemptDecision, AttemptFacts, dead};
-use crate::clock::add;
+use crate::model::time::add;
 use crate::model::{DeadReason, Ending, Topic};
 
 /// Total time that a message is put off for want of a handler before it is dead.

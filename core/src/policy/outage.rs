@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
+use super::admit;
 use super::plan::{Plan, PlannedOccurrence, Skip, plan};
-use super::{MisfirePolicy, Threshold, admit};
-use crate::clock::add;
 use crate::error::{Error, Result};
-use crate::model::{JobRecord, SkipReason};
+use crate::model::time::add;
+use crate::model::{JobRecord, MisfirePolicy, SkipReason, Threshold};
 
 /// Longest outage that is predicted.
 pub const OUTAGE_MAX: Duration = Duration::from_hours(366 * 24);
@@ -108,8 +108,7 @@ fn skip(run: &PlannedOccurrence, reason: SkipReason) -> Skip {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Job, Origin, Overrides};
-    use crate::policy::{Misfire, THRESHOLD_DEFAULT};
+    use crate::model::{Job, Misfire, Origin, Overrides, THRESHOLD_DEFAULT};
     use crate::schedule::Schedule;
 
     const HOUR: Duration = Duration::from_hours(1);

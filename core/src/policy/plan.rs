@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::misfire::{CATCH_UP_LIMIT, Misfire, MisfirePolicy};
-use crate::clock::{between, subtract};
+use crate::model::time::{between, subtract};
+use crate::model::{CATCH_UP_LIMIT, Misfire, MisfirePolicy};
 use crate::model::{MisfireFacts, SkipReason};
 use crate::schedule::Schedule;
 

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::clock::{add, between};
 use crate::model::Rate;
+use crate::model::time::{add, between};
 
 /// Largest number of entries stored for a name.
 pub const STARTS_MAX: usize = 64;

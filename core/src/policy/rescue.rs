@@ -7,11 +7,7 @@
 use std::sync::Arc;
 
 use super::verdict::{AgainReason, AttemptDecision, AttemptFacts, Verdict, dead};
-use crate::model::{DeadReason, Ending, Rescue, WhenInterrupted};
-
-/// Error text of a message that is not run again after an interruption.
-pub(crate) const INTERRUPTED_ERROR: &str =
-    "interrupted: the process ended while it ran, and when_interrupted is lost";
+use crate::model::{DeadReason, Ending, INTERRUPTED_ERROR, Rescue, WhenInterrupted};
 
 /// Decides about a message whose running attempt will never end, because its process is gone.
 pub fn rescue(facts: &AttemptFacts<'_>) -> AttemptDecision {

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use super::EffectiveHandlerOptions;
 use super::rescue::interrupted;
-use super::{EffectiveHandlerOptions, RetryFacts};
-use crate::clock::add;
-use crate::model::{DeadReason, Ending, Message, OnTimeout, SkipReason, StateChange};
+use crate::model::time::add;
+use crate::model::{DeadReason, Ending, Message, OnTimeout, RetryFacts, SkipReason, StateChange};
 
 /// Largest size of a stored error or note in bytes; the rest is cut off.
 pub const NOTE_LEN_MAX: usize = 4_096;

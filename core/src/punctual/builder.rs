@@ -4,23 +4,21 @@ use std::any::TypeId;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use jiff::Timestamp;
-use tokio::sync::watch;
-
 use super::Punctual;
 use super::configure::{Precedence, configured, sources};
 use super::default_options::DefaultOptions;
 use super::lifecycle::StartPlan;
-use super::registration::{PendingHandler, jobs, registry};
+use super::registration::{PendingHandler, registry};
 use crate::builtin::MemoryStorage;
-use crate::client::{JobBuilder, OutboundSettings};
+use crate::client::{JobBuilder, check_jobs, jobs};
 use crate::clock::{Clock, StorageClock, SystemClock};
 use crate::codec::Codecs;
 use crate::config::{Configuration, MisconfiguredList};
 use crate::engine::{
-    Control, Controls, Hooks, HttpWorkerState, InFlight, Options, Process, QueueControls,
-    RecentRuns, Roles, ServedQueue, Stop, SubscriptionContext, SubscriptionSpec, WatchList,
+    Control, Controls, Declared, Hooks, InFlight, Process, QueueControls, RecentRuns, Roles,
+    Runner, ServedQueue, SubscriptionContext, SubscriptionSpec,
 };
+use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::event::Events;
 use crate::handler::{ErrorRules, IntoHandler, States, UnboundHandler};
@@ -30,8 +28,11 @@ use crate::middleware::Middleware;
 use crate::model::{
     HandlerOptions, IdSource, Ids, IntoTopic, Job, Origin, ProcessId, Queue, Topic, TransportName,
 };
+use crate::options::Options;
 use crate::policy::Declaration;
 use crate::schedule::{Calendar, Schedule};
+use crate::sending::{OutboundSettings, Sender};
+use crate::stop::Stop;
 use crate::storage::{Storage, Wakeup};
 use crate::subscription::Subscribe;
 use crate::transport::{Delay, Transport};
@@ -288,43 +289,40 @@ impl Builder {
         let declarations = jobs.into_iter().zip(configured).map(declare).collect();
         let (storage, inspect) = self.stores.unwrap_or_else(|| in_memory(&self.clock));
         check_delays(&*storage, &transports, self.volatile_delays || !self.has_storage)?;
-        let process = Arc::new(Process {
+        let queue_controls = queue_controls(&queues, self.options.handling);
+        let env = Arc::new(Environment {
             id: ProcessId::from_uuid(self.ids.next(self.clock.now())),
             app: self.app,
+            options: self.options,
             clock: Arc::new(StorageClock::new(self.clock)),
             ids: self.ids,
             events: Arc::new(self.events),
-            storages: distinct(&storage, &transports),
             storage,
             inspect,
             has_storage: self.has_storage,
-            transports,
-            outbound,
+            stop: Stop::new(),
+            progress_notifier: Wakeup::new().0,
+        });
+        let runner = Runner {
             registry,
-            controls,
-            queues: queue_controls(&queues, self.options.handling),
-            http_workers: HttpWorkerState::default(),
-            watch_list: WatchList::default(),
-            options: self.options,
-            states,
+            option_layers: self.handler_options.check()?,
             rules: self.rules,
             hooks: self.hooks,
             locks: self.locks,
-            progress_notifier: Wakeup::new().0,
-            middleware: self.middleware,
-            option_layers: self.handler_options.check()?,
             in_flight: Arc::new(InFlight::new()),
-            stop: Stop::new(),
-            turns: Arc::default(),
             recent_runs: RecentRuns::default(),
+        };
+        let declared = Declared {
             declarations,
             release: self.release,
             calendars: self.calendars,
             configurations: sources,
             misconfigured: MisconfiguredList::new(misconfigured, self.more_jobs),
-            alive_until: watch::Sender::new(Timestamp::MIN),
-        });
-        Ok(Punctual::new(process, StartPlan { queues, subscriptions }))
+        };
+        let middleware = self.middleware;
+        let sender = Sender { env, transports, outbound, middleware, states };
+        let process = Process::new(sender, runner, declared, (queue_controls, controls));
+        Ok(Punctual::new(Arc::new(process), StartPlan { queues, subscriptions }))
     }
 }
 
@@ -370,20 +368,6 @@ fn check_delays(
     }
 }
 
-/// Returns the storage of the process, then those of transports, each once.
-fn distinct(
-    own: &Arc<dyn Storage>,
-    transports: &BTreeMap<TransportName, Arc<dyn Transport>>,
-) -> Vec<Arc<dyn Storage>> {
-    let mut storages = vec![own.clone()];
-    for storage in transports.values().filter_map(|transport| transport.storage()) {
-        if !storages.iter().any(|known| Arc::ptr_eq(known, &storage)) {
-            storages.push(storage);
-        }
-    }
-    storages
-}
-
 /// Checks the subscriptions and registers their controls; fails when a name occurs twice.
 fn subscriptions(
     given: Vec<Subscribe>,
@@ -399,21 +383,6 @@ fn subscriptions(
         subscriptions.push((spec, control));
     }
     Ok(subscriptions)
-}
-
-pub(crate) fn check_jobs(jobs: &[Job], has_storage: bool, options: &Options) -> Result<()> {
-    for job in jobs {
-        job.body.check(options.payload_max).map_err(|error| {
-            Error::invalid(format!("the job {:?} cannot be declared: {error}", job.name))
-        })?;
-    }
-    if let Some(job) = jobs.first().filter(|_| !has_storage) {
-        return Err(Error::invalid(format!(
-            "the job {:?} needs a storage, but the builder has without_storage()",
-            job.name
-        )));
-    }
-    Ok(())
 }
 
 /// Creates the queue controls before the start.

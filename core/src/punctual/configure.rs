@@ -7,11 +7,11 @@ use std::io::Read as _;
 use std::path::Path;
 
 use super::Builder;
+use crate::client::schedules;
 use crate::config::{ConfigProblem, Configuration, FILE_BYTES_MAX, NO_SUCH_JOB, resolve};
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
 use crate::model::{Job, JobName};
-use crate::policy::configured_schedule;
 use crate::schedule::Schedule;
 
 /// Precedence of a source, the highest first.
@@ -116,29 +116,4 @@ pub(super) fn configured(
     let (schedules, wrong) = schedules(jobs, resolved.texts, events);
     resolved.ignored.extend(wrong);
     (schedules, resolved.ignored)
-}
-
-/// Returns the configured schedule of each job, and the texts that are invalid.
-pub(crate) fn schedules(
-    jobs: &[Job],
-    texts: Vec<(usize, String, String)>,
-    events: &Events,
-) -> (Vec<Option<Schedule>>, Vec<ConfigProblem>) {
-    let (mut schedules, mut wrong) = (vec![None; jobs.len()], Vec::new());
-    for (index, key, text) in texts {
-        match configured_schedule(&jobs[index], &text) {
-            Ok(schedule) => schedules[index] = Some(schedule),
-            Err(error) => {
-                let (job, problem) = (&jobs[index].name, error.to_string());
-                events.emit(Event::JobConfigurationInvalid {
-                    job: job.clone(),
-                    text: text.clone(),
-                    error: problem.clone(),
-                });
-                let job = Some(job.as_str().to_owned());
-                wrong.push(ConfigProblem { key, job, text, problem });
-            }
-        }
-    }
-    (schedules, wrong)
 }

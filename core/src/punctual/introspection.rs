@@ -12,10 +12,10 @@ impl Punctual {
     /// Returns the topics with a handler in this process, in order; none when it handles no messages.
     pub fn handled_topics(&self) -> Vec<Topic> {
         let process = self.process();
-        if !process.options.handling {
+        if !process.env.options.handling {
             return Vec::new();
         }
-        let mut topics: Vec<Topic> = process.registry.topics().cloned().collect();
+        let mut topics: Vec<Topic> = process.runner.registry.topics().cloned().collect();
         topics.sort();
         topics
     }
@@ -28,17 +28,17 @@ impl Punctual {
 
     /// Returns the clock of this process.
     pub fn clock(&self) -> Arc<dyn Clock> {
-        self.process().clock.clone()
+        self.process().env.clock.clone()
     }
 
     /// Returns the transports, by name.
     pub fn transports(&self) -> Vec<(TransportName, Arc<dyn Transport>)> {
-        let transports = self.process().transports.iter();
+        let transports = self.process().sender.transports.iter();
         transports.map(|(name, transport)| (name.clone(), transport.clone())).collect()
     }
 
     /// Returns the transport of a topic when its sender names none; `None` is the storage.
     pub fn route(&self, topic: &Topic) -> Option<TransportName> {
-        self.process().outbound.route(topic).cloned()
+        self.process().sender.outbound.route(topic).cloned()
     }
 }

@@ -7,18 +7,21 @@ use std::time::Duration;
 use futures_util::future::join_all;
 
 use super::Builder;
-use crate::client::{Admin, HttpWorkers, Jobs, Publisher, Queues, Subscriptions};
-use crate::clock::{Clock, add, within};
+use crate::client::{Admin, HttpWorkers, Jobs, Queues, Subscriptions};
+use crate::clock::{Clock, within};
 use crate::engine::{
     Control, HEARTBEAT_PAUSE_MAX, HeartbeatService, Heartbeats, LoopContext, Poller, Process,
     ProcessTasks, ProgressWriter, Pruner, QueueWorker, Reconciler, Relay, Rescuer, Scheduler,
-    ServedQueue, Service, Settler, Stop, SubscriptionSpec, SubscriptionWorker, deregister,
-    ensure_alive, run, subscribe,
+    ServedQueue, Service, Settler, SubscriptionSpec, SubscriptionWorker, deregister, ensure_alive,
+    run, subscribe,
 };
 use crate::error::Result;
 use crate::event::{Event, Events};
 use crate::handler::Cause;
 use crate::model::ProcessId;
+use crate::model::time::add;
+use crate::sending::Publisher;
+use crate::stop::Stop;
 use crate::storage::{WakeSource, Wakeup};
 use crate::transport::Consumer;
 
@@ -71,7 +74,7 @@ impl Punctual {
 
     /// Returns the id of this process; new at every start.
     pub fn process_id(&self) -> ProcessId {
-        self.process.id
+        self.process.env.id
     }
 
     pub(crate) fn process(&self) -> &Arc<Process> {
@@ -81,12 +84,12 @@ impl Punctual {
     /// Returns whether it has a storage; false when it was built
     /// [without a storage](crate::Builder::without_storage).
     pub fn has_storage(&self) -> bool {
-        self.process.has_storage
+        self.process.env.has_storage
     }
 
     /// Returns the client that sends messages.
     pub fn publisher(&self) -> Publisher {
-        Publisher::new(self.process.clone())
+        Publisher::new(self.process.sender.clone())
     }
 
     /// Returns the client for one-time jobs.
@@ -116,7 +119,7 @@ impl Punctual {
 
     /// Returns the events of this process.
     pub fn events(&self) -> &Arc<Events> {
-        &self.process.events
+        &self.process.env.events
     }
 
     /// Starts the services. A second call does nothing. When it returns, the clock follows the storage's time and
@@ -138,7 +141,7 @@ impl Punctual {
         }
         let process = &self.process;
         let reconciler = self.reconciled().await;
-        if process.stop.is_requested() {
+        if process.env.stop.is_requested() {
             // A shutdown came during the wait for the storage; nothing is started after it.
             return Ok(());
         }
@@ -163,7 +166,7 @@ impl Punctual {
             self.tasks.spawn(worker.run());
         }
         self.tasks.begin(settler);
-        process.events.emit(Event::ProcessStarted { process: process.id });
+        process.env.events.emit(Event::ProcessStarted { process: process.env.id });
         Ok(())
     }
 
@@ -172,10 +175,10 @@ impl Punctual {
     async fn reconciled(&self) -> Reconciler {
         let process = &self.process;
         let mut reconciler = Reconciler::new(process.clone());
-        let clock: &dyn Clock = &*process.clock;
+        let clock: &dyn Clock = &*process.env.clock;
         let declaring = async {
             let now = ensure_alive(process, clock.now()).await?;
-            if process.declarations.is_empty() {
+            if process.declared.declarations.is_empty() {
                 return Ok(());
             }
             reconciler.reconcile(now).await
@@ -189,7 +192,7 @@ impl Punctual {
         &self,
         subscriptions: &[(Arc<SubscriptionSpec>, Arc<Control>)],
     ) -> Vec<Result<Option<Box<dyn Consumer>>>> {
-        if !self.process.options.handling {
+        if !self.process.env.options.handling {
             return subscriptions.iter().map(|_| Ok(None)).collect();
         }
         let results = subscriptions
@@ -205,17 +208,17 @@ impl Punctual {
 
     /// Returns whether it was asked to stop and takes no new work.
     pub fn is_stopping(&self) -> bool {
-        self.process.stop.is_requested()
+        self.process.env.stop.is_requested()
     }
 
     /// Waits until it is asked to stop. Cancel-safe.
     pub async fn stopping(&self) {
-        self.process.stop.requested().await;
+        self.process.env.stop.requested().await;
     }
 
     /// Returns whether no attempt is running in this process.
     pub fn is_idle(&self) -> bool {
-        self.process.in_flight.len() == 0
+        self.process.runner.in_flight.len() == 0
     }
 
     /// Shuts down: takes no new work, waits `drain` for handlers to finish, then asks them to stop and waits
@@ -223,28 +226,34 @@ impl Punctual {
     /// [`WhenInterrupted::Lost`](crate::model::WhenInterrupted::Lost).
     pub async fn shutdown(&self) -> ShutdownReport {
         let process = &self.process;
-        let clock: &dyn Clock = &*process.clock;
-        let running = process.in_flight.len();
-        process.stop.request();
-        process.events.emit(Event::ProcessStopping { process: process.id, running });
-        let drained =
-            within(clock, add(clock.now(), process.options.drain), process.in_flight.emptied())
-                .await;
-        let interrupted = if drained.is_some() { 0 } else { process.in_flight.len() };
-        process.in_flight.cancel_all(Cause::Shutdown);
+        let clock: &dyn Clock = &*process.env.clock;
+        let running = process.runner.in_flight.len();
+        process.env.stop.request();
+        process.env.events.emit(Event::ProcessStopping { process: process.env.id, running });
+        let drained = within(
+            clock,
+            add(clock.now(), process.env.options.drain),
+            process.runner.in_flight.emptied(),
+        )
+        .await;
+        let interrupted = if drained.is_some() { 0 } else { process.runner.in_flight.len() };
+        process.runner.in_flight.cancel_all(Cause::Shutdown);
         // The grace period of the handlers, and as much again to store their results.
-        let until = add(clock.now(), process.options.grace * 2);
-        let _ = within(clock, until, process.in_flight.emptied()).await;
-        let abandoned = process.in_flight.len();
+        let until = add(clock.now(), process.env.options.grace * 2);
+        let _ = within(clock, until, process.runner.in_flight.emptied()).await;
+        let abandoned = process.runner.in_flight.len();
         self.heartbeat_stop.request();
         let mut tasks = self.tasks.end();
         let _ = within(clock, until, async { while tasks.join_next().await.is_some() {} }).await;
         tasks.shutdown().await;
-        let _ = within(clock, until, process.outbound.requests.ended()).await;
+        let _ = within(clock, until, process.sender.outbound.requests.ended()).await;
         // Best effort: without it other processes notice the missing heartbeats.
         let _ = within(clock, until, deregister(process)).await;
-        process.stop.end();
-        process.events.emit(Event::ProcessStopped { process: process.id, released: interrupted });
+        process.env.stop.end();
+        process
+            .env
+            .events
+            .emit(Event::ProcessStopped { process: process.env.id, released: interrupted });
         ShutdownReport { interrupted, abandoned }
     }
 }
@@ -261,12 +270,12 @@ fn services(
     settler: &Settler,
 ) -> Vec<ServiceAndWakeups> {
     let mut services: Vec<ServiceAndWakeups> = Vec::new();
-    let options = &process.options;
+    let options = &process.env.options;
     let listen = |source: WakeSource| {
-        vec![process.storage.wakeup(&source), process.watch_list.watch(source)]
+        vec![process.env.storage.wakeup(&source), process.watch_list.watch(source)]
     };
     // A process without a storage has no messages of its own to rescue.
-    let own = usize::from(!process.has_storage);
+    let own = usize::from(!process.env.has_storage);
     for storage in process.storages[own..].iter().filter(|_| options.upkeep) {
         services.push((Box::new(Rescuer::new(process.clone(), storage.clone())), Vec::new()));
     }
@@ -275,14 +284,15 @@ fn services(
             Box::new(Scheduler::new(process.clone(), reconciler)),
             listen(WakeSource::Jobs),
         ));
-    } else if !process.declarations.is_empty() {
+    } else if !process.declared.declarations.is_empty() {
         services.push((Box::new(reconciler), Vec::new()));
     }
     if let Some(retention) = options.retention.filter(|_| options.upkeep) {
-        let pruner = Pruner::new(process.storage.clone(), process.events.clone(), retention);
+        let pruner =
+            Pruner::new(process.env.storage.clone(), process.env.events.clone(), retention);
         services.push((Box::new(pruner), Vec::new()));
     }
-    for (name, transport) in process.transports.iter().filter(|_| options.relaying) {
+    for (name, transport) in process.sender.transports.iter().filter(|_| options.relaying) {
         let relay = Relay::new(process.clone(), name.clone(), transport.clone());
         let mut wakeups = listen(relay.wake_source());
         wakeups.push(process.queues.wakeup());
@@ -304,8 +314,8 @@ fn services(
 
 impl Drop for Punctual {
     fn drop(&mut self) {
-        self.process.stop.request();
+        self.process.env.stop.request();
         self.heartbeat_stop.request();
-        self.process.in_flight.cancel_all(Cause::Shutdown);
+        self.process.runner.in_flight.cancel_all(Cause::Shutdown);
     }
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Builder;
-use crate::client::Sending;
 use crate::codec::Codec;
+use crate::sending::Sending;
 
 impl Builder {
     /// Sets the transport of a topic for senders that name none. `topics` is a topic, or a prefix followed by `*`.

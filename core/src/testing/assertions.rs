@@ -23,7 +23,7 @@ impl TestHarness {
             let read = self.storage.messages(filter.clone(), page).now_or_never();
             let Some(Ok(read)) = read else { break };
             let rows = read.rows.into_iter();
-            all.extend(rows.map(|record| decompressed(record, process.options.payload_max)));
+            all.extend(rows.map(|record| decompressed(record, process.env.options.payload_max)));
             let Some(next) = read.next else { break };
             page = PageRequest::after(next, PAGE_LIMIT_MAX);
         }
@@ -34,7 +34,7 @@ impl TestHarness {
     /// Returns the payloads of all messages of a topic, oldest first, without those that do not deserialize as `T`.
     pub fn published<T: DeserializeOwned>(&self, topic: &str) -> Vec<T> {
         let messages = self.messages(topic);
-        let codecs = &self.punctual.process().outbound.codecs;
+        let codecs = &self.punctual.process().sender.outbound.codecs;
         messages.iter().filter_map(|record| codecs.read(&record.message).ok()).collect()
     }
 

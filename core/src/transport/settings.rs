@@ -5,8 +5,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::{Clock, SystemClock, add, within};
+use crate::clock::{Clock, SystemClock, within};
 use crate::error::{Error, Result};
+use crate::model::time::add;
 use crate::wire::Wrapping;
 
 const PREFIX: &str = "punctual";

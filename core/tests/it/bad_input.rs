@@ -3,8 +3,7 @@
 
 use punctual::builtin::memory_transport;
 use punctual::inspect::{MessageFilter, PageRequest};
-use punctual::model::{Body, HandlerOptions, ProcessId};
-use punctual::policy::Backoff;
+use punctual::model::{Backoff, Body, HandlerOptions, ProcessId};
 use punctual::{
     Builder, Context, Error, ErrorKind, Inspect, Job, Misfire, Occurrence, Overlap, Punctual, Retry,
 };

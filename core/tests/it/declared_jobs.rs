@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
-use punctual::handler::HandlerTest;
 use punctual::inspect::JobFilter;
-use punctual::model::{Body, Ending, JobRecord, OnTimeout, WhenInterrupted};
-use punctual::policy::{AttemptEnd, Backoff, MisfirePolicy};
+use punctual::model::{
+    Backoff, Body, Ending, JobRecord, MisfirePolicy, OnTimeout, WhenInterrupted,
+};
+use punctual::policy::AttemptEnd;
 use punctual::schedule::{Calendar, Zone};
+use punctual::testing::HandlerTest;
 use punctual::{
     Builder, Context, Declare, DeclaredJob, ErrorKind, Inspect, Job, Misfire, Occurrence, Overlap,
     Punctual, Retry, State, job,

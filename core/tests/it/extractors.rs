@@ -1,9 +1,9 @@
 //! Extractors: which arguments a handler may take, in which order, and what happens to an attempt whose argument
 //! is missing.
 
-use punctual::handler::HandlerTest;
 use punctual::model::{Ending, ExecutionId, Headers, JobName, Key, MessageId, Source, Topic};
 use punctual::policy::AttemptEnd;
+use punctual::testing::HandlerTest;
 use punctual::{
     Cancellation, Cause, Context, Handler, HandlerResult, Job, Occurrence, Outcome, Publisher,
     Retry, State, blocking,

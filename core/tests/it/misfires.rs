@@ -1,8 +1,7 @@
 //! Misfires end to end: after an outage each policy is applied once to the missed occurrences.
 
 use punctual::inspect::{ExecutionFilter, MessageFilter, PageRequest};
-use punctual::model::{Ending, MessageRecord, SkipReason};
-use punctual::policy::MisfirePolicy;
+use punctual::model::{Ending, MessageRecord, MisfirePolicy, SkipReason};
 use punctual::{Builder, Event, Inspect, Job, JobBuilder, Misfire, Occurrence, Punctual};
 
 use crate::harness::{Bench, Log, instant, run_until_idle, seconds};

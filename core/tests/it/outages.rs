@@ -3,8 +3,7 @@
 
 use punctual::client::{PauseRequest, TriggerResult};
 use punctual::inspect::ExecutionFilter;
-use punctual::model::{Ending, MessageState, SkipReason};
-use punctual::policy::MisfirePolicy;
+use punctual::model::{Ending, MessageState, MisfirePolicy, SkipReason};
 use punctual::{Context, Job, JobBuilder, Misfire, Occurrence, Overlap};
 
 use crate::harness::{Bench, Log, instant, seconds};

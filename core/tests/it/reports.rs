@@ -1,9 +1,10 @@
 //! Reports of a handler: success, failure, progress and log lines; and the contract under which a missing report
 //! is a failure.
 
-use punctual::handler::{HandlerTest, ProgressReport, SelfReport};
+use punctual::handler::{ProgressReport, SelfReport};
 use punctual::model::{Ending, MessageState};
 use punctual::policy::AttemptEnd;
+use punctual::testing::HandlerTest;
 use punctual::{Context, Event, Job, Outcome, Retry, State, must_report};
 
 use crate::harness::{Bench, Log, seconds};

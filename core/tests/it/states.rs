@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use punctual::handler::{HandlerTest, RequiredStates};
+use punctual::handler::RequiredStates;
 use punctual::model::{Ending, MessageState};
 use punctual::policy::AttemptEnd;
+use punctual::testing::HandlerTest;
 use punctual::{Context, ErrorKind, FromContext, HandlerError, Punctual, Retry, State};
 
 use crate::harness::{Bench, Log, seconds};

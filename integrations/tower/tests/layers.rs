@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context as Task, Poll};
 use std::time::Duration;
 
-use punctual::handler::HandlerTest;
 use punctual::model::{Ending, HandlerOptions};
 use punctual::policy::AttemptEnd;
+use punctual::testing::HandlerTest;
 use punctual::testing::TestHarness;
 use punctual::{Context, HandlerError, Outcome, Retry};
 use punctual_tower::{Attempt, AttemptError, layered};

@@ -1,9 +1,9 @@
 //! Retry and misfire policies in job definitions.
 
+use punctual::model::{Backoff, MisfirePolicy};
 use std::collections::BTreeMap;
 use std::fmt;
 
-use punctual::policy::{Backoff, MisfirePolicy};
 use punctual::{Error, Misfire, Result, Retry};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{MapAccess, SeqAccess, Visitor};

@@ -17,10 +17,10 @@ use std::sync::Arc;
 use punctual::ManualClock;
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    ExecutionId, HandlerOptions, JobName, JobRecord, Key, Message, MessageId, MessageRecord,
-    MessageState, ProcessId,
+    ExecutionId, HandlerOptions, JobName, JobRecord, Key, Message, MessageId, MessageKind,
+    MessageRecord, MessageState, ProcessId,
 };
-use punctual::policy::{EffectiveHandlerOptions, MessageKind, effective_options};
+use punctual::policy::{EffectiveHandlerOptions, effective_options};
 
 pub(crate) use self::firings::FiringAttempt;
 use self::runs::Run;

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use punctual::client::JobBuilder;
 use punctual::jiff::{SignedDuration, Timestamp};
-use punctual::model::{HandlerOptions, OnTimeout, Recording, Rescue, WhenInterrupted};
-use punctual::policy::MisfirePolicy;
+use punctual::model::{
+    HandlerOptions, MisfirePolicy, OnTimeout, Recording, Rescue, WhenInterrupted,
+};
 use punctual::schedule::{Schedule, Spread, SpreadLimit};
 use punctual::{Job, Misfire, Overlap, Retry};
 

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use punctual::clock::between;
 use punctual::jiff::{SignedDuration, Timestamp};
-use punctual::model::{JobRecord, Retirement, SkipReason};
-use punctual::policy::MisfirePolicy;
+use punctual::model::{JobRecord, MisfirePolicy, Retirement, SkipReason};
 use punctual::schedule::{Interval, Schedule};
 use punctual::{Misfire, Overlap};
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
 
-use crate::clock::add;
+use crate::model::time::add;
 use crate::model::{BatchId, JobName, Key, Message, MessageId, Topic, Unique};
 
 /// Number of expired keys removed at once.

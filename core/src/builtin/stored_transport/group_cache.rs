@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::GROUP_DEFAULT;
-use crate::clock::between;
 use crate::error::Result;
+use crate::model::GROUP_DEFAULT;
 use crate::model::Topic;
+use crate::model::time::between;
 use crate::storage::Storage;
 
 /// How long the cached list is used.

@@ -10,11 +10,11 @@ use jiff::{SignedDuration, Timestamp};
 use uuid::Uuid;
 
 use super::Admin;
-use crate::clock::{add, subtract};
 use crate::engine::occurrence_message;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::inspect::{MessageFilter, PAGE_LIMIT_MAX, PageRequest};
+use crate::model::time::{add, subtract};
 use crate::model::{JobRecord, Message, MessageId, Occurrence, Source};
 use crate::schedule::stable_hash;
 use crate::storage::{EnqueueResult, Entry};
@@ -171,14 +171,14 @@ impl Admin {
             }
             let messages: Vec<Arc<Message>> =
                 entries.iter().map(|entry| entry.message.clone()).collect();
-            let stored = self.process.storage.enqueue(entries, now).await?;
+            let stored = self.process.env.storage.enqueue(entries, now).await?;
             for (message, stored) in messages.into_iter().zip(stored) {
                 if let EnqueueResult::Duplicate(_) = stored {
                     result.duplicates += 1;
                     continue;
                 }
                 result.stored.push(message.id);
-                self.process.events.emit(Event::MessageEnqueued {
+                self.process.env.events.emit(Event::MessageEnqueued {
                     message: message.id,
                     topic: message.topic.clone(),
                     queue: message.queue.clone(),
@@ -187,7 +187,7 @@ impl Admin {
             }
         }
         let job = record.job.name.clone();
-        self.process.events.emit(Event::JobSteered { job, change: "backfilled" });
+        self.process.env.events.emit(Event::JobSteered { job, change: "backfilled" });
         Ok(())
     }
 

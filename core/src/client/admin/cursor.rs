@@ -54,6 +54,7 @@ impl Admin {
             };
             let result = self
                 .process
+                .env
                 .storage
                 .command_job(&record.job.name, command, record.version, now)
                 .await?;
@@ -89,7 +90,7 @@ impl Admin {
 
     /// Stores a decision about a job; returns `false` when another process changed the job before.
     async fn apply(&self, decision: Decision, now: Timestamp) -> Result<bool> {
-        let results = self.process.storage.fire(vec![decision.firing.clone()], now).await?;
+        let results = self.process.env.storage.fire(vec![decision.firing.clone()], now).await?;
         let stored = results.first() == Some(&FireResult::Fired);
         if stored {
             decision.report(&self.process);
@@ -99,7 +100,7 @@ impl Admin {
     }
 
     fn emit_change(&self, record: &JobRecord, change: &'static str) {
-        self.process.events.emit(Event::JobSteered { job: record.job.name.clone(), change });
+        self.process.env.events.emit(Event::JobSteered { job: record.job.name.clone(), change });
     }
 }
 

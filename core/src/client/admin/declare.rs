@@ -7,12 +7,12 @@ use jiff::Timestamp;
 
 use super::Admin;
 use crate::client::JobBuilder;
+use crate::client::{check_jobs, jobs, schedules};
 use crate::config::resolve;
 use crate::engine::{DeclareOutcome, declare, declare_one, retire, stored};
 use crate::error::{Error, Result};
 use crate::model::{JobCommand, JobName, JobRecord, Origin, Retirement};
 use crate::policy::{Declaration, DeclaredSet, Reconciliation as Decided, reconcile};
-use crate::punctual::{check_jobs, jobs, schedules};
 use crate::storage::DeclareResult;
 
 /// The result of declaring the jobs of a source, by name.
@@ -47,14 +47,14 @@ impl Admin {
         job: JobBuilder,
         condition: impl Fn(Option<&JobRecord>) -> bool + Sync,
     ) -> Result<Option<(JobRecord, DeclareResult)>> {
-        let app = self.process.app.clone();
+        let app = self.process.env.app.clone();
         // Release 0, because no deployment brings such a job: the last declaration wins.
         let declarations = self.declarations(vec![job], &app, 0, Origin::Runtime)?;
         let now = self.process.now();
         let Some(declaration) = declarations.first() else {
             return Err(Error::internal("a job builder returned no declaration"));
         };
-        let seen = self.process.inspect.job(&declaration.job.name).await?;
+        let seen = self.process.env.inspect.job(&declaration.job.name).await?;
         match declare_one(&self.process, declaration, seen, &condition, now).await? {
             DeclareOutcome::Stored(record, declared) => Ok(Some((*record, declared))),
             DeclareOutcome::Outdated(record) => Ok(Some((*record, DeclareResult::Unchanged))),
@@ -87,8 +87,12 @@ impl Admin {
     pub async fn reconcile(&self, source: &str, jobs: Vec<JobBuilder>) -> Result<DeclaredJobs> {
         let process = &*self.process;
         let (mut reconciled, names) = self.declare_set(source, jobs).await?;
-        let set =
-            DeclaredSet { app: source, release: process.release, names: &names, allow_empty: true };
+        let set = DeclaredSet {
+            app: source,
+            release: process.declared.release,
+            names: &names,
+            allow_empty: true,
+        };
         reconciled.retired = retire(process, &set, process.now()).await?.into_iter().collect();
         Ok(reconciled)
     }
@@ -106,14 +110,14 @@ impl Admin {
         jobs: Vec<JobBuilder>,
     ) -> Result<(DeclaredJobs, BTreeSet<JobName>)> {
         let process = &*self.process;
-        if source.trim().is_empty() || source == process.app {
+        if source.trim().is_empty() || source == process.env.app {
             return Err(Error::invalid(format!(
                 "the source {source:?} needs a name that is not empty and not that of the application"
             )));
         }
-        let release = process.release;
+        let release = process.declared.release;
         let declarations = self.declarations(jobs, source, release, Origin::Declared)?;
-        process.misconfigured.report_unknown_names(&process.events);
+        process.declared.misconfigured.report_unknown_names(&process.env.events);
         let (now, stored) = (process.now(), stored(process).await?);
         let taken: Vec<(&JobName, String)> =
             declarations.iter().filter_map(|declared| taken(declared, &stored, now)).collect();
@@ -151,12 +155,12 @@ impl Admin {
         origin: Origin,
     ) -> Result<Vec<Declaration>> {
         let process = &*self.process;
-        let jobs = jobs(builders, &process.calendars)?;
-        check_jobs(&jobs, process.has_storage, &process.options)?;
-        let texts = resolve(&process.configurations, &jobs).texts;
+        let jobs = jobs(builders, &process.declared.calendars)?;
+        check_jobs(&jobs, process.env.has_storage, &process.env.options)?;
+        let texts = resolve(&process.declared.configurations, &jobs).texts;
         let keys: Vec<String> = texts.iter().map(|(_, key, _)| key.clone()).collect();
-        let (configured, wrong) = schedules(&jobs, texts, &process.events);
-        process.misconfigured.replace(&jobs, &keys, wrong);
+        let (configured, wrong) = schedules(&jobs, texts, &process.env.events);
+        process.declared.misconfigured.replace(&jobs, &keys, wrong);
         let declared = jobs.into_iter().zip(configured).map(|(job, configured)| {
             let app = app.to_owned();
             Declaration { job, configured, app, release, origin }

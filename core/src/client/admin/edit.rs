@@ -67,6 +67,6 @@ impl Admin {
 
     /// Returns the default misfire threshold, for jobs that set none.
     pub fn misfire_threshold(&self) -> Duration {
-        self.process.options.misfire_threshold
+        self.process.env.options.misfire_threshold
     }
 }

@@ -7,11 +7,12 @@ use jiff::Timestamp;
 
 use super::Admin;
 use super::unhandled::unhandled;
-use crate::clock::{Clock, add, between, within};
+use crate::clock::{Clock, within};
 use crate::engine::Process;
 use crate::error::{Error, Result};
 use crate::health::{Findings, Health, KnownFacts, UNSERVED_AFTER};
 use crate::inspect::Counts;
+use crate::model::time::{add, between};
 use crate::model::{JobRecord, MessageState, Queue};
 use crate::storage::WakeSource;
 
@@ -32,17 +33,17 @@ impl Admin {
     /// Returns the health like [`Admin::health`], from facts that the caller already has.
     pub async fn health_with(&self, known: &KnownFacts) -> Health {
         let process = &*self.process;
-        let clock: &dyn Clock = &*process.clock;
+        let clock: &dyn Clock = &*process.env.clock;
         let begun = clock.now();
         let check = async {
-            process.storage.next_due_all(&[WakeSource::Jobs]).await?;
+            process.env.storage.next_due_all(&[WakeSource::Jobs]).await?;
             let latency = between(begun, clock.now());
             let now = clock.now();
             let counts = match &known.counts {
                 Some(counts) => counts.clone(),
-                None => Arc::new(process.inspect.estimate(now).await?),
+                None => Arc::new(process.env.inspect.estimate(now).await?),
             };
-            let due = process.storage.due_jobs(LATE_MAX, now).await?;
+            let due = process.env.storage.due_jobs(LATE_MAX, now).await?;
             let late = due.iter().filter(|due| is_late(process, &due.record)).count();
             let unserved = unserved(process, &counts, now).await?;
             let unhandled = unhandled(process, &counts, known.handled.as_deref(), now).await?;
@@ -55,7 +56,7 @@ impl Admin {
             Err(error) => (Err(error.to_string()), Arc::default(), 0, Default::default()),
         };
         // A problem without a job of this process may concern a job of another one.
-        let misconfigured = process.misconfigured.list();
+        let misconfigured = process.declared.misconfigured.list();
         let misconfigured = misconfigured.into_iter().filter(|wrong| wrong.job.is_some());
         let findings = Findings {
             storage,
@@ -66,9 +67,9 @@ impl Admin {
             misconfigured: misconfigured.map(|wrong| wrong.problem).collect(),
             unserved,
             unhandled,
-            lifecycle: process.lifecycle(),
+            lifecycle: process.env.stop.lifecycle(),
             services: process.turns.all(),
-            poll_interval: process.options.poll_interval,
+            poll_interval: process.env.options.poll_interval,
         };
         Health::judge(&findings, clock.now())
     }
@@ -98,7 +99,7 @@ async fn unserved(process: &Process, counts: &Counts, now: Timestamp) -> Result<
     }
     let sources: Vec<WakeSource> =
         queues.iter().map(|queue| WakeSource::Queue((*queue).clone())).collect();
-    let due = process.storage.next_due_all(&sources).await?;
+    let due = process.env.storage.next_due_all(&sources).await?;
     let is_late =
         |due: Option<Timestamp>| due.is_some_and(|due| between(due, now) > UNSERVED_AFTER);
     let late = queues.iter().zip(due).filter(|(_, due)| is_late(*due));
@@ -108,6 +109,6 @@ async fn unserved(process: &Process, counts: &Counts, now: Timestamp) -> Result<
 /// Returns whether the next occurrence is overdue by more than the misfire threshold in force.
 fn is_late(process: &Process, record: &JobRecord) -> bool {
     let active = record.paused.is_none() && record.retired.is_none();
-    let threshold = || record.misfire_threshold(process.options.misfire_threshold).duration;
+    let threshold = || record.misfire_threshold(process.env.options.misfire_threshold).duration;
     active && record.cursor.is_some_and(|cursor| between(cursor, process.now()) > threshold())
 }

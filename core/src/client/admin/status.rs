@@ -8,9 +8,10 @@ use jiff::Timestamp;
 
 use super::health::timed_out;
 use super::{Admin, TIMEOUT};
-use crate::clock::{Clock, add, within};
+use crate::clock::{Clock, within};
 use crate::error::{Error, Result};
 use crate::inspect::{ExecutionFilter, JobFilter, MessageFilter, PAGE_LIMIT_MAX, PageRequest};
+use crate::model::time::add;
 use crate::model::{Execution, JobName, JobRecord, MessageState, Topic};
 use crate::status::{JobStatus, Status, StatusFacts};
 
@@ -32,24 +33,27 @@ impl Admin {
     /// seconds also while the storage does not respond, then with the declarations and runs of this process.
     pub async fn status(&self) -> Status {
         let process = &*self.process;
-        let clock: &dyn Clock = &*process.clock;
+        let clock: &dyn Clock = &*process.env.clock;
         let until = add(clock.now(), TIMEOUT);
         let result = within(clock, until, self.stored_jobs()).await;
         let result = result.unwrap_or_else(|| timed_out(TIMEOUT));
         let (stored, running, latest) = match result {
             Ok(StoredJobs { records, running, latest }) => (Ok(records), running, latest),
             Err(error) => {
-                let here = process.declarations.iter().filter_map(|declared| {
+                let here = process.declared.declarations.iter().filter_map(|declared| {
                     let name = &declared.job.name;
-                    Some((name.clone(), process.recent_runs.last(name)?))
+                    Some((name.clone(), process.runner.recent_runs.last(name)?))
                 });
-                (Err(error.to_string()), process.in_flight.jobs(), here.collect())
+                (Err(error.to_string()), process.runner.in_flight.jobs(), here.collect())
             }
         };
-        let (app, declarations) = (process.app.as_str(), process.declarations.as_slice());
-        let misconfigured = &process.misconfigured.list();
+        let (app, declarations) =
+            (process.env.app.as_str(), process.declared.declarations.as_slice());
+        let misconfigured = &process.declared.misconfigured.list();
         let facts = StatusFacts { app, declarations, stored, latest, running, misconfigured };
-        let handles = |topic: &Topic| !process.options.handling || process.registry.contains(topic);
+        let handles = |topic: &Topic| {
+            !process.env.options.handling || process.runner.registry.contains(topic)
+        };
         facts.status(handles, clock.now())
     }
 
@@ -57,19 +61,24 @@ impl Admin {
     pub async fn status_of(&self, job: impl AsRef<str>) -> Result<JobStatus> {
         let process = &*self.process;
         let name = JobName::new(job)?;
-        let record = process.inspect.job(&name).await?;
-        let index = process.declarations.iter().position(|declared| declared.job.name == name);
-        let declarations = index.map_or(&[][..], |index| &process.declarations[index..=index]);
+        let record = process.env.inspect.job(&name).await?;
+        let index =
+            process.declared.declarations.iter().position(|declared| declared.job.name == name);
+        let declarations =
+            index.map_or(&[][..], |index| &process.declared.declarations[index..=index]);
         let running = self.running(Some(name.clone())).await?;
-        let last = process.inspect.latest_runs(std::slice::from_ref(&name), 1).await?.pop();
+        let last = process.env.inspect.latest_runs(std::slice::from_ref(&name), 1).await?.pop();
         let mut latest: BTreeMap<_, _> =
             last.map(|last| (name.clone(), Arc::new(last))).into_iter().collect();
         let created_at = record.as_ref().map_or(Timestamp::MIN, |record| record.created_at);
         keep_later(&mut latest, self.recent_since(&name, created_at));
         let stored = Ok(record.into_iter().collect());
-        let (app, misconfigured) = (process.app.as_str(), &process.misconfigured.list());
+        let (app, misconfigured) =
+            (process.env.app.as_str(), &process.declared.misconfigured.list());
         let facts = StatusFacts { app, declarations, stored, latest, running, misconfigured };
-        let handles = |topic: &Topic| !process.options.handling || process.registry.contains(topic);
+        let handles = |topic: &Topic| {
+            !process.env.options.handling || process.runner.registry.contains(topic)
+        };
         facts.status(handles, process.now()).jobs.pop().ok_or_else(|| {
             Error::not_found(format!("there is no job {name:?}; jobs() lists what there is"))
         })
@@ -77,11 +86,11 @@ impl Admin {
 
     /// Returns the latest runs of a job in this process, newest first, without reading the storage.
     pub fn recent(&self, job: impl AsRef<str>) -> Result<Vec<Arc<Execution>>> {
-        Ok(self.process.recent_runs.of(&JobName::new(job)?))
+        Ok(self.process.runner.recent_runs.of(&JobName::new(job)?))
     }
 
     async fn stored_jobs(&self) -> Result<StoredJobs> {
-        let records = self.process.inspect.jobs(JobFilter::default()).await?;
+        let records = self.process.env.inspect.jobs(JobFilter::default()).await?;
         let running = self.running(None).await?;
         let mut latest = self.newest().await?;
         for record in &records {
@@ -95,7 +104,7 @@ impl Admin {
         unknown.truncate(BY_NAME_MAX);
         let unknown: Vec<JobName> =
             unknown.into_iter().map(|record| record.job.name.clone()).collect();
-        for last in self.process.inspect.latest_runs(&unknown, 1).await? {
+        for last in self.process.env.inspect.latest_runs(&unknown, 1).await? {
             latest.extend(last.job.clone().map(|name| (name, Arc::new(last))));
         }
         Ok(StoredJobs { records, running, latest })
@@ -107,8 +116,12 @@ impl Admin {
         name: &JobName,
         created_at: Timestamp,
     ) -> Option<(JobName, Arc<Execution>)> {
-        let last =
-            self.process.recent_runs.last(name).filter(|last| last.ended_at >= created_at)?;
+        let last = self
+            .process
+            .runner
+            .recent_runs
+            .last(name)
+            .filter(|last| last.ended_at >= created_at)?;
         Some((name.clone(), last))
     }
 

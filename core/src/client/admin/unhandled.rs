@@ -4,11 +4,11 @@
 
 use jiff::Timestamp;
 
-use crate::clock::between;
 use crate::engine::Process;
 use crate::error::Result;
 use crate::health::{UNHANDLED_AFTER, UnhandledMessage};
 use crate::inspect::{Counts, ExecutionFilter, MessageFilter, PageRequest};
+use crate::model::time::between;
 use crate::model::{Ending, MessageState, Queue, Topic};
 use crate::storage::{TopicFilter, WakeSource};
 
@@ -36,7 +36,7 @@ pub(super) async fn unhandled(
     let sources = handled.iter().flat_map(|(queue, topics)| {
         [WakeSource::Queue(queue.clone()), WakeSource::Topics(queue.clone(), topics.clone())]
     });
-    let due = process.storage.next_due_all(&sources.collect::<Vec<_>>()).await?;
+    let due = process.env.storage.next_due_all(&sources.collect::<Vec<_>>()).await?;
     let mut found = Vec::new();
     for ((queue, topics), due) in handled.into_iter().zip(due.chunks_exact(2)) {
         let &[Some(due_at), handled_at] = due else { continue };
@@ -69,7 +69,7 @@ fn handled_here(process: &Process, counts: &Counts) -> Vec<(Queue, TopicFilter)>
     let served = pending
         .map(|((queue, _), _)| queue)
         .filter(|queue| !queue.is_relay() && process.queues.serves(queue));
-    served.map(|queue| (queue.clone(), process.registry.filter())).collect()
+    served.map(|queue| (queue.clone(), process.runner.registry.filter())).collect()
 }
 
 /// Returns the topic of a message that is due since an instant and that a filter does not admit, when it is
@@ -82,7 +82,7 @@ async fn topic_of(
 ) -> Result<Option<Topic>> {
     let (states, queue) = (vec![MessageState::Pending], Some(queue.clone()));
     let filter = MessageFilter { states, queue, ..MessageFilter::default() };
-    let page = process.inspect.messages(filter, PageRequest::first(MESSAGES_MAX)).await?;
+    let page = process.env.inspect.messages(filter, PageRequest::first(MESSAGES_MAX)).await?;
     let mut rows = page.rows.into_iter();
     let late = rows.find(|row| row.due_at == due_at && !topics.admits(&row.message.topic));
     Ok(late.map(|row| row.message.topic.clone()))
@@ -96,7 +96,7 @@ async fn is_recently_handled(
     now: Timestamp,
 ) -> Result<bool> {
     let filter = ExecutionFilter { topic: Some(topic.clone()), ..ExecutionFilter::runs() };
-    let last = process.inspect.executions(filter, PageRequest::first(1)).await?.rows.pop();
+    let last = process.env.inspect.executions(filter, PageRequest::first(1)).await?.rows.pop();
     let is_recent = last.is_some_and(|run| {
         run.ending != Ending::NoHandler && between(run.ended_at, now) < UNHANDLED_AFTER
     });
@@ -109,7 +109,7 @@ async fn is_recently_handled(
         topic: Some(topic.clone()),
         ..MessageFilter::default()
     };
-    Ok(!process.inspect.messages(filter, PageRequest::first(1)).await?.rows.is_empty())
+    Ok(!process.env.inspect.messages(filter, PageRequest::first(1)).await?.rows.is_empty())
 }
 
 /// Returns whether other processes run messages of a queue.

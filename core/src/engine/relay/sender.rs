@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
-use crate::clock::{add, within};
+use crate::clock::within;
+use crate::engine::Process;
 use crate::engine::dead_message::DeadMessage;
 use crate::engine::settle::unpack;
-use crate::engine::{Process, backoff};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
+use crate::model::time::add;
 use crate::model::{DeadReason, TransportName};
-use crate::policy::{AgainReason, Verdict, bounded};
+use crate::policy::{AgainReason, Verdict, backoff, bounded};
 use crate::storage::{ClaimedMessage, SettleResult, Settlement};
 use crate::transport::{Outgoing, Transport};
 
@@ -52,10 +53,10 @@ impl TopicSender {
     /// Publishes with a timeout, which is shorter than the lease, so that no other process sends the same
     /// messages meanwhile.
     async fn publish(&self, batch: Vec<Outgoing>) -> Result<()> {
-        let (now, options) = (self.process.now(), &self.process.options);
+        let (now, options) = (self.process.now(), &self.process.env.options);
         let timeout = options.publish_timeout.min(options.lease_duration / 2);
         let publish = self.transport.publish(batch, now);
-        within(&*self.process.clock, add(now, timeout), publish).await.unwrap_or_else(|| {
+        within(&*self.process.env.clock, add(now, timeout), publish).await.unwrap_or_else(|| {
             Err(Error::unavailable(format!(
                 "the transport {:?} did not confirm within {timeout:?}",
                 self.target
@@ -66,7 +67,7 @@ impl TopicSender {
     async fn settle(&self, claimed: &[ClaimedMessage], settlements: Vec<Settlement>) -> Result<()> {
         let verdicts: Vec<Verdict> =
             settlements.iter().map(|settlement| settlement.verdict.clone()).collect();
-        let answers = self.process.storage.settle(settlements, self.process.now()).await?;
+        let answers = self.process.env.storage.settle(settlements, self.process.now()).await?;
         let applied = answers.iter().map(|answer| *answer == SettleResult::Applied);
         for ((one, verdict), _) in
             claimed.iter().zip(verdicts).zip(applied).filter(|(_, applied)| *applied)
@@ -81,7 +82,7 @@ impl TopicSender {
         match verdict {
             Verdict::Done => {
                 let transport = self.target.clone();
-                self.process.events.emit(Event::MessageRelayed { message, transport });
+                self.process.env.events.emit(Event::MessageRelayed { message, transport });
             }
             Verdict::Dead { reason, error } => {
                 let (message, attempts) = (&*one.message, one.attempt);

@@ -9,14 +9,15 @@ use jiff::Timestamp;
 
 use super::Extras;
 use super::packing::{RedeliveryState, dead_letter, is_of_other_group, pack, with_group_identity};
-use crate::clock::{Clock, add, between};
+use crate::clock::Clock;
+use crate::engine::Process;
 use crate::engine::dead_message::DeadMessage;
-use crate::engine::{Process, backoff};
 use crate::error::{Error, Result};
 use crate::event::Event;
+use crate::model::time::{add, between};
 use crate::model::{Execution, Message, MessageRecord, MessageState, TransportName};
 use crate::policy::{
-    AgainReason, AttemptDecision, DelayOptions, DelayPlace, Verdict, delay_place,
+    AgainReason, AttemptDecision, DelayOptions, DelayPlace, Verdict, backoff, delay_place,
     delay_unsupported, put_off,
 };
 use crate::storage::{BrokerRecord, EnqueueResult, Entry};
@@ -56,7 +57,7 @@ impl BrokerSettlement<'_> {
         if !self.then.is_empty() {
             let entries = self.then.iter().cloned();
             let entries = entries.map(|message| Entry { message, replace: false }).collect();
-            self.process.storage.enqueue(entries, now).await?;
+            self.process.env.storage.enqueue(entries, now).await?;
         }
         match &decision.verdict {
             Verdict::Done | Verdict::Cancelled => {
@@ -120,7 +121,7 @@ impl BrokerSettlement<'_> {
         dead_letter.dead = Some(rejection.reason);
         dead_letter.error.clone_from(&rejection.error);
         dead_letter.ended_at = Some(rejection.at);
-        let (storage, inspect) = (&self.process.storage, &self.process.inspect);
+        let (storage, inspect) = (&self.process.env.storage, &self.process.env.inspect);
         let record = |dead_letter: &MessageRecord| BrokerRecord {
             execution: execution.clone(),
             dead: Some(Box::new(dead_letter.clone())),
@@ -140,7 +141,7 @@ impl BrokerSettlement<'_> {
         let mut tries = 0;
         loop {
             let now = self.process.now();
-            let stored = self.process.inspect.message(message.id).await?;
+            let stored = self.process.env.inspect.message(message.id).await?;
             let Some(stored) = stored else { return Ok(message) };
             if stored.state != MessageState::Done && is_of_other_group(&stored.message, &message) {
                 return Ok(with_group_identity(message));
@@ -152,7 +153,7 @@ impl BrokerSettlement<'_> {
                 return Ok(with_group_identity(message));
             }
             tries += 1;
-            self.process.clock.sleep_until(add(now, backoff(tries))).await;
+            self.process.env.clock.sleep_until(add(now, backoff(tries))).await;
         }
     }
 
@@ -160,7 +161,7 @@ impl BrokerSettlement<'_> {
         if !self.recorded {
             return Ok(());
         }
-        self.process.storage.record(vec![BrokerRecord { execution, dead: None }], now).await
+        self.process.env.storage.record(vec![BrokerRecord { execution, dead: None }], now).await
     }
 
     /// Requeues it at the broker where that is possible, else stores it first and acknowledges then.
@@ -176,10 +177,10 @@ impl BrokerSettlement<'_> {
             return receipt.requeue(between(now, due_at)).await;
         };
         let (wanted, native) = (between(now, due_at), transport.capabilities().requeue_delay);
-        let prefer_storage = self.process.outbound.prefers_storage(&origin.transport);
+        let prefer_storage = self.process.sender.outbound.prefers_storage(&origin.transport);
         match delay_place(
             wanted,
-            DelayOptions { native, storage: self.process.has_storage, prefer_storage },
+            DelayOptions { native, storage: self.process.env.has_storage, prefer_storage },
         ) {
             DelayPlace::Unsupported => Err(delay_unsupported(self.message.id, wanted, native)),
             DelayPlace::NoDelay if at_broker => receipt.requeue(Duration::ZERO).await,
@@ -187,7 +188,7 @@ impl BrokerSettlement<'_> {
             _ => {
                 self.store(pack(&self.message, origin, redelivery)).await?;
                 let (message, transport) = (self.message.id, origin.transport.clone());
-                self.process.events.emit(Event::MessageHeld { message, transport, due_at });
+                self.process.env.events.emit(Event::MessageHeld { message, transport, due_at });
                 receipt.ack().await
             }
         }
@@ -197,8 +198,8 @@ impl BrokerSettlement<'_> {
     /// and any other loses the number; a message released by a shutdown must go back to the broker, unless the
     /// broker would count one attempt too many.
     fn may_requeue(&self, attempt: u32, why: AgainReason, execution: &Execution) -> bool {
-        if self.extras.acknowledged || !self.process.has_storage {
-            return !self.process.has_storage;
+        if self.extras.acknowledged || !self.process.env.has_storage {
+            return !self.process.env.has_storage;
         }
         let counted = self.is_counted() && self.extras.inline == 0;
         let last = execution.attempts_max.is_some_and(|limit| execution.attempt >= limit);
@@ -211,7 +212,7 @@ impl BrokerSettlement<'_> {
     /// Returns where it came from, and the transport of that.
     fn origin_transport(&self) -> Option<(&SubscriptionOrigin, &Arc<dyn Transport>)> {
         let origin = self.origin?;
-        Some((origin, self.process.transports.get(&origin.transport)?))
+        Some((origin, self.process.sender.transports.get(&origin.transport)?))
     }
 
     fn is_counted(&self) -> bool {
@@ -227,9 +228,9 @@ impl BrokerSettlement<'_> {
         loop {
             let now = self.process.now();
             let entry = Entry { message: Arc::new(delayed.clone()), replace: false };
-            let answers = self.process.storage.enqueue(vec![entry], now).await?;
+            let answers = self.process.env.storage.enqueue(vec![entry], now).await?;
             let Some(EnqueueResult::Duplicate(twin)) = answers.first() else { return Ok(()) };
-            let stored = self.process.inspect.message(*twin).await?;
+            let stored = self.process.env.inspect.message(*twin).await?;
             let (is_foreign, is_waiting) = stored.map_or((false, false), |stored| {
                 (
                     is_of_other_group(&stored.message, &delayed),
@@ -247,7 +248,7 @@ impl BrokerSettlement<'_> {
                 delayed = with_group_identity(delayed);
             }
             tries += 1;
-            self.process.clock.sleep_until(add(now, backoff(tries))).await;
+            self.process.env.clock.sleep_until(add(now, backoff(tries))).await;
         }
     }
 }

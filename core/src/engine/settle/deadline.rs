@@ -4,10 +4,11 @@
 
 use std::future::Future;
 
-use crate::clock::{add, within};
+use crate::clock::within;
 use crate::engine::Process;
 use crate::error::{Error, Result};
 use crate::model::MessageId;
+use crate::model::time::add;
 
 /// Runs one settlement of a message until its deadline. Past it the work is dropped and the error is
 /// [unavailable](crate::ErrorKind::Unavailable).
@@ -16,9 +17,9 @@ pub(crate) async fn within_settle_timeout<T>(
     message: MessageId,
     work: impl Future<Output = Result<T>>,
 ) -> Result<T> {
-    let timeout = process.options.settle_timeout;
+    let timeout = process.env.options.settle_timeout;
     let until = add(process.now(), timeout);
-    let settled = within(&*process.clock, until, work).await;
+    let settled = within(&*process.env.clock, until, work).await;
     settled.unwrap_or_else(|| {
         Err(Error::unavailable(format!(
             "the settlement did not end within settle_timeout ({timeout:?}) and was given up; the message \

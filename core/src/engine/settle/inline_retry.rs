@@ -19,8 +19,10 @@ impl Settler {
         };
         match report {
             AttemptEnd::Interrupted => lost("was interrupted by a shutdown"),
-            AttemptEnd::Snooze { .. } if !self.process().has_storage => lost("was snoozed"),
-            AttemptEnd::NoHandler { .. } if !self.process().has_storage => lost("had no handler"),
+            AttemptEnd::Snooze { .. } if !self.process().env.has_storage => lost("was snoozed"),
+            AttemptEnd::NoHandler { .. } if !self.process().env.has_storage => {
+                lost("had no handler")
+            }
             report => report,
         }
     }
@@ -37,12 +39,12 @@ impl Settler {
         *due_at = now;
         emit_attempt_end(self.process(), context, &decision, now);
         let execution = Arc::new(context.execution(decision.ending, decision.note.clone(), now));
-        self.process().hooks.failed(&delivery.message, &execution, Some(now));
-        self.process().recent_runs.push(&execution);
+        self.process().runner.hooks.failed(&delivery.message, &execution, Some(now));
+        self.process().runner.recent_runs.push(&execution);
         if is_recorded(handler_options, &decision) {
             let storage = match &delivery.receipt {
                 Receipt::Lease(receipt) => &receipt.storage,
-                Receipt::Broker(_) => &self.process().storage,
+                Receipt::Broker(_) => &self.process().env.storage,
             };
             let record = BrokerRecord { execution, dead: None };
             let recording = storage.record(vec![record], now);
@@ -51,7 +53,11 @@ impl Settler {
             {
                 // The retry continues; only the history lacks this execution.
                 let (service, error) = ("settle".to_owned(), error.to_string());
-                self.process().events.emit(Event::ServiceFailed { service, error, again_at: now });
+                self.process().env.events.emit(Event::ServiceFailed {
+                    service,
+                    error,
+                    again_at: now,
+                });
             }
         }
         true

@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 
 use super::SubscriptionSpec;
-use crate::engine::{Process, Slots};
+use crate::engine::Process;
+use crate::engine::{SubscriptionName, SubscriptionStatus};
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
+use crate::handler::Slots;
 use crate::policy::{Breaker, BreakerDecision, BreakerSignal, Circuit};
 use crate::storage::{Notifier, Wakeup};
-use crate::subscription::{SubscriptionName, SubscriptionStatus};
 
 /// Control of one subscription.
 pub(crate) struct Control {
@@ -219,7 +220,7 @@ fn is_over(circuit: Circuit, now: Timestamp) -> bool {
 pub(crate) fn emit_change(process: &Process, name: &SubscriptionName, change: &'static str) {
     let SubscriptionName { transport, topic, group } = name.clone();
     let group = group.to_string();
-    process.events.emit(Event::SubscriptionSteered { transport, topic, group, change });
+    process.env.events.emit(Event::SubscriptionSteered { transport, topic, group, change });
 }
 
 fn unknown(name: &SubscriptionName) -> Error {

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use super::{Control, SubscriptionSpec};
+use crate::engine::Process;
 use crate::engine::attempt::{attempt, context};
 use crate::engine::settle::{Extras, Settler, StartedAttempt, within_settle_timeout};
-use crate::engine::{Process, Slots};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::policy::EffectiveHandlerOptions;
-use crate::policy::{BreakerSignal, Verdict, allows_inline_retry};
+use crate::handler::Slots;
+use crate::policy::{BreakerSignal, EffectiveHandlerOptions, Verdict, allows_inline_retry};
 use crate::storage::{SettleResult, Settlement};
 use crate::transport::{Acknowledge, Delivery, LeaseReceipt, Receipt, Rejection};
 
@@ -40,7 +40,7 @@ impl Runner {
         let slots = self.slots();
         let context =
             context(&self.process, &delivery, &handler_options, slots, self.process.now());
-        let in_flight_guard = self.process.in_flight.enter(&delivery.receipt, &context);
+        let in_flight_guard = self.process.runner.in_flight.enter(&delivery.receipt, &context);
         let registration = self.spec.registration.clone();
         let extras = Extras { registration, ..Extras::default() };
         StartedAttempt { delivery, handler_options, context, in_flight_guard, extras }
@@ -56,7 +56,7 @@ impl Runner {
             new.set_lease_until(until);
         }
         // The new guard is taken before the old one is dropped, so that shutdown always sees the delivery.
-        let guard = self.process.in_flight.enter(&delivery.receipt, &new);
+        let guard = self.process.runner.in_flight.enter(&delivery.receipt, &new);
         drop(in_flight_guard);
         StartedAttempt { delivery, handler_options, context: new, in_flight_guard: guard, extras }
     }
@@ -74,16 +74,16 @@ impl Runner {
             let Some(report) = attempt(&self.process, &started).await else {
                 let (message, topic) = (started.context.message_id(), started.context.topic());
                 let topic = topic.clone();
-                self.process.events.emit(Event::LeaseLost { message, topic });
+                self.process.env.events.emit(Event::LeaseLost { message, topic });
                 return;
             };
             self.control.attempt_ended(
-                &self.process.events,
+                &self.process.env.events,
                 BreakerSignal::of(&report),
                 self.process.now(),
             );
             let is_retried = started.extras.inline < receive_options.inline_retries
-                && !self.process.stop.is_requested()
+                && !self.process.env.stop.is_requested()
                 && started.context.cancel_cause().is_none()
                 && allows_inline_retry(&report)
                 && self.settler.retry_inline(&started, &report).await;
@@ -109,7 +109,7 @@ impl Runner {
             }
         };
         if let Err(error) = within_settle_timeout(&self.process, message.id, acknowledging).await {
-            self.process.events.emit(Event::ServiceFailed {
+            self.process.env.events.emit(Event::ServiceFailed {
                 service: format!("worker of {}", self.spec.name),
                 error: error.to_string(),
                 again_at: self.process.now(),

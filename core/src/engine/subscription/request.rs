@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{ReceiveOptions, SubscriptionSpec};
-use crate::engine::{Options, Registration, Registry};
+use crate::engine::SubscriptionName;
+use crate::engine::{Registration, Registry};
 use crate::error::{Error, Result};
 use crate::handler::{States, UnboundHandler};
 use crate::model::{HandlerOptions, Rate, TransportName};
+use crate::options::Options;
 use crate::policy::Breaker;
-use crate::subscription::SubscriptionName;
 use crate::transport::{AttemptCount, Transport};
 
 /// Largest number of inline retries within one delivery.

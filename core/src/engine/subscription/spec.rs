@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::{add, within};
+use crate::clock::within;
+use crate::engine::SubscriptionName;
 use crate::engine::settle::SubscriptionOrigin;
 use crate::engine::{Process, Registration};
 use crate::error::{Error, Result};
+use crate::model::time::add;
 use crate::model::{Message, Rate};
 use crate::policy::{Breaker, EffectiveHandlerOptions};
-use crate::subscription::SubscriptionName;
 use crate::transport::{Consumer, Subscription};
 
 /// Timeout of a subscribe call at a transport.
@@ -67,7 +68,9 @@ impl SubscriptionSpec {
         message: &Message,
     ) -> Arc<EffectiveHandlerOptions> {
         match &self.registration {
-            Some(registration) => process.option_layers.effective(message, Some(registration)),
+            Some(registration) => {
+                process.runner.option_layers.effective(message, Some(registration))
+            }
             None => process.handler_options(message),
         }
     }
@@ -85,7 +88,7 @@ pub(crate) async fn subscribe(
     spec: &SubscriptionSpec,
 ) -> Result<Box<dyn Consumer>> {
     let SubscriptionName { transport, topic, group } = &spec.name;
-    let Some(carrier) = process.transports.get(transport) else {
+    let Some(carrier) = process.sender.transports.get(transport) else {
         return Err(Error::internal(format!("the transport {transport:?} vanished after build")));
     };
     let subscription = Subscription {
@@ -94,7 +97,7 @@ pub(crate) async fn subscribe(
         prefetch: spec.receive_options.prefetch,
     };
     let until = add(process.now(), SUBSCRIBE_TIMEOUT);
-    let answer = within(&*process.clock, until, carrier.subscribe(subscription)).await;
+    let answer = within(&*process.env.clock, until, carrier.subscribe(subscription)).await;
     answer.unwrap_or_else(|| {
         Err(Error::unavailable(format!(
             "the transport {transport:?} did not answer within {SUBSCRIBE_TIMEOUT:?}"

@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use super::delivery::{CappedOptions, Runner};
 use super::limiter::{KeyGuard, Limiter};
 use super::{Control, SubscriptionSpec, subscribe};
-use crate::clock::{Clock, add, within};
+use crate::clock::{Clock, within};
 use crate::engine::settle::{Settler, StartedAttempt};
-use crate::engine::{Process, backoff, worker};
+use crate::engine::{Process, worker};
 use crate::error::Error;
 use crate::event::Event;
-use crate::policy::BreakerDecision;
-use crate::policy::EffectiveHandlerOptions;
+use crate::model::time::add;
+use crate::policy::{BreakerDecision, EffectiveHandlerOptions, backoff};
 use crate::storage::Wakeup;
 use crate::transport::{Consumer, Delivery, Receipt};
 
@@ -82,7 +82,7 @@ impl SubscriptionWorker {
                 self.runner.slots().notify_on_release();
             }
             let now = self.process().now();
-            let admits = self.runner.control.admits(&self.process().events, now);
+            let admits = self.runner.control.admits(&self.process().env.events, now);
             let admitted = match admits {
                 Some(BreakerDecision::All) => usize::MAX,
                 Some(BreakerDecision::One) => 1,
@@ -109,7 +109,7 @@ impl SubscriptionWorker {
     }
 
     fn is_ending(&self) -> bool {
-        self.process().stop.is_requested() || self.runner.control.is_closing()
+        self.process().env.stop.is_requested() || self.runner.control.is_closing()
     }
 
     /// Returns how many more messages may be received. A message that waits for its key takes no slot, so that
@@ -134,10 +134,10 @@ impl SubscriptionWorker {
         let process = self.runner.process.clone();
         tokio::select! {
             biased;
-            () = process.stop.requested() => {}
+            () = process.env.stop.requested() => {}
             () = self.changed.notified() => {}
             () = self.freed.notified() => {}
-            () = reached(&*process.clock, until) => {}
+            () = reached(&*process.env.clock, until) => {}
         }
     }
 
@@ -147,11 +147,11 @@ impl SubscriptionWorker {
         let (process, until) = (&self.runner.process, self.limiter.wake_at());
         let received = tokio::select! {
             biased;
-            () = process.stop.requested() => return,
+            () = process.env.stop.requested() => return,
             () = self.changed.notified() => return,
             () = self.freed.notified(), if self.limiter.len() > 0 => return,
             received = consumer.receive(limit) => received,
-            () = reached(&*process.clock, until) => return,
+            () = reached(&*process.env.clock, until) => return,
         };
         match received {
             Ok(deliveries) => {
@@ -230,7 +230,7 @@ impl SubscriptionWorker {
         let Runner { process, spec, .. } = &self.runner;
         let answer = tokio::select! {
             biased;
-            () = process.stop.requested() => return,
+            () = process.env.stop.requested() => return,
             answer = subscribe(process, spec) => answer,
         };
         match answer {
@@ -251,9 +251,9 @@ impl SubscriptionWorker {
     async fn disconnect(&mut self) {
         self.runner.control.set_connected(false);
         if let Some(mut consumer) = self.consumer.take() {
-            let until = add(self.process().now(), self.process().options.grace);
+            let until = add(self.process().now(), self.process().env.options.grace);
             // The consumer is broken; an error of its close is of no use.
-            let _ = within(&*self.process().clock, until, consumer.close(until)).await;
+            let _ = within(&*self.process().env.clock, until, consumer.close(until)).await;
         }
     }
 
@@ -266,7 +266,7 @@ impl SubscriptionWorker {
         self.failures = self.failures.saturating_add(1);
         let process = self.process();
         process.turns.failed(&self.name, error.to_string());
-        process.events.emit(Event::ServiceFailed {
+        process.env.events.emit(Event::ServiceFailed {
             service: self.name.clone(),
             error: error.to_string(),
             again_at: add(process.now(), backoff(self.failures)),
@@ -279,9 +279,9 @@ impl SubscriptionWorker {
         let again_at = add(process.now(), backoff(self.failures));
         tokio::select! {
             biased;
-            () = process.stop.requested() => {}
+            () = process.env.stop.requested() => {}
             () = self.changed.notified() => {}
-            () = process.clock.sleep_until(again_at) => {}
+            () = process.env.clock.sleep_until(again_at) => {}
         }
     }
 
@@ -298,20 +298,20 @@ impl SubscriptionWorker {
         tokio::select! {
             biased;
             () = self.runner.slots().idle() => {}
-            () = process.stop.requested() => {
-                let options = &process.options;
+            () = process.env.stop.requested() => {
+                let options = &process.env.options;
                 let settled_by = add(process.now(), options.drain + options.grace * 2);
-                let _ = within(&*process.clock, settled_by, process.in_flight.emptied()).await;
+                let _ = within(&*process.env.clock, settled_by, process.runner.in_flight.emptied()).await;
             }
         }
         self.runner.control.set_connected(false);
-        let until = add(process.now(), process.options.grace);
+        let until = add(process.now(), process.env.options.grace);
         let Some(consumer) = &mut self.consumer else { return };
         // A consumer ends by then itself; one that does not is dropped.
-        let dropped_at = add(until, process.options.grace);
-        let closed = within(&*process.clock, dropped_at, consumer.close(until)).await;
+        let dropped_at = add(until, process.env.options.grace);
+        let closed = within(&*process.env.clock, dropped_at, consumer.close(until)).await;
         if let Some(Err(error)) = closed {
-            process.events.emit(Event::ServiceFailed {
+            process.env.events.emit(Event::ServiceFailed {
                 service: self.name,
                 error: error.to_string(),
                 again_at: until,

@@ -1,10 +1,10 @@
 //! Tests of which place is chosen for each delay.
 
+use crate::model::time::between;
 use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::*;
-use crate::clock::between;
 
 const MINUTE: Duration = Duration::from_mins(1);
 

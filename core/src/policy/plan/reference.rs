@@ -1,9 +1,9 @@
 //! Reference: the same decision by listing every occurrence, and plans compared with it.
 
+use crate::model::THRESHOLD_DEFAULT;
 use proptest::prelude::*;
 
 use super::*;
-use crate::policy::THRESHOLD_DEFAULT;
 
 /// Every occurrence from the cursor up to now, grouped by what it is. Only for outages short enough to list.
 struct Listed {

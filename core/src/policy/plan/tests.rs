@@ -1,7 +1,7 @@
 //! Tests of the plan: tables for each policy, and boundaries.
 
 use super::*;
-use crate::policy::THRESHOLD_DEFAULT;
+use crate::model::THRESHOLD_DEFAULT;
 
 const MINUTE: Duration = Duration::from_mins(1);
 const HOUR: Duration = Duration::from_hours(1);

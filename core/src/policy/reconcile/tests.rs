@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::*;
-use crate::model::{JobPhase, Pause};
-use crate::policy::{Misfire, Retry, plan};
+use crate::model::{JobPhase, Misfire, Pause, Retry};
+use crate::policy::plan;
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()

@@ -1,9 +1,9 @@
 //! Tests of lost processes, by options and crash budget.
 
 use super::*;
-use crate::model::{Queue, StateChange, TransportName};
+use crate::model::{Queue, Retry, StateChange, TransportName};
 use crate::policy::verdict::tests::{at, facts, handler_options, message, secs};
-use crate::policy::{AttemptEnd, EffectiveHandlerOptions, Retry, judge};
+use crate::policy::{AttemptEnd, EffectiveHandlerOptions, judge};
 
 fn rescued(
     handler_options: &EffectiveHandlerOptions,

@@ -5,10 +5,9 @@ use uuid::Uuid;
 
 use super::*;
 use crate::model::{
-    Body, Correlation, Headers, MessageId, MessageState, Priority, Queue, Source, Topic,
+    Body, Correlation, Headers, MessageId, MessageState, Priority, Queue, Retry, Source, Topic,
     WhenInterrupted,
 };
-use crate::policy::Retry;
 
 pub(in crate::policy) fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()

@@ -6,10 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use punctual::clock::between;
 use punctual::model::{
-    Ending, Execution, JobRecord, MessageId, MessageRecord, MessageState, MisfireFacts, SkipReason,
-    Source,
+    Ending, Execution, JobRecord, MessageId, MessageRecord, MessageState, MisfireFacts,
+    MisfirePolicy, SkipReason, Source,
 };
-use punctual::policy::MisfirePolicy;
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::model::JobRecord;
-use punctual::policy::{Backoff, Overlap, Retry};
+use punctual::model::{Backoff, JobRecord, Overlap, Retry};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use punctual::inspect::JobFilter;
 use punctual::model::{
     Body, Correlation, ExecutionId, HEADER_VALUE_MAX, HandlerOptions, Headers, IdSource, JobName,
-    Key, Message, MisfireFacts, NAME_LEN_MAX, Occurrence, PAYLOAD_MAX_DEFAULT, Priority, Queue,
-    Rescue, Source, Topic,
+    Key, Message, MisfireFacts, MisfirePolicy, NAME_LEN_MAX, Occurrence, PAYLOAD_MAX_DEFAULT,
+    Priority, Queue, Rescue, Retry, Source, Topic,
 };
-use punctual::policy::{AgainReason, MisfirePolicy, Retry, Verdict};
+use punctual::policy::{AgainReason, Verdict};
 use punctual::storage::{
     Claim, ClaimedMessage, Command, CommandResult, EnqueueResult, SettleResult,
 };

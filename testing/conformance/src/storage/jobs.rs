@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex};
 use punctual::Schedule;
 use punctual::inspect::JobFilter;
 use punctual::model::{
-    Body, HandlerOptions, Job, JobName, JobPhase, JobRecord, Origin, Overrides, Pause, Priority,
-    Rescue, Retirement, Topic,
+    Body, HandlerOptions, Job, JobName, JobPhase, JobRecord, Misfire, Origin, Overlap, Overrides,
+    Pause, Priority, Rescue, Retirement, Retry, Topic,
 };
-use punctual::policy::{Misfire, Overlap, Retry, Verdict};
+use punctual::policy::Verdict;
 use punctual::schedule::{Spread, SpreadLimit};
 use punctual::storage::DeclareResult;
 

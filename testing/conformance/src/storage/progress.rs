@@ -6,9 +6,9 @@ use punctual::inspect::ExecutionFilter;
 use punctual::model::{
     BatchId, Body, Ending, Execution, ExecutionId, HandlerOptions, Headers, IdSource, LeaseRef,
     Limit, Link, LinkOn, Message, MessageState, Parent, Priority, Progress, Queue, Rate, Relations,
-    Rescue, Topic, Unique,
+    Rescue, Retry, Topic, Unique,
 };
-use punctual::policy::{Retry, Verdict};
+use punctual::policy::Verdict;
 use punctual::storage::{Command, ExtendResult, ProgressUpdate, SettleResult, Settlement};
 
 use super::Fixture;

@@ -8,9 +8,8 @@ use punctual::Overlap;
 use punctual::clock::{add, between};
 use punctual::jiff::Timestamp;
 use punctual::model::{
-    Ending, Execution, JobRecord, Message, Occurrence, ProcessId, Retirement, Source,
+    Ending, Execution, JobRecord, Message, MisfirePolicy, Occurrence, ProcessId, Retirement, Source,
 };
-use punctual::policy::MisfirePolicy;
 use punctual::schedule::Spread;
 use punctual::storage::{DueJob, FireResult, Firing};
 

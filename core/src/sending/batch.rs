@@ -62,8 +62,8 @@ impl Batch {
                 "a batch has 1 to {BATCH_MEMBERS_MAX} messages, not {count}"
             )));
         }
-        let process = self.publisher.process();
-        let id = BatchId::from_uuid(process.ids.next(process.now()));
+        let sender = self.publisher.sender();
+        let id = BatchId::from_uuid(sender.env.ids.next(sender.env.now()));
         let members = self
             .members
             .into_iter()
@@ -72,11 +72,7 @@ impl Batch {
             .then
             .into_iter()
             .map(|next| stored(next).edit(|draft| draft.relations.waits_for = Some(id)));
-        let mut entries = Vec::new();
-        for publish in members.chain(then) {
-            entries.push(publish.prepare().await?);
-        }
-        let mut members = self.publisher.enqueue(entries).await?;
+        let mut members = self.publisher.store_all(members.chain(then).collect()).await?;
         let then = members.split_off(count);
         Ok(BatchResult { id, members, then })
     }

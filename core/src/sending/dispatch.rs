@@ -7,14 +7,13 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::PublishResult;
 use super::outbound::Sending;
-use crate::clock::between;
+use super::{PublishResult, Sender};
 use crate::compression::compress;
-use crate::engine::Process;
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::model::{Message, MessageId, TransportName};
+use crate::model::time::between;
+use crate::model::{Message, TransportName};
 use crate::policy::{DelayOptions, DelayPlace, delay_place, delay_unsupported};
 use crate::storage::{EnqueueResult, Entry};
 use crate::transport::{Delay, Outgoing, Transport};
@@ -39,14 +38,40 @@ enum Step {
     Store { held: bool },
 }
 
-/// Dispatch of the messages of one call.
-pub(super) struct Dispatch<'a> {
-    process: &'a Process,
+/// Sends the messages of one call: those for the storage in one step, all or none, then one batch to each transport.
+/// One message is a batch of one. Every message is checked before the first one is sent; after an error any of those for
+/// transports may have been sent.
+pub(super) async fn dispatch(
+    sender: &Sender,
+    messages: Vec<(Message, Route)>,
     now: Timestamp,
+) -> Result<Vec<PublishResult>> {
+    let mut dispatch = Dispatch::new(sender, now, messages.len());
+    for (message, route) in messages {
+        dispatch.add(message, route)?;
+    }
+    dispatch.store().await?;
+    for (name, batch) in std::mem::take(&mut dispatch.batches) {
+        dispatch.publish(name, batch).await?;
+    }
+    Ok(dispatch.published)
+}
+
+/// The messages of one call, sorted by their first step.
+struct Dispatch<'a> {
+    sender: &'a Sender,
+    now: Timestamp,
+    /// Results, in the order of the call.
     published: Vec<PublishResult>,
-    entries: Vec<(usize, Entry)>,
-    held: Vec<(MessageId, TransportName, Timestamp)>,
+    entries: Vec<Entry>,
+    stored: Vec<Stored>,
     batches: BTreeMap<TransportName, Vec<Routed>>,
+}
+
+/// An entry for the storage: its index in the call, and the transport for which its delay is held.
+struct Stored {
+    index: usize,
+    held_for: Option<TransportName>,
 }
 
 /// A message for a transport, with its route and its index in the call.
@@ -57,134 +82,83 @@ struct Routed {
 }
 
 impl<'a> Dispatch<'a> {
-    pub(super) fn new(process: &'a Process, now: Timestamp) -> Self {
-        let (published, entries) = (Vec::new(), Vec::new());
-        Self { process, now, published, entries, held: Vec::new(), batches: BTreeMap::new() }
+    fn new(sender: &'a Sender, now: Timestamp, count: usize) -> Self {
+        let (published, entries) = (Vec::with_capacity(count), Vec::new());
+        Self { sender, now, published, entries, stored: Vec::new(), batches: BTreeMap::new() }
     }
 
-    /// Adds a message; nothing is sent yet.
-    pub(super) fn add(&mut self, mut message: Message, route: Route) -> Result<()> {
-        compress(&mut message, self.process.options.compress_above)?;
+    fn add(&mut self, mut message: Message, route: Route) -> Result<()> {
+        compress(&mut message, self.sender.env.options.compress_above)?;
         let index = self.published.len();
-        let step = step(self.process, &message, &route, self.now)?;
+        let step = step(self.sender, &message, &route, self.now)?;
         self.published.push(PublishResult { id: message.id, duplicate_of: None });
         match (step, &route.via) {
             (Step::Send(delay), Some(name)) => {
-                let (message, group) = (Arc::new(message), route.group.clone());
-                let outgoing = Outgoing { message, delay, attempt: 0, group };
-                self.batches.entry(name.clone()).or_default().push(Routed {
-                    index,
-                    outgoing,
-                    route,
-                });
+                let (name, group) = (name.clone(), route.group.clone());
+                let outgoing = Outgoing { message: Arc::new(message), delay, attempt: 0, group };
+                self.batches.entry(name).or_default().push(Routed { index, outgoing, route });
             }
-            (Step::Store { held: true }, Some(name)) => {
-                self.held.push((message.id, name.clone(), message.due_at));
-                self.entries.push((index, entry(message, &route)));
+            (step, via) => {
+                let is_held = matches!(step, Step::Store { held: true });
+                let held_for = via.clone().filter(|_| is_held);
+                self.stored.push(Stored { index, held_for });
+                self.entries.push(entry(message, &route));
             }
-            _ => self.entries.push((index, entry(message, &route))),
         }
         Ok(())
     }
 
-    /// Sends all messages: to the storage in one step, then one batch to each transport.
-    pub(super) async fn send(mut self) -> Result<Vec<PublishResult>> {
-        let entries = std::mem::take(&mut self.entries);
-        self.store(entries).await?;
-        for (message, transport, due_at) in std::mem::take(&mut self.held) {
-            self.process.events.emit(Event::MessageHeld { message, transport, due_at });
-        }
-        for (name, batch) in std::mem::take(&mut self.batches) {
-            self.publish(name, batch).await?;
-        }
-        Ok(self.published)
-    }
-
-    async fn store(&mut self, entries: Vec<(usize, Entry)>) -> Result<()> {
-        if entries.is_empty() {
+    /// Stores the entries in one step.
+    async fn store(&mut self) -> Result<()> {
+        if self.entries.is_empty() {
             return Ok(());
         }
-        let stored = entries.iter().map(|(_, entry)| entry.clone()).collect();
-        let results = self.process.storage.enqueue(stored, self.now).await?;
-        for ((index, entry), result) in entries.into_iter().zip(results) {
-            self.published[index] = emit_enqueued(self.process, &entry.message, result);
+        let entries = std::mem::take(&mut self.entries);
+        let messages: Vec<Arc<Message>> =
+            entries.iter().map(|entry| Arc::clone(&entry.message)).collect();
+        let results = self.sender.env.storage.enqueue(entries, self.now).await?;
+        let stored = std::mem::take(&mut self.stored);
+        for ((Stored { index, held_for }, message), result) in
+            stored.into_iter().zip(messages).zip(results)
+        {
+            self.published[index] = emit_enqueued(self.sender, &message, result);
+            if let Some(transport) = held_for {
+                let (message, due_at) = (message.id, message.due_at);
+                self.sender.env.events.emit(Event::MessageHeld { message, transport, due_at });
+            }
         }
         Ok(())
     }
 
+    /// Sends a batch to a transport. After a temporary error, messages whose mode is automatic are stored for the relay.
     async fn publish(&mut self, name: TransportName, batch: Vec<Routed>) -> Result<()> {
-        let transport = transport(self.process, &name)?;
+        let transport = transport(self.sender, &name)?;
         let outgoing = batch.iter().map(|routed| routed.outgoing.clone()).collect();
-        let Err(error) = transport.publish(outgoing, self.now).await else {
+        let Err(mut error) = transport.publish(outgoing, self.now).await else {
             for routed in batch {
                 let (message, transport) = (routed.outgoing.message.id, name.clone());
-                self.process.events.emit(Event::MessageRelayed { message, transport });
+                self.sender.env.events.emit(Event::MessageRelayed { message, transport });
             }
             return Ok(());
         };
-        let mut entries = Vec::with_capacity(batch.len());
-        let mut error = error;
         for Routed { index, outgoing, route } in batch {
-            error = fall_back(self.process, &outgoing.message, &route, error)?;
-            entries.push((index, entry(Arc::unwrap_or_clone(outgoing.message), &route)));
+            error = fall_back(self.sender, &outgoing.message, &route, error)?;
+            self.stored.push(Stored { index, held_for: None });
+            self.entries.push(entry(Arc::unwrap_or_clone(outgoing.message), &route));
         }
-        self.store(entries).await
+        self.store().await
     }
 }
 
-/// Sends one message: the common case, without the collections of a batch.
-pub(super) async fn send_one(
-    process: &Process,
-    mut message: Message,
-    route: &Route,
-    now: Timestamp,
-) -> Result<PublishResult> {
-    compress(&mut message, process.options.compress_above)?;
-    let id = message.id;
-    let entry = match (step(process, &message, route, now)?, &route.via) {
-        (Step::Send(delay), Some(name)) => {
-            let message = Arc::new(message);
-            let (copy, group) = (Arc::clone(&message), route.group.clone());
-            let outgoing = Outgoing { message: copy, delay, attempt: 0, group };
-            match transport(process, name)?.publish(vec![outgoing], now).await {
-                Ok(()) => {
-                    let transport = name.clone();
-                    process.events.emit(Event::MessageRelayed { message: id, transport });
-                    return Ok(PublishResult { id, duplicate_of: None });
-                }
-                Err(error) => {
-                    fall_back(process, &message, route, error)?;
-                    entry(Arc::unwrap_or_clone(message), route)
-                }
-            }
-        }
-        (Step::Store { held: true }, Some(name)) => {
-            let (transport, due_at) = (name.clone(), message.due_at);
-            let published = store(process, entry(message, route), now).await?;
-            process.events.emit(Event::MessageHeld { message: id, transport, due_at });
-            return Ok(published);
-        }
-        _ => entry(message, route),
-    };
-    store(process, entry, now).await
-}
-
-async fn store(process: &Process, entry: Entry, now: Timestamp) -> Result<PublishResult> {
-    let message = Arc::clone(&entry.message);
-    let results = process.storage.enqueue(vec![entry], now).await?;
-    let result = results.first().copied().unwrap_or(EnqueueResult::Stored);
-    Ok(emit_enqueued(process, &message, result))
-}
-
 /// Returns the error when a message that its transport refused is to be stored instead; else fails with it.
-fn fall_back(process: &Process, message: &Message, route: &Route, error: Error) -> Result<Error> {
+fn fall_back(sender: &Sender, message: &Message, route: &Route, error: Error) -> Result<Error> {
     match &route.via {
         Some(name)
             if route.sending == Sending::Automatic
                 && error.is_temporary()
-                && process.has_storage =>
+                && sender.env.has_storage =>
         {
-            process.events.emit(Event::MessageFellBack {
+            sender.env.events.emit(Event::MessageFellBack {
                 message: message.id,
                 transport: name.clone(),
                 error: error.to_string(),
@@ -195,9 +169,9 @@ fn fall_back(process: &Process, message: &Message, route: &Route, error: Error) 
     }
 }
 
-fn step(process: &Process, message: &Message, route: &Route, now: Timestamp) -> Result<Step> {
+fn step(sender: &Sender, message: &Message, route: &Route, now: Timestamp) -> Result<Step> {
     let wait = between(now, message.due_at);
-    let storage = process.has_storage;
+    let storage = sender.env.has_storage;
     let Some(name) = &route.via else {
         // Without a storage a message cannot wait.
         let means = DelayOptions { native: Delay::None, storage, prefer_storage: true };
@@ -206,7 +180,7 @@ fn step(process: &Process, message: &Message, route: &Route, now: Timestamp) -> 
             _ => Ok(Step::Store { held: false }),
         };
     };
-    let can = transport(process, name)?.capabilities();
+    let can = transport(sender, name)?.capabilities();
     if let Some(payload_max) = can.payload_max
         && message.body.bytes.len() > payload_max
     {
@@ -216,7 +190,7 @@ fn step(process: &Process, message: &Message, route: &Route, now: Timestamp) -> 
         return if storage { Ok(Step::Store { held: false }) } else { Err(no_storage(message)) };
     }
     let native = can.publish_delay;
-    let prefer_storage = !wait.is_zero() && process.outbound.prefers_storage(name);
+    let prefer_storage = !wait.is_zero() && sender.outbound.prefers_storage(name);
     match delay_place(wait, DelayOptions { native, storage, prefer_storage }) {
         DelayPlace::NoDelay => Ok(Step::Send(Duration::ZERO)),
         DelayPlace::Transport(delay) => Ok(Step::Send(delay)),
@@ -225,8 +199,8 @@ fn step(process: &Process, message: &Message, route: &Route, now: Timestamp) -> 
     }
 }
 
-fn transport<'a>(process: &'a Process, name: &TransportName) -> Result<&'a Arc<dyn Transport>> {
-    process.transports.get(name).ok_or_else(|| {
+fn transport<'a>(sender: &'a Sender, name: &TransportName) -> Result<&'a Arc<dyn Transport>> {
+    sender.transports.get(name).ok_or_else(|| {
         Error::not_found(format!("there is no transport {name:?}; give it to the builder first"))
     })
 }
@@ -264,14 +238,10 @@ fn too_large(message: &Message, name: &TransportName, payload_max: usize) -> Err
 }
 
 /// Emits the event of an enqueued message and returns its result.
-pub(super) fn emit_enqueued(
-    process: &Process,
-    message: &Message,
-    result: EnqueueResult,
-) -> PublishResult {
+fn emit_enqueued(sender: &Sender, message: &Message, result: EnqueueResult) -> PublishResult {
     let published = PublishResult::new(message.id, result);
     let topic = message.topic.clone();
-    process.events.emit(match published.duplicate_of {
+    sender.env.events.emit(match published.duplicate_of {
         Some(alive) => Event::MessageDuplicate { message: message.id, alive, topic },
         None => Event::MessageEnqueued {
             message: message.id,

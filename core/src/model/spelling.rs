@@ -2,7 +2,7 @@
 //! is in the files of the policies.
 
 /// Returns a name in lower case without separators: `FireNow`, `fire-now` and `fire_now` are equal.
-pub(super) fn normalized(text: &str) -> String {
+pub(crate) fn normalized(text: &str) -> String {
     let letters = text.chars().filter(|c| !matches!(c, '-' | '_' | ' '));
     letters.flat_map(char::to_lowercase).take(LEN_MAX).collect()
 }

@@ -7,25 +7,25 @@ use std::sync::{Arc, Mutex};
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::{AttemptReports, Context, ContextParts, IntoHandler, Signal, UnboundHandler};
 use crate::builtin::ManualClock;
-use crate::client::Publisher;
 use crate::declared::{Declare, DeclaredJob};
 use crate::engine::{Process, handle};
 use crate::error::Result;
+use crate::handler::{AttemptReports, Context, ContextParts, IntoHandler, Signal, UnboundHandler};
 use crate::model::{
     Body, Correlation, HandlerOptions, Headers, Ids, JobName, Key, Message, Occurrence, Priority,
     Queue, Source, Topic,
 };
 use crate::policy::AttemptEnd;
 use crate::punctual::{Builder, Punctual};
+use crate::sending::Publisher;
 
 const TOPIC: &str = "handler-test";
 
 /// Unit test of a handler: builds the message and the context of one attempt and runs it.
 ///
 /// ```
-/// use punctual::handler::HandlerTest;
+/// use punctual::testing::HandlerTest;
 /// use punctual::policy::AttemptEnd;
 /// use punctual::{Context, State};
 ///
@@ -80,7 +80,9 @@ impl HandlerTestResult {
                 _,
             ) => Some(error.clone()),
             (AttemptEnd::Discard { reason }, _) => Some(reason.clone()),
-            (AttemptEnd::Done, Some(super::SelfReport::Success(text))) if !text.is_empty() => {
+            (AttemptEnd::Done, Some(crate::handler::SelfReport::Success(text)))
+                if !text.is_empty() =>
+            {
                 Some(text)
             }
             _ => None,
@@ -195,7 +197,7 @@ impl HandlerTest {
         let process = self.process(builder)?;
         let message = Arc::new(self.message(&process)?);
         let context = context(&process, message.clone(), &self);
-        let handler_options = process.option_layers.effective(&message, None);
+        let handler_options = process.runner.option_layers.effective(&message, None);
         let report = handle(&process, &message, &handler_options, &context).await;
         // `None` only when a lease is lost, and a test has no lease.
         Ok(HandlerTestResult { report: report.unwrap_or(AttemptEnd::Interrupted), context })
@@ -211,7 +213,7 @@ impl HandlerTest {
         let source = if job.is_some() { Source::Scheduled } else { Source::Published };
         let nominal = self.at;
         Ok(Message {
-            id: process.message_id(self.at),
+            id: process.env.message_id(self.at),
             topic: Topic::new(TOPIC)?,
             queue: Queue::default(),
             priority: Priority::default(),
@@ -238,23 +240,23 @@ impl std::fmt::Debug for HandlerTest {
 }
 
 fn context(process: &Arc<Process>, message: Arc<Message>, test: &HandlerTest) -> Context {
-    let handler_options = process.option_layers.effective(&message, None);
+    let handler_options = process.runner.option_layers.effective(&message, None);
     Context::new(ContextParts {
         message,
-        execution: process.execution_id(test.at),
+        execution: process.env.execution_id(test.at),
         attempt: test.attempt,
         attempts_max: handler_options.retry.attempts_max,
         crashes: 0,
         started_at: test.at,
         due_at: test.at,
-        process: process.id,
+        process: process.env.id,
         lease: None,
         lease_until: Mutex::new(None),
         recording: handler_options.recording,
         settles: AtomicBool::new(false),
         cancellation: Signal::default(),
-        publisher: Publisher::new(process.clone()),
-        events: process.events.clone(),
+        publisher: Publisher::new(process.sender.clone()),
+        events: process.env.events.clone(),
         published: AtomicU32::new(0),
         reports: AttemptReports::default(),
         slots: None,

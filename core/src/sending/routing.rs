@@ -6,7 +6,7 @@ use crate::model::{NAME_LEN_MAX, TransportName};
 
 /// The carrier of a draft.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Via {
+pub(crate) enum Via {
     /// The transport of the topic's route, else the storage.
     Routed,
     Storage,

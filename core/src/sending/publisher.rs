@@ -6,29 +6,26 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::Serialize;
 
-use super::dispatch::{Dispatch, Route, emit_enqueued, entry};
+use super::Sender;
+use super::dispatch::{Route, dispatch, entry};
 use super::middleware_chain::{CaptureEnd, DispatchEnd};
 use super::publish::{Draft, Publish, PublishResult};
 use super::routing::Via;
-use crate::builtin::GROUP_DEFAULT;
-use crate::clock::{between, whole_microseconds};
 use crate::compression::compress;
-use crate::engine::Process;
 use crate::error::{Error, Result};
 use crate::handler::{Context, States};
 use crate::middleware::NextPublish;
+use crate::model::time::whole_microseconds;
 use crate::model::{
-    Body, Correlation, IntoTopic, Message, MessageId, Occurrence, Queue, Relations,
+    Body, Correlation, GROUP_DEFAULT, IntoTopic, Message, MessageId, Occurrence, Queue, Relations,
 };
 use crate::outbox::Outbox;
-use crate::policy::{DelayOptions, DelayPlace, delay_place, delay_unsupported};
 use crate::storage::Entry;
-use crate::transport::Delay;
 
 /// Sends messages. Cheap to clone.
 #[derive(Clone)]
 pub struct Publisher {
-    process: Arc<Process>,
+    sender: Arc<Sender>,
     /// The attempt whose messages it publishes.
     attempt: Option<Context>,
     /// Content type of payloads, when it is not the default.
@@ -36,37 +33,37 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    pub(crate) fn new(process: Arc<Process>) -> Self {
-        Self { process, attempt: None, content_type: None }
+    pub(crate) fn new(sender: Arc<Sender>) -> Self {
+        Self { sender, attempt: None, content_type: None }
     }
 
-    pub(crate) fn process(&self) -> &Arc<Process> {
-        &self.process
+    pub(crate) fn sender(&self) -> &Arc<Sender> {
+        &self.sender
     }
 
     /// Returns the largest size of a body in bytes.
     pub(crate) fn payload_max(&self) -> usize {
-        self.process.options.payload_max
+        self.sender.env.options.payload_max
     }
 
     pub(crate) fn now(&self) -> Timestamp {
-        self.process.now()
+        self.sender.env.now()
     }
 
     /// Returns the instant from which drafts count. Before the first delayed draft the time of the storage is
     /// read, because a wrong clock of the machine would end a delay early and give a broker a wrong instant. A
     /// started process has read it already.
     async fn sent_at<'a>(&self, drafts: impl IntoIterator<Item = &'a Draft>) -> Timestamp {
-        let process = &self.process;
-        if process.has_storage && drafts.into_iter().any(Draft::is_delayed) {
-            process.clock.follow_first(&*process.storage).await;
+        let sender = &self.sender;
+        if sender.env.has_storage && drafts.into_iter().any(Draft::is_delayed) {
+            sender.env.clock.follow_first(&*sender.env.storage).await;
         }
-        process.now()
+        sender.env.now()
     }
 
     /// Returns the states of the handlers.
     pub(crate) fn states(&self) -> &States {
-        &self.process.states
+        &self.sender.states
     }
 
     /// Returns the publisher of an attempt: its messages inherit the correlation.
@@ -124,7 +121,7 @@ impl Publisher {
     }
 
     pub(crate) fn written<T: Serialize + ?Sized>(&self, payload: &T) -> Result<Body> {
-        self.process.outbound.codecs.write(payload, self.content_type.as_deref())
+        self.sender.outbound.codecs.write(payload, self.content_type.as_deref())
     }
 
     /// Sends many messages: those for the storage in one step, all or none, then one batch to each transport.
@@ -133,24 +130,18 @@ impl Publisher {
     pub async fn publish_all(&self, messages: Vec<Publish>) -> Result<Vec<PublishResult>> {
         let drafts = messages.iter().filter_map(|publish| publish.draft.as_ref().ok());
         let now = self.sent_at(drafts).await;
-        if !self.process.middleware.is_empty() {
-            // All are checked before the first one is sent.
-            let mut ready = Vec::with_capacity(messages.len());
-            for publish in messages {
-                ready.push(self.message(publish.draft?, now)?);
-            }
+        let mut ready = Vec::with_capacity(messages.len());
+        for publish in messages {
+            ready.push(self.message(publish.draft?, now)?);
+        }
+        if !self.sender.middleware.is_empty() {
             let mut published = Vec::with_capacity(ready.len());
             for (message, route) in ready {
                 published.push(self.send_message(message, route, now).await?);
             }
             return Ok(published);
         }
-        let mut dispatch = Dispatch::new(&self.process, now);
-        for publish in messages {
-            let (message, route) = self.message(publish.draft?, now)?;
-            dispatch.add(message, route)?;
-        }
-        dispatch.send().await
+        dispatch(&self.sender, ready, now).await
     }
 
     /// Stores many messages in the caller's own transaction; see [`Publish::in_tx`].
@@ -163,7 +154,7 @@ impl Publisher {
         for publish in messages {
             entries.push(publish.prepare().await?);
         }
-        let now = self.process.now();
+        let now = self.sender.env.now();
         let ids: Vec<MessageId> = entries.iter().map(|entry| entry.message.id).collect();
         let results = outbox.enqueue(entries, now).await?;
         Ok(ids
@@ -173,43 +164,30 @@ impl Publisher {
             .collect())
     }
 
-    /// Stores prepared entries in one step, all or none.
-    pub(super) async fn enqueue(&self, entries: Vec<Entry>) -> Result<Vec<PublishResult>> {
-        let now = self.process.now();
-        for entry in &entries {
-            check_wait(&self.process, &entry.message, now)?;
-        }
-        let results = self.process.storage.enqueue(entries.clone(), now).await?;
-        let stored = entries.iter().zip(results);
-        Ok(stored
-            .map(|(entry, result)| emit_enqueued(&self.process, &entry.message, result))
-            .collect())
-    }
-
     /// Returns the route of a draft.
     fn route(&self, draft: &mut Draft) -> Result<Route> {
         let via = match std::mem::replace(&mut draft.via, Via::Storage) {
             Via::Storage => None,
-            Via::Routed => self.process.outbound.route(&draft.topic).cloned(),
-            Via::Transport(name) if self.process.transports.contains_key(&name) => Some(name),
+            Via::Routed => self.sender.outbound.route(&draft.topic).cloned(),
+            Via::Transport(name) if self.sender.transports.contains_key(&name) => Some(name),
             Via::Transport(name) => {
                 return Err(Error::not_found(format!(
                     "there is no transport {name:?}; give it to the builder first"
                 )));
             }
         };
-        let sending = draft.sending.unwrap_or(self.process.outbound.sending);
+        let sending = draft.sending.unwrap_or(self.sender.outbound.sending);
         Ok(Route { via, group: draft.group.take(), sending, replace: draft.replace })
     }
 
     /// Checks a draft and creates its message, with id and due time.
     fn message(&self, mut draft: Draft, now: Timestamp) -> Result<(Message, Route)> {
-        draft.body.check(self.process.options.payload_max)?;
+        draft.body.check(self.sender.env.options.payload_max)?;
         draft.handler_options.check()?;
         draft.relations.check()?;
-        let tolerance = self.process.options.past_tolerance;
+        let tolerance = self.sender.env.options.past_tolerance;
         // A given creation time makes a repeated call create an equal message.
-        let latest = draft.created_at.unwrap_or_else(|| now.max(self.process.clock.latest()));
+        let latest = draft.created_at.unwrap_or_else(|| now.max(self.sender.env.clock.latest()));
         let now = draft.created_at.unwrap_or(now);
         let due_at = draft.due.at((now, latest), tolerance, draft.allow_past)?;
         let route = self.route(&mut draft)?;
@@ -221,7 +199,7 @@ impl Publisher {
         let nominal = whole_microseconds(due_at);
         let occurrence = draft.occurrence.map(|occurrence| Occurrence { nominal, ..occurrence });
         let message = Message {
-            id: draft.id.unwrap_or_else(|| self.process.message_id(now)),
+            id: draft.id.unwrap_or_else(|| self.sender.env.message_id(now)),
             queue: route.via.as_ref().map_or(draft.queue, Queue::of_relay),
             topic: draft.topic,
             priority: draft.priority,
@@ -251,14 +229,28 @@ impl Publisher {
 
     /// Returns the entry of a draft, which the caller stores.
     pub(super) async fn prepare(&self, draft: Draft) -> Result<Entry> {
+        let (mut message, route) = self.pass_middleware(draft).await?;
+        compress(&mut message, self.sender.env.options.compress_above)?;
+        Ok(entry(message, &route))
+    }
+
+    /// Returns the message of a draft after the middleware, with its route.
+    async fn pass_middleware(&self, draft: Draft) -> Result<(Message, Route)> {
         let now = self.sent_at([&draft]).await;
         let (message, route) = self.message(draft, now)?;
         let id = message.id;
         let end = CaptureEnd::default();
-        NextPublish::new(&self.process.middleware, &end).run(message).await?;
-        let mut message = end.message().ok_or_else(|| not_passed_on(id))?;
-        compress(&mut message, self.process.options.compress_above)?;
-        Ok(entry(message, &route))
+        NextPublish::new(&self.sender.middleware, &end).run(message).await?;
+        Ok((end.message().ok_or_else(|| not_passed_on(id))?, route))
+    }
+
+    /// Stores the messages of drafts in one step, all or none, after the middleware has seen each.
+    pub(super) async fn store_all(&self, messages: Vec<Publish>) -> Result<Vec<PublishResult>> {
+        let mut ready = Vec::with_capacity(messages.len());
+        for publish in messages {
+            ready.push(self.pass_middleware(publish.draft?).await?);
+        }
+        dispatch(&self.sender, ready, self.sender.env.now()).await
     }
 
     /// Sends a message through the middleware.
@@ -268,21 +260,10 @@ impl Publisher {
         route: Route,
         now: Timestamp,
     ) -> Result<PublishResult> {
-        let end = DispatchEnd::new(&self.process, route, now);
+        let end = DispatchEnd::new(&self.sender, route, now);
         let id = message.id;
-        NextPublish::new(&self.process.middleware, &end).run(message).await?;
+        NextPublish::new(&self.sender.middleware, &end).run(message).await?;
         end.published().ok_or_else(|| not_passed_on(id))
-    }
-}
-
-/// Fails for a delayed message without a storage, because it cannot wait.
-fn check_wait(process: &Process, message: &Message, now: Timestamp) -> Result<()> {
-    let wait = between(now, message.due_at);
-    let means =
-        DelayOptions { native: Delay::None, storage: process.has_storage, prefer_storage: true };
-    match delay_place(wait, means) {
-        DelayPlace::Unsupported => Err(delay_unsupported(message.id, wait, Delay::None)),
-        _ => Ok(()),
     }
 }
 

@@ -11,10 +11,11 @@ use serde::de::DeserializeOwned;
 use super::requests::reply_topic;
 use super::routing::Via;
 use super::{Publish, Publisher};
-use crate::builtin::GROUP_DEFAULT;
-use crate::clock::{add, within};
+use crate::clock::within;
 use crate::codec::Codecs;
 use crate::error::{Error, Result};
+use crate::model::GROUP_DEFAULT;
+use crate::model::time::add;
 use crate::model::{
     Body, Headers, IntoTopic, Message, MessageId, Queue, Topic, TransportName, reserved_headers,
 };
@@ -85,7 +86,7 @@ impl Publisher {
     /// Returns the transport by which the sender waits. Each process chooses its own names: a process with a
     /// single transport uses it under any name.
     fn reply_transport(&self, name: &str) -> Result<TransportName> {
-        let transports = &self.process().transports;
+        let transports = &self.sender().transports;
         let requested = TransportName::new(name)?;
         if transports.contains_key(&requested) {
             return Ok(requested);
@@ -121,27 +122,27 @@ impl Request {
     async fn send(self) -> Result<Reply> {
         let publisher = self.publish.publisher;
         let mut draft = self.publish.draft?;
-        let process = publisher.process().clone();
+        let sender = publisher.sender().clone();
         if draft.via == Via::Routed {
-            let route = process.outbound.route(&draft.topic).cloned();
+            let route = sender.outbound.route(&draft.topic).cloned();
             draft.via = route.map_or(Via::Storage, Via::Transport);
         }
         let via = match &draft.via {
             Via::Transport(name) => Some(name.clone()),
             Via::Routed | Via::Storage => None,
         };
-        let now = process.now();
-        let id = *draft.id.get_or_insert_with(|| process.message_id(now));
+        let now = sender.env.now();
+        let id = *draft.id.get_or_insert_with(|| sender.env.message_id(now));
         draft
             .headers
-            .set_reserved(reserved_headers::REPLY_TO, Topic::of_replies(process.id).to_string());
+            .set_reserved(reserved_headers::REPLY_TO, Topic::of_replies(sender.env.id).to_string());
         if let Some(name) = &via {
             draft.headers.set_reserved(reserved_headers::REPLY_VIA, name.to_string());
         }
         let topic = draft.topic.clone();
         let exchange = async {
-            let requests = &process.outbound.requests;
-            requests.listen(&process, via.as_ref()).await?;
+            let requests = &sender.outbound.requests;
+            requests.listen(&sender, via.as_ref()).await?;
             let mut pending = requests.wait(id)?;
             let published = publisher.publish_draft(draft).await?;
             match published.duplicate_of {
@@ -151,8 +152,8 @@ impl Request {
                 ))),
             }
         };
-        let codecs = process.outbound.codecs.clone();
-        match within(&*process.clock, add(now, self.timeout), exchange).await {
+        let codecs = sender.outbound.codecs.clone();
+        match within(&*sender.env.clock, add(now, self.timeout), exchange).await {
             Some(reply) => Ok(Reply { message: reply?, codecs }),
             None => Err(Error::unavailable(format!(
                 "no reply to the request {id} to {topic:?} within {:?}; it may still be handled",

@@ -4,8 +4,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::model::{HandlerOptions, JobName, Priority, Queue};
-use crate::policy::Retry;
+use crate::model::{HandlerOptions, JobName, Priority, Queue, Retry};
 
 /// The definition of the one-time jobs of a name, given to
 /// [`Builder::one_time_job`](crate::Builder::one_time_job). A process that plans such a job takes queue and
@@ -70,7 +69,7 @@ impl OneTimeJob {
         &self.handler_options
     }
 
-    pub(super) fn place(&self) -> (Option<Queue>, Option<Priority>) {
+    pub(crate) fn place(&self) -> (Option<Queue>, Option<Priority>) {
         let queue = self.queue.as_ref().and_then(|queue| queue.as_ref().ok());
         let priority = self.priority.as_ref().and_then(|priority| priority.as_ref().ok());
         (queue.cloned(), priority.copied())

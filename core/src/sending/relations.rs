@@ -102,7 +102,7 @@ fn two_limits(first: &Key, second: &str) -> Error {
 
 /// Returns the name that messages of a topic and a key share. It contains the length of the topic, because a
 /// topic may contain the separator.
-pub(super) fn topic_key(topic: &Topic, key: &Key) -> Key {
+pub(crate) fn topic_key(topic: &Topic, key: &Key) -> Key {
     Key::composed(format!("{}:{topic}/{key}", topic.as_str().len()))
 }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use super::requests::Requests;
 use crate::codec::Codecs;
-use crate::engine::Options;
 use crate::error::{Error, Result};
 use crate::handler::States;
 use crate::model::{Topic, TransportName};
+use crate::options::Options;
 use crate::transport::Transport;
 
 /// Delivery mode of a message to its transport.

@@ -5,24 +5,23 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::PublishResult;
-use super::dispatch::{Route, send_one};
-use crate::engine::Process;
+use super::dispatch::{Route, dispatch};
+use super::{PublishResult, Sender};
 use crate::error::Result;
 use crate::middleware::PublishEnd;
 use crate::model::Message;
 
 /// The end of the chain of a message that is dispatched.
 pub(super) struct DispatchEnd<'a> {
-    process: &'a Process,
+    sender: &'a Sender,
     route: Route,
     now: Timestamp,
     published: Mutex<Option<PublishResult>>,
 }
 
 impl<'a> DispatchEnd<'a> {
-    pub(super) fn new(process: &'a Process, route: Route, now: Timestamp) -> Self {
-        Self { process, route, now, published: Mutex::new(None) }
+    pub(super) fn new(sender: &'a Sender, route: Route, now: Timestamp) -> Self {
+        Self { sender, route, now, published: Mutex::new(None) }
     }
 
     /// Returns the result; `None` when a middleware did not pass the message on.
@@ -34,8 +33,9 @@ impl<'a> DispatchEnd<'a> {
 #[async_trait]
 impl PublishEnd for DispatchEnd<'_> {
     async fn publish(&self, message: Message) -> Result<()> {
-        let published = send_one(self.process, message, &self.route, self.now).await?;
-        *self.published.lock().unwrap_or_else(PoisonError::into_inner) = Some(published);
+        let messages = vec![(message, self.route.clone())];
+        let published = dispatch(self.sender, messages, self.now).await?.pop();
+        *self.published.lock().unwrap_or_else(PoisonError::into_inner) = published;
         Ok(())
     }
 }

@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::model::PAYLOAD_MAX_DEFAULT;
-use crate::policy::THRESHOLD_DEFAULT;
+use crate::model::{PAYLOAD_MAX_DEFAULT, THRESHOLD_DEFAULT};
 
 /// Options of a process. Every field has a default that is meant for production.
 #[derive(Clone, Debug)]

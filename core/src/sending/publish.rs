@@ -9,21 +9,20 @@ use jiff::Timestamp;
 
 use super::routing::Via;
 use super::{Publisher, Sending};
-use crate::clock::{add, subtract};
 use crate::error::{Error, Result};
+use crate::model::time::{add, subtract};
 use crate::model::{
-    Body, HandlerOptions, Headers, Key, MessageId, Occurrence, Priority, Queue, Relations, Source,
-    Topic, WhenInterrupted,
+    Body, HandlerOptions, Headers, Key, MessageId, Occurrence, Priority, Queue, Relations, Retry,
+    Source, Topic, WhenInterrupted,
 };
 use crate::outbox::Outbox;
-use crate::policy::Retry;
 use crate::storage::{EnqueueResult, Entry};
 
 /// A message that is sent when it is awaited.
 #[must_use = "a message is sent when it is awaited"]
 pub struct Publish {
-    pub(super) publisher: Publisher,
-    pub(super) draft: Result<Draft>,
+    pub(crate) publisher: Publisher,
+    pub(crate) draft: Result<Draft>,
 }
 
 /// The result of sending a message.
@@ -36,7 +35,7 @@ pub struct PublishResult {
 }
 
 impl PublishResult {
-    pub(super) fn new(id: MessageId, result: EnqueueResult) -> Self {
+    pub(crate) fn new(id: MessageId, result: EnqueueResult) -> Self {
         let duplicate_of = match result {
             EnqueueResult::Duplicate(alive) if alive != id => Some(alive),
             _ => None,
@@ -46,31 +45,31 @@ impl PublishResult {
 }
 
 #[derive(Debug)]
-pub(super) struct Draft {
-    pub(super) topic: Topic,
-    pub(super) body: Body,
-    pub(super) due: Due,
-    pub(super) allow_past: bool,
-    pub(super) id: Option<MessageId>,
-    pub(super) created_at: Option<Timestamp>,
-    pub(super) queue: Queue,
-    pub(super) priority: Priority,
-    pub(super) source: Source,
-    pub(super) key: Option<Key>,
-    pub(super) dedupe: Option<Key>,
-    pub(super) replace: bool,
-    pub(super) headers: Headers,
-    pub(super) correlation: Option<Arc<str>>,
-    pub(super) occurrence: Option<Occurrence>,
-    pub(super) handler_options: HandlerOptions,
-    pub(super) relations: Relations,
-    pub(super) via: Via,
-    pub(super) group: Option<String>,
-    pub(super) sending: Option<Sending>,
+pub(crate) struct Draft {
+    pub(crate) topic: Topic,
+    pub(crate) body: Body,
+    pub(crate) due: Due,
+    pub(crate) allow_past: bool,
+    pub(crate) id: Option<MessageId>,
+    pub(crate) created_at: Option<Timestamp>,
+    pub(crate) queue: Queue,
+    pub(crate) priority: Priority,
+    pub(crate) source: Source,
+    pub(crate) key: Option<Key>,
+    pub(crate) dedupe: Option<Key>,
+    pub(crate) replace: bool,
+    pub(crate) headers: Headers,
+    pub(crate) correlation: Option<Arc<str>>,
+    pub(crate) occurrence: Option<Occurrence>,
+    pub(crate) handler_options: HandlerOptions,
+    pub(crate) relations: Relations,
+    pub(crate) via: Via,
+    pub(crate) group: Option<String>,
+    pub(crate) sending: Option<Sending>,
 }
 
 impl Draft {
-    pub(super) fn new(topic: Topic, body: Body) -> Self {
+    pub(crate) fn new(topic: Topic, body: Body) -> Self {
         Self {
             topic,
             body,
@@ -96,14 +95,14 @@ impl Draft {
     }
 
     /// Returns whether it is due later than now, so that the time at which it is sent matters.
-    pub(super) fn is_delayed(&self) -> bool {
+    pub(crate) fn is_delayed(&self) -> bool {
         !matches!(self.due, Due::Now | Due::After(Duration::ZERO))
     }
 }
 
 /// When a draft is due.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Due {
+pub(crate) enum Due {
     Now,
     After(Duration),
     At(Timestamp),
@@ -112,7 +111,7 @@ pub(super) enum Due {
 impl Due {
     /// Returns the due instant; fails when it is in the past by more than a tolerance. A delay counts from the
     /// latest instant that the current time can be, so that it is never too short.
-    pub(super) fn at(
+    pub(crate) fn at(
         self,
         (now, latest): (Timestamp, Timestamp),
         tolerance: Duration,
@@ -135,7 +134,7 @@ impl Due {
 }
 
 impl Publish {
-    pub(super) fn set(mut self, change: impl FnOnce(&mut Draft) -> Result<()>) -> Self {
+    pub(crate) fn set(mut self, change: impl FnOnce(&mut Draft) -> Result<()>) -> Self {
         if let Ok(draft) = &mut self.draft
             && let Err(error) = change(draft)
         {
@@ -150,7 +149,7 @@ impl Publish {
         self.set(|_| Err(error))
     }
 
-    pub(super) fn edit(self, change: impl FnOnce(&mut Draft)) -> Self {
+    pub(crate) fn edit(self, change: impl FnOnce(&mut Draft)) -> Self {
         self.set(|draft| {
             change(draft);
             Ok(())

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::spelling::normalized;
-use crate::clock::between;
 use crate::error::{Error, Result};
+use crate::model::time::between;
 use crate::schedule::Schedule;
 
 /// Default threshold of jobs and options without one of their own.

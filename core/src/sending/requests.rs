@@ -10,13 +10,15 @@ use jiff::Timestamp;
 use tokio::sync::{OnceCell, oneshot};
 use tokio::task::JoinSet;
 
-use crate::builtin::GROUP_DEFAULT;
-use crate::clock::{Clock, add};
-use crate::engine::{Process, Stop, backoff};
+use super::Sender;
+use crate::clock::Clock;
 use crate::error::{Error, Result};
 use crate::event::{Event, Events};
+use crate::model::GROUP_DEFAULT;
+use crate::model::time::add;
 use crate::model::{Message, MessageId, ProcessId, Queue, Topic, TransportName, reserved_headers};
-use crate::policy::Verdict;
+use crate::policy::{Verdict, backoff};
+use crate::stop::Stop;
 use crate::storage::{Claim, Settlement, Storage, WakeSource, Wakeup};
 use crate::transport::{Consumer, Delivery, Receipt, Subscription};
 
@@ -104,26 +106,22 @@ impl Requests {
     }
 
     /// Starts to receive replies by a transport, or from the storage, unless it has been started.
-    pub(super) async fn listen(
-        &self,
-        process: &Process,
-        via: Option<&TransportName>,
-    ) -> Result<()> {
+    pub(super) async fn listen(&self, sender: &Sender, via: Option<&TransportName>) -> Result<()> {
         let cell = {
             let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
             sources.entry(via.cloned()).or_default().clone()
         };
         cell.get_or_try_init(async || {
-            let topic = Topic::of_replies(process.id);
-            let source = source(process, via, topic).await?;
+            let topic = Topic::of_replies(sender.env.id);
+            let source = source(sender, via, topic).await?;
             let listener = Listener {
                 source,
                 name: "replies".to_owned(),
                 pending: self.pending.clone(),
-                events: process.events.clone(),
-                clock: process.clock.clone(),
-                stop: process.stop.clone(),
-                grace: process.options.grace,
+                events: sender.env.events.clone(),
+                clock: sender.env.clock.clone(),
+                stop: sender.env.stop.clone(),
+                grace: sender.env.options.grace,
             };
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
             tasks.spawn(listener.run());
@@ -141,21 +139,21 @@ impl Requests {
     }
 }
 
-async fn source(process: &Process, via: Option<&TransportName>, topic: Topic) -> Result<Source> {
+async fn source(sender: &Sender, via: Option<&TransportName>, topic: Topic) -> Result<Source> {
     let Some(name) = via else {
         let queue = Queue::of_group(&topic, GROUP_DEFAULT);
-        let wakeup = process.storage.wakeup(&WakeSource::Queue(queue.clone()));
+        let wakeup = sender.env.storage.wakeup(&WakeSource::Queue(queue.clone()));
         return Ok(Source::Storage(Box::new(ReplyQueue {
-            storage: process.storage.clone(),
-            clock: process.clock.clone(),
-            owner: process.id,
-            lease_duration: process.options.lease_duration,
-            poll_interval: process.options.poll_interval,
+            storage: sender.env.storage.clone(),
+            clock: sender.env.clock.clone(),
+            owner: sender.env.id,
+            lease_duration: sender.env.options.lease_duration,
+            poll_interval: sender.env.options.poll_interval,
             queue,
             wakeup,
         })));
     };
-    let transport = process.transports.get(name).ok_or_else(|| {
+    let transport = sender.transports.get(name).ok_or_else(|| {
         Error::not_found(format!("there is no transport {name:?}; give it to the builder first"))
     })?;
     let group = GROUP_DEFAULT.to_owned();
@@ -297,8 +295,8 @@ mod tests {
     // Finding F1 of the security review: a message from a broker names the topic of its reply.
     #[test]
     fn a_reply_is_sent_only_to_the_reply_topic_of_a_process() {
-        let process = ProcessId::from_uuid(uuid::Uuid::from_u128(7));
-        let topic = Topic::of_replies(process);
+        let sender = ProcessId::from_uuid(uuid::Uuid::from_u128(7));
+        let topic = Topic::of_replies(sender);
         assert_eq!(reply_topic(topic.as_str()).unwrap(), topic);
         for text in ["punctual.command", "punctual.replies.", "punctual.replies.x", "mail", ""] {
             assert!(reply_topic(text).is_err(), "{text}");

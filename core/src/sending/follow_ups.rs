@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use super::Process;
-use crate::clock::add;
+use crate::environment::Environment;
+use crate::model::time::add;
 use crate::model::{Body, Correlation, Execution, Link, Message, Parent, Relations, Source};
 use crate::policy::{Verdict, followers};
 
 /// Returns the messages that follow from the verdict on a message and the execution that ended it.
 pub(crate) fn follow_ups(
-    process: &Process,
+    env: &Environment,
     message: &Message,
     verdict: &Verdict,
     execution: &Execution,
@@ -39,17 +39,17 @@ pub(crate) fn follow_ups(
             Arc::new(Message {
                 correlation,
                 relations: Some(Arc::new(relations)),
-                ..link_message(process, link, execution)
+                ..link_message(env, link, execution)
             })
         })
         .collect()
 }
 
 /// Returns the message of a link.
-fn link_message(process: &Process, link: &Link, execution: &Execution) -> Message {
+fn link_message(env: &Environment, link: &Link, execution: &Execution) -> Message {
     let now = execution.ended_at;
     Message {
-        id: process.message_id(now),
+        id: env.message_id(now),
         topic: link.topic.clone(),
         queue: link.queue.clone(),
         priority: link.priority,
