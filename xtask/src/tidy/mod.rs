@@ -8,6 +8,7 @@ mod decisions;
 mod dependencies;
 mod file_names;
 mod headers;
+mod layers;
 mod length;
 mod links;
 mod machine_paths;
@@ -21,6 +22,7 @@ mod source;
 mod test_filters;
 mod unfinished;
 mod vocabulary;
+mod walks;
 
 pub(crate) use dependencies::dependency_rules;
 pub(crate) use rules::{findings, notes};

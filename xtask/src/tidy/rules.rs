@@ -1,9 +1,9 @@
 //! The list of rules, and running all of them.
 
 use super::{
-    Finding, Source, decisions, file_names, headers, length, links, machine_paths, one_place,
-    plain_words, public_names, returned_flags, security_tests, test_filters, unfinished,
-    vocabulary,
+    Finding, Source, decisions, file_names, headers, layers, length, links, machine_paths,
+    one_place, plain_words, public_names, returned_flags, security_tests, test_filters, unfinished,
+    vocabulary, walks,
 };
 
 /// Rules that need one file at a time.
@@ -21,9 +21,11 @@ const FILE_RULES: [fn(&Source) -> Vec<Finding>; 8] = [
 /// Returns every finding. `exists` returns whether a path from the root exists.
 pub(crate) fn findings(sources: &[Source], exists: &dyn Fn(&str) -> bool) -> Vec<Finding> {
     let mut findings = decisions::check(sources);
+    findings.extend(layers::check(sources));
     findings.extend(public_names::check(sources));
     findings.extend(security_tests::check(sources));
     findings.extend(test_filters::check(sources));
+    findings.extend(walks::check(sources));
     for source in sources {
         for rule in FILE_RULES {
             findings.extend(rule(source));
