@@ -30,27 +30,36 @@ use std::future::Future;
 
 use futures_util::future::BoxFuture;
 
-pub use arguments::{Arguments, WholeContext, WrappedArguments};
-pub use blocking::{Blocking, Call, PlainFunction, blocking};
+pub use blocking::{Blocking, blocking};
 pub(crate) use cancellation::Signal;
 pub use cancellation::{Cancellation, Cause};
 pub use context::Context;
 pub(crate) use context::ContextParts;
 pub(crate) use error_rules::ErrorRules;
-pub use extract::{
-    Argument, FirstArgument, FromContext, ViaContext, ViaFact, ViaPayload, ViaState,
-};
-pub use function::{Function, IntoHandler, UnboundHandler};
+pub use extract::FromContext;
+pub use function::IntoHandler;
+pub(crate) use function::UnboundHandler;
 pub(crate) use must_report::conclude;
 pub use must_report::{MustReport, must_report};
 pub use outcome::{HandlerError, HandlerResult, IntoOutcome, Outcome};
 pub(crate) use reports::AttemptReports;
 pub use reports::{ProgressReport, SelfReport};
 pub(crate) use slots::{Slot, Slots};
-pub use state::{RequiredStates, State, States};
+pub(crate) use state::States;
+pub use state::{RequiredStates, State};
 
 use crate::error::Result;
 use crate::model::Message;
+
+/// Types by which the compiler infers the arguments of a handler. Not part of the API.
+#[doc(hidden)]
+pub mod inference {
+    pub use super::arguments::{Arguments, WholeContext, WrappedArguments};
+    pub use super::blocking::{Call, PlainFunction};
+    pub use super::extract::{Argument, FirstArgument, ViaContext, ViaFact, ViaPayload, ViaState};
+    pub use super::function::{Function, UnboundHandler};
+    pub use super::state::States;
+}
 
 /// Handles messages whose body deserializes as `M`. For types with fields that the handler needs.
 ///

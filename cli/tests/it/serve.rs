@@ -205,7 +205,7 @@ fn probable_mistakes_are_warnings_of_the_check_and_of_the_start() {
     let lines: Vec<&str> = printed.lines().collect();
     let [never, past] = lines[..] else { panic!("{printed}") };
     assert!(
-        never.starts_with("warning: punctual.toml:2: jobs.never.cron: no calendar"),
+        never.starts_with("warning: punctual.toml:2: jobs.never.cron: the day does not exist"),
         "{printed}"
     );
     assert!(past.starts_with("warning: punctual.toml:5: jobs.past.at: 2020-01-01"), "{printed}");
@@ -217,6 +217,6 @@ fn probable_mistakes_are_warnings_of_the_check_and_of_the_start() {
     child.kill().unwrap();
     child.wait().unwrap();
     let warned = |words: &str| until_ready.iter().filter(|line| line.contains(words)).count();
-    assert_eq!(warned("jobs.never.cron: no calendar"), 1, "{until_ready:?}");
+    assert_eq!(warned("jobs.never.cron: the day does not exist"), 1, "{until_ready:?}");
     assert_eq!(warned("jobs.past.at: "), 1, "{until_ready:?}");
 }

@@ -3,9 +3,9 @@
 
 use std::future::Future;
 
-use super::extract::{Argument, FirstArgument};
+use super::extract::{Argument, FirstArgument, ViaPayload};
 use super::state::States;
-use super::{Context, HandlerError, ViaPayload};
+use super::{Context, HandlerError};
 use crate::codec::Codecs;
 use crate::error::Result;
 use crate::model::Message;

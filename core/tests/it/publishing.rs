@@ -35,7 +35,7 @@ fn logging_text(
     log: &Log,
 ) -> impl punctual::IntoHandler<
     (String, Context),
-    (punctual::handler::ViaPayload, punctual::handler::ViaContext),
+    (punctual::handler::inference::ViaPayload, punctual::handler::inference::ViaContext),
 > {
     logging::<String>(log, |text, context| {
         format!("{text} {}", context.started_at().strftime("%H:%M:%S"))

@@ -102,7 +102,7 @@ async fn a_state_that_is_missing_or_doubled_fails_when_the_process_is_built() {
     let error = twice.handler("pay", only_state).build().err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Conflict);
     assert!(error.to_string().contains("two states of the type"), "{error}");
-    assert!(error.to_string().contains("states::Seen"), "{error}");
+    assert!(error.to_string().contains("states::SharedLog"), "{error}");
     let one =
         Punctual::builder().state(SharedLog::default()).state(3_u8).handler("pay", only_state);
     assert!(one.build().is_ok());

@@ -47,7 +47,7 @@ async fn the_check_refuses_what_serve_refuses() {
         (transports(&[("a", "[\"\"]")]), "transports.a.topics", "at least one character"),
         (transports(&[("a", "[\"~x*\"]")]), "transports.a.topics", "first character"),
         (transports(&[("a", "[\"punctual.http\"]")]), "transports.a.topics", "another name"),
-        (transports(&[("a", "[\"x\", \" x\"]")]), "transports.a.topics", "is given twice"),
+        (transports(&[("a", "[\"x\", \" x\"]")]), "transports.a.topics", "is listed twice"),
         (
             transports(&[("a", "[\"x*\"]"), ("b", "[\"x*\"]")]),
             "transports.b.topics",

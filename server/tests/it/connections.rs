@@ -175,7 +175,7 @@ async fn a_flood_from_one_address_leaves_room_for_others_and_for_jobs() {
     let refused = "punctual_http_connections_refused_total{reason=\"address\"} 96\n";
     assert!(metrics.contains(refused), "{metrics}");
     let jobs = async {
-        while !ask(&mut connect(address, 3).await, "/api/v1/messages?topic=beat")
+        while !ask(&mut connect(address, 3).await, "/api/v1/messages?topic=clock")
             .await
             .contains("\"id\"")
         {

@@ -77,7 +77,7 @@ async fn of_concurrent_requests_with_one_key_one_is_executed() {
     let rest = answers.iter().filter(|response| response.status != StatusCode::CREATED);
     for response in rest {
         assert_eq!(response.status, StatusCode::CONFLICT, "{}", response.text);
-        assert!(response.text.contains("under way"));
+        assert!(response.text.contains("is in flight"));
         assert_eq!(response.headers["retry-after"], "1");
     }
     assert_eq!(count(&site).await, 1);

@@ -197,8 +197,8 @@ async fn an_id_token_with_any_invalid_claim_is_refused() {
         assert!(session_of(&response).is_none());
     }
     for (signer, words) in [
-        (Signer::None, "of the kind \\\"none\\\""),
-        (Signer::Shared, "of the kind \\\"HS256\\\""),
+        (Signer::None, "algorithm \\\"none\\\""),
+        (Signer::Shared, "algorithm \\\"HS256\\\""),
         (Signer::curve(), "signature is wrong"),
     ] {
         let (site, provider) = site(Signer::curve()).await;
@@ -288,7 +288,7 @@ async fn an_unreachable_provider_is_reported_until_it_is_back() {
     let page = ask(&site, START_PATH, &[(ACCEPT.as_str(), "text/html,*/*")]).await;
     assert_eq!(page.status, StatusCode::BAD_GATEWAY);
     assert_eq!(page.headers[CONTENT_TYPE], "text/html; charset=utf-8");
-    assert!(page.text.contains("answered 500") && page.text.contains("Back"), "{}", page.text);
+    assert!(page.text.contains("returned 500") && page.text.contains("Back"), "{}", page.text);
     provider.is_down(false);
     // The provider is not called again for a moment.
     assert_eq!(site.get(START_PATH).await.status, StatusCode::BAD_GATEWAY);

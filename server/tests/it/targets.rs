@@ -264,7 +264,7 @@ async fn a_target_above_its_limits_is_refused_when_it_runs() {
     for (beyond, words) in [
         (json!({"answer_max": 4_000_000_000_u32}), "at most"),
         (json!({"method": "TRACE"}), "use one of"),
-        (json!({"redirects_max": 200}), "at most 10"),
+        (json!({"redirects_max": 200}), "use 0 to 10"),
         (json!({"headers": {"Host": "evil.example"}}), "is set by the connection"),
         (json!({"headers": {"transfer-encoding": "chunked"}}), "is set by the connection"),
     ] {

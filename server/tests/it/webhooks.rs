@@ -121,7 +121,7 @@ async fn a_failing_receiver_is_disabled_with_the_reason() {
     let path = format!("/api/v1/webhooks/{id}");
     let off = server.until(&path, |webhook| webhook["enabled"] == false).await;
     let reason = off["disabled_reason"].as_str().unwrap();
-    assert!(reason.contains("in a row") && reason.contains("500"), "{reason}");
+    assert!(reason.contains("consecutive attempts") && reason.contains("500"), "{reason}");
     let alert = |health: &Value| {
         let alerts = health["alerts"].as_array().unwrap();
         alerts.iter().find(|one| one["kind"] == "webhook_failing").cloned()
@@ -152,11 +152,11 @@ async fn a_test_waits_for_the_response_and_reports_its_failure() {
     let path = format!("/api/v1/webhooks/{id}");
     let (status, tested) = server.call("POST", &format!("{path}/test"), &Value::Null).await;
     assert_eq!((status, &tested["ending"]), (200, &json!("failed")), "{tested}");
-    assert_eq!(tested["note"], "the answer was 418");
+    assert_eq!(tested["note"], "the response was 418");
     let shown = server.get(&path).await;
     assert_eq!(
         (&shown["failures"], &shown["last_error"]),
-        (&json!(1), &json!("the answer was 418"))
+        (&json!(1), &json!("the response was 418"))
     );
     *receiver.answers.lock().unwrap() = StatusCode::OK;
     server.call("POST", &format!("{path}/test"), &Value::Null).await;
@@ -183,7 +183,7 @@ async fn a_receiver_that_returns_gone_is_disabled_at_once() {
     server.call("POST", "/api/v1/messages", &json!({ "topic": "mail" })).await;
     let path = format!("/api/v1/webhooks/{id}");
     let off = server.until(&path, |webhook| webhook["enabled"] == false).await;
-    assert!(off["disabled_reason"].as_str().unwrap().contains("gone"), "{off}");
+    assert!(off["disabled_reason"].as_str().unwrap().contains("Gone"), "{off}");
 }
 
 #[tokio::test]
