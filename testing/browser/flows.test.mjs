@@ -88,10 +88,10 @@ test('the storage is fully checked on request', { timeout: 60_000 }, async () =>
   const { page, go, complaints, close } = await web.open(open.address);
   await go('#/storage');
   await page.getByText('the data itself was not checked').waitFor();
-  assert.equal(await page.getByText('sound', { exact: true }).count(), 0);
+  assert.equal(await page.getByText('integrity check', { exact: true }).count(), 0);
   await page.getByRole('button', { name: 'Run full check' }).click();
   await page.getByText('Full check completed').waitFor();
-  await page.getByText('sound', { exact: true }).waitFor();
+  await page.getByText('integrity check', { exact: true }).waitFor();
   assert.deepEqual(complaints, []);
   await close();
 });

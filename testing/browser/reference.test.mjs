@@ -33,7 +33,7 @@ for (const theme of ['light', 'dark']) {
 
 test('an operation is found, opened and tried', { timeout: 60_000 }, async () => {
   const { page, complaints, close } = await reference();
-  await page.getByRole('searchbox').fill('get upcoming');
+  await page.getByRole('searchbox').fill('get jobs/{name}/upcoming');
   assert.equal(await page.locator('details.operation').count(), 1);
   await page.locator('details.operation > summary').click();
   await page.getByText('Try it', { exact: true }).click();
