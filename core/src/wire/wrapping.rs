@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::{Envelope, Wire, cloud_events, own_envelope};
 use crate::error::{Error, Result};
 use crate::transport::Outgoing;
+use crate::transport::address::percent_decode;
 
 /// Parameters of an address that set the wrapping.
 const ENVELOPE: &str = "envelope";
@@ -146,22 +147,11 @@ fn split_address(address: &str) -> Result<(String, Option<Wrapping>)> {
 
 /// Decodes percent-encoding such as `%40`.
 fn decoded(name: &str, text: &str) -> Result<String> {
-    let wrong = || {
+    percent_decode(text).ok_or_else(|| {
         Error::invalid(format!(
             "{name}={text} cannot be read: a % is followed by two digits, as in %40"
         ))
-    };
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        let mut digit = || rest.next().and_then(|digit| char::from(digit).to_digit(16));
-        let byte = match byte {
-            b'%' => digit().zip(digit()).and_then(|(high, low)| u8::try_from(high * 16 + low).ok()),
-            byte => Some(byte),
-        };
-        bytes.push(byte.ok_or_else(wrong)?);
-    }
-    String::from_utf8(bytes).map_err(|_| wrong())
+    })
 }
 
 #[cfg(test)]

@@ -1,12 +1,17 @@
 //! Addresses of a cluster: `host:port`, several separated by commas, or the same after `kafka://` with a user and a
 //! password. No error text and no `Debug` output contains the password.
 
-use punctual::transport::address::percent_decode;
-use punctual::{Error, Result};
+use punctual::Result;
+use punctual::transport::address::{AddressForm, AddressScheme};
 
-/// Example shown in the error for an invalid address.
-const EXAMPLE: &str = "use kafka://user:password@host:9092,host:9092 or host:9092";
-const PORT_DEFAULT: &str = "9092";
+const PLAIN: AddressScheme<'_> = AddressScheme { name: "kafka", port: 9092, is_encrypted: false };
+const FORM: AddressForm<'_> = AddressForm {
+    subject: "the address of Kafka",
+    advice: "use kafka://user:password@host:9092,host:9092 or host:9092",
+    schemes: &[PLAIN, AddressScheme { name: "kafkas", port: 9092, is_encrypted: true }],
+    scheme_default: Some(PLAIN),
+    has_several: true,
+};
 
 /// A parsed address.
 #[derive(Clone, PartialEq, Eq)]
@@ -28,62 +33,14 @@ pub(crate) struct Login {
 impl Address {
     /// Parses an address; the scheme `kafkas://` stands for encryption.
     pub(crate) fn parse(text: &str) -> Result<Self> {
-        let (scheme, rest) = text.trim().split_once("://").unwrap_or(("kafka", text.trim()));
-        let tls = match scheme {
-            "kafka" => false,
-            "kafkas" => true,
-            other => {
-                return Err(Error::invalid(format!(
-                    "the address of Kafka has the unknown scheme {other:?}; {EXAMPLE}"
-                )));
-            }
+        let mut address = FORM.parse(text)?;
+        let login = match (address.user.take(), address.password.take()) {
+            (None, None) => None,
+            (Some(user), Some(password)) if !user.is_empty() => Some(Login { user, password }),
+            _ => return Err(FORM.error("it has no user or no password before the @")),
         };
-        // A password may contain an '@', a host may not.
-        let (login, servers) = match rest.rsplit_once('@') {
-            Some((login, servers)) => (Some(Login::parse(login)?), servers),
-            None => (None, rest),
-        };
-        let servers = servers.trim_end_matches('/').split(',').map(str::trim);
-        let servers: Vec<String> =
-            servers.filter(|one| !one.is_empty()).map(server).collect::<Result<_>>()?;
-        if servers.is_empty() {
-            return Err(Error::invalid(format!("the address of Kafka names no host; {EXAMPLE}")));
-        }
-        Ok(Self { servers: servers.join(","), login, tls })
+        Ok(Self { servers: address.to_string(), login, tls: address.is_encrypted })
     }
-}
-
-impl Login {
-    fn parse(text: &str) -> Result<Self> {
-        let wrong = || {
-            Error::invalid(format!(
-                "the user or password in the address of Kafka cannot be parsed; {EXAMPLE}"
-            ))
-        };
-        let (user, password) = text.split_once(':').ok_or_else(wrong)?;
-        let (user, password) = (percent_decode(user), percent_decode(password));
-        match (user, password) {
-            (Some(user), Some(password)) if !user.is_empty() => Ok(Self { user, password }),
-            _ => Err(wrong()),
-        }
-    }
-}
-
-/// Parses one host and adds the default port if it has none.
-fn server(text: &str) -> Result<String> {
-    let wrong =
-        || Error::invalid(format!("the address of Kafka cannot be parsed at {text:?}; {EXAMPLE}"));
-    let (host, port) = match text.rsplit_once(':') {
-        Some((host, port)) if !port.contains(']') => (host, port),
-        _ => (text, PORT_DEFAULT),
-    };
-    let bracketed = host.starts_with('[') && host.ends_with(']');
-    let is_host = |letter: char| letter.is_ascii_alphanumeric() || "._-".contains(letter);
-    if host.is_empty() || !(bracketed || host.chars().all(is_host)) || port.parse::<u16>().is_err()
-    {
-        return Err(wrong());
-    }
-    Ok(format!("{host}:{port}"))
 }
 
 #[cfg(test)]

@@ -11,13 +11,12 @@ use punctual::{Error, Result, common_transport_options};
 use tokio::sync::Mutex;
 
 use crate::MqttTransport;
-use crate::address::Address;
 use crate::adoption::client;
 use crate::codec::Version;
 use crate::connector::{self, Connector};
-use crate::error;
 use crate::names::check_prefix;
 use crate::producer::Producer;
+use crate::{address, error};
 
 const SESSION_RETENTION: Duration = Duration::from_hours(7 * 24);
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -110,7 +109,7 @@ impl MqttBuilder {
         self.check()?;
         let (address, wrapping) = self.common.address_and_envelope()?;
         check_envelope(wrapping.envelope(), self.version)?;
-        let address = Address::parse(&address)?;
+        let address = address::parse(&address)?;
         let tls = connector::encryption(&address, self.root_certificate.as_deref())?;
         let Self { version, keep_alive, .. } = self;
         let CommonSettings { prefix, timeout, payload_max, clock, .. } = self.common;

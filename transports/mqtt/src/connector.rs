@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use punctual::clock::{Clock, add, within};
+use punctual::transport::address::{HostAndPort, ServerAddress};
 use punctual::{Error, Result};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
@@ -15,7 +16,6 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use crate::address::Address;
 use crate::codec::{self, ConnAck, ConnectPacket, Incoming, Version};
 use crate::error::ConnectionError;
 
@@ -27,7 +27,7 @@ impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> Stream for S {}
 /// Parameters of a connection to the broker.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    pub(crate) address: Address,
+    pub(crate) address: ServerAddress,
     pub(crate) version: Version,
     pub(crate) keep_alive: Duration,
     /// Limit of one call to the broker.
@@ -57,7 +57,7 @@ pub(crate) struct SessionOptions<'a> {
 impl Connector {
     /// Returns host and port, for texts.
     pub(crate) fn server(&self) -> String {
-        self.address.server()
+        self.address.to_string()
     }
 
     /// Connects and performs the handshake, within the timeout.
@@ -111,7 +111,7 @@ impl Connector {
     }
 
     async fn connect(&self) -> std::result::Result<Box<dyn Stream>, ConnectionError> {
-        let Address { host, port, .. } = &self.address;
+        let HostAndPort { host, port } = &self.address.server;
         let stream = TcpStream::connect((host.as_str(), *port)).await;
         let stream = stream.map_err(|error| ConnectionError::Unreachable(error.to_string()))?;
         // Small packets are responses that a caller waits for.
@@ -141,8 +141,11 @@ impl fmt::Debug for Connector {
 
 /// Returns the TLS connector of an address that requires TLS. It verifies against the given certificate, or against
 /// the authorities that browsers trust.
-pub(crate) fn encryption(address: &Address, root: Option<&[u8]>) -> Result<Option<TlsConnector>> {
-    let server = address.server();
+pub(crate) fn encryption(
+    address: &ServerAddress,
+    root: Option<&[u8]>,
+) -> Result<Option<TlsConnector>> {
+    let server = address;
     if !address.is_encrypted {
         return match root {
             Some(_) => Err(Error::invalid(format!(

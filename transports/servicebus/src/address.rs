@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use punctual::transport::address::{AddressForm, AddressScheme, HostAndPort};
 use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 
@@ -49,15 +50,26 @@ impl Address {
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let parts = Parts::parse(text)?;
         let endpoint = parts.endpoint.ok_or_else(|| missing("Endpoint"))?;
-        let (host, port) = host_and_port(&endpoint)?;
+        let is_encrypted = !parts.is_emulator;
+        let port = if is_encrypted { PORT_TLS } else { PORT_PLAIN };
+        let form = AddressForm {
+            subject: "the Endpoint of the connection string",
+            advice: FORM,
+            schemes: &[AddressScheme { name: "sb", port, is_encrypted }],
+            scheme_default: None,
+            has_several: false,
+        };
+        let endpoint = form.parse(&endpoint)?;
+        if endpoint.user.is_some() {
+            return Err(form.error("it names a user, which is SharedAccessKeyName"));
+        }
+        let HostAndPort { host, port } = endpoint.server;
         let credential = match (parts.policy, parts.key, parts.signature) {
             (_, _, Some(signature)) => Credential::Signature(signature),
             (Some(policy), Some(key), None) => Credential::Key { policy, key },
             (None, ..) => return Err(missing("SharedAccessKeyName")),
             (_, None, _) => return Err(missing("SharedAccessKey")),
         };
-        let is_encrypted = !parts.is_emulator;
-        let port = port.unwrap_or(if is_encrypted { PORT_TLS } else { PORT_PLAIN });
         let wrapping = Wrapping::parse(parts.envelope.as_deref(), parts.source.as_deref())?;
         Ok(Self { host, port, is_encrypted, credential, entity: parts.entity, wrapping })
     }
@@ -107,23 +119,6 @@ impl Parts {
 
 fn missing(part: &str) -> Error {
     Error::invalid(format!("the connection string has no {part}; {FORM}"))
-}
-
-/// Returns host and port of an endpoint such as `sb://name.servicebus.windows.net/`.
-fn host_and_port(endpoint: &str) -> Result<(String, Option<u16>)> {
-    let wrong =
-        || Error::invalid(format!("the Endpoint of the connection string is invalid; {FORM}"));
-    let rest = endpoint.strip_prefix("sb://").ok_or_else(wrong)?;
-    let authority = rest.trim_end_matches('/');
-    let (host, port) = match authority.rsplit_once(':') {
-        Some((host, port)) => (host, Some(port.parse().map_err(|_| wrong())?)),
-        None => (authority, None),
-    };
-    let is_host = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
-    if host.is_empty() || !host.chars().all(is_host) {
-        return Err(wrong());
-    }
-    Ok((host.to_owned(), port))
 }
 
 #[cfg(test)]
