@@ -4,7 +4,9 @@
 
 pub mod address;
 pub mod back_off;
+pub mod in_flight;
 pub mod prefetch;
+pub mod renewal;
 pub mod settings;
 pub mod settler;
 

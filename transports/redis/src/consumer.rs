@@ -15,15 +15,15 @@ use redis::cmd;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::error;
-use crate::in_flight::InFlight;
 use crate::reader::{PrefetchedDelivery, Reader};
+use crate::receipt::ConsumerContext;
 
 /// Interval between attempts to end a blocking read.
 const UNBLOCK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Consumer of a topic for a group.
 pub(crate) struct RedisConsumer {
-    in_flight: Arc<InFlight>,
+    context: Arc<ConsumerContext>,
     clock: Arc<dyn Clock>,
     prefetched: PrefetchReceiver<PrefetchedDelivery>,
     client: Arc<AtomicI64>,
@@ -35,7 +35,7 @@ impl RedisConsumer {
     /// Starts a consumer with its reader.
     pub(crate) fn start(
         reader: impl FnOnce(PrefetchSender<PrefetchedDelivery>) -> Reader,
-        in_flight: Arc<InFlight>,
+        context: Arc<ConsumerContext>,
         clock: Arc<dyn Clock>,
         prefetch: usize,
     ) -> Self {
@@ -44,7 +44,7 @@ impl RedisConsumer {
         let client = reader.client.clone();
         let reader = tokio::spawn(reader.run());
         let reader_abort = reader.abort_handle();
-        Self { in_flight, clock, prefetched, client, reader: Some(reader), reader_abort }
+        Self { context, clock, prefetched, client, reader: Some(reader), reader_abort }
     }
 
     /// Waits until the reader has ended, and unblocks the read it may be waiting in.
@@ -55,7 +55,7 @@ impl RedisConsumer {
             if client > 0 {
                 let mut unblock = cmd("CLIENT");
                 unblock.arg("UNBLOCK").arg(client);
-                let _ = self.in_flight.group_consumer.connection.query::<i64>(&unblock).await;
+                let _ = self.context.group_consumer.connection.query::<i64>(&unblock).await;
             }
             let next = clock::add(self.clock.now(), UNBLOCK_INTERVAL);
             if clock::within(&*self.clock, next, &mut reader).await.is_some() {
@@ -68,8 +68,8 @@ impl RedisConsumer {
         self.end_reader().await;
         // A dropped delivery is requeued, without counting an attempt if `receive` did not return it.
         drop(self.prefetched.close());
-        self.in_flight.settler.flush().await;
-        let group_consumer = &self.in_flight.group_consumer;
+        self.context.settler.flush().await;
+        let group_consumer = &self.context.group_consumer;
         match group_consumer.remove_from_group().await {
             Err(error) if error::is_lost(&error) => {
                 Err(group_consumer.connection.map_error(&error).during("close"))

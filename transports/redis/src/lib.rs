@@ -15,10 +15,10 @@ mod connection;
 mod consumer;
 mod error;
 mod group_consumer;
-mod in_flight;
 mod producer;
 mod reader;
 mod receipt;
+mod renewal;
 mod scripts;
 mod server;
 mod settler;
@@ -34,7 +34,9 @@ use punctual::Result;
 use punctual::clock::Clock;
 use punctual::jiff::Timestamp;
 use punctual::model::{IdSource as _, Ids, Topic};
+use punctual::transport::in_flight::InFlight;
 use punctual::transport::prefetch::PrefetchSender;
+use punctual::transport::renewal::HoldRenewal;
 use punctual::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
@@ -45,9 +47,10 @@ pub use self::builder::{RedisBuilder, Retention};
 use self::connection::BrokerConnection;
 use self::consumer::RedisConsumer;
 use self::group_consumer::{CONSUMER, GroupConsumer};
-use self::in_flight::{InFlight, VisibilitySettings};
 use self::producer::Producer;
 use self::reader::{PrefetchedDelivery, Reader, ReaderState};
+use self::receipt::ConsumerContext;
+use self::renewal::{RENEWALS_PER_TIMEOUT, VisibilityRenewer};
 use self::streams::Streams;
 
 /// Longest time one read waits for new entries.
@@ -73,16 +76,26 @@ impl RedisTransport {
         RedisBuilder::new(address.into())
     }
 
+    fn consumer_context(&self, group_consumer: Arc<GroupConsumer>) -> Arc<ConsumerContext> {
+        let in_flight = Arc::new(InFlight::default());
+        let (trims, rounds) = (self.trims, 0);
+        let renewer = VisibilityRenewer { group_consumer: group_consumer.clone(), trims, rounds };
+        let interval = self.visibility_timeout / RENEWALS_PER_TIMEOUT;
+        let _renewal = HoldRenewal::start(&in_flight, self.clock.clone(), interval, renewer);
+        let settler = settler::start(group_consumer.clone(), trims);
+        Arc::new(ConsumerContext { group_consumer, settler, in_flight, _renewal })
+    }
+
     fn reader(
         &self,
-        in_flight: &Arc<InFlight>,
+        context: &Arc<ConsumerContext>,
         topic: Topic,
         prefetch: usize,
         deliveries: PrefetchSender<PrefetchedDelivery>,
     ) -> Reader {
         let wait = WAIT_MAX.min(self.visibility_timeout / 2);
         Reader {
-            in_flight: in_flight.clone(),
+            context: context.clone(),
             connection: self.connection.with_longer_timeout(wait),
             topic,
             clock: self.clock.clone(),
@@ -131,15 +144,11 @@ impl Transport for RedisTransport {
         }
         let prefetch = prefetch.clamp(1, Semaphore::MAX_PERMITS);
         let name = format!("{CONSUMER}{}", self.ids.next(self.clock.now()));
-        let consumer = GroupConsumer { connection: self.connection.clone(), streams, group, name };
-        let (clock, visibility_timeout, trims) =
-            (self.clock.clone(), self.visibility_timeout, self.trims);
-        let in_flight = InFlight::new(
-            Arc::new(consumer),
-            VisibilitySettings { clock, visibility_timeout, trims },
-        );
-        let reader = |deliveries| self.reader(&in_flight, topic, prefetch, deliveries);
-        Ok(Box::new(RedisConsumer::start(reader, in_flight.clone(), self.clock.clone(), prefetch)))
+        let connection = self.connection.clone();
+        let consumer = GroupConsumer { connection, streams, group, name };
+        let context = self.consumer_context(Arc::new(consumer));
+        let reader = |deliveries| self.reader(&context, topic, prefetch, deliveries);
+        Ok(Box::new(RedisConsumer::start(reader, context.clone(), self.clock.clone(), prefetch)))
     }
 
     async fn topics(&self) -> Result<Vec<Topic>> {

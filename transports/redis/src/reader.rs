@@ -19,8 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::connection::BrokerConnection;
 use crate::error;
-use crate::in_flight::InFlight;
-use crate::receipt::RedisReceipt;
+use crate::receipt::{ConsumerContext, RedisReceipt};
 use crate::settler::Settling;
 use crate::streams::{EntryId, EntryPosition, StreamKind};
 use crate::topology;
@@ -43,7 +42,7 @@ pub(crate) struct PrefetchedDelivery {
 
 /// Reader of one consumer.
 pub(crate) struct Reader {
-    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) context: Arc<ConsumerContext>,
     /// Connection for blocking reads.
     pub(crate) connection: BrokerConnection,
     pub(crate) topic: Topic,
@@ -114,7 +113,7 @@ impl Reader {
         match self.read_next(&mut capacity).await {
             Ok(()) => Ok(()),
             Err(error) if self.declares && error::is_without_group(&error) => {
-                let group_consumer = &self.in_flight.group_consumer;
+                let group_consumer = &self.context.group_consumer;
                 topology::declare(
                     &group_consumer.connection,
                     &group_consumer.streams,
@@ -156,8 +155,8 @@ impl Reader {
     ) -> RedisResult<bool> {
         let client: RedisResult<i64> = self.connection.query(cmd("CLIENT").arg("ID")).await;
         self.client.store(client.unwrap_or(0), Ordering::Relaxed);
-        let consumer = self.in_flight.group_consumer.name.clone();
-        let in_flight = self.in_flight.entries().len();
+        let consumer = self.context.group_consumer.name.clone();
+        let in_flight = self.context.in_flight.len();
         for kind in StreamKind::ALL {
             let mut list = self.pending_command(kind);
             list.arg("-").arg("+").arg(capacity.num_permits() + in_flight).arg(&consumer);
@@ -171,7 +170,7 @@ impl Reader {
 
     /// Claims entries that other consumers have abandoned; returns true when there were some.
     async fn claim_abandoned(&mut self, capacity: &mut OwnedSemaphorePermit) -> RedisResult<bool> {
-        let in_flight = self.in_flight.entries().len();
+        let in_flight = self.context.in_flight.len();
         for kind in StreamKind::ALL {
             let mut list = self.pending_command(kind);
             list.arg("IDLE").arg(milliseconds(self.visibility_timeout));
@@ -185,7 +184,7 @@ impl Reader {
     }
 
     fn pending_command(&self, kind: StreamKind) -> Cmd {
-        let group_consumer = &self.in_flight.group_consumer;
+        let group_consumer = &self.context.group_consumer;
         let mut list = cmd("XPENDING");
         list.arg(group_consumer.streams.key(kind)).arg(&group_consumer.group);
         list
@@ -204,7 +203,7 @@ impl Reader {
         let counts: HashMap<EntryId, u32> = listed
             .iter()
             .filter_map(|(id, _, _, count)| Some((EntryId::parse(id.as_bytes())?, *count)))
-            .filter(|(id, _)| !self.in_flight.contains(EntryPosition { kind, id: *id }))
+            .filter(|(id, _)| !self.context.in_flight.contains(EntryPosition { kind, id: *id }))
             .take(capacity.num_permits())
             .collect();
         if counts.is_empty() {
@@ -212,7 +211,7 @@ impl Reader {
         }
         let mut ids: Vec<EntryId> = counts.keys().copied().collect();
         ids.sort_unstable();
-        let group_consumer = &self.in_flight.group_consumer;
+        let group_consumer = &self.context.group_consumer;
         let mut claim = cmd("XCLAIM");
         claim
             .arg(group_consumer.streams.key(kind))
@@ -254,7 +253,7 @@ impl Reader {
         limit: usize,
         wait: Option<Duration>,
     ) -> RedisResult<Vec<(StreamKind, Vec<Entry>)>> {
-        let group_consumer = &self.in_flight.group_consumer;
+        let group_consumer = &self.context.group_consumer;
         let mut read = cmd("XREADGROUP");
         read.arg("GROUP")
             .arg(&group_consumer.group)
@@ -285,19 +284,19 @@ impl Reader {
         capacity: &mut OwnedSemaphorePermit,
     ) {
         let now = self.clock.now();
-        let stream = self.in_flight.group_consumer.streams.key(kind);
+        let stream = self.context.group_consumer.streams.key(kind);
         let mut deliveries = Vec::with_capacity(found.size_hint().0);
         for FoundEntry { entry, delivered } in found {
             let position = EntryPosition { kind, id: entry.id };
             let received = wire::decode(entry, &self.topic, stream, now);
-            if !received.is_for(&self.in_flight.group_consumer.group) {
-                self.in_flight.settler.send(Settling::Acknowledge(position));
+            if !received.is_for(&self.context.group_consumer.group) {
+                self.context.settler.send(Settling::Acknowledge(position));
                 continue;
             }
             let spent = received.attempt.saturating_add(delivered);
             let (message, poison) = (Arc::new(received.message), received.poison);
             let receipt = RedisReceipt {
-                in_flight: self.in_flight.clone(),
+                context: self.context.clone(),
                 position,
                 message,
                 attempt: spent.saturating_add(1),
@@ -314,7 +313,9 @@ impl Reader {
             }
             deliveries.push(PrefetchedDelivery { poison, receipt });
         }
-        self.in_flight.insert(deliveries.iter().map(|one| one.receipt.position));
+        for one in &deliveries {
+            self.context.in_flight.insert(one.receipt.position, (), now);
+        }
         self.deliveries.send(deliveries);
     }
 }

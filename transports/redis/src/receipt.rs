@@ -5,19 +5,30 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::model::Message;
+use punctual::transport::in_flight::InFlight;
+use punctual::transport::renewal::HoldRenewal;
+use punctual::transport::settler::Settler;
 use punctual::transport::{Acknowledge, Rejection};
 use punctual::wire::Wire;
 use punctual::{Error, Result};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::group_consumer::RequeueEntry;
-use crate::in_flight::InFlight;
+use crate::group_consumer::{GroupConsumer, RequeueEntry};
 use crate::settler::{Settling, delivery_lost};
 use crate::streams::EntryPosition;
 
+/// State shared by all deliveries of a consumer.
+pub(crate) struct ConsumerContext {
+    pub(crate) group_consumer: Arc<GroupConsumer>,
+    pub(crate) settler: Settler<Settling>,
+    pub(crate) in_flight: Arc<InFlight<EntryPosition, ()>>,
+    /// Renews the visibility timeout as long as the consumer or one of its deliveries lives.
+    pub(crate) _renewal: HoldRenewal,
+}
+
 /// Right to settle one entry.
 pub(crate) struct RedisReceipt {
-    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) context: Arc<ConsumerContext>,
     pub(crate) position: EntryPosition,
     pub(crate) message: Arc<Message>,
     /// Number of this attempt.
@@ -42,7 +53,7 @@ impl RedisReceipt {
 impl Acknowledge for RedisReceipt {
     async fn ack(mut self: Box<Self>) -> Result<()> {
         self.is_settled = true;
-        self.in_flight.settler.settle(Settling::Acknowledge(self.position)).await
+        self.context.settler.settle(Settling::Acknowledge(self.position)).await
     }
 
     async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
@@ -53,13 +64,13 @@ impl Acknowledge for RedisReceipt {
             )));
         }
         self.is_settled = true;
-        self.in_flight.settler.settle(Settling::Requeue(self.requeue_entry())).await
+        self.context.settler.settle(Settling::Requeue(self.requeue_entry())).await
     }
 
     async fn reject(mut self: Box<Self>, rejection: &Rejection) -> Result<()> {
         let letter = Wire::dead(&self.message, rejection)?;
         self.is_settled = true;
-        let group_consumer = &self.in_flight.group_consumer;
+        let group_consumer = &self.context.group_consumer;
         let to = if rejection.is_invalid() {
             &group_consumer.streams.invalid
         } else {
@@ -77,10 +88,10 @@ impl Acknowledge for RedisReceipt {
 impl Drop for RedisReceipt {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.in_flight.settler.send(Settling::Requeue(self.requeue_entry()));
+            self.context.settler.send(Settling::Requeue(self.requeue_entry()));
         }
         // Removed last: an entry that is being settled must not look abandoned. If settling failed, its
         // visibility timeout ends and it is delivered again.
-        self.in_flight.remove(self.position);
+        self.context.in_flight.remove(self.position);
     }
 }

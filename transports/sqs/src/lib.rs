@@ -16,12 +16,12 @@ mod connection;
 mod consumer;
 mod error;
 mod groups;
-mod in_flight;
 mod lost_polls;
 mod names;
 mod producer;
 mod reader;
 mod receipt;
+mod renewal;
 mod settler;
 mod topology;
 mod wire;
@@ -34,6 +34,8 @@ use punctual::Result;
 use punctual::clock::{Clock, add};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
+use punctual::transport::in_flight::InFlight;
+use punctual::transport::renewal::HoldRenewal;
 use punctual::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
@@ -43,11 +45,11 @@ use tokio::sync::Semaphore;
 pub use self::builder::SqsBuilder;
 use self::connection::BrokerConnection;
 use self::consumer::SqsConsumer;
-use self::in_flight::InFlight;
 use self::producer::Producer;
 use self::reader::Reader;
 use self::receipt::ConsumerContext;
-use self::settler::SettlerTask;
+use self::renewal::{RENEWALS_PER_TIMEOUT, VisibilityRenewer};
+use self::settler::Queue;
 
 /// Transport over the queues of one account and region.
 #[derive(Debug)]
@@ -68,19 +70,19 @@ impl SqsTransport {
 
     fn consumer_context(&self, queues: topology::Queues, group: String) -> Arc<ConsumerContext> {
         let in_flight = Arc::new(InFlight::default());
-        let settler = settler::start(SettlerTask {
-            connection: self.connection.clone(),
-            queue: queues.queue.clone(),
-            in_flight: in_flight.clone(),
-            clock: self.clock.clone(),
-            visibility_timeout: self.visibility_timeout,
-        });
+        let (connection, url) = (self.connection.clone(), queues.queue.clone());
+        let queue = Arc::new(Queue { connection, url });
+        let timeout_seconds = producer::seconds(self.visibility_timeout);
+        let renewer = VisibilityRenewer { queue: queue.clone(), timeout_seconds };
+        let interval = self.visibility_timeout / RENEWALS_PER_TIMEOUT;
+        let _renewal = HoldRenewal::start(&in_flight, self.clock.clone(), interval, renewer);
         Arc::new(ConsumerContext {
             connection: self.connection.clone(),
             queues,
             group,
-            settler,
+            settler: settler::start(queue, in_flight.clone()),
             in_flight,
+            _renewal,
         })
     }
 }

@@ -206,7 +206,8 @@ impl Reader {
         let handle = Arc::from(raw.receipt_handle.take()?);
         let context = self.context.clone();
         let queue = name_of(&context.queues.queue);
-        let mut decoded = wire::decode(raw, &self.topic, queue, self.clock.now());
+        let now = self.clock.now();
+        let mut decoded = wire::decode(raw, &self.topic, queue, now);
         let counted = state.lost_polls.receive_count(&mut decoded, self.wait);
         let received = decoded.received;
         if !received.is_for(&context.group) {
@@ -214,7 +215,7 @@ impl Reader {
             return None;
         }
         state.number += 1;
-        context.in_flight.insert(state.number, Arc::clone(&handle));
+        context.in_flight.insert(state.number, Arc::clone(&handle), now);
         let receipt = SqsReceipt {
             context,
             number: state.number,

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::model::Message;
+use punctual::transport::in_flight::InFlight;
+use punctual::transport::renewal::HoldRenewal;
 use punctual::transport::settler::Settler;
 use punctual::transport::{Acknowledge, Outgoing, Rejection};
 use punctual::wire::Wire;
@@ -12,7 +14,6 @@ use punctual::{Error, Result};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::connection::BrokerConnection;
-use crate::in_flight::{InFlight, ReceiptHandle};
 use crate::producer::{seconds, send};
 use crate::settler::Settling;
 use crate::topology::Queues;
@@ -25,13 +26,18 @@ pub(crate) const DELAY_MAX: Duration = Duration::from_hours(11);
 /// Most attempts to delete the original of a dead letter.
 const DELETE_ATTEMPTS_MAX: usize = 3;
 
+/// Receipt handle of SQS.
+pub(crate) type ReceiptHandle = Arc<str>;
+
 /// State shared by all deliveries of a consumer.
 pub(crate) struct ConsumerContext {
     pub(crate) connection: BrokerConnection,
     pub(crate) queues: Queues,
     pub(crate) group: String,
     pub(crate) settler: Settler<Settling>,
-    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) in_flight: Arc<InFlight<u64, ReceiptHandle>>,
+    /// Renews the visibility timeout as long as the consumer or one of its deliveries lives.
+    pub(crate) _renewal: HoldRenewal,
 }
 
 /// Right to settle one delivery.
@@ -50,7 +56,7 @@ pub(crate) struct SqsReceipt {
 }
 
 impl SqsReceipt {
-    /// Ends the extensions of the visibility timeout, as a later extension would undo the settlement.
+    /// Ends the renewals of the visibility timeout, as a later renewal would undo the settlement.
     fn begin_settling(&mut self) {
         self.is_settled = true;
         self.context.in_flight.remove(self.number);

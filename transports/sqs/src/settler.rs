@@ -1,14 +1,12 @@
-//! Settler task: settles deliveries in batches of ten, with several calls at once. The same task extends the visibility
-//! timeout of in-flight deliveries, and requeues nothing meanwhile: an extension that overtook a settlement would undo it.
+//! Settler task: settles deliveries in batches of ten, with several calls at once. It requeues nothing while visibility
+//! timeouts are renewed: a renewal that overtook a requeue would undo it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use aws_sdk_sqs::types::{
     BatchResultErrorEntry, ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry,
 };
-use futures_util::stream::{FuturesUnordered, StreamExt as _};
-use punctual::clock::{Clock, add};
+use punctual::transport::in_flight::InFlight;
 use punctual::transport::settler::{
     QueuedSettlement, ResultSender, SettlementBatch, Settlements, Settler, settler,
 };
@@ -17,15 +15,13 @@ use tokio::task::JoinSet;
 
 use crate::connection::BrokerConnection;
 use crate::error::CallError;
-use crate::in_flight::{InFlight, ReceiptHandle};
-use crate::producer::{CALL_MAX, seconds};
+use crate::producer::CALL_MAX;
+use crate::receipt::ReceiptHandle;
 
 /// Most concurrent calls, beyond which settlements queue up.
 const CALLS_MAX: usize = 16;
 /// Most settlements in one batch.
-const BATCH_MAX: usize = CALL_MAX * CALLS_MAX;
-/// Extensions per visibility timeout.
-const EXTENSIONS_PER_TIMEOUT: u32 = 3;
+pub(crate) const BATCH_MAX: usize = CALL_MAX * CALLS_MAX;
 
 /// How a delivery is settled.
 #[derive(Debug)]
@@ -36,27 +32,31 @@ pub(crate) enum Settling {
     ChangeVisibility(ReceiptHandle, i32),
 }
 
-/// State of the settler's task.
-pub(crate) struct SettlerTask {
+/// Queue of a group, and the calls that settle its deliveries.
+pub(crate) struct Queue {
     pub(crate) connection: BrokerConnection,
-    pub(crate) queue: String,
-    pub(crate) in_flight: Arc<InFlight>,
-    pub(crate) clock: Arc<dyn Clock>,
-    /// Time without an extension after which other consumers receive a delivery.
-    pub(crate) visibility_timeout: Duration,
+    pub(crate) url: String,
+}
+
+/// State of the settler's task.
+struct SettlerTask {
+    queue: Arc<Queue>,
+    in_flight: Arc<InFlight<u64, ReceiptHandle>>,
 }
 
 /// Starts the settler's task.
-pub(crate) fn start(task: SettlerTask) -> Settler<Settling> {
+pub(crate) fn start(
+    queue: Arc<Queue>,
+    in_flight: Arc<InFlight<u64, ReceiptHandle>>,
+) -> Settler<Settling> {
     let (settler, settlements) = settler();
-    tokio::spawn(Arc::new(task).run(settlements));
+    tokio::spawn(SettlerTask { queue, in_flight }.run(settlements));
     settler
 }
 
 impl SettlerTask {
-    async fn run(self: Arc<Self>, mut settlements: Settlements<Settling>) {
+    async fn run(self, mut settlements: Settlements<Settling>) {
         let mut calls = JoinSet::new();
-        let mut extend_at = self.next_extension();
         loop {
             tokio::select! {
                 batch = settlements.next_batch(BATCH_MAX), if calls.len() < CALLS_MAX => {
@@ -64,25 +64,13 @@ impl SettlerTask {
                     self.start_calls(batch, &mut calls).await;
                 }
                 Some(_) = calls.join_next() => {}
-                () = self.clock.sleep_until(extend_at) => {
-                    self.extend().await;
-                    extend_at = self.next_extension();
-                }
             }
         }
         while calls.join_next().await.is_some() {}
     }
 
-    fn next_extension(&self) -> punctual::jiff::Timestamp {
-        add(self.clock.now(), self.visibility_timeout / EXTENSIONS_PER_TIMEOUT)
-    }
-
     /// Starts the calls of a batch of settlements, in order where the order matters.
-    async fn start_calls(
-        self: &Arc<Self>,
-        mut batch: SettlementBatch<Settling>,
-        calls: &mut JoinSet<()>,
-    ) {
+    async fn start_calls(&self, mut batch: SettlementBatch<Settling>, calls: &mut JoinSet<()>) {
         let (mut deleted, mut changed) = (Vec::new(), Vec::new());
         for QueuedSettlement { action, result } in batch.settlements.drain(..) {
             match action {
@@ -94,18 +82,21 @@ impl SettlerTask {
         }
         while !deleted.is_empty() {
             let rest = deleted.split_off(deleted.len().min(CALL_MAX));
-            let (task, chunk) = (self.clone(), std::mem::replace(&mut deleted, rest));
+            let (queue, chunk) = (self.queue.clone(), std::mem::replace(&mut deleted, rest));
             calls.spawn(async move {
                 let (handles, senders): (Vec<_>, Vec<_>) = chunk.into_iter().unzip();
-                task.send_results(task.delete(&handles).await, senders);
+                queue.send_results(queue.delete(&handles).await, senders);
             });
+        }
+        if !changed.is_empty() {
+            self.in_flight.renewal_ended().await;
         }
         while !changed.is_empty() {
             let rest = changed.split_off(changed.len().min(CALL_MAX));
-            let (task, chunk) = (self.clone(), std::mem::replace(&mut changed, rest));
+            let (queue, chunk) = (self.queue.clone(), std::mem::replace(&mut changed, rest));
             calls.spawn(async move {
                 let (changes, senders): (Vec<_>, Vec<_>) = chunk.into_iter().unzip();
-                task.send_results(task.change_visibility(&changes).await, senders);
+                queue.send_results(queue.change_visibility(&changes).await, senders);
             });
         }
         if batch.is_flush() {
@@ -113,7 +104,9 @@ impl SettlerTask {
         }
         batch.finish();
     }
+}
 
+impl Queue {
     async fn delete(&self, handles: &[ReceiptHandle]) -> BatchOutcome {
         let entries = handles.iter().enumerate().map(|(number, handle)| {
             let entry = DeleteMessageBatchRequestEntry::builder();
@@ -121,20 +114,20 @@ impl SettlerTask {
         });
         let entries = entries.collect::<std::result::Result<Vec<_>, _>>();
         let entries = entries.map_err(|error| Error::internal(error.to_string()))?;
-        let call = self.connection.calls.delete_message_batch().queue_url(&self.queue);
+        let call = self.connection.calls.delete_message_batch().queue_url(&self.url);
         let response = call.set_entries(Some(entries)).send().await;
         Ok(response.map_err(|error| CallError::map_error(error, &self.connection.endpoint))?.failed)
     }
 
     /// Makes messages visible to consumers after so many seconds each.
-    async fn change_visibility(&self, changes: &[(ReceiptHandle, i32)]) -> BatchOutcome {
+    pub(crate) async fn change_visibility(&self, changes: &[(ReceiptHandle, i32)]) -> BatchOutcome {
         let entries = changes.iter().enumerate().map(|(number, (handle, after))| {
             let entry = ChangeMessageVisibilityBatchRequestEntry::builder().id(number.to_string());
             entry.receipt_handle(&**handle).visibility_timeout(*after).build()
         });
         let entries = entries.collect::<std::result::Result<Vec<_>, _>>();
         let entries = entries.map_err(|error| Error::internal(error.to_string()))?;
-        let call = self.connection.calls.change_message_visibility_batch().queue_url(&self.queue);
+        let call = self.connection.calls.change_message_visibility_batch().queue_url(&self.url);
         let response = call.set_entries(Some(entries)).send().await;
         Ok(response.map_err(|error| CallError::map_error(error, &self.connection.endpoint))?.failed)
     }
@@ -153,41 +146,7 @@ impl SettlerTask {
                     }),
             };
             if let Some(Err(error)) = sender.send(settled) {
-                tracing::debug!(queue = self.queue, %error, "a dropped delivery was not requeued");
-            }
-        }
-    }
-
-    /// Extends the visibility timeout of all in-flight deliveries.
-    async fn extend(&self) {
-        let timeout = seconds(self.visibility_timeout);
-        let in_flight = self.in_flight.handles().into_iter().map(|handle| (handle, timeout));
-        let in_flight: Vec<_> = in_flight.collect();
-        for batch in in_flight.chunks(BATCH_MAX) {
-            let mut calls = FuturesUnordered::new();
-            for chunk in batch.chunks(CALL_MAX) {
-                calls.push(self.change_visibility(chunk));
-            }
-            while let Some(outcome) = calls.next().await {
-                self.log_extension(outcome);
-            }
-        }
-    }
-
-    fn log_extension(&self, extended: BatchOutcome) {
-        match extended {
-            Ok(failed) if failed.is_empty() => {}
-            // Some may have been settled during the call.
-            Ok(failed) => {
-                let count = failed.len();
-                tracing::debug!(
-                    queue = self.queue,
-                    count,
-                    "the visibility timeout of deliveries was not extended"
-                );
-            }
-            Err(error) => {
-                tracing::warn!(queue = self.queue, %error, "the visibility timeout of deliveries was not extended");
+                tracing::debug!(queue = self.url, %error, "a dropped delivery was not requeued");
             }
         }
     }
