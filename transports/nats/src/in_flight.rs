@@ -1,13 +1,14 @@
 //! In-flight deliveries of a consumer: every delivery that the broker has sent and that is not settled, whether a
-//! handler runs it or it waits here. The prefetch limits them, the reader extends them, and a delivery dropped
-//! unsettled is returned to the broker.
+//! handler runs it or it waits here. The prefetch limits what is requested, and a delivery dropped unsettled is returned to
+//! the broker.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_nats::Subject;
 use bytes::Bytes;
-use tokio::sync::{Notify, watch};
+use punctual::jiff::Timestamp;
+use punctual::transport::in_flight;
+use tokio::sync::Notify;
 
 /// Acknowledges a delivery.
 pub(crate) const ACK: Bytes = Bytes::from_static(b"+ACK");
@@ -17,19 +18,16 @@ pub(crate) const NAK: Bytes = Bytes::from_static(b"-NAK");
 /// The in-flight deliveries of one consumer.
 pub(crate) struct InFlight {
     window: usize,
+    /// Acknowledgement subject of each delivery, by its number. Changed under the lock of `state` only.
+    pub(crate) replies: Arc<in_flight::InFlight<u64, Subject>>,
     state: Mutex<Contents>,
     /// Notifies the reader that it has work.
     notifier: Notify,
-    /// Whether extensions are being sent at this moment.
-    extending: watch::Sender<bool>,
 }
 
 #[derive(Default)]
 struct Contents {
     next: u64,
-    /// Counts the rounds of extensions.
-    round: u64,
-    deliveries: HashMap<u64, Entry>,
     /// Number of deliveries requested and not yet received.
     requested: usize,
     /// Whether a `receive` call waits for deliveries.
@@ -39,27 +37,19 @@ struct Contents {
     closing: bool,
 }
 
-struct Entry {
-    reply: Subject,
-    /// The round it was received in; deliveries of the current round need not be extended yet.
-    since: u64,
-}
-
 impl InFlight {
     pub(crate) fn new(window: usize) -> Arc<Self> {
-        let (extending, _) = watch::channel(false);
-        let (state, notifier) = (Mutex::default(), Notify::new());
-        Arc::new(Self { window, state, notifier, extending })
+        let (replies, state, notifier) = (Arc::default(), Mutex::default(), Notify::new());
+        Arc::new(Self { window, replies, state, notifier })
     }
 
-    /// Registers a delivery.
-    pub(crate) fn add(self: &Arc<Self>, reply: Subject) -> InFlightDelivery {
+    /// Registers a delivery, whose acknowledgement timeout is renewed from `renew_at` on.
+    pub(crate) fn add(self: &Arc<Self>, reply: Subject, renew_at: Timestamp) -> InFlightDelivery {
         let mut state = self.state();
         let number = state.next;
         state.next += 1;
         state.requested = state.requested.saturating_sub(1);
-        let since = state.round;
-        state.deliveries.insert(number, Entry { reply: reply.clone(), since });
+        self.replies.insert(number, reply.clone(), renew_at);
         drop(state);
         InFlightDelivery { in_flight: Arc::clone(self), number, reply, settled: false }
     }
@@ -100,16 +90,6 @@ impl InFlight {
         std::mem::take(&mut self.state().unsent)
     }
 
-    /// Starts a round of extensions: for the deliveries in flight since before the last round.
-    pub(crate) fn begin_round(&self) -> ExtensionRound<'_> {
-        let mut state = self.state();
-        let round = state.round;
-        state.round += 1;
-        self.extending.send_replace(true);
-        let old = state.deliveries.values().filter(|entry| entry.since < round);
-        ExtensionRound { replies: old.map(|entry| entry.reply.clone()).collect(), in_flight: self }
-    }
-
     /// Stops requests; the reader ends when everything is settled.
     pub(crate) fn close(&self) {
         self.state().closing = true;
@@ -123,7 +103,7 @@ impl InFlight {
     /// Whether the reader has nothing left to do.
     pub(crate) fn is_finished(&self) -> bool {
         let state = self.state();
-        let is_idle = state.deliveries.is_empty() && state.requested == 0;
+        let is_idle = self.replies.is_empty() && state.requested == 0;
         state.closing && is_idle && state.unsent.is_empty()
     }
 
@@ -134,7 +114,7 @@ impl InFlight {
 
     fn release(&self, number: u64, acknowledgement: Option<(Subject, Bytes)>) {
         let mut state = self.state();
-        state.deliveries.remove(&number);
+        self.replies.remove(number);
         state.unsent.extend(acknowledgement);
         let needs_reader =
             !state.unsent.is_empty() || state.closing || self.request_size(&state) > 0;
@@ -147,7 +127,7 @@ impl InFlight {
     /// Returns how many deliveries are worth a request. Each request has a cost, so while one is open, another is
     /// sent only for half a window or more.
     fn request_size(&self, state: &Contents) -> usize {
-        let room = self.window.saturating_sub(state.deliveries.len() + state.requested);
+        let room = self.window.saturating_sub(self.replies.len() + state.requested);
         let min = if state.requested == 0 { 1 } else { (self.window / 2).max(1) };
         if state.closing || !state.receiving || room < min { 0 } else { room }
     }
@@ -165,19 +145,6 @@ pub(crate) struct ReceiveGuard<'a> {
 impl Drop for ReceiveGuard<'_> {
     fn drop(&mut self) {
         self.in_flight.state().receiving = false;
-    }
-}
-
-/// A round of extensions; it ends when this is dropped.
-pub(crate) struct ExtensionRound<'a> {
-    /// Acknowledgement subject of each delivery to extend.
-    pub(crate) replies: Vec<Subject>,
-    in_flight: &'a InFlight,
-}
-
-impl Drop for ExtensionRound<'_> {
-    fn drop(&mut self) {
-        self.in_flight.extending.send_replace(false);
     }
 }
 
@@ -207,14 +174,12 @@ impl InFlightDelivery {
         self.in_flight.release(self.number, Some((self.reply.clone(), ACK)));
     }
 
-    /// Removes the delivery so that no further extension is sent for it. An extension after a negative
-    /// acknowledgement with a delay of an hour would replace that delay by `ack_wait`.
+    /// Removes the delivery so that it is not renewed any more. A renewal after a negative acknowledgement with a delay of
+    /// an hour would replace that delay by `ack_wait`.
     pub(crate) async fn detach(mut self) -> Subject {
         self.settled = true;
-        let mut extending = self.in_flight.extending.subscribe();
         self.in_flight.release(self.number, None);
-        // The sender lives in the in-flight set, so this ends with the round.
-        let _ = extending.wait_for(|extending| !extending).await;
+        self.in_flight.replies.renewal_ended().await;
         self.reply.clone()
     }
 }
@@ -239,7 +204,7 @@ mod tests {
         assert_eq!(in_flight.reserve_request(), Some(4));
         assert_eq!(in_flight.reserve_request(), None);
         let mut deliveries: Vec<InFlightDelivery> =
-            (0..4).map(|n| in_flight.add(format!("r.{n}").into())).collect();
+            (0..4).map(|n| in_flight.add(format!("r.{n}").into(), Timestamp::MIN)).collect();
         assert_eq!(in_flight.reserve_request(), None);
         deliveries.pop().unwrap().settle();
         assert_eq!(in_flight.reserve_request(), Some(1));
@@ -260,9 +225,9 @@ mod tests {
     #[test]
     fn dropped_deliveries_are_returned_and_skipped_ones_acknowledged() {
         let in_flight = InFlight::new(4);
-        drop(in_flight.add("r.1".into()));
-        in_flight.add("r.2".into()).skip();
-        in_flight.add("r.3".into()).settle();
+        drop(in_flight.add("r.1".into(), Timestamp::MIN));
+        in_flight.add("r.2".into(), Timestamp::MIN).skip();
+        in_flight.add("r.3".into(), Timestamp::MIN).settle();
         let unsent = in_flight.unsent();
         assert_eq!(unsent, [("r.1".into(), NAK), ("r.2".into(), ACK)]);
         let _receiving = in_flight.begin_receive();
@@ -274,14 +239,20 @@ mod tests {
     }
 
     #[test]
-    fn only_deliveries_in_flight_for_a_round_are_extended() {
+    fn only_deliveries_in_flight_for_a_third_of_the_timeout_are_renewed() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let replies = |in_flight: &InFlight, now| {
+            let mut due = in_flight.replies.due(at(now));
+            due.sort_by_key(|(number, _)| *number);
+            due.into_iter().map(|(_, reply)| reply).collect::<Vec<Subject>>()
+        };
         let in_flight = InFlight::new(4);
-        let old = in_flight.add("r.1".into());
-        assert!(in_flight.begin_round().replies.is_empty());
-        let _young = in_flight.add("r.2".into());
-        assert_eq!(in_flight.begin_round().replies, ["r.1".into()]);
-        assert_eq!(in_flight.begin_round().replies.len(), 2);
+        let old = in_flight.add("r.1".into(), at(10));
+        assert!(replies(&in_flight, 9).is_empty());
+        let _young = in_flight.add("r.2".into(), at(15));
+        assert_eq!(replies(&in_flight, 14), ["r.1".into()]);
+        assert_eq!(replies(&in_flight, 20), ["r.1".into(), "r.2".into()]);
         old.settle();
-        assert_eq!(in_flight.begin_round().replies, ["r.2".into()]);
+        assert_eq!(replies(&in_flight, 20), ["r.2".into()]);
     }
 }

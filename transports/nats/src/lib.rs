@@ -21,6 +21,7 @@ mod origin;
 mod producer;
 mod reader;
 mod receipt;
+mod renewal;
 mod topology;
 mod version;
 mod wire;

@@ -1,5 +1,5 @@
-//! Reader: one task for each consumer that requests deliveries from the broker, passes them on, extends those in
-//! flight, and recovers after the connection or the consumer on the broker was lost.
+//! Reader: one task for each consumer that requests deliveries from the broker, passes them on, and recovers after the
+//! connection or the consumer on the broker was lost.
 //!
 //! It requests no more than fits, so the prefetch covers waiting and running deliveries. It ends when the consumer is
 //! gone and everything is settled.
@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::{Message, StatusCode};
-use bytes::Bytes;
 use punctual::clock::{add, within};
 use punctual::jiff::Timestamp;
 use punctual::transport::back_off::BackOff;
+use punctual::transport::renewal::HoldRenewal;
 use punctual::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
 
@@ -19,10 +19,9 @@ use crate::connection::Connection;
 use crate::error;
 use crate::in_flight::{InFlight, InFlightDelivery};
 use crate::inbox::{Inbox, REQUEST_EXPIRY};
+use crate::renewal::{AckWaitRenewer, RENEWALS_PER_TIMEOUT};
 use crate::topology::{GroupConsumer, Topology};
 
-/// Extends a delivery.
-const IN_PROGRESS: Bytes = Bytes::from_static(b"+WPI");
 /// Limit of the deliveries received before other events are handled.
 const RECEIVE_MAX: usize = 256;
 /// Delay between two attempts to recover.
@@ -64,11 +63,14 @@ pub(crate) struct Reader {
     output: ReaderOutput,
     inbox: Inbox,
     silent_rounds: u32,
+    /// Length of a round, in which the broker is silent or not.
+    round: Duration,
     round_at: Timestamp,
     recover_at: Option<Timestamp>,
     /// When deliveries requested before closing count as lost.
     give_up_at: Option<Timestamp>,
     back_off: BackOff,
+    _renewal: HoldRenewal,
 }
 
 impl Reader {
@@ -80,7 +82,11 @@ impl Reader {
         output: ReaderOutput,
     ) -> Self {
         let connection = Arc::clone(&topology.connection);
-        let round_at = add(connection.clock.now(), topology.settings.ack_wait / 3);
+        let round = topology.settings.ack_wait / RENEWALS_PER_TIMEOUT;
+        let round_at = add(connection.clock.now(), round);
+        let (clock, renewer) =
+            (Arc::clone(&connection.clock), AckWaitRenewer(Arc::clone(&connection)));
+        let renewal = HoldRenewal::start(&in_flight.replies, clock, round, renewer);
         let inbox = Inbox::new(Arc::clone(&connection));
         Self {
             topology: Arc::clone(topology),
@@ -92,10 +98,12 @@ impl Reader {
             output,
             inbox,
             silent_rounds: 0,
+            round,
             round_at,
             recover_at: None,
             give_up_at: None,
             back_off: BackOff::new(RECOVERY_DELAY_MIN, RECOVERY_DELAY_MAX),
+            _renewal: renewal,
         }
     }
 
@@ -201,7 +209,8 @@ impl Reader {
             None | Some(StatusCode::OK) => {
                 if let Some(reply) = message.reply.take() {
                     self.back_off.reset();
-                    let delivery = self.in_flight.add(reply);
+                    let renew_at = add(self.connection.clock.now(), self.round);
+                    let delivery = self.in_flight.add(reply, renew_at);
                     // There is no room only if the broker sends more than requested; the surplus is dropped, which
                     // returns it.
                     let _ = self.output.deliveries.try_send((message, delivery));
@@ -252,8 +261,8 @@ impl Reader {
             self.in_flight.request_ended(None);
         }
         if self.round_at <= now {
-            self.extend().await;
-            self.round_at = add(self.connection.clock.now(), self.topology.settings.ack_wait / 3);
+            self.check_silence();
+            self.round_at = add(self.connection.clock.now(), self.round);
         }
     }
 
@@ -272,18 +281,11 @@ impl Reader {
         }
     }
 
-    /// Extends the deliveries in flight, and detects when the broker has lost a request.
-    async fn extend(&mut self) {
+    /// Detects when the broker has lost a request.
+    fn check_silence(&mut self) {
         if !self.is_connected() {
             return;
         }
-        let mut round = self.in_flight.begin_round();
-        for reply in round.replies.drain(..) {
-            if self.connection.publish(reply, IN_PROGRESS).await.is_err() {
-                break;
-            }
-        }
-        drop(round);
         self.silent_rounds += 1;
         if self.silent_rounds > SILENT_ROUNDS_MAX && self.in_flight.has_open_requests() {
             self.inbox.close();

@@ -81,9 +81,9 @@ impl RedisTransport {
         let (trims, rounds) = (self.trims, 0);
         let renewer = VisibilityRenewer { group_consumer: group_consumer.clone(), trims, rounds };
         let interval = self.visibility_timeout / RENEWALS_PER_TIMEOUT;
-        let _renewal = HoldRenewal::start(&in_flight, self.clock.clone(), interval, renewer);
+        let renewal = HoldRenewal::start(&in_flight, self.clock.clone(), interval, renewer);
         let settler = settler::start(group_consumer.clone(), trims);
-        Arc::new(ConsumerContext { group_consumer, settler, in_flight, _renewal })
+        Arc::new(ConsumerContext { group_consumer, settler, in_flight, _renewal: renewal })
     }
 
     fn reader(

@@ -15,7 +15,7 @@ use tokio_rustls::TlsConnector;
 use crate::ServiceBusTransport;
 use crate::address::Address;
 use crate::connection::Settings;
-use crate::in_flight::ConnectionLosses;
+use crate::connection_loss::ConnectionLosses;
 use crate::names::Entities;
 use crate::producer::Producer;
 

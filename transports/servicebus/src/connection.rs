@@ -21,8 +21,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::address::Address;
+use crate::connection_loss::ConnectionLosses;
 use crate::error::ErrorContext;
-use crate::in_flight::ConnectionLosses;
 use crate::names::{self, Entities};
 use crate::request_link::RequestLink;
 use crate::token;

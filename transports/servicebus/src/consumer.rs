@@ -23,7 +23,7 @@ pub(crate) struct ServiceBusConsumer {
     pub(crate) commands: mpsc::UnboundedSender<ReaderCommand>,
     pub(crate) stopped: Option<oneshot::Receiver<()>>,
     pub(crate) link_number: Arc<AtomicU64>,
-    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) in_flight: InFlight,
 }
 
 impl ServiceBusConsumer {

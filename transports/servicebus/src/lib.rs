@@ -12,16 +12,17 @@ mod readme {}
 mod address;
 mod builder;
 mod connection;
+mod connection_loss;
 mod consumer;
 mod error;
 mod in_flight;
-mod lock_renewal;
 mod management;
 mod names;
 mod producer;
 mod reader;
 mod receipt;
 mod receiver_link;
+mod renewal;
 mod request_link;
 mod settler;
 mod token;
@@ -118,7 +119,7 @@ impl Transport for ServiceBusTransport {
             group,
             source,
             prefetch,
-            in_flight: Arc::new(InFlight::default()),
+            in_flight: InFlight::default(),
             deliveries,
             commands,
             command_sender: command_sender.downgrade(),

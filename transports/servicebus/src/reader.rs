@@ -43,7 +43,7 @@ pub(crate) struct Reader {
     pub(crate) group: String,
     pub(crate) source: String,
     pub(crate) prefetch: usize,
-    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) in_flight: InFlight,
     pub(crate) deliveries: PrefetchSender<PrefetchedDelivery>,
     pub(crate) commands: mpsc::UnboundedReceiver<ReaderCommand>,
     /// For receipts; weak, because the reader ends when no other sender is left.

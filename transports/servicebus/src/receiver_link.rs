@@ -8,13 +8,13 @@ use fe2o3_amqp::Receiver;
 use fe2o3_amqp::types::messaging::Body;
 use fe2o3_amqp::types::primitives::Value;
 use futures_util::FutureExt as _;
+use punctual::transport::renewal::HoldRenewal;
 use punctual::{Result, clock};
-use tokio::task::JoinHandle;
 
 use crate::connection::BrokerConnection;
-use crate::lock_renewal::LockRenewer;
 use crate::management::Management;
 use crate::reader::Reader;
+use crate::renewal::{CHECK_INTERVAL, LockRenewer};
 use crate::request_link::RequestLink;
 
 /// Timeout of closing, which no caller waits for longer.
@@ -22,10 +22,10 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Receiver link and its lock renewal.
 pub(crate) struct ReceiverLink {
-    connection: Option<BrokerConnection>,
+    connection: BrokerConnection,
     pub(crate) receiver: Receiver,
     pub(crate) management: Arc<Management>,
-    lock_renewal: JoinHandle<()>,
+    renewal: HoldRenewal,
     /// Number of the link, unique within the consumer.
     pub(crate) number: u64,
 }
@@ -57,7 +57,7 @@ impl ReceiverLink {
             source: source.clone(),
             request_link: request_link.into(),
         });
-        let lock_renewal = LockRenewer {
+        let renewer = LockRenewer {
             settings: settings.clone(),
             in_flight: reader.in_flight.clone(),
             tokens,
@@ -65,22 +65,16 @@ impl ReceiverLink {
             lock_duration: reader.lock_duration.clone(),
         };
         let number = reader.link_number.fetch_add(1, Ordering::Relaxed) + 1;
-        let lock_renewal = tokio::spawn(lock_renewal.run());
-        Ok(Self { connection: Some(connection), receiver, management, lock_renewal, number })
+        let clock = settings.clock.clone();
+        let renewal = HoldRenewal::start(&reader.in_flight.0, clock, CHECK_INTERVAL, renewer);
+        Ok(Self { connection, receiver, management, renewal, number })
     }
 
     /// Closes link and connection, for at most `CLOSE_TIMEOUT`.
-    pub(crate) async fn close(mut self) {
-        self.lock_renewal.abort();
-        let Some(connection) = self.connection.take() else { return };
+    pub(crate) async fn close(self) {
+        drop(self.renewal);
         let clock = self.management.settings.clock.clone();
         let until = clock::add(clock.now(), CLOSE_TIMEOUT);
-        let _ = clock::within(&*clock, until, connection.close()).await;
-    }
-}
-
-impl Drop for ReceiverLink {
-    fn drop(&mut self) {
-        self.lock_renewal.abort();
+        let _ = clock::within(&*clock, until, self.connection.close()).await;
     }
 }

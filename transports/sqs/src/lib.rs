@@ -75,14 +75,14 @@ impl SqsTransport {
         let timeout_seconds = producer::seconds(self.visibility_timeout);
         let renewer = VisibilityRenewer { queue: queue.clone(), timeout_seconds };
         let interval = self.visibility_timeout / RENEWALS_PER_TIMEOUT;
-        let _renewal = HoldRenewal::start(&in_flight, self.clock.clone(), interval, renewer);
+        let renewal = HoldRenewal::start(&in_flight, self.clock.clone(), interval, renewer);
         Arc::new(ConsumerContext {
             connection: self.connection.clone(),
             queues,
             group,
             settler: settler::start(queue, in_flight.clone()),
             in_flight,
-            _renewal,
+            _renewal: renewal,
         })
     }
 }

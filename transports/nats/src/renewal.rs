@@ -1,0 +1,33 @@
+//! Renewal of the acknowledgement timeout of deliveries in flight.
+
+use std::sync::Arc;
+
+use async_nats::Subject;
+use async_trait::async_trait;
+use bytes::Bytes;
+use punctual::Result;
+use punctual::jiff::Timestamp;
+use punctual::transport::renewal::Renew;
+
+use crate::connection::Connection;
+
+/// Renewals per acknowledgement timeout.
+pub(crate) const RENEWALS_PER_TIMEOUT: u32 = 3;
+/// Renews the timeout of a delivery.
+const IN_PROGRESS: Bytes = Bytes::from_static(b"+WPI");
+
+/// Renews the acknowledgement timeout of the deliveries of one consumer.
+pub(crate) struct AckWaitRenewer(pub(crate) Arc<Connection>);
+
+#[async_trait]
+impl Renew<u64, Subject> for AckWaitRenewer {
+    async fn renew(&mut self, due: Vec<(u64, Subject)>, _now: Timestamp) -> Result<()> {
+        if !*self.0.connected.borrow() {
+            return Ok(());
+        }
+        for (_, reply) in due {
+            self.0.publish(reply, IN_PROGRESS).await?;
+        }
+        Ok(())
+    }
+}
