@@ -6,6 +6,7 @@ mod address;
 mod assignment;
 mod builder;
 mod commit_window;
+mod connection;
 mod consumer;
 mod error;
 mod in_flight;
@@ -23,10 +24,8 @@ mod wire;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use punctual::clock::add;
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
 use punctual::transport::{
@@ -35,7 +34,6 @@ use punctual::transport::{
 };
 use punctual::wire::Wire;
 use punctual::{Error, ErrorKind, Result};
-use rdkafka::error::RDKafkaErrorCode;
 
 pub use self::builder::{
     KafkaBuilder, PAYLOAD_MAX_DEFAULT, REVOKE_TIMEOUT_DEFAULT, UNCOMMITTED_MAX_DEFAULT,
@@ -50,9 +48,6 @@ use self::receipt::ReceiptContext;
 use self::settings::Settings;
 use self::topology::Topology;
 use self::wire::ATTRIBUTE_PREFIX;
-
-/// How long to wait for another address of a broker after none was reached.
-const RETRY_WAIT: Duration = Duration::from_secs(1);
 
 /// Sends and receives messages over Apache Kafka.
 pub struct KafkaTransport {
@@ -72,30 +67,8 @@ impl KafkaTransport {
         let settings = Arc::new(settings);
         let producer = Arc::new(Producer::new(Arc::clone(&settings))?);
         let topology = Topology::new(Arc::clone(&settings), Arc::clone(&producer))?;
-        let transport = Self { settings, producer, topology };
-        transport.check_connection().await?;
-        Ok(transport)
-    }
-
-    /// Fetches metadata, to check that the cluster is reachable and accepts the credentials.
-    async fn check_connection(&self) -> Result<()> {
-        tokio::select! {
-            metadata = self.topology.metadata(None) => metadata.map(|_| ()),
-            // The client would retry until the timeout.
-            code = self.connect_failure() => {
-                let reason = self.producer.last_error().reason(code);
-                Err(error::map_code(code, "connect", self.settings.error_context(reason.as_deref())))
-            }
-        }
-    }
-
-    /// Waits until the client has found no broker, and for one more attempt: a host can have several addresses, which
-    /// the client tries one at a time.
-    async fn connect_failure(&self) -> RDKafkaErrorCode {
-        let code = self.producer.last_error().connect_failure().await;
-        let clock = &*self.settings.clock;
-        clock.sleep_until(add(clock.now(), RETRY_WAIT)).await;
-        code
+        connection::check(&settings, &producer, &topology).await?;
+        Ok(Self { settings, producer, topology })
     }
 
     /// Refuses a message that cannot be sent, before any of its batch is.

@@ -1,12 +1,18 @@
 //! Connection to the broker: opened on first use, dropped when it is lost, opened again by the next call.
-//! Nothing here retries; the callers do, with the engine's back-off.
+//! It retries only what fails while another process declares the same queue; else the engine does, with its back-off.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use lapin::{Channel, Connection, ConnectionProperties};
-use punctual::Result;
+use punctual::clock::add;
+use punctual::{Error, Result};
 
 use crate::settings::Settings;
+
+/// Attempts to declare a queue and to use it at first, and the pause between them.
+const DECLARING_TRIES: u32 = 4;
+const DECLARING_PAUSE: Duration = Duration::from_millis(100);
 
 /// Connection for one purpose. Publishing and consuming have one each, because a broker that is short of memory
 /// stops reading from publishers, and acknowledgements must not wait behind them.
@@ -43,6 +49,24 @@ impl BrokerConnection {
         let connection = existing.unwrap_or(opened);
         *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = Some(connection.clone());
         Ok(connection)
+    }
+
+    /// Runs work with a queue that another process may be declaring at this moment: a few times, as long as it fails
+    /// temporarily and the timeout is not over.
+    pub(crate) async fn retry_while_declared<T, F: Future<Output = Result<T>>>(
+        &self,
+        work: impl Fn() -> F,
+    ) -> Result<T> {
+        let Settings { clock, timeout, .. } = &*self.settings;
+        let until = add(clock.now(), *timeout);
+        for _ in 1..DECLARING_TRIES {
+            let result = work().await;
+            if !result.as_ref().is_err_and(Error::is_temporary) || clock.now() >= until {
+                return result;
+            }
+            clock.sleep_until(add(clock.now(), DECLARING_PAUSE)).await;
+        }
+        work().await
     }
 
     fn open_connection(&self) -> Option<Arc<Connection>> {

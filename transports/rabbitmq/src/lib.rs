@@ -17,6 +17,7 @@ mod wire;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use lapin::types::ShortString;
@@ -33,6 +34,7 @@ pub use crate::builder::{
 };
 use crate::connection::BrokerConnection;
 use crate::consumer::RabbitmqConsumer;
+use crate::delay::delay_ms;
 use crate::names::{Names, exchange};
 use crate::producer::{Producer, Publication};
 pub use crate::settings::QueueKind;
@@ -153,6 +155,18 @@ impl Shared {
             self.topology.forget_declared();
         }
         sent
+    }
+
+    /// Sends a message through the queue of a delay, which moves it to the queue in its routing key when the delay is over.
+    pub(crate) async fn send_delayed(
+        &self,
+        publication: Publication,
+        delay: Duration,
+    ) -> Result<()> {
+        let connection = &self.producer.connection;
+        let exchange = self.topology.ensure_delay(connection, delay_ms(delay)).await?;
+        let publication = Publication { exchange, ..publication };
+        connection.retry_while_declared(|| self.send(vec![publication.clone()])).await
     }
 
     /// Refuses a message that can never be sent, before any of its batch is sent.

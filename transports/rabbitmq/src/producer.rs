@@ -27,6 +27,7 @@ const CHANNELS_MAX: usize = 64;
 const IDLE_MAX: usize = 16;
 
 /// Message with its exchange and routing key.
+#[derive(Clone)]
 pub(crate) struct Publication {
     /// Exchange; empty for the default exchange, which routes to the queue named by the routing key.
     pub(crate) exchange: ShortString,

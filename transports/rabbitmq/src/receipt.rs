@@ -10,17 +10,14 @@ use futures_util::FutureExt;
 use lapin::Acker;
 use lapin::options::{BasicAckOptions, BasicNackOptions};
 use lapin::types::ShortString;
-use punctual::clock::add;
 use punctual::model::Message;
 use punctual::transport::{Acknowledge, Outgoing, Rejection};
 use punctual::wire::Wire;
 use punctual::{Error, Result};
 
 use crate::consumer::DeliveryOrigin;
-use crate::delay::delay_ms;
 use crate::error::delivery_lost;
 use crate::producer::Publication;
-use crate::topology::{DELAY_PAUSE, DELAY_TRIES};
 use crate::wire::properties;
 
 const REQUEUE: BasicNackOptions = BasicNackOptions { multiple: false, requeue: true };
@@ -70,11 +67,11 @@ impl RabbitmqReceipt {
 
     /// Returns the message for its group with the count it had before this delivery.
     pub(crate) fn as_undelivered(&self) -> Result<Publication> {
-        self.publication(ShortString::default(), self.attempt.saturating_sub(1))
+        self.publication(self.attempt.saturating_sub(1))
     }
 
     /// Returns the message for its group with the number of attempts made.
-    fn publication(&self, exchange: ShortString, attempt: u32) -> Result<Publication> {
+    fn publication(&self, attempt: u32) -> Result<Publication> {
         let outgoing = Outgoing {
             message: self.message.clone(),
             delay: Duration::ZERO,
@@ -83,7 +80,7 @@ impl RabbitmqReceipt {
         };
         let wire = Wire::of(&outgoing)?;
         let properties = properties(&wire, 0)?;
-        let routing_key = self.origin.names.queue.clone();
+        let (exchange, routing_key) = (ShortString::default(), self.origin.names.queue.clone());
         Ok(Publication { exchange, routing_key, properties, body: wire.body })
     }
 }
@@ -104,26 +101,13 @@ impl Acknowledge for RabbitmqReceipt {
                 {supported:?}; keep the message in the storage until it is due"
             )));
         }
-        let exchange = if !delay.is_zero() {
-            shared.topology.ensure_delay(&shared.producer.connection, delay_ms(delay)).await?
+        if !delay.is_zero() {
+            shared.send_delayed(self.publication(self.attempt)?, delay).await?;
         } else if shared.settings.counts_deliveries() {
             return self.requeue_now().await;
         } else {
             // The broker would not count this delivery, so the message carries the count.
-            ShortString::default()
-        };
-        let clock = &shared.settings.clock;
-        let (mut tries, until) = (1, add(clock.now(), shared.settings.timeout));
-        while let Err(error) =
-            shared.send(vec![self.publication(exchange.clone(), self.attempt)?]).await
-        {
-            // A queue that another process is declaring at this moment may not accept messages yet.
-            let is_over = tries >= DELAY_TRIES || clock.now() >= until;
-            if delay.is_zero() || !error.is_temporary() || is_over {
-                return Err(error);
-            }
-            clock.sleep_until(add(clock.now(), DELAY_PAUSE)).await;
-            tries += 1;
+            shared.send(vec![self.publication(self.attempt)?]).await?;
         }
         self.acknowledge().await
     }

@@ -24,9 +24,6 @@ use crate::wire::short_string;
 const DECLARED_TTL: Duration = Duration::from_mins(5);
 /// Expiry of an unused delay queue, beyond its TTL: it outlives its last message by at least this.
 const DELAY_QUEUE_EXPIRY_MARGIN: Duration = Duration::from_mins(10);
-/// Attempts to declare a delay queue and to use it at first, and the pause between them.
-pub(crate) const DELAY_TRIES: u32 = 4;
-pub(crate) const DELAY_PAUSE: Duration = Duration::from_millis(100);
 /// Most names that are remembered.
 const DECLARED_MAX: usize = 10_000;
 /// No limit: the engine decides whether a message is delivered again, and the broker would drop it.
@@ -107,18 +104,10 @@ impl Topology {
             return Ok(name);
         }
         let _guard = self.delay_lock.lock().await;
-        let mut tries = 1;
-        while !self.is_declared(&name) {
-            match self.declare_delay(connection, &name, delay_ms).await {
-                Ok(()) => self.remember(&name),
-                // Another process may be declaring it at this moment.
-                Err(error) if error.is_temporary() && tries < DELAY_TRIES => {
-                    let clock = &self.settings.clock;
-                    clock.sleep_until(add(clock.now(), DELAY_PAUSE)).await;
-                    tries += 1;
-                }
-                Err(error) => return Err(error),
-            }
+        if !self.is_declared(&name) {
+            let declare = || self.declare_delay(connection, &name, delay_ms);
+            connection.retry_while_declared(declare).await?;
+            self.remember(&name);
         }
         Ok(name)
     }

@@ -15,7 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::connection::BrokerConnection;
 use crate::producer::{seconds, send};
-use crate::settler::Settling;
+use crate::settler::{Settling, delete_copied};
 use crate::topology::Queues;
 use crate::wire::EncodedMessage;
 
@@ -23,8 +23,6 @@ use crate::wire::EncodedMessage;
 const VISIBILITY_MAX: Duration = Duration::from_hours(12);
 /// Longest delay of a requeued delivery: an hour is left for its handler.
 pub(crate) const DELAY_MAX: Duration = Duration::from_hours(11);
-/// Most attempts to delete the original of a dead letter.
-const DELETE_ATTEMPTS_MAX: usize = 3;
 
 /// Receipt handle of SQS.
 pub(crate) type ReceiptHandle = Arc<str>;
@@ -108,14 +106,7 @@ impl Acknowledge for SqsReceipt {
             .await
             .map_err(|error| Error::from(error).during("reject"))?;
         self.begin_settling();
-        let mut deleted = self.delete().await;
-        for _ in 1..DELETE_ATTEMPTS_MAX {
-            if !deleted.as_ref().is_err_and(Error::is_temporary) {
-                break;
-            }
-            deleted = self.delete().await;
-        }
-        deleted
+        delete_copied(&self.context.settler, &self.handle).await
     }
 }
 

@@ -23,6 +23,9 @@ const CALLS_MAX: usize = 16;
 /// Most settlements in one batch.
 pub(crate) const BATCH_MAX: usize = CALL_MAX * CALLS_MAX;
 
+/// Most attempts to delete a message whose copy is stored.
+const DELETE_ATTEMPTS_MAX: usize = 3;
+
 /// How a delivery is settled.
 #[derive(Debug)]
 pub(crate) enum Settling {
@@ -52,6 +55,20 @@ pub(crate) fn start(
     let (settler, settlements) = settler();
     tokio::spawn(SettlerTask { queue, in_flight }.run(settlements));
     settler
+}
+
+/// Deletes a message whose copy is stored: with a few attempts, because it would be delivered and copied again.
+pub(crate) async fn delete_copied(
+    settler: &Settler<Settling>,
+    handle: &ReceiptHandle,
+) -> Result<()> {
+    for _ in 1..DELETE_ATTEMPTS_MAX {
+        let deleted = settler.settle(Settling::Delete(handle.clone())).await;
+        if !deleted.as_ref().is_err_and(Error::is_temporary) {
+            return deleted;
+        }
+    }
+    settler.settle(Settling::Delete(handle.clone())).await
 }
 
 impl SettlerTask {
