@@ -12,18 +12,18 @@ use punctual::{Clock, Error, Result};
 use crate::assignment::FetchedRecord;
 use crate::in_flight::{InFlight, TakeResult};
 use crate::reader::Reader;
-use crate::receipt::{KafkaReceipt, ReceiptContext};
+use crate::receipt::{ConsumerContext, KafkaReceipt};
 
 /// Receives deliveries of one topic for one group.
 pub(crate) struct KafkaConsumer {
     in_flight: Arc<InFlight>,
-    context: Arc<ReceiptContext>,
+    context: Arc<ConsumerContext>,
     clock: Arc<dyn Clock>,
 }
 
 impl KafkaConsumer {
     /// Joins the group and starts the reader thread.
-    pub(crate) async fn start(reader: Reader, context: ReceiptContext) -> Result<Self> {
+    pub(crate) async fn start(reader: Reader, context: ConsumerContext) -> Result<Self> {
         let in_flight = Arc::clone(&reader.in_flight);
         let clock = Arc::clone(&reader.settings.clock);
         let join_timeout = reader.settings.join_timeout;

@@ -44,7 +44,7 @@ use self::in_flight::InFlight;
 use self::names::{group_names, topic_name};
 use self::producer::{Producer, Record};
 use self::reader::Reader;
-use self::receipt::ReceiptContext;
+use self::receipt::ConsumerContext;
 use self::settings::Settings;
 use self::topology::Topology;
 use self::wire::ATTRIBUTE_PREFIX;
@@ -141,7 +141,7 @@ impl Transport for KafkaTransport {
         let names = group_names(&self.settings.prefix, &topic, &group)?;
         self.topology.ensure_group(&names).await?;
         let in_flight = Arc::new(InFlight::new(prefetch, self.settings.uncommitted_max));
-        let context = ReceiptContext {
+        let context = ConsumerContext {
             in_flight: Arc::clone(&in_flight),
             producer: Arc::clone(&self.producer),
             names: names.clone(),

@@ -16,7 +16,7 @@ use crate::names::GroupNames;
 use crate::producer::{Producer, Record};
 
 /// Shared by all receipts of a subscription.
-pub(crate) struct ReceiptContext {
+pub(crate) struct ConsumerContext {
     pub(crate) in_flight: Arc<InFlight>,
     pub(crate) producer: Arc<Producer>,
     pub(crate) names: GroupNames,
@@ -25,13 +25,13 @@ pub(crate) struct ReceiptContext {
 
 /// Settles one delivery. If dropped unsettled, the message is delivered again.
 pub(crate) struct KafkaReceipt {
-    context: Arc<ReceiptContext>,
+    context: Arc<ConsumerContext>,
     /// None once it is settled.
     record: Option<FetchedRecord>,
 }
 
 impl KafkaReceipt {
-    pub(crate) fn new(context: Arc<ReceiptContext>, record: FetchedRecord) -> Self {
+    pub(crate) fn new(context: Arc<ConsumerContext>, record: FetchedRecord) -> Self {
         Self { context, record: Some(record) }
     }
 

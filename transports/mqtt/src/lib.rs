@@ -24,7 +24,7 @@ mod names;
 mod producer;
 mod reader;
 mod receipt;
-mod topics;
+mod topology;
 mod wire;
 
 use std::sync::Arc;
@@ -142,7 +142,7 @@ impl Transport for MqttTransport {
     async fn topics(&self) -> Result<Vec<Topic>> {
         let Producer { connector, prefix, .. } = &self.producer;
         let id = self.ids.next(connector.clock.now()).to_string();
-        let topics = topics::list(connector, prefix, &id).await;
+        let topics = topology::list(connector, prefix, &id).await;
         topics.map_err(|error| error::map_error(&error, &connector.server()).during("topics"))
     }
 }

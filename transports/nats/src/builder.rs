@@ -18,12 +18,13 @@ use crate::connection::{ApiResponse, Connection};
 use crate::error;
 use crate::names::Names;
 use crate::producer::Producer;
-use crate::topology::{Topology, TopologySettings};
-use crate::version;
+use crate::server;
+use crate::settings::Settings;
+use crate::topology::Topology;
 
-const ACK_WAIT: Duration = Duration::from_secs(30);
+const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(30);
 /// With a shorter one the extensions of a slow process come too late.
-const ACK_WAIT_MIN: Duration = Duration::from_secs(1);
+const VISIBILITY_TIMEOUT_MIN: Duration = Duration::from_secs(1);
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Limit of unconfirmed messages of all callers together. A caller that waited for it would delay its own
@@ -35,17 +36,17 @@ const IN_FLIGHT_MAX: usize = 1 << 20;
 pub struct NatsBuilder {
     common: CommonSettings,
     domain: Option<String>,
-    settings: TopologySettings,
+    settings: Settings,
     options: ConnectOptions,
 }
 
 impl NatsBuilder {
     pub(crate) fn new(address: String) -> Self {
-        let settings = TopologySettings {
+        let settings = Settings {
             declare: true,
             in_memory: false,
             replicas: 1,
-            ack_wait: ACK_WAIT,
+            visibility_timeout: VISIBILITY_TIMEOUT,
             dead_letter_retention: None,
             deduplication_window: None,
             allow_no_subscribers: false,
@@ -70,10 +71,10 @@ impl NatsBuilder {
         self
     }
 
-    /// Sets after how long without an extension the broker redelivers to another consumer; 30 seconds by default, at
-    /// least one. Deliveries in flight are extended every third of it, so this matters for processes that crashed.
-    pub fn ack_wait(mut self, duration: Duration) -> Self {
-        self.settings.ack_wait = duration;
+    /// Sets how long a delivery stays invisible to other consumers after its process is gone, JetStream's `ack_wait`; 30
+    /// seconds by default, at least one. A live process renews it three times per timeout.
+    pub fn visibility_timeout(mut self, timeout: Duration) -> Self {
+        self.settings.visibility_timeout = timeout;
         self
     }
 
@@ -146,7 +147,7 @@ impl NatsBuilder {
             .await
             .ok_or_else(|| error::timed_out(&servers))?
             .map_err(|error| error::map_connect_error(error, &servers))?;
-        version::check(&client.server_info().version, &servers)?;
+        server::check(&client.server_info().version, &servers)?;
         let api =
             self.domain.as_ref().map_or("$JS.API".to_owned(), |name| format!("$JS.{name}.API"));
         let connection = Arc::new(Connection {
@@ -163,7 +164,7 @@ impl NatsBuilder {
             connected,
         });
         check_jetstream(&connection).await?;
-        let settings = TopologySettings { declare, ..self.settings };
+        let settings = Settings { declare, ..self.settings };
         let topology = Arc::new(Topology::new(Arc::clone(&connection), names, settings));
         let body_max = payload_max.min(body_max(&connection.client));
         let producer = Arc::new(Producer::new(Arc::clone(&topology), wrapping, body_max));
@@ -172,10 +173,10 @@ impl NatsBuilder {
 
     fn check(&self) -> Result<()> {
         self.common.check(usize::MAX)?;
-        let TopologySettings { ack_wait, replicas, deduplication_window, .. } = &self.settings;
-        if *ack_wait < ACK_WAIT_MIN {
+        let Settings { visibility_timeout, replicas, deduplication_window, .. } = &self.settings;
+        if *visibility_timeout < VISIBILITY_TIMEOUT_MIN {
             return Err(Error::invalid(format!(
-                "an ack_wait of {ack_wait:?} is too short; use at least {ACK_WAIT_MIN:?}"
+                "a visibility_timeout of {visibility_timeout:?} is too short; use at least {VISIBILITY_TIMEOUT_MIN:?}"
             )));
         }
         if !(1..=5).contains(replicas) {

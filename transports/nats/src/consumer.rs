@@ -15,7 +15,7 @@ use crate::in_flight::InFlight;
 use crate::origin::Origin;
 use crate::producer::Producer;
 use crate::reader::{RawDelivery, Reader, ReaderError, ReaderOutput};
-use crate::receipt::{NatsReceipt, ReceiptContext};
+use crate::receipt::{ConsumerContext, NatsReceipt};
 use crate::topology::Topology;
 use crate::wire;
 
@@ -24,7 +24,7 @@ const WINDOW_MAX: usize = 32_768;
 
 /// Receives deliveries of one topic for one group.
 pub(crate) struct NatsConsumer {
-    context: Arc<ReceiptContext>,
+    context: Arc<ConsumerContext>,
     in_flight: Arc<InFlight>,
     deliveries: mpsc::Receiver<RawDelivery>,
     error: watch::Receiver<Option<ReaderError>>,
@@ -55,7 +55,7 @@ impl NatsConsumer {
         let reader = Some(tokio::spawn(reader.run()));
         let connection = Arc::clone(&topology.connection);
         let context =
-            ReceiptContext { connection, producer: Arc::clone(producer), topic, group, stream };
+            ConsumerContext { connection, producer: Arc::clone(producer), topic, group, stream };
         Ok(Self { context: Arc::new(context), in_flight, deliveries, error, reader })
     }
 
@@ -87,7 +87,7 @@ impl NatsConsumer {
     }
 
     fn closed(&self) -> Error {
-        let ReceiptContext { topic, group, .. } = &*self.context;
+        let ConsumerContext { topic, group, .. } = &*self.context;
         Error::conflict(format!(
             "the consumer of the topic {topic:?} for {group:?} is closed; subscribe again"
         ))
@@ -132,7 +132,7 @@ impl Consumer for NatsConsumer {
             reader.abort();
             return Err(Error::unavailable(format!(
                 "not all messages of the topic {:?} were returned before the deadline; NATS delivers them \
-                 again when ack_wait has passed",
+                 again when the visibility timeout has passed",
                 self.context.topic
             )));
         }

@@ -22,8 +22,9 @@ mod producer;
 mod reader;
 mod receipt;
 mod renewal;
+mod server;
+mod settings;
 mod topology;
-mod version;
 mod wire;
 
 use std::fmt;

@@ -19,7 +19,7 @@ use crate::connection::Connection;
 use crate::error;
 use crate::in_flight::{InFlight, InFlightDelivery};
 use crate::inbox::{Inbox, REQUEST_EXPIRY};
-use crate::renewal::{AckWaitRenewer, RENEWALS_PER_TIMEOUT};
+use crate::renewal::{RENEWALS_PER_TIMEOUT, VisibilityRenewer};
 use crate::topology::{GroupConsumer, Topology};
 
 /// Limit of the deliveries received before other events are handled.
@@ -82,10 +82,10 @@ impl Reader {
         output: ReaderOutput,
     ) -> Self {
         let connection = Arc::clone(&topology.connection);
-        let round = topology.settings.ack_wait / RENEWALS_PER_TIMEOUT;
+        let round = topology.settings.visibility_timeout / RENEWALS_PER_TIMEOUT;
         let round_at = add(connection.clock.now(), round);
         let (clock, renewer) =
-            (Arc::clone(&connection.clock), AckWaitRenewer(Arc::clone(&connection)));
+            (Arc::clone(&connection.clock), VisibilityRenewer(Arc::clone(&connection)));
         let renewal = HoldRenewal::start(&in_flight.replies, clock, round, renewer);
         let inbox = Inbox::new(Arc::clone(&connection));
         Self {

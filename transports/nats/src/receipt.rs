@@ -16,7 +16,7 @@ use crate::in_flight::{ACK, InFlightDelivery, NAK};
 use crate::producer::Producer;
 
 /// Shared by all deliveries of a consumer.
-pub(crate) struct ReceiptContext {
+pub(crate) struct ConsumerContext {
     pub(crate) connection: Arc<Connection>,
     pub(crate) producer: Arc<Producer>,
     pub(crate) topic: Topic,
@@ -26,7 +26,7 @@ pub(crate) struct ReceiptContext {
 
 /// Settles one delivery.
 pub(crate) struct NatsReceipt {
-    pub(crate) context: Arc<ReceiptContext>,
+    pub(crate) context: Arc<ConsumerContext>,
     pub(crate) message: Arc<Message>,
     /// Sequence number in the stream.
     pub(crate) sequence: u64,
@@ -47,7 +47,7 @@ impl Acknowledge for NatsReceipt {
     }
 
     async fn reject(self: Box<Self>, rejection: &Rejection) -> Result<()> {
-        let ReceiptContext { connection, producer, group, stream, .. } = &*self.context;
+        let ConsumerContext { connection, producer, group, stream, .. } = &*self.context;
         let from = format!("{stream}/{}/{group}", self.sequence);
         producer.publish_dead_letter(&self.message, rejection, &from).await?;
         connection.request(self.delivery.reply().clone(), ACK).await?;

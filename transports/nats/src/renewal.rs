@@ -1,4 +1,4 @@
-//! Renewal of the acknowledgement timeout of deliveries in flight.
+//! Renewal of the visibility timeout, JetStream's `ack_wait`, of deliveries in flight.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use punctual::transport::renewal::Renew;
 
 use crate::connection::Connection;
 
-/// Renewals per acknowledgement timeout.
+/// Renewals per visibility timeout.
 pub(crate) const RENEWALS_PER_TIMEOUT: u32 = 3;
 /// Renews the timeout of a delivery.
 const IN_PROGRESS: Bytes = Bytes::from_static(b"+WPI");
 
-/// Renews the acknowledgement timeout of the deliveries of one consumer.
-pub(crate) struct AckWaitRenewer(pub(crate) Arc<Connection>);
+/// Renews the visibility timeout of the deliveries of one consumer.
+pub(crate) struct VisibilityRenewer(pub(crate) Arc<Connection>);
 
 #[async_trait]
-impl Renew<u64, Subject> for AckWaitRenewer {
+impl Renew<u64, Subject> for VisibilityRenewer {
     async fn renew(&mut self, due: Vec<(u64, Subject)>, _now: Timestamp) -> Result<()> {
         if !*self.0.connected.borrow() {
             return Ok(());

@@ -18,29 +18,18 @@ use serde_json::json;
 
 use crate::connection::{ApiResponse, Connection};
 use crate::names::{Names, is_dead_topic};
+use crate::settings::Settings;
 
 /// Prefix of the description of a stream created by this crate; the topic follows.
 const DESCRIPTION: &str = "topic ";
 /// Limit of the pages of streams read to list topics; a page has 256.
 const PAGES_MAX: usize = 1_000;
 
-/// Settings of streams and consumers.
-#[derive(Clone, Debug)]
-pub(crate) struct TopologySettings {
-    pub(crate) declare: bool,
-    pub(crate) in_memory: bool,
-    pub(crate) replicas: usize,
-    pub(crate) ack_wait: Duration,
-    pub(crate) dead_letter_retention: Option<Duration>,
-    pub(crate) deduplication_window: Option<Duration>,
-    pub(crate) allow_no_subscribers: bool,
-}
-
 /// Creates and checks streams and consumers.
 pub(crate) struct Topology {
     pub(crate) connection: Arc<Connection>,
     pub(crate) names: Names,
-    pub(crate) settings: TopologySettings,
+    pub(crate) settings: Settings,
     /// Subjects of topics whose streams exist and have a consumer.
     subjects: Mutex<HashMap<Arc<str>, Subject>>,
 }
@@ -60,11 +49,7 @@ struct StreamPage {
 }
 
 impl Topology {
-    pub(crate) fn new(
-        connection: Arc<Connection>,
-        names: Names,
-        settings: TopologySettings,
-    ) -> Self {
+    pub(crate) fn new(connection: Arc<Connection>, names: Names, settings: Settings) -> Self {
         Self { connection, names, settings, subjects: Mutex::default() }
     }
 
@@ -200,7 +185,7 @@ impl Topology {
             // A new group starts with what is published from now on; dead letters are read from the first.
             "deliver_policy": if is_dead_topic(topic) { "all" } else { "new" },
             "ack_policy": "explicit",
-            "ack_wait": nanoseconds(self.settings.ack_wait),
+            "ack_wait": nanoseconds(self.settings.visibility_timeout),
             "max_deliver": -1,
             // Delayed messages count here too, and must not stop the others.
             "max_ack_pending": -1,
@@ -239,7 +224,7 @@ impl Topology {
         differences.check("deliver_subject", is_pulled, &found.deliver_subject, None::<String>);
         let explicit = AckPolicy::Explicit;
         differences.check("ack_policy", found.ack_policy == explicit, found.ack_policy, explicit);
-        let ack_wait = self.settings.ack_wait;
+        let ack_wait = self.settings.visibility_timeout;
         differences.check("ack_wait", found.ack_wait == ack_wait, found.ack_wait, ack_wait);
         differences.check("max_deliver", found.max_deliver <= 0, found.max_deliver, -1);
         differences.check("max_ack_pending", found.max_ack_pending <= 0, found.max_ack_pending, -1);

@@ -79,9 +79,9 @@ fn wire(headers: &HeaderMap, body: punctual::bytes::Bytes) -> Wire {
 impl Environment for Prefix {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         // Deliveries on their way when a connection breaks come after this time, and cases wait for 30 seconds.
-        let ack_wait = Duration::from_secs(10);
+        let visibility_timeout = Duration::from_secs(10);
         let builder = NatsTransport::builder(self.proxy.address()).prefix(&self.name);
-        Ok(Arc::new(builder.ack_wait(ack_wait).connect().await?))
+        Ok(Arc::new(builder.visibility_timeout(visibility_timeout).connect().await?))
     }
 
     async fn publish_foreign(

@@ -5,8 +5,8 @@ use std::time::Duration;
 use punctual::transport::settings::CommonSettings;
 use punctual::{Error, Result, common_transport_options};
 
-use crate::RabbitmqTransport;
-use crate::settings::{QueueKind, Settings, address};
+use crate::settings::{QueueKind, Settings};
+use crate::{RabbitmqTransport, address};
 
 /// Default prefix of every name on the broker.
 pub const PREFIX_DEFAULT: &str = "punctual.";
@@ -64,7 +64,7 @@ impl RabbitmqBuilder {
     pub async fn connect(self) -> Result<RabbitmqTransport> {
         self.common.check(usize::MAX)?;
         let (text, wrapping) = self.common.address_and_envelope()?;
-        let mut uri = address(&text)?;
+        let mut uri = address::parse(&text)?;
         let Self { common, queues, delay_max } = self;
         let CommonSettings { prefix, declare, timeout, payload_max, clock, .. } = common;
         if prefix.len() > PREFIX_BYTES_MAX || prefix.chars().any(char::is_control) {

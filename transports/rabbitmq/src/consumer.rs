@@ -10,27 +10,19 @@ use lapin::options::{BasicCancelOptions, BasicConsumeOptions, BasicQosOptions};
 use lapin::types::FieldTable;
 use punctual::clock::within;
 use punctual::jiff::Timestamp;
-use punctual::model::{Message, Topic};
+use punctual::model::Message;
 use punctual::transport::{Consumer, Delivery, Receipt, Subscription};
 use punctual::{Error, Result};
 
 use crate::Shared;
 use crate::error::map_error;
 use crate::names::Names;
-use crate::receipt::RabbitmqReceipt;
+use crate::receipt::{ConsumerContext, RabbitmqReceipt};
 use crate::wire::decode;
-
-/// Subscription that a delivery belongs to.
-pub(crate) struct DeliveryOrigin {
-    pub(crate) shared: Arc<Shared>,
-    pub(crate) topic: Topic,
-    pub(crate) group: String,
-    pub(crate) names: Names,
-}
 
 /// Consumer of one group of a topic.
 pub(crate) struct RabbitmqConsumer {
-    origin: Arc<DeliveryOrigin>,
+    context: Arc<ConsumerContext>,
     prefetch: u16,
     stream: Option<DeliveryStream>,
     closed: bool,
@@ -47,16 +39,16 @@ impl RabbitmqConsumer {
     pub(crate) async fn open(shared: Arc<Shared>, subscription: Subscription) -> Result<Self> {
         let Subscription { topic, group, prefetch } = subscription;
         let names = Names::new(&shared.settings.prefix, &topic, &group)?;
-        let origin = Arc::new(DeliveryOrigin { shared, topic, group, names });
+        let context = Arc::new(ConsumerContext { shared, topic, group, names });
         // To the broker zero means "no limit".
         let prefetch = u16::try_from(prefetch.max(1)).unwrap_or(u16::MAX);
-        let mut consumer = Self { origin, prefetch, stream: None, closed: false };
+        let mut consumer = Self { context, prefetch, stream: None, closed: false };
         consumer.stream = Some(consumer.open_stream().await?);
         Ok(consumer)
     }
 
     async fn open_stream(&self) -> Result<DeliveryStream> {
-        let DeliveryOrigin { shared, names, .. } = &*self.origin;
+        let ConsumerContext { shared, names, .. } = &*self.context;
         let channel = shared.consumer_connection.channel().await?;
         shared.topology.declare_group(&channel, names).await?;
         let (qos, none) = (BasicQosOptions::default(), FieldTable::default());
@@ -74,13 +66,13 @@ impl RabbitmqConsumer {
         mut delivered: lapin::message::Delivery,
         session: &str,
     ) -> ReceivedDelivery {
-        let now = self.origin.shared.settings.clock.now();
-        let decoded = decode(&self.origin.topic, session, &mut delivered, now);
+        let now = self.context.shared.settings.clock.now();
+        let decoded = decode(&self.context.topic, session, &mut delivered, now);
         let attempt =
             decoded.received.attempt.saturating_add(decoded.redeliveries).saturating_add(1);
         let message = Arc::new(decoded.received.message);
-        let (origin, acker) = (self.origin.clone(), delivered.acker);
-        let receipt = RabbitmqReceipt::new(origin, acker, message.clone(), attempt);
+        let (context, acker) = (self.context.clone(), delivered.acker);
+        let receipt = RabbitmqReceipt::new(context, acker, message.clone(), attempt);
         ReceivedDelivery { message, attempt, poison: decoded.received.poison, receipt }
     }
 
@@ -89,7 +81,7 @@ impl RabbitmqConsumer {
     async fn return_prefetched(&self, mut stream: DeliveryStream) -> Result<()> {
         let tag = stream.deliveries.tag();
         let cancelling = stream.channel.basic_cancel(tag.clone(), BasicCancelOptions::default());
-        self.origin.shared.settings.call("cancelling", cancelling).await?;
+        self.context.shared.settings.call("cancelling", cancelling).await?;
         let mut receipts = Vec::new();
         while let Some(Some(Ok(delivered))) = stream.deliveries.next().now_or_never() {
             let received = self.decode_delivery(delivered, tag.as_str());
@@ -99,7 +91,7 @@ impl RabbitmqConsumer {
         }
         let publications: Result<Vec<_>> =
             receipts.iter().map(RabbitmqReceipt::as_undelivered).collect();
-        self.origin.shared.send(publications?).await?;
+        self.context.shared.send(publications?).await?;
         for receipt in &mut receipts {
             receipt.acknowledge().await?;
         }
@@ -107,7 +99,7 @@ impl RabbitmqConsumer {
     }
 
     fn stream_error(&self, error: Option<lapin::Error>) -> Error {
-        let DeliveryOrigin { shared, names, .. } = &*self.origin;
+        let ConsumerContext { shared, names, .. } = &*self.context;
         let doing = format!("consuming {}", names.queue);
         let endpoint = shared.settings.endpoint();
         match error {
@@ -155,7 +147,7 @@ impl Consumer for RabbitmqConsumer {
     async fn close(&mut self, until: Timestamp) -> Result<()> {
         self.closed = true;
         let Some(stream) = self.stream.take() else { return Ok(()) };
-        let (channel, clock) = (stream.channel.clone(), &*self.origin.shared.settings.clock);
+        let (channel, clock) = (stream.channel.clone(), &*self.context.shared.settings.clock);
         let closing = async {
             let returned = self.return_prefetched(stream).await;
             // The broker requeues what is left; a broker that is gone has done so.

@@ -3,6 +3,7 @@
 //!
 #![doc = include_str!("../README.md")]
 
+mod address;
 mod builder;
 mod connection;
 mod consumer;

@@ -10,21 +10,30 @@ use futures_util::FutureExt;
 use lapin::Acker;
 use lapin::options::{BasicAckOptions, BasicNackOptions};
 use lapin::types::ShortString;
-use punctual::model::Message;
+use punctual::model::{Message, Topic};
 use punctual::transport::{Acknowledge, Outgoing, Rejection};
 use punctual::wire::Wire;
 use punctual::{Error, Result};
 
-use crate::consumer::DeliveryOrigin;
+use crate::Shared;
 use crate::error::delivery_lost;
+use crate::names::Names;
 use crate::producer::Publication;
 use crate::wire::properties;
 
 const REQUEUE: BasicNackOptions = BasicNackOptions { multiple: false, requeue: true };
 
+/// Shared by all deliveries of a consumer.
+pub(crate) struct ConsumerContext {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) topic: Topic,
+    pub(crate) group: String,
+    pub(crate) names: Names,
+}
+
 /// Right to settle one delivery.
 pub(crate) struct RabbitmqReceipt {
-    origin: Arc<DeliveryOrigin>,
+    context: Arc<ConsumerContext>,
     acker: Acker,
     message: Arc<Message>,
     attempt: u32,
@@ -33,12 +42,12 @@ pub(crate) struct RabbitmqReceipt {
 
 impl RabbitmqReceipt {
     pub(crate) fn new(
-        origin: Arc<DeliveryOrigin>,
+        context: Arc<ConsumerContext>,
         acker: Acker,
         message: Arc<Message>,
         attempt: u32,
     ) -> Self {
-        Self { origin, acker, message, attempt, settled: false }
+        Self { context, acker, message, attempt, settled: false }
     }
 
     pub(crate) async fn acknowledge(&mut self) -> Result<()> {
@@ -57,7 +66,7 @@ impl RabbitmqReceipt {
         doing: &str,
         settling: impl Future<Output = lapin::Result<bool>>,
     ) -> Result<()> {
-        let settings = &self.origin.shared.settings;
+        let settings = &self.context.shared.settings;
         let is_lost = || self.acker.poisoned();
         if settings.call_while_connected(doing, is_lost, settling).await? {
             return Ok(());
@@ -76,11 +85,11 @@ impl RabbitmqReceipt {
             message: self.message.clone(),
             delay: Duration::ZERO,
             attempt,
-            group: Some(self.origin.group.clone()),
+            group: Some(self.context.group.clone()),
         };
         let wire = Wire::of(&outgoing)?;
         let properties = properties(&wire, 0)?;
-        let (exchange, routing_key) = (ShortString::default(), self.origin.names.queue.clone());
+        let (exchange, routing_key) = (ShortString::default(), self.context.names.queue.clone());
         Ok(Publication { exchange, routing_key, properties, body: wire.body })
     }
 }
@@ -92,8 +101,8 @@ impl Acknowledge for RabbitmqReceipt {
     }
 
     async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
-        let origin = self.origin.clone();
-        let shared = &origin.shared;
+        let context = self.context.clone();
+        let shared = &context.shared;
         let supported = shared.capabilities().requeue_delay;
         if !supported.reaches(delay) {
             return Err(Error::unsupported(format!(
@@ -113,8 +122,8 @@ impl Acknowledge for RabbitmqReceipt {
     }
 
     async fn reject(mut self: Box<Self>, rejection: &Rejection) -> Result<()> {
-        let origin = self.origin.clone();
-        let DeliveryOrigin { shared, names, .. } = &*origin;
+        let context = self.context.clone();
+        let ConsumerContext { shared, names, .. } = &*context;
         let dead_letters = if rejection.is_invalid() { &names.invalid } else { &names.dead };
         shared.topology.ensure_dead_letters(&shared.producer.connection, dead_letters).await?;
         let wire = Wire::dead(&self.message, rejection)?;

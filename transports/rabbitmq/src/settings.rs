@@ -9,7 +9,7 @@ use std::time::Duration;
 use lapin::uri::AMQPUri;
 use punctual::clock::{add, within};
 use punctual::wire::Wrapping;
-use punctual::{Clock, Error, Result};
+use punctual::{Clock, Result};
 
 use crate::error::{connection_lost, map_error, timed_out};
 
@@ -83,30 +83,21 @@ impl Settings {
     }
 }
 
-/// Parses an address. Errors do not show it, because it may hold a password.
-pub(crate) fn address(text: &str) -> Result<AMQPUri> {
-    let form =
-        "an address of RabbitMQ is amqp://user:password@host:5672/vhost, or amqps:// with TLS";
-    let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
-    if scheme != "amqp" && scheme != "amqps" {
-        return Err(Error::invalid(format!("the address begins with {scheme:?}; {form}")));
-    }
-    text.parse().map_err(|_| Error::invalid(format!("the address cannot be read; {form}")))
-}
-
 #[cfg(test)]
 mod tests {
     use std::future::pending;
 
     use futures_util::FutureExt as _;
+    use punctual::Error;
     use punctual::ManualClock;
     use punctual::jiff::Timestamp;
 
     use super::*;
+    use crate::address;
 
     fn settings(clock: &Arc<ManualClock>) -> Settings {
         Settings {
-            uri: address("amqp://guest:guest@127.0.0.1:5672/%2f").unwrap(),
+            uri: address::parse("amqp://guest:guest@127.0.0.1:5672/%2f").unwrap(),
             prefix: String::new(),
             queues: QueueKind::Quorum,
             declare: true,

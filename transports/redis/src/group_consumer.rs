@@ -10,9 +10,9 @@ use punctual::wire::{CONTENT_TYPE_UNKNOWN, Wire};
 use redis::{Pipeline, RedisResult, Value, cmd};
 
 use crate::connection::BrokerConnection;
+use crate::names::{EntryId, EntryPosition, StreamKind, Streams};
 use crate::producer::append;
 use crate::scripts;
-use crate::streams::{EntryId, EntryPosition, StreamKind, Streams};
 use crate::wire::fields;
 
 /// Prefix of the names of our consumers.

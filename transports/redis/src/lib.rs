@@ -15,6 +15,7 @@ mod connection;
 mod consumer;
 mod error;
 mod group_consumer;
+mod names;
 mod producer;
 mod reader;
 mod receipt;
@@ -22,7 +23,6 @@ mod renewal;
 mod scripts;
 mod server;
 mod settler;
-mod streams;
 mod topology;
 mod wire;
 
@@ -47,11 +47,11 @@ pub use self::builder::{RedisBuilder, Retention};
 use self::connection::BrokerConnection;
 use self::consumer::RedisConsumer;
 use self::group_consumer::{CONSUMER, GroupConsumer};
+use self::names::Streams;
 use self::producer::Producer;
 use self::reader::{PrefetchedDelivery, Reader, ReaderState};
 use self::receipt::ConsumerContext;
 use self::renewal::{RENEWALS_PER_TIMEOUT, VisibilityRenewer};
-use self::streams::Streams;
 
 /// Longest time one read waits for new entries.
 const WAIT_MAX: Duration = Duration::from_secs(2);
@@ -135,7 +135,7 @@ impl Transport for RedisTransport {
 
     async fn subscribe(&self, subscription: Subscription) -> Result<Box<dyn Consumer>> {
         let Subscription { topic, group, prefetch } = subscription;
-        streams::check_group(&group)?;
+        names::check_group(&group)?;
         let streams = Streams::of(&self.producer.prefix, &topic, &group);
         if self.declares {
             topology::declare(&self.connection, &streams, &group).await?;

@@ -14,7 +14,7 @@ use punctual::{Error, Result};
 use redis::{Cmd, Pipeline};
 
 use crate::connection::BrokerConnection;
-use crate::streams;
+use crate::names;
 use crate::wire::compact_fields;
 
 /// Most entries of one chunk; their replies are buffered until all are there.
@@ -63,7 +63,7 @@ impl Producer {
             )));
         }
         if let Some(group) = &outgoing.group {
-            streams::check_group(group)?;
+            names::check_group(group)?;
         }
         message.body.check(self.payload_max)
     }
@@ -79,7 +79,7 @@ impl Producer {
             let topic = &outgoing.message.topic;
             let stream = match last.take() {
                 Some((known, stream)) if known == topic => stream,
-                _ => streams::shared(&self.prefix, topic),
+                _ => names::shared(&self.prefix, topic),
             };
             calls.add_command(self.call(outgoing, &stream)?);
             last = Some((topic, stream));
@@ -93,7 +93,7 @@ impl Producer {
         let mut call = Cmd::with_capacity(8 + 2 * wire.headers.len(), wire.body.len() + 512);
         call.arg("XADD");
         match &outgoing.group {
-            Some(group) => call.arg(streams::own(&self.prefix, topic, group)),
+            Some(group) => call.arg(names::own(&self.prefix, topic, group)),
             None => call.arg(stream),
         };
         if let (Some(most), None) = (self.entries_max, &outgoing.group) {

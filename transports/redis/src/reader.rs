@@ -19,9 +19,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::connection::BrokerConnection;
 use crate::error;
+use crate::names::{EntryId, EntryPosition, StreamKind};
 use crate::receipt::{ConsumerContext, RedisReceipt};
 use crate::settler::Settling;
-use crate::streams::{EntryId, EntryPosition, StreamKind};
 use crate::topology;
 use crate::wire::{self, Entry};
 

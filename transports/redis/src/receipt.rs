@@ -14,8 +14,8 @@ use punctual::{Error, Result};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::group_consumer::{GroupConsumer, RequeueEntry};
+use crate::names::EntryPosition;
 use crate::settler::{Settling, delivery_lost};
-use crate::streams::EntryPosition;
 
 /// State shared by all deliveries of a consumer.
 pub(crate) struct ConsumerContext {

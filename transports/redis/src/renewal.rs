@@ -11,7 +11,7 @@ use punctual::jiff::Timestamp;
 use punctual::transport::renewal::Renew;
 
 use crate::group_consumer::{CONSUMER, GroupConsumer};
-use crate::streams::{EntryPosition, StreamKind};
+use crate::names::{EntryPosition, StreamKind};
 
 /// Renewals per visibility timeout.
 pub(crate) const RENEWALS_PER_TIMEOUT: u32 = 3;

@@ -10,7 +10,7 @@ use punctual::{Error, Result};
 use redis::RedisError;
 
 use crate::group_consumer::{GroupConsumer, RequeueEntry};
-use crate::streams::{EntryPosition, StreamKind};
+use crate::names::{EntryPosition, StreamKind};
 
 /// Most settlements in one batch.
 const BATCH_MAX: usize = 1_024;

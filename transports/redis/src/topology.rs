@@ -9,7 +9,7 @@ use redis::{RedisResult, Value, cmd};
 
 use crate::connection::BrokerConnection;
 use crate::error;
-use crate::streams::{self, StreamKind, Streams};
+use crate::names::{self, StreamKind, Streams};
 
 /// Creates missing streams and groups.
 pub(crate) async fn declare(
@@ -83,7 +83,7 @@ pub(crate) async fn topics(connection: &BrokerConnection, prefix: &str) -> Resul
         scan.arg("TYPE").arg("stream");
         let reply: RedisResult<(u64, Vec<String>)> = connection.query(&scan).await;
         let (next, keys) = reply.map_err(|error| connection.map_error(&error).during("topics"))?;
-        found.extend(keys.iter().filter_map(|key| streams::topic_of(prefix, key)));
+        found.extend(keys.iter().filter_map(|key| names::topic_of(prefix, key)));
         if next == 0 {
             return Ok(found.into_iter().collect());
         }

@@ -14,7 +14,7 @@ use punctual::model::Topic;
 use punctual::wire::{DecodedMessage, RawMessage, Wire, receive};
 use redis::Value;
 
-use crate::streams::EntryId;
+use crate::names::EntryId;
 
 const BODY: &str = "body";
 const CONTENT_TYPE: &str = "content-type";

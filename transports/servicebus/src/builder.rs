@@ -14,10 +14,10 @@ use tokio_rustls::TlsConnector;
 
 use crate::ServiceBusTransport;
 use crate::address::Address;
-use crate::connection::Settings;
 use crate::connection_loss::ConnectionLosses;
 use crate::names::Entities;
 use crate::producer::Producer;
+use crate::settings::Settings;
 
 const TIMEOUT: Duration = Duration::from_secs(30);
 const TOKEN_TTL: Duration = Duration::from_secs(60 * 60);

@@ -2,7 +2,6 @@
 //! user opens another.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use fe2o3_amqp::connection::ConnectionHandle;
 use fe2o3_amqp::link::receiver::CreditMode;
@@ -11,71 +10,20 @@ use fe2o3_amqp::session::SessionHandle;
 use fe2o3_amqp::types::definitions::SenderSettleMode;
 use fe2o3_amqp::types::primitives::Value;
 use fe2o3_amqp::{Connection, Receiver, Sender, Session};
-use punctual::clock::{self, Clock};
 use punctual::jiff::Timestamp;
-use punctual::model::{IdSource as _, Ids, Topic};
-use punctual::wire::Wrapping;
-use punctual::{Error, Result};
+use punctual::model::IdSource as _;
+use punctual::{Error, Result, clock};
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
 
-use crate::address::Address;
-use crate::connection_loss::ConnectionLosses;
-use crate::error::ErrorContext;
-use crate::names::{self, Entities};
 use crate::request_link::RequestLink;
+use crate::settings::Settings;
 use crate::token;
 
 /// Idle timeout of the connection; both sides send empty frames.
 const SILENCE_MAX_MS: u32 = 60_000;
 const FRAME_MAX: u32 = 64 * 1024;
 const CBS: &str = "$cbs";
-
-/// Options of a transport, and calls to the broker within their timeout.
-pub(crate) struct Settings {
-    pub(crate) address: Address,
-    pub(crate) endpoint: String,
-    pub(crate) tls: Option<TlsConnector>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) ids: Ids,
-    pub(crate) prefix: String,
-    pub(crate) entities: Entities,
-    pub(crate) timeout: Duration,
-    pub(crate) token_ttl: Duration,
-    pub(crate) payload_max: usize,
-    pub(crate) deliveries_max: u32,
-    pub(crate) wrapping: Wrapping,
-    pub(crate) losses: ConnectionLosses,
-}
-
-impl Settings {
-    /// Returns the endpoint and entity that an error message names.
-    pub(crate) fn error_context<'a>(&'a self, entity: &'a str) -> ErrorContext<'a> {
-        ErrorContext { endpoint: &self.endpoint, entity }
-    }
-
-    /// Returns the name of a topic's entity.
-    pub(crate) fn entity(&self, topic: &Topic) -> Result<String> {
-        let name = names::entity(&self.prefix, topic)?;
-        match &self.address.entity {
-            Some(only) if *only != name => Err(Error::invalid(format!(
-                "the connection string is for {only:?} alone and the topic is {name:?}; use a connection string without EntityPath"
-            ))),
-            _ => Ok(name),
-        }
-    }
-
-    /// Runs a call to the broker within the timeout.
-    pub(crate) async fn within_timeout<T>(
-        &self,
-        work: impl Future<Output = Result<T>>,
-    ) -> Result<T> {
-        let until = clock::add(self.clock.now(), self.timeout);
-        let done = clock::within(&*self.clock, until, work).await;
-        done.unwrap_or_else(|| Err(self.error_context("").timed_out()))
-    }
-}
 
 /// Connection with one session.
 pub(crate) struct BrokerConnection {

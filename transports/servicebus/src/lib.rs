@@ -24,6 +24,7 @@ mod receipt;
 mod receiver_link;
 mod renewal;
 mod request_link;
+mod settings;
 mod settler;
 mod token;
 mod wire;
@@ -45,13 +46,13 @@ use tokio::sync::{mpsc, oneshot};
 pub use crate::builder::ServiceBusBuilder;
 pub use crate::names::Entities;
 
-use crate::connection::Settings;
 use crate::consumer::ServiceBusConsumer;
 use crate::in_flight::InFlight;
 use crate::producer::Producer;
 use crate::reader::Reader;
 use crate::receipt::ConsumerContext;
 use crate::receiver_link::ReceiverLink;
+use crate::settings::Settings;
 
 /// Most in-flight deliveries of a consumer.
 const PREFETCH_MAX: usize = 2_048;

@@ -8,9 +8,9 @@ use fe2o3_amqp::types::primitives::{Array, OrderedMap, Uuid, Value};
 use punctual::Result;
 use tokio::sync::Mutex;
 
-use crate::connection::Settings;
 use crate::receipt::Disposition;
 use crate::request_link::RequestLink;
+use crate::settings::Settings;
 
 /// Lock token of a delivery.
 pub(crate) type Lock = [u8; 16];

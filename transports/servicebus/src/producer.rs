@@ -18,7 +18,8 @@ use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 use tokio::sync::Mutex;
 
-use crate::connection::{BrokerConnection, Settings};
+use crate::connection::BrokerConnection;
+use crate::settings::Settings;
 use crate::wire::{ATTRIBUTE_PREFIX, encode};
 
 /// Most sender links that are kept open.

@@ -18,10 +18,10 @@ use punctual::transport::prefetch::PrefetchSender;
 use punctual::{Error, Result};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::connection::Settings;
 use crate::in_flight::InFlight;
 use crate::receipt::{ConsumerContext, Disposition, ReaderCommand, ServiceBusReceipt, Settlement};
 use crate::receiver_link::ReceiverLink;
+use crate::settings::Settings;
 use crate::settler;
 use crate::wire::{self, DecodedDelivery};
 

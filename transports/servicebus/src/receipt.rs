@@ -12,10 +12,10 @@ use punctual::wire::Wire;
 use punctual::{Error, Result};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::connection::Settings;
 use crate::in_flight::DeliveryNumber;
 use crate::management::Lock;
 use crate::producer::Producer;
+use crate::settings::Settings;
 use crate::wire;
 
 /// Disposition of a delivery.

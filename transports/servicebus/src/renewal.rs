@@ -8,9 +8,10 @@ use punctual::Result;
 use punctual::jiff::Timestamp;
 use punctual::transport::renewal::Renew;
 
-use crate::connection::{Settings, Tokens};
+use crate::connection::Tokens;
 use crate::in_flight::{DeliveryNumber, InFlight, InFlightDelivery};
 use crate::management::{Lock, Management};
+use crate::settings::Settings;
 
 /// Interval between two checks; the shortest lock that can be configured is five seconds.
 pub(crate) const CHECK_INTERVAL: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use crate::error::CallError;
 use crate::groups::GroupCache;
 use crate::names::Names;
 use crate::producer::Producer;
-use crate::topology::Settings;
+use crate::settings::Settings;
 
 const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(60);
 const VISIBILITY_TIMEOUT_MIN: Duration = Duration::from_secs(2);

@@ -22,6 +22,7 @@ mod producer;
 mod reader;
 mod receipt;
 mod renewal;
+mod settings;
 mod settler;
 mod topology;
 mod wire;

@@ -16,7 +16,8 @@ use crate::connection::BrokerConnection;
 use crate::error::CallError;
 use crate::groups::GroupCache;
 use crate::names::name_of;
-use crate::topology::{self, DEAD_LETTER_HEADROOM, Settings};
+use crate::settings::Settings;
+use crate::topology::{self, DEAD_LETTER_HEADROOM};
 use crate::wire::EncodedMessage;
 
 /// Longest delay of a published message.

@@ -21,8 +21,9 @@ use crate::lost_polls::LostPolls;
 use crate::names::{GroupNames, name_of};
 use crate::producer::{CALL_MAX, seconds};
 use crate::receipt::{ConsumerContext, SqsReceipt};
+use crate::settings::Settings;
 use crate::settler::Settling;
-use crate::topology::{self, Settings};
+use crate::topology;
 use crate::wire;
 
 /// Most concurrent polls.

@@ -10,6 +10,7 @@ use punctual::{Error, Result};
 use crate::connection::BrokerConnection;
 use crate::error::CallError;
 use crate::names::{GroupNames, Names, name_of};
+use crate::settings::Settings;
 
 /// Retention of created queues: the maximum of SQS.
 const RETENTION_DEFAULT: Duration = Duration::from_hours(14 * 24);
@@ -19,18 +20,6 @@ pub(crate) const DEAD_LETTER_HEADROOM: usize = 4 * 1024;
 const PAGE: i32 = 1_000;
 /// Most pages of a listing.
 const PAGES_MAX: usize = 100;
-
-/// Settings of created queues, which existing queues are checked against.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    pub(crate) names: Names,
-    /// Whether missing queues are created.
-    pub(crate) declares: bool,
-    /// Retention of messages, if the option was set.
-    pub(crate) retention: Option<Duration>,
-    /// Size limit of a message, dead letters included.
-    pub(crate) message_max: usize,
-}
 
 /// URLs of the three queues of a group.
 #[derive(Clone, Debug)]

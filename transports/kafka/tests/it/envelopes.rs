@@ -8,7 +8,7 @@ use punctual::transport::Receipt;
 use punctual::wire::Envelope;
 
 use crate::cluster::Cluster;
-use crate::fixtures::{ack, message, publish, subscribe};
+use crate::fixture::{ack, message, publish, subscribe};
 
 const ENVELOPES: [Envelope; 3] =
     [Envelope::Own, Envelope::CloudEventsBinary, Envelope::CloudEventsStructured];

@@ -5,7 +5,7 @@
 mod cluster;
 mod connecting;
 mod envelopes;
-mod fixtures;
+mod fixture;
 mod outages;
 mod publishing;
 mod settling;

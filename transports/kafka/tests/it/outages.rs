@@ -7,7 +7,7 @@ use punctual::clock::{add, between, within};
 use punctual::{Clock, ErrorKind, SystemClock};
 
 use crate::cluster::Cluster;
-use crate::fixtures::{TIMEOUT, ack, message, publish, subscribe, text_of};
+use crate::fixture::{TIMEOUT, ack, message, publish, subscribe, text_of};
 
 fn cluster() -> Cluster {
     let cluster = Cluster::new();

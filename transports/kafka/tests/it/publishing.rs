@@ -9,7 +9,7 @@ use punctual::{Clock, ErrorKind, SystemClock, Transport};
 use punctual_conformance::backend_tests::messaging::outgoing;
 
 use crate::cluster::Cluster;
-use crate::fixtures::{ack, keyed, message, publish, subscribe, text_of, topic};
+use crate::fixture::{ack, keyed, message, publish, subscribe, text_of, topic};
 
 // Other programs read the same topics: they see a plain record, and a key has the same meaning for them.
 #[tokio::test]

@@ -8,7 +8,7 @@ use punctual::{Clock, ErrorKind, SystemClock, Transport};
 use punctual_conformance::backend_tests::messaging::outgoing;
 
 use crate::cluster::Cluster;
-use crate::fixtures::{ack, keyed, message, publish, publish_texts, subscribe, text_of};
+use crate::fixture::{ack, keyed, message, publish, publish_texts, subscribe, text_of};
 
 fn one_partition() -> Cluster {
     let cluster = Cluster::new();

@@ -4,7 +4,7 @@ use punctual::transport::Subscription;
 use punctual::{ErrorKind, Transport};
 
 use crate::cluster::{Cluster, PARTITIONS};
-use crate::fixtures::{message, publish, topic};
+use crate::fixture::{message, publish, topic};
 
 fn mail() -> Subscription {
     Subscription { topic: topic("mail"), group: "office".to_owned(), prefetch: 1 }

@@ -83,7 +83,7 @@ async fn invalid_settings_are_refused() {
     let fixture = Fixture::new();
     for builder in [
         fixture.builder().prefix("a.b"),
-        fixture.builder().ack_wait(Duration::from_millis(10)),
+        fixture.builder().visibility_timeout(Duration::from_millis(10)),
         fixture.builder().replicas(0),
         fixture.builder().timeout(Duration::ZERO),
         fixture.builder().deduplicate(Duration::ZERO),

@@ -25,7 +25,8 @@ cases![
 
 async fn through(proxy: &Proxy, fixture: &Fixture) -> NatsTransport {
     let builder = fixture.builder_at(proxy.address());
-    let builder = builder.ack_wait(Duration::from_secs(2)).timeout(Duration::from_secs(2));
+    let builder =
+        builder.visibility_timeout(Duration::from_secs(2)).timeout(Duration::from_secs(2));
     builder.connect().await.unwrap()
 }
 
@@ -112,7 +113,8 @@ async fn closing_while_the_broker_is_unreachable_ends() {
     assert!(error.unwrap_err().to_string().contains("orders"));
     drop((delivery, consumer));
     proxy.mend();
-    let transport = fixture.builder().ack_wait(Duration::from_secs(2)).connect().await.unwrap();
+    let transport =
+        fixture.builder().visibility_timeout(Duration::from_secs(2)).connect().await.unwrap();
     let mut consumer = subscribe(&transport, "mail", 10).await;
     assert_eq!(body(&next(&mut *consumer).await), "delivery");
     close(consumer).await;

@@ -71,7 +71,8 @@ async fn a_requeue_with_delay_is_not_early_and_others_flow() {
 
 async fn a_requeue_with_delay_outlives_the_extensions_of_others() {
     let fixture = Fixture::new();
-    let transport = fixture.builder().ack_wait(Duration::from_secs(1)).connect().await.unwrap();
+    let transport =
+        fixture.builder().visibility_timeout(Duration::from_secs(1)).connect().await.unwrap();
     let mut consumer = subscribe(&transport, "mail", 10).await;
     let batch = ["later", "held"].map(|text| outgoing(message(text)));
     transport.publish(batch.into(), now()).await.unwrap();
@@ -101,7 +102,8 @@ async fn a_dropped_delivery_is_redelivered() {
 // CAP issues 1228 and 1340: a handler that took minutes was run again.
 async fn a_long_handler_keeps_its_delivery() {
     let fixture = Fixture::new();
-    let transport = fixture.builder().ack_wait(Duration::from_secs(1)).connect().await.unwrap();
+    let transport =
+        fixture.builder().visibility_timeout(Duration::from_secs(1)).connect().await.unwrap();
     let mut one = subscribe(&transport, "mail", 10).await;
     let mut other = subscribe(&transport, "mail", 10).await;
     publish(&transport, &["long"]).await;
@@ -120,7 +122,8 @@ async fn a_long_handler_keeps_its_delivery() {
 
 async fn waiting_deliveries_are_extended_too() {
     let fixture = Fixture::new();
-    let transport = fixture.builder().ack_wait(Duration::from_secs(1)).connect().await.unwrap();
+    let transport =
+        fixture.builder().visibility_timeout(Duration::from_secs(1)).connect().await.unwrap();
     let mut busy = subscribe(&transport, "mail", 2).await;
     let batch = ["one", "two"].map(|text| outgoing(message(text)));
     transport.publish(batch.into(), now()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Topics that groups have subscribed to: the broker keeps the retained status of the members, with the topic in its
+//! Topology on the broker: lists the topics that groups have subscribed to. The broker keeps the retained status of the members, with the topic in its
 //! name.
 
 use std::collections::BTreeSet;

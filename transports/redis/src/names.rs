@@ -1,4 +1,4 @@
-//! Stream names on the server, and positions of entries. A topic is one stream that all groups read; each group
+//! Names of streams on the server, and positions of entries in them. A topic is one stream that all groups read; each group
 //! has a stream of its own for messages requeued for that group, and two for its dead letters.
 //!
 //! A topic's name cannot begin with `~` and a group's cannot contain `/`, so no two of these names are equal.

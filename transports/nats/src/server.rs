@@ -1,4 +1,4 @@
-//! Version of the broker. Versions that lose confirmed messages are refused when connecting.
+//! Server checks: the version. Versions that lose confirmed messages are refused when connecting.
 
 use punctual::{Error, Result};
 
