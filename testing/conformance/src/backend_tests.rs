@@ -31,6 +31,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use punctual::{Clock as _, SystemClock};
@@ -133,6 +134,12 @@ pub fn run_name() -> &'static str {
         let milliseconds = SystemClock.now().as_millisecond().unsigned_abs();
         format!("{}x{:x}", std::process::id(), milliseconds & 0xffff_ffff)
     })
+}
+
+/// Returns a name that no other case of any run on the same server has: that of the run, a dash and a number.
+pub fn unique_name() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!("{}-{}", run_name(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
 /// Returns the reason why the server is missing when its environment variable is not set.

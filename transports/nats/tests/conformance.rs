@@ -3,7 +3,6 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -12,12 +11,10 @@ use async_nats::{HeaderMap, HeaderName};
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Error, Result, Transport};
-use punctual_conformance::backend_tests::{Proxy, Slowness};
+use punctual_conformance::backend_tests::{Proxy, unique_name};
 use punctual_conformance::transport::{self, Backend, Environment, Need};
 use punctual_nats::NatsTransport;
 use xtask::servers::{Durability, Nats, Running, Server as _};
-
-static NEXT: AtomicU64 = AtomicU64::new(0);
 
 struct Prefix {
     address: String,
@@ -28,8 +25,7 @@ struct Prefix {
 
 impl Prefix {
     async fn new(given: String) -> Result<Self> {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("suite-{}-{number}", punctual_conformance::backend_tests::run_name());
+        let name = format!("suite-{}", unique_name());
         let (mut address, mut server) = (given, None);
         if Nats.is_installed() {
             let records = Path::new(env!("CARGO_TARGET_TMPDIR")).join("servers");
@@ -116,15 +112,8 @@ impl Environment for Prefix {
         tokio::task::block_in_place(|| server.crash().and_then(|()| server.serve())).map_err(unwell)
     }
 
-    async fn cut(&self) -> Result<()> {
-        self.proxy.cut();
-        self.proxy.mend();
-        Ok(())
-    }
-
-    async fn slow_down(&self, slowness: Slowness) -> Result<()> {
-        self.proxy.slow_down(slowness);
-        Ok(())
+    fn proxy(&self) -> Option<&Proxy> {
+        Some(&self.proxy)
     }
 
     async fn remove(&self) -> Result<()> {

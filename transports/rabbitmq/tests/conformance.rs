@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use lapin::options::{
     BasicGetOptions, BasicPublishOptions, ExchangeDeleteOptions, QueueDeleteOptions,
@@ -12,11 +11,10 @@ use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Error, Result, Transport};
-use punctual_conformance::backend_tests::{Proxy, Slowness};
+use punctual_conformance::backend_tests::{Proxy, unique_name};
 use punctual_conformance::transport::{self, Backend, Environment, Need};
 use punctual_rabbitmq::RabbitmqTransport;
 
-static NEXT: AtomicU64 = AtomicU64::new(0);
 /// Most dead letters that are read.
 const LETTERS_MAX: usize = 1_000;
 
@@ -96,7 +94,7 @@ impl Environment for BrokerFixture {
             table.insert((*name).into(), AMQPValue::LongString((*value).into()));
         }
         // A queue has no positions: only a message with an id of its sender is recognized.
-        let id = format!("stranger-{}", NEXT.fetch_add(1, Ordering::Relaxed));
+        let id = format!("stranger-{}", unique_name());
         let properties = BasicProperties::default().with_headers(table).with_message_id(id.into());
         let put = self.raw_call(|channel| async move {
             let options = BasicPublishOptions::default();
@@ -114,15 +112,8 @@ impl Environment for BrokerFixture {
         self.messages_in(format!("{}{topic}.{group}.invalid", self.prefix)).await
     }
 
-    async fn cut(&self) -> Result<()> {
-        self.proxy.cut();
-        self.proxy.mend();
-        Ok(())
-    }
-
-    async fn slow_down(&self, slowness: Slowness) -> Result<()> {
-        self.proxy.slow_down(slowness);
-        Ok(())
+    fn proxy(&self) -> Option<&Proxy> {
+        Some(&self.proxy)
     }
 
     /// Removes the queues and exchanges of the suite; delay queues expire.
@@ -149,9 +140,7 @@ impl Environment for BrokerFixture {
 
 fn main() -> ExitCode {
     let backend = Backend::at("PUNCTUAL_RABBITMQ_URL", |address| async move {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let prefix =
-            format!("conformance-{}-{number}.", punctual_conformance::backend_tests::run_name());
+        let prefix = format!("conformance-{}.", unique_name());
         let proxy = Proxy::to(&address).await;
         Ok(BrokerFixture { address, prefix, proxy })
     });

@@ -3,21 +3,19 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual::bytes::Bytes;
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Error, Result, Transport};
-use punctual_conformance::backend_tests::{Proxy, Slowness};
+use punctual_conformance::backend_tests::{Proxy, unique_name};
 use punctual_conformance::transport::{self, Backend, Environment, Need};
 use punctual_redis::RedisTransport;
 use redis::{Cmd, FromRedisValue, cmd};
 use xtask::servers::{Durability, Redis, Running, Server as _};
 
 const VARIABLE: &str = "PUNCTUAL_REDIS_URL";
-static NEXT: AtomicU64 = AtomicU64::new(0);
 
 struct Prefix {
     address: String,
@@ -29,9 +27,7 @@ struct Prefix {
 
 impl Prefix {
     async fn new(address: String) -> Result<Self> {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name =
-            format!("conformance-{}-{number}", punctual_conformance::backend_tests::run_name());
+        let name = format!("conformance-{}", unique_name());
         let records = std::env::temp_dir().join(format!("punctual-{name}"));
         if !is_private() {
             let proxy = Proxy::to(&address).await;
@@ -119,9 +115,8 @@ impl Environment for Prefix {
         self.command(cmd("CLIENT").arg("KILL").arg("TYPE").arg("normal")).await
     }
 
-    async fn slow_down(&self, slowness: Slowness) -> Result<()> {
-        self.proxy.slow_down(slowness);
-        Ok(())
+    fn proxy(&self) -> Option<&Proxy> {
+        Some(&self.proxy)
     }
 
     async fn remove(&self) -> Result<()> {

@@ -17,7 +17,7 @@ use punctual::clock::add;
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Clock as _, Result, SystemClock, Transport};
-use punctual_conformance::backend_tests::{Proxy, Slowness};
+use punctual_conformance::backend_tests::Proxy;
 use punctual_conformance::transport::{self, Backend, Environment};
 use punctual_servicebus::ServiceBusTransport;
 
@@ -96,9 +96,8 @@ impl Environment for BrokerFixture {
         Ok(())
     }
 
-    async fn slow_down(&self, slowness: Slowness) -> Result<()> {
-        self.proxy.slow_down(slowness);
-        Ok(())
+    fn proxy(&self) -> Option<&Proxy> {
+        Some(&self.proxy)
     }
 }
 

@@ -9,19 +9,17 @@ mod raw;
 
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
 use punctual::model::Topic;
 use punctual::wire::Wire;
 use punctual::{Result, Transport};
-use punctual_conformance::backend_tests::{Proxy, Slowness};
+use punctual_conformance::backend_tests::{Proxy, unique_name};
 use punctual_conformance::transport::{self, Backend, Environment, Need};
 use punctual_sqs::SqsTransport;
 
 const VARIABLE: &str = "PUNCTUAL_SQS_URL";
-static NEXT: AtomicU64 = AtomicU64::new(0);
 
 struct QueueFixture {
     proxy: Proxy,
@@ -31,8 +29,7 @@ struct QueueFixture {
 
 impl QueueFixture {
     async fn new(address: String) -> Result<Self> {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("c{}-{number}", punctual_conformance::backend_tests::run_name());
+        let name = format!("c{}", unique_name());
         let (proxy, client) = (Proxy::to(&address).await, raw::client(&address));
         Ok(Self { proxy, client, name })
     }
@@ -80,15 +77,8 @@ impl Environment for QueueFixture {
         Ok(self.messages_in(topic, format!("{group}-invalid")).await)
     }
 
-    async fn cut(&self) -> Result<()> {
-        self.proxy.cut();
-        self.proxy.mend();
-        Ok(())
-    }
-
-    async fn slow_down(&self, slowness: Slowness) -> Result<()> {
-        self.proxy.slow_down(slowness);
-        Ok(())
+    fn proxy(&self) -> Option<&Proxy> {
+        Some(&self.proxy)
     }
 
     async fn remove(&self) -> Result<()> {

@@ -16,7 +16,7 @@ use punctual::transport::Rejection;
 use punctual::wire::Wire;
 use punctual::{Clock, Error, Inspect, Result, Storage, StoredTransport, SystemClock, Transport};
 
-use crate::backend_tests::Slowness;
+use crate::backend_tests::{Proxy, Slowness};
 
 /// Largest number of dead letters that are read.
 const DEAD_LETTERS_MAX: usize = 1_000;
@@ -76,14 +76,25 @@ pub trait Environment: Send + Sync + 'static {
         Err(Error::unsupported("its broker cannot be restarted from here"))
     }
 
+    /// Returns the proxy through which all nodes reach the broker.
+    fn proxy(&self) -> Option<&Proxy> {
+        None
+    }
+
     /// Breaks every connection to the broker, as a network failure would.
     async fn cut(&self) -> Result<()> {
-        Err(Error::unsupported("its connections cannot be broken from here"))
+        let without = || Error::unsupported("its connections cannot be broken from here");
+        let proxy = self.proxy().ok_or_else(without)?;
+        proxy.cut();
+        proxy.mend();
+        Ok(())
     }
 
     /// Slows down the network between the broker and nodes that are opened after this call.
-    async fn slow_down(&self, _slowness: Slowness) -> Result<()> {
-        Err(Error::unsupported("its network cannot be slowed down from here"))
+    async fn slow_down(&self, slowness: Slowness) -> Result<()> {
+        let without = || Error::unsupported("its network cannot be slowed down from here");
+        self.proxy().ok_or_else(without)?.slow_down(slowness);
+        Ok(())
     }
 
     /// Removes all topics and groups. Called once, also after a failed case.

@@ -4,7 +4,6 @@
 
 #![allow(dead_code)] // each of the two test programs uses its part
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
@@ -27,8 +26,6 @@ pub(crate) const PARTITIONS: i32 = 4;
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Limit of the records read from a topic.
 const LETTERS_MAX: usize = 1_000;
-
-static NEXT: AtomicU64 = AtomicU64::new(0);
 
 /// Commands to the thread that owns the cluster. The cluster cannot be moved between threads.
 enum Command {
@@ -183,11 +180,7 @@ impl Cluster {
 }
 
 fn prefix() -> String {
-    format!(
-        "t{}-{}-",
-        punctual_conformance::backend_tests::run_name(),
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    )
+    format!("t{}-", punctual_conformance::backend_tests::unique_name())
 }
 
 fn serve(report: &Sender<String>, requests: &Receiver<Request>) {

@@ -3,12 +3,11 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use punctual::model::Topic;
 use punctual::{Error, Result, Transport};
-use punctual_conformance::backend_tests::{Proxy, Slowness};
+use punctual_conformance::backend_tests::{Proxy, unique_name};
 use punctual_conformance::transport::{self, Backend, Environment, Need};
 use punctual_mqtt::{MqttTransport, Version};
 use xtask::servers::{Durability, Mqtt, Running, Server as _};
@@ -16,7 +15,6 @@ use xtask::servers::{Durability, Mqtt, Running, Server as _};
 use crate::foreign_client;
 
 const VARIABLE: &str = "PUNCTUAL_MQTT_URL";
-static NEXT: AtomicU64 = AtomicU64::new(0);
 
 struct Prefix {
     version: Version,
@@ -29,9 +27,7 @@ struct Prefix {
 
 impl Prefix {
     async fn new(address: String, version: Version) -> Result<Self> {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name =
-            format!("conformance-{}-{number}", punctual_conformance::backend_tests::run_name());
+        let name = format!("conformance-{}", unique_name());
         let records = std::env::temp_dir().join(format!("punctual-{name}"));
         if !is_private() {
             let proxy = Proxy::to(&address).await;
@@ -81,15 +77,8 @@ impl Environment for Prefix {
         tokio::task::block_in_place(|| server.halt().and_then(|()| server.serve())).map_err(unwell)
     }
 
-    async fn cut(&self) -> Result<()> {
-        self.proxy.cut();
-        self.proxy.mend();
-        Ok(())
-    }
-
-    async fn slow_down(&self, slowness: Slowness) -> Result<()> {
-        self.proxy.slow_down(slowness);
-        Ok(())
+    fn proxy(&self) -> Option<&Proxy> {
+        Some(&self.proxy)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Test fixture: a prefix of its own, whose streams are removed at the end.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_nats::jetstream;
@@ -22,12 +21,9 @@ pub(crate) struct Fixture {
     pub(crate) prefix: String,
 }
 
-static NEXT: AtomicU64 = AtomicU64::new(0);
-
 impl Fixture {
     pub(crate) fn new() -> Self {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let prefix = format!("it-{}-{number}", backend_tests::run_name());
+        let prefix = format!("it-{}", backend_tests::unique_name());
         Self { address: backend_tests::address(VARIABLE), prefix }
     }
 

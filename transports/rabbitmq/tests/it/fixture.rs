@@ -1,8 +1,6 @@
 //! Fixture of a test: a prefix of its own on the broker, and a plain client that reads and removes what is
 //! there.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use lapin::message::BasicGetMessage;
 use lapin::options::{BasicGetOptions, BasicPublishOptions};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
@@ -12,8 +10,6 @@ use punctual_rabbitmq::{RabbitmqBuilder, RabbitmqTransport};
 /// Environment variable with the broker's address.
 pub(crate) const VARIABLE: &str = "PUNCTUAL_RABBITMQ_URL";
 
-static NEXT: AtomicU64 = AtomicU64::new(0);
-
 /// Prefix of one test on the broker.
 pub(crate) struct Fixture {
     pub(crate) prefix: String,
@@ -21,8 +17,7 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) fn new() -> Self {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let prefix = format!("it-{}-{number}.", backend_tests::run_name());
+        let prefix = format!("it-{}.", backend_tests::unique_name());
         Self { prefix }
     }
 

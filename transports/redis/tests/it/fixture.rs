@@ -1,7 +1,5 @@
 //! Fixture of a test: a prefix of its own, removed at the end, and a plain client to read its streams.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use punctual_conformance::backend_tests;
 use punctual_redis::{RedisBuilder, RedisTransport};
 use redis::aio::MultiplexedConnection;
@@ -17,12 +15,9 @@ pub(crate) struct Fixture {
     connection: MultiplexedConnection,
 }
 
-static NEXT: AtomicU64 = AtomicU64::new(0);
-
 impl Fixture {
     pub(crate) async fn new() -> Self {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let prefix = format!("it[{}]{number}", backend_tests::run_name());
+        let prefix = format!("it[{}]", backend_tests::unique_name());
         let address = backend_tests::address(VARIABLE);
         let client = redis::Client::open(address.as_str()).unwrap();
         let connection = client.get_multiplexed_async_connection().await.unwrap();

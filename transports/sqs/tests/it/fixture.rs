@@ -1,6 +1,5 @@
 //! Fixture of a test: a prefix of its own, removed at the end, and a plain client to read its queues.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
@@ -20,12 +19,9 @@ pub(crate) struct Fixture {
     pub(crate) client: Client,
 }
 
-static NEXT: AtomicU64 = AtomicU64::new(0);
-
 impl Fixture {
     pub(crate) fn new() -> Self {
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let prefix = format!("it{}-{number}", backend_tests::run_name());
+        let prefix = format!("it{}", backend_tests::unique_name());
         let address = backend_tests::address(VARIABLE);
         let client = raw::client(&address);
         Self { address, prefix, client }
