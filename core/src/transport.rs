@@ -5,6 +5,7 @@
 pub mod address;
 pub mod back_off;
 pub mod in_flight;
+pub mod limits;
 pub mod prefetch;
 pub mod renewal;
 pub mod settings;

@@ -12,6 +12,9 @@ use super::in_flight::InFlight;
 use crate::clock::{Clock, add};
 use crate::error::Result;
 
+/// Rounds in the time that a broker grants. Two may fail before it delivers elsewhere.
+pub const RENEWALS_PER_HOLD: u32 = 3;
+
 /// Renewal of holds by calls to a broker.
 #[async_trait]
 pub trait Renew<K, D>: Send + 'static {
@@ -25,7 +28,8 @@ pub trait Renew<K, D>: Send + 'static {
 pub struct HoldRenewal(AbortHandle);
 
 impl HoldRenewal {
-    /// Starts the task, with a round after each interval. The interval is at most half of the shortest hold.
+    /// Starts the task, with a round after each interval. The interval is at most half of the shortest hold;
+    /// where all last equally long, it is a [third](RENEWALS_PER_HOLD) of that.
     pub fn start<K, D>(
         in_flight: &Arc<InFlight<K, D>>,
         clock: Arc<dyn Clock>,

@@ -28,6 +28,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
+use punctual::transport::limits::check_delay;
 use punctual::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
@@ -74,13 +75,7 @@ impl KafkaTransport {
     /// Refuses a message that cannot be sent, before any of its batch is.
     fn check(&self, outgoing: &Outgoing) -> Result<()> {
         let Outgoing { message, delay, .. } = outgoing;
-        if !delay.is_zero() {
-            return Err(Error::unsupported(format!(
-                "Kafka cannot delay a message by {delay:?}; give the builder a storage, which keeps \
-                 delayed messages"
-            ))
-            .with("message", message.id));
-        }
+        check_delay("Kafka", Delay::None, message.id, *delay)?;
         let (size, limit) = (message.body.bytes.len(), self.settings.payload_max);
         if size > limit {
             return Err(Error::invalid(format!(

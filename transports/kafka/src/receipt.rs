@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use punctual::transport::{Acknowledge, Outgoing, Rejection};
+use punctual::transport::limits::check_delay;
+use punctual::transport::{Acknowledge, Delay, Outgoing, Rejection};
 use punctual::wire::Wire;
 use punctual::{Error, Result};
 
@@ -58,13 +59,8 @@ impl Acknowledge for KafkaReceipt {
     }
 
     async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
-        if !delay.is_zero() {
-            return Err(Error::unsupported(format!(
-                "Kafka cannot requeue a message with a delay of {delay:?}; give the builder a storage, \
-                 which keeps delayed messages"
-            )));
-        }
         let Some(record) = self.record.clone() else { return Ok(()) };
+        check_delay("Kafka", Delay::None, record.message.id, delay)?;
         let outgoing = Outgoing {
             message: Arc::clone(&record.message),
             delay,

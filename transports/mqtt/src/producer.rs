@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use punctual::clock::{add, within};
 use punctual::model::Topic;
-use punctual::transport::Outgoing;
+use punctual::transport::limits::check_delay;
+use punctual::transport::{Delay, Outgoing};
 use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 use tokio::sync::Mutex;
@@ -77,13 +78,7 @@ impl Producer {
 
     fn check(&self, outgoing: &Outgoing) -> Result<()> {
         let message = &outgoing.message;
-        if !outgoing.delay.is_zero() {
-            return Err(Error::unsupported(format!(
-                "MQTT cannot delay the message {} by {:?}; give the builder a storage, which keeps \
-                 delayed messages, or publish without a delay",
-                message.id, outgoing.delay
-            )));
-        }
+        check_delay("MQTT", Delay::None, message.id, outgoing.delay)?;
         if let Some(group) = &outgoing.group {
             names::check_group(group)?;
         }

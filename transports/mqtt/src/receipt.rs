@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use punctual::transport::{Acknowledge, Outgoing, Rejection};
+use punctual::transport::limits::check_delay;
+use punctual::transport::{Acknowledge, Delay, Outgoing, Rejection};
 use punctual::wire::Wire;
 use punctual::{Error, Result};
 use tokio::sync::OwnedSemaphorePermit;
@@ -54,13 +55,9 @@ impl Acknowledge for MqttReceipt {
     }
 
     async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
-        if !delay.is_zero() {
-            return Err(Error::unsupported(format!(
-                "MQTT cannot delay a delivery by {delay:?}; give the builder a storage, which keeps \
-                 delayed messages, or requeue without a delay"
-            )));
-        }
-        let wire = Wire::of(&self.outgoing()?)?;
+        let outgoing = self.outgoing()?;
+        check_delay("MQTT", Delay::None, outgoing.message.id, delay)?;
+        let wire = Wire::of(&outgoing)?;
         if !self
             .publish(&self.in_flight.names.group_topic, wire)
             .await

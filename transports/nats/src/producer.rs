@@ -8,7 +8,8 @@ use async_nats::Subject;
 use async_nats::jetstream::context::PublishAckFuture;
 use async_nats::jetstream::message::PublishMessage;
 use punctual::model::Message;
-use punctual::transport::{Outgoing, Rejection};
+use punctual::transport::limits::check_delay;
+use punctual::transport::{Delay, Outgoing, Rejection};
 use punctual::wire::{PREFIX_DEFAULT, Wire, Wrapping};
 use punctual::{Error, ErrorKind, Result};
 
@@ -80,13 +81,7 @@ impl Producer {
 
     fn check(&self, outgoing: &Outgoing) -> Result<()> {
         let message = &outgoing.message;
-        if !outgoing.delay.is_zero() {
-            return Err(Error::unsupported(format!(
-                "NATS cannot delay the message {} by {:?} when it is published; give the builder a \
-                 storage, which keeps delayed messages",
-                message.id, outgoing.delay
-            )));
-        }
+        check_delay("NATS", Delay::None, message.id, outgoing.delay)?;
         let size = message.body.bytes.len();
         if size > self.body_max {
             return Err(Error::invalid(format!(

@@ -11,7 +11,7 @@ use async_nats::{Message, StatusCode};
 use punctual::clock::{add, within};
 use punctual::jiff::Timestamp;
 use punctual::transport::back_off::BackOff;
-use punctual::transport::renewal::HoldRenewal;
+use punctual::transport::renewal::{HoldRenewal, RENEWALS_PER_HOLD};
 use punctual::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
 
@@ -19,7 +19,7 @@ use crate::connection::Connection;
 use crate::error;
 use crate::in_flight::{InFlight, InFlightDelivery};
 use crate::inbox::{Inbox, REQUEST_EXPIRY};
-use crate::renewal::{RENEWALS_PER_TIMEOUT, VisibilityRenewer};
+use crate::renewal::VisibilityRenewer;
 use crate::topology::{GroupConsumer, Topology};
 
 /// Limit of the deliveries received before other events are handled.
@@ -82,7 +82,7 @@ impl Reader {
         output: ReaderOutput,
     ) -> Self {
         let connection = Arc::clone(&topology.connection);
-        let round = topology.settings.visibility_timeout / RENEWALS_PER_TIMEOUT;
+        let round = topology.settings.visibility_timeout / RENEWALS_PER_HOLD;
         let round_at = add(connection.clock.now(), round);
         let (clock, renewer) =
             (Arc::clone(&connection.clock), VisibilityRenewer(Arc::clone(&connection)));

@@ -11,8 +11,6 @@ use punctual::transport::renewal::Renew;
 
 use crate::connection::Connection;
 
-/// Renewals per visibility timeout.
-pub(crate) const RENEWALS_PER_TIMEOUT: u32 = 3;
 /// Renews the timeout of a delivery.
 const IN_PROGRESS: Bytes = Bytes::from_static(b"+WPI");
 

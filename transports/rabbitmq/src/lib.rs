@@ -24,6 +24,7 @@ use async_trait::async_trait;
 use lapin::types::ShortString;
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
+use punctual::transport::limits::check_delay;
 use punctual::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
@@ -173,13 +174,7 @@ impl Shared {
     /// Refuses a message that can never be sent, before any of its batch is sent.
     fn check(&self, outgoing: &Outgoing) -> Result<()> {
         let Outgoing { message, delay, .. } = outgoing;
-        if !self.capabilities().publish_delay.reaches(*delay) {
-            return Err(Error::unsupported(format!(
-                "message {} cannot be published with a delay of {delay:?}: RabbitMQ does not delay published \
-                messages; keep it in the storage until it is due",
-                message.id
-            )));
-        }
+        check_delay("RabbitMQ", self.capabilities().publish_delay, message.id, *delay)?;
         let (size, limit) = (message.body.bytes.len(), self.settings.payload_max);
         if size > limit {
             return Err(Error::invalid(format!(

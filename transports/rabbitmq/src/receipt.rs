@@ -10,10 +10,11 @@ use futures_util::FutureExt;
 use lapin::Acker;
 use lapin::options::{BasicAckOptions, BasicNackOptions};
 use lapin::types::ShortString;
+use punctual::Result;
 use punctual::model::{Message, Topic};
+use punctual::transport::limits::check_delay;
 use punctual::transport::{Acknowledge, Outgoing, Rejection};
 use punctual::wire::Wire;
-use punctual::{Error, Result};
 
 use crate::Shared;
 use crate::error::delivery_lost;
@@ -103,13 +104,7 @@ impl Acknowledge for RabbitmqReceipt {
     async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
         let context = self.context.clone();
         let shared = &context.shared;
-        let supported = shared.capabilities().requeue_delay;
-        if !supported.reaches(delay) {
-            return Err(Error::unsupported(format!(
-                "a delivery cannot be requeued with a delay of {delay:?}: this transport supports \
-                {supported:?}; keep the message in the storage until it is due"
-            )));
-        }
+        check_delay("RabbitMQ", shared.capabilities().requeue_delay, self.message.id, delay)?;
         if !delay.is_zero() {
             shared.send_delayed(self.publication(self.attempt)?, delay).await?;
         } else if shared.settings.counts_deliveries() {

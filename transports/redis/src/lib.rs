@@ -36,7 +36,7 @@ use punctual::jiff::Timestamp;
 use punctual::model::{IdSource as _, Ids, Topic};
 use punctual::transport::in_flight::InFlight;
 use punctual::transport::prefetch::PrefetchSender;
-use punctual::transport::renewal::HoldRenewal;
+use punctual::transport::renewal::{HoldRenewal, RENEWALS_PER_HOLD};
 use punctual::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
@@ -51,7 +51,7 @@ use self::names::Streams;
 use self::producer::Producer;
 use self::reader::{PrefetchedDelivery, Reader, ReaderState};
 use self::receipt::ConsumerContext;
-use self::renewal::{RENEWALS_PER_TIMEOUT, VisibilityRenewer};
+use self::renewal::VisibilityRenewer;
 
 /// Longest time one read waits for new entries.
 const WAIT_MAX: Duration = Duration::from_secs(2);
@@ -80,7 +80,7 @@ impl RedisTransport {
         let in_flight = Arc::new(InFlight::default());
         let (trims, rounds) = (self.trims, 0);
         let renewer = VisibilityRenewer { group_consumer: group_consumer.clone(), trims, rounds };
-        let interval = self.visibility_timeout / RENEWALS_PER_TIMEOUT;
+        let interval = self.visibility_timeout / RENEWALS_PER_HOLD;
         let renewal = HoldRenewal::start(&in_flight, self.clock.clone(), interval, renewer);
         let settler = settler::start(group_consumer.clone(), trims);
         Arc::new(ConsumerContext { group_consumer, settler, in_flight, _renewal: renewal })

@@ -6,11 +6,12 @@
 
 use std::borrow::Cow;
 
+use punctual::Result;
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::transport::Outgoing;
+use punctual::transport::limits::check_delay;
+use punctual::transport::{Delay, Outgoing};
 use punctual::wire::{PREFIX_DEFAULT, Wrapping};
-use punctual::{Error, Result};
 use redis::{Cmd, Pipeline};
 
 use crate::connection::BrokerConnection;
@@ -56,12 +57,7 @@ impl Producer {
 
     fn check(&self, outgoing: &Outgoing) -> Result<()> {
         let message = &outgoing.message;
-        if !outgoing.delay.is_zero() {
-            return Err(Error::unsupported(format!(
-                "Redis cannot delay the message {} by {:?}; give the builder a storage for delayed messages, or send it without a delay",
-                message.id, outgoing.delay
-            )));
-        }
+        check_delay("Redis", Delay::None, message.id, outgoing.delay)?;
         if let Some(group) = &outgoing.group {
             names::check_group(group)?;
         }

@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use punctual::Result;
 use punctual::model::Message;
 use punctual::transport::in_flight::InFlight;
+use punctual::transport::limits::check_delay;
 use punctual::transport::renewal::HoldRenewal;
 use punctual::transport::settler::Settler;
-use punctual::transport::{Acknowledge, Rejection};
+use punctual::transport::{Acknowledge, Delay, Rejection};
 use punctual::wire::Wire;
-use punctual::{Error, Result};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::group_consumer::{GroupConsumer, RequeueEntry};
@@ -57,12 +58,7 @@ impl Acknowledge for RedisReceipt {
     }
 
     async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
-        if !delay.is_zero() {
-            return Err(Error::unsupported(format!(
-                "Redis cannot requeue the message {} with a delay of {delay:?}; give the builder a storage for delayed messages",
-                self.message.id
-            )));
-        }
+        check_delay("Redis", Delay::None, self.message.id, delay)?;
         self.is_settled = true;
         self.context.settler.settle(Settling::Requeue(self.requeue_entry())).await
     }

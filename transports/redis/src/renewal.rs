@@ -13,8 +13,6 @@ use punctual::transport::renewal::Renew;
 use crate::group_consumer::{CONSUMER, GroupConsumer};
 use crate::names::{EntryPosition, StreamKind};
 
-/// Renewals per visibility timeout.
-pub(crate) const RENEWALS_PER_TIMEOUT: u32 = 3;
 /// Idle time after which consumers of crashed processes are removed from the group.
 const IDLE_CONSUMER_TTL: Duration = Duration::from_secs(60 * 60);
 /// Rounds between two removals of idle consumers.

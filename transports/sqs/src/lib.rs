@@ -36,7 +36,7 @@ use punctual::clock::{Clock, add};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
 use punctual::transport::in_flight::InFlight;
-use punctual::transport::renewal::HoldRenewal;
+use punctual::transport::renewal::{HoldRenewal, RENEWALS_PER_HOLD};
 use punctual::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
@@ -49,7 +49,7 @@ use self::consumer::SqsConsumer;
 use self::producer::Producer;
 use self::reader::Reader;
 use self::receipt::ConsumerContext;
-use self::renewal::{RENEWALS_PER_TIMEOUT, VisibilityRenewer};
+use self::renewal::VisibilityRenewer;
 use self::settler::Queue;
 
 /// Transport over the queues of one account and region.
@@ -75,7 +75,7 @@ impl SqsTransport {
         let queue = Arc::new(Queue { connection, url });
         let timeout_seconds = producer::seconds(self.visibility_timeout);
         let renewer = VisibilityRenewer { queue: queue.clone(), timeout_seconds };
-        let interval = self.visibility_timeout / RENEWALS_PER_TIMEOUT;
+        let interval = self.visibility_timeout / RENEWALS_PER_HOLD;
         let renewal = HoldRenewal::start(&in_flight, self.clock.clone(), interval, renewer);
         Arc::new(ConsumerContext {
             connection: self.connection.clone(),

@@ -8,7 +8,8 @@ use futures_util::stream::{self, TryStreamExt as _};
 use punctual::builtin::GROUP_DEFAULT;
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::transport::Outgoing;
+use punctual::transport::limits::check_delay;
+use punctual::transport::{Delay, Outgoing};
 use punctual::wire::{PREFIX_DEFAULT, Wrapping};
 use punctual::{Error, Result};
 
@@ -80,12 +81,7 @@ impl Producer {
 
     fn prepare<'a>(&self, outgoing: &'a Outgoing) -> Result<PreparedMessage<'a>> {
         let Outgoing { message, delay, group, .. } = outgoing;
-        if *delay > DELAY_MAX {
-            return Err(Error::unsupported(format!(
-                "SQS cannot delay the message {} by {delay:?}, only by {DELAY_MAX:?}; give the builder a storage for longer delays",
-                message.id
-            )));
-        }
+        check_delay("SQS", Delay::UpTo(DELAY_MAX), message.id, *delay)?;
         message.body.check(self.payload_max)?;
         let encoded = EncodedMessage::encode(&self.wrapping.wire(outgoing, PREFIX_DEFAULT)?)?;
         let (size, most) = (encoded.size(), self.settings.message_max - DEAD_LETTER_HEADROOM);

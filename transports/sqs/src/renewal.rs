@@ -12,9 +12,6 @@ use crate::producer::CALL_MAX;
 use crate::receipt::ReceiptHandle;
 use crate::settler::{BATCH_MAX, Queue};
 
-/// Renewals per visibility timeout.
-pub(crate) const RENEWALS_PER_TIMEOUT: u32 = 3;
-
 /// Renews the visibility timeout of the deliveries of one queue.
 pub(crate) struct VisibilityRenewer {
     pub(crate) queue: Arc<Queue>,
