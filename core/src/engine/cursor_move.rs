@@ -4,7 +4,7 @@
 use jiff::Timestamp;
 
 use super::Process;
-use super::scheduler::{Decision, firing, forget_skips, skip, skipped};
+use super::scheduler::{Decision, firing, forget_skips, skipped};
 use crate::model::{JobRecord, Retirement, SkipReason};
 use crate::policy::{COUNT_MAX, Plan, SKIPS_LISTED_MAX, Skip};
 
@@ -24,7 +24,7 @@ pub(crate) fn move_cursor(
     forget_skips(&mut after);
     let skipped = skipped(process, &record.job, &skips, now);
     let firing = firing(record, after, Vec::new(), skipped, now);
-    Decision { firing, plan: Plan::default(), skips }
+    Decision { firing, plan: Plan { skipped: skips, ..Plan::default() } }
 }
 
 /// Returns the occurrences between two cursors: one by one, or as one entry with a count when there are too
@@ -38,7 +38,7 @@ fn passed_over(record: &JobRecord, cursor: Option<Timestamp>) -> Vec<Skip> {
         .take(usize::try_from(SKIPS_LISTED_MAX).unwrap_or(usize::MAX) + 1)
         .collect();
     if all.len() as u64 <= SKIPS_LISTED_MAX {
-        return all.into_iter().map(|nominal| skip(nominal, SkipReason::Operator)).collect();
+        return all.into_iter().map(|nominal| Skip::one(nominal, SkipReason::Operator)).collect();
     }
     let nominal = schedule.prev(ends).unwrap_or(first);
     let later = schedule.count(first, nominal, COUNT_MAX);

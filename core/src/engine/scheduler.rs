@@ -18,8 +18,7 @@ use crate::model::{
     Occurrence, Overlap, Relations, Retirement, SkipReason, Source, skip_note,
 };
 use crate::policy::{
-    COUNT_MAX, Plan, PlannedOccurrence, Skip, admit, at_once_max, cursor_after_pause,
-    is_skipped_by_operator, plan,
+    self, COUNT_MAX, JobDecision, Plan, PlannedOccurrence, Skip, at_once_max, cursor_after_pause,
 };
 use crate::storage::{DueJob, FireResult, Firing, WakeSource};
 
@@ -123,7 +122,6 @@ impl Service for Scheduler {
 pub(crate) struct Decision {
     pub(crate) firing: Firing,
     pub(super) plan: Plan,
-    pub(super) skips: Vec<Skip>,
 }
 
 /// Decides about every occurrence of a job from its cursor up to now.
@@ -136,22 +134,11 @@ fn decide(process: &Process, due: &DueJob, now: Timestamp) -> Decision {
     }
     // A due job always has a cursor; without one, planning from now decides nothing and sets it.
     let cursor = record.cursor.unwrap_or(now);
-    let mut plan =
-        plan(&job.schedule, cursor, &job.misfire, process.env.options.misfire_threshold, now);
-    let (unwanted, wanted): (Vec<PlannedOccurrence>, Vec<PlannedOccurrence>) =
-        std::mem::take(&mut plan.fire)
-            .into_iter()
-            .partition(|planned| is_skipped_by_operator(record, planned));
-    let admission = admit(job.overlap, due.alive, wanted);
-    let left = job.schedule.runs_max().map_or(u64::MAX, |most| most.saturating_sub(record.runs));
-    let mut fire = admission.fire;
-    fire.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-    let mut skips = std::mem::take(&mut plan.skipped);
-    skips.extend(unwanted.iter().map(|planned| skip(planned.nominal, SkipReason::Operator)));
-    skips
-        .extend(admission.skipped.iter().map(|planned| skip(planned.nominal, SkipReason::Overlap)));
+    let threshold = process.env.options.misfire_threshold;
+    let JobDecision { plan, alive_max, cancel_alive } =
+        policy::decide(record, cursor, due.alive, threshold, now);
     let messages: Vec<Arc<Message>> =
-        fired_messages(process, job, &fire, now).into_iter().map(Arc::new).collect();
+        fired_messages(process, job, &plan.fire, now).into_iter().map(Arc::new).collect();
 
     let mut after = record.clone();
     after.runs += messages.len() as u64;
@@ -160,15 +147,13 @@ fn decide(process: &Process, due: &DueJob, now: Timestamp) -> Decision {
     if let Some(schedule) = &plan.schedule {
         after.job.schedule = schedule.clone();
     }
-    if after.cursor.is_none() || left <= messages.len() as u64 {
-        after.cursor = None;
+    if after.cursor.is_none() {
         after.retired = Some(Retirement::Finished);
     }
     forget_skips(&mut after);
-    let firing = firing(record, after, messages, skipped(process, job, &skips, now), now);
-    let firing =
-        Firing { alive_max: admission.alive_max, cancel_alive: admission.cancel_alive, ..firing };
-    Decision { firing, plan, skips }
+    let skipped = skipped(process, job, &plan.skipped, now);
+    let firing = firing(record, after, messages, skipped, now);
+    Decision { firing: Firing { alive_max, cancel_alive, ..firing }, plan }
 }
 
 /// Returns the decision that ends a pause, by its own end or by an operator: occurrences due meanwhile are
@@ -187,7 +172,7 @@ pub(crate) fn resume(process: &Process, record: &JobRecord, now: Timestamp) -> D
         after.retired = Some(Retirement::Finished);
     }
     let firing = firing(record, after, Vec::new(), skipped(process, job, &skips, now), now);
-    Decision { firing, plan: Plan::default(), skips }
+    Decision { firing, plan: Plan { skipped: skips, ..Plan::default() } }
 }
 
 /// Returns the occurrences due during a pause, up to its end, as one entry with a count.
@@ -229,10 +214,6 @@ pub(super) fn firing(
 pub(super) fn forget_skips(record: &mut JobRecord) {
     let skips = &mut record.overrides.skips;
     *skips = record.cursor.map(|cursor| skips.split_off(&cursor)).unwrap_or_default();
-}
-
-pub(super) fn skip(nominal: Timestamp, reason: SkipReason) -> Skip {
-    Skip { nominal, first: nominal, count: 1, more: false, reason }
 }
 
 /// Returns the messages of the occurrences that fire, in the order in which they run: none is due before an
@@ -383,7 +364,7 @@ impl Decision {
                 cursor: record.cursor,
             });
         }
-        for skip in &self.skips {
+        for skip in &self.plan.skipped {
             process.env.events.emit(Event::JobSkipped {
                 job: job.clone(),
                 nominal: skip.nominal,

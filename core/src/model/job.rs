@@ -207,6 +207,12 @@ impl JobRecord {
         misfire.threshold_in_force(schedule, occurrence, default)
     }
 
+    /// Returns how many of its occurrences may still run; the largest number when its schedule sets no limit.
+    pub(crate) fn runs_left(&self) -> u64 {
+        let most = self.job.schedule.runs_max();
+        most.map_or(u64::MAX, |most| most.saturating_sub(self.runs))
+    }
+
     /// Returns when the scheduler handles it next: at its cursor, or at the end of its pause.
     pub fn due_at(&self) -> Option<Timestamp> {
         match (&self.paused, self.retired) {

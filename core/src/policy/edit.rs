@@ -301,8 +301,8 @@ fn changed_fields(before: &Job, after: &Job) -> Vec<Field> {
 /// Returns when a job will run next: from its cursor on, without skipped occurrences, while runs are left.
 pub fn upcoming(record: &JobRecord, count: usize) -> Vec<Timestamp> {
     let schedule = &record.job.schedule;
-    let left = schedule.runs_max().map_or(u64::MAX, |most| most.saturating_sub(record.runs));
-    let most = count.min(PREVIEW_MAX).min(usize::try_from(left).unwrap_or(usize::MAX));
+    let left = usize::try_from(record.runs_left()).unwrap_or(usize::MAX);
+    let most = count.min(PREVIEW_MAX).min(left);
     std::iter::successors(record.cursor, |at| schedule.next(*at))
         .filter(|at| !record.overrides.skips.contains(at))
         .take(most)

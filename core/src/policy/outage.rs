@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::admit;
-use super::plan::{Plan, PlannedOccurrence, Skip, plan};
+use super::decide;
+use super::plan::{Plan, PlannedOccurrence, Skip};
 use crate::error::{Error, Result};
 use crate::model::time::add;
-use crate::model::{JobRecord, MisfirePolicy, SkipReason, Threshold};
+use crate::model::{JobRecord, Threshold};
 
 /// Longest outage that is predicted.
 pub const OUTAGE_MAX: Duration = Duration::from_hours(366 * 24);
@@ -70,20 +70,9 @@ pub fn outage(
     };
     let first = job.schedule.next(just_before(cursor)).unwrap_or(cursor);
     let threshold = job.misfire.threshold_in_force(&job.schedule, first, threshold_default);
-    let mut planned = plan(&job.schedule, cursor, &job.misfire, threshold_default, to);
-    let (skips, candidates): (Vec<PlannedOccurrence>, Vec<PlannedOccurrence>) =
-        std::mem::take(&mut planned.fire)
-            .into_iter()
-            .partition(|run| is_skipped_by_operator(record, run));
-    let mut admission = admit(job.overlap, 0, candidates);
-    let left = job.schedule.runs_max().map_or(u64::MAX, |most| most.saturating_sub(record.runs));
-    admission.fire.truncate(usize::try_from(left).unwrap_or(usize::MAX));
-    let Plan { mut skipped, missed_count, missed_more, cursor, .. } = planned;
-    skipped.extend(skips.iter().map(|run| skip(run, SkipReason::Operator)));
-    skipped.extend(admission.skipped.iter().map(|run| skip(run, SkipReason::Overlap)));
+    let Plan { fire: runs, mut skipped, missed_count, missed_more, cursor: next, .. } =
+        decide(record, cursor, 0, threshold_default, to).plan;
     skipped.sort_by_key(|skip| skip.nominal);
-    let spent = left <= admission.fire.len() as u64;
-    let (runs, next) = (admission.fire, cursor.filter(|_| !spent));
     Ok(Outage { missed: missed_count, missed_more, runs, skipped, next, threshold, ..none })
 }
 
@@ -91,24 +80,10 @@ fn just_before(instant: Timestamp) -> Timestamp {
     instant.checked_sub(SignedDuration::from_nanos(1)).unwrap_or(Timestamp::MIN)
 }
 
-/// Returns whether an operator skipped an occurrence. A run that also stands for other occurrences is not
-/// skipped.
-pub(crate) fn is_skipped_by_operator(record: &JobRecord, run: &PlannedOccurrence) -> bool {
-    let alone = run
-        .misfire
-        .as_ref()
-        .is_none_or(|facts| facts.policy == MisfirePolicy::FireAll || facts.missed_count <= 1);
-    alone && record.overrides.skips.contains(&run.nominal)
-}
-
-fn skip(run: &PlannedOccurrence, reason: SkipReason) -> Skip {
-    Skip { nominal: run.nominal, first: run.nominal, count: 1, more: false, reason }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Job, Misfire, Origin, Overrides, THRESHOLD_DEFAULT};
+    use crate::model::{Job, Misfire, Origin, Overrides, SkipReason, THRESHOLD_DEFAULT};
     use crate::schedule::Schedule;
 
     const HOUR: Duration = Duration::from_hours(1);

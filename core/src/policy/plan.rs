@@ -65,6 +65,13 @@ pub struct Skip {
     pub reason: SkipReason,
 }
 
+impl Skip {
+    /// Returns the skip of one occurrence.
+    pub(crate) fn one(nominal: Timestamp, reason: SkipReason) -> Self {
+        Self { nominal, first: nominal, count: 1, more: false, reason }
+    }
+}
+
 /// Decides about every occurrence from the cursor up to and including now.
 ///
 /// The cursor is the next occurrence, or any instant an operator moved it to. An occurrence that is not later
@@ -258,7 +265,7 @@ impl Grid<'_> {
         let mut next = Some(first);
         for _ in 0..SKIPS_LISTED_MAX {
             let Some(nominal) = next else { break };
-            skips.push(Skip { nominal, first: nominal, count: 1, more: false, reason });
+            skips.push(Skip::one(nominal, reason));
             next = self.schedule.next(nominal).filter(|next| *next < span.until);
         }
         skips
