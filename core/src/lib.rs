@@ -58,6 +58,7 @@
 //!
 //! - Handlers: [`handler`] describes their arguments; [`job`] declares a job on a function.
 //! - Applications: [`Punctual`], [`Publisher`], [`Jobs`], [`Admin`] and [`Options`].
+//! - Questions of operators: [`analysis`], with the results of [`Admin::why`] and its neighbours.
 //! - Tests of applications: [`testing`], where a week passes in milliseconds.
 //! - Back-ends: [`storage`], [`inspect`], [`documents`] and [`transport`] are the contracts.
 //! - Schedules alone: [`schedule`], which does not depend on the rest.
@@ -97,6 +98,7 @@ mod guide_testing {}
 #[doc = include_str!("../../docs/guide/telemetry.md")]
 mod guide_telemetry {}
 
+pub mod analysis;
 pub mod builtin;
 #[cfg(feature = "chrono")]
 pub mod chrono;

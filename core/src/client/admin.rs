@@ -1,7 +1,8 @@
 //! Admin API for operators: reads jobs, messages and history; triggers, pauses, resumes, cancels and redrives.
 //! Every change is a compare-and-set or a command of the storage. Submodules contain declarations, edits, the
-//! schedule cursor, backfills, bulk commands, status and health.
+//! schedule cursor, backfills, bulk commands, analysis, status and health.
 
+mod analysis;
 mod backfill;
 mod bulk;
 mod cursor;

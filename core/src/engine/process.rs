@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use super::in_flight::InFlight;
 use super::recent_runs::RecentRuns;
@@ -21,6 +21,9 @@ use crate::schedule::Calendar;
 use crate::sending::Sender;
 use crate::storage::Storage;
 
+/// Number of walks over schedules for people that run at once; others wait.
+const WALKS_AT_ONCE: usize = 2;
+
 /// State of one process.
 pub(crate) struct Process {
     pub(crate) env: Arc<Environment>,
@@ -34,6 +37,8 @@ pub(crate) struct Process {
     pub(crate) http_workers: HttpWorkerState,
     pub(crate) watch_list: WatchList,
     pub(crate) turns: Arc<Turns>,
+    /// Permits of walks over schedules for people.
+    pub(crate) walks: Arc<Semaphore>,
     /// Instant until which other processes consider this one alive; see [`ensure_alive`](super::ensure_alive).
     pub(crate) alive_until: watch::Sender<Timestamp>,
 }
@@ -79,6 +84,7 @@ impl Process {
             http_workers: HttpWorkerState::default(),
             watch_list: WatchList::default(),
             turns: Arc::default(),
+            walks: Arc::new(Semaphore::new(WALKS_AT_ONCE)),
             alive_until: watch::Sender::new(Timestamp::MIN),
         }
     }

@@ -11,13 +11,7 @@ use crate::transport::Transport;
 impl Punctual {
     /// Returns the topics with a handler in this process, in order; none when it handles no messages.
     pub fn handled_topics(&self) -> Vec<Topic> {
-        let process = self.process();
-        if !process.env.options.handling {
-            return Vec::new();
-        }
-        let mut topics: Vec<Topic> = process.runner.registry.topics().cloned().collect();
-        topics.sort();
-        topics
+        self.admin().this_process().topics.unwrap_or_default()
     }
 
     /// Returns the largest number of attempts of a message, from its own options, else those of its handler in

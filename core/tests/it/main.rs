@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // a set-up that fails is a test that fails
 
+mod analysis;
 mod attempts;
 mod backfill;
 mod bad_input;
