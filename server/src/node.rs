@@ -18,7 +18,6 @@ use crate::idempotency::{InFlight, Owner};
 use crate::listen::ConnectionCounters;
 use crate::live::Live;
 use crate::metrics::Meters;
-use crate::walk::WALKS_AT_ONCE;
 
 /// Largest number of HTTP workers that wait for messages at once.
 const WAITING_MAX: usize = 4_096;
@@ -51,8 +50,6 @@ pub(crate) struct Node {
     pub(crate) connections: Arc<ConnectionCounters>,
     /// Permits of waiting HTTP workers.
     pub(crate) waiting: Arc<Semaphore>,
-    /// Permits of walks over schedules.
-    pub(crate) walks: Arc<Semaphore>,
     /// Permits of event streams.
     pub(crate) listeners: Arc<Semaphore>,
     /// Number of event streams of each caller.
@@ -103,7 +100,6 @@ impl Node {
             live: Live::default(),
             connections: Arc::default(),
             waiting: Arc::new(Semaphore::new(WAITING_MAX)),
-            walks: Arc::new(Semaphore::new(WALKS_AT_ONCE)),
             listeners: Arc::new(Semaphore::new(LISTENERS_MAX)),
             listening: Arc::default(),
             recorded_workers: Mutex::default(),

@@ -1,30 +1,28 @@
 //! Calendar: past and upcoming runs of all jobs in a time range, minutes with many runs, and clock changes of the
 //! jobs' time zones.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
+use punctual::analysis::{UpcomingRun, clock_changes};
 use punctual::clock::{add, between, subtract};
 use punctual::inspect::{ExecutionFilter, PAGE_LIMIT_MAX, PageRequest};
-use punctual::model::{Ending, JobRecord};
+use punctual::model::Ending;
 use punctual::schedule::Zone;
+use punctual::status::Status;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::clock_change::changes;
-use crate::api::jobs::runs_between;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::Query;
 use crate::problem::{Answer, Problem};
 use crate::statuses::statuses;
-use crate::walk::{Walk, walk_some};
 
 /// Default and largest number of runs listed.
 const LIMIT_DEFAULT: usize = 1_000;
@@ -126,20 +124,22 @@ pub(super) async fn calendar(
     } else {
         (Vec::new(), false)
     };
-    let left = limit - items.len().min(limit);
-    let upcoming_runs = walk_some(&app, move |walk| {
-        let records: Vec<&JobRecord> = status.jobs.iter().map(|job| &*job.record).collect();
-        let range = (from.max(now), to);
-        let (runs, is_long) =
-            if to > now { upcoming(walk, &records, range, left) } else { (Vec::new(), false) };
-        (runs, is_long, transitions(&records, from, to))
-    });
-    let ((runs, is_long, transitions), is_short) = upcoming_runs.await?;
-    items.extend(runs);
-    more |= is_long || is_short;
+    let transitions = transitions(&status, from, to);
+    if to > now {
+        let left = limit - items.len().min(limit);
+        let upcoming = app.punctual.admin().upcoming_runs_of(status, (from, to), left).await?;
+        items.extend(upcoming.runs.into_iter().map(CalendarRunView::from));
+        more |= upcoming.more;
+    }
     items.sort();
     let minutes = busy_minutes(&items);
     Ok(Json(CalendarView { items, minutes, transitions, more }))
+}
+
+impl From<UpcomingRun> for CalendarRunView {
+    fn from(run: UpcomingRun) -> Self {
+        Self { at: run.at, job: run.job.to_string(), kind: "future", ending: None }
+    }
 }
 
 impl CalendarQuery {
@@ -210,30 +210,6 @@ async fn past(
     Ok((runs.into_iter().rev().take(limit).map(view).collect(), more))
 }
 
-/// Returns the next runs of all jobs in a range and whether there are more.
-fn upcoming(
-    walk: &Walk,
-    records: &[&JobRecord],
-    range: (Timestamp, Timestamp),
-    limit: usize,
-) -> (Vec<CalendarRunView>, bool) {
-    let mut runs: Vec<_> = records.iter().map(|record| runs_between(walk, record, range)).collect();
-    // Holds the next run of each job; a run that is taken is replaced by the next one of its job.
-    let mut heads: BinaryHeap<Reverse<(Timestamp, usize)>> = BinaryHeap::new();
-    for (place, times) in runs.iter_mut().enumerate() {
-        heads.extend(times.next().map(|at| Reverse((at, place))));
-    }
-    let mut items = Vec::new();
-    while items.len() < limit
-        && let Some(Reverse((at, place))) = heads.pop()
-    {
-        let job = records[place].job.name.to_string();
-        items.push(CalendarRunView { at, job, kind: "future", ending: None });
-        heads.extend(runs[place].next().map(|at| Reverse((at, place))));
-    }
-    (items, !heads.is_empty())
-}
-
 /// Returns the minutes in which many runs start.
 fn busy_minutes(items: &[CalendarRunView]) -> Vec<CalendarMinuteView> {
     let mut minutes: BTreeMap<i64, usize> = BTreeMap::new();
@@ -247,15 +223,15 @@ fn busy_minutes(items: &[CalendarRunView]) -> Vec<CalendarMinuteView> {
     busy.filter_map(view).collect()
 }
 
-fn transitions(records: &[&JobRecord], from: Timestamp, to: Timestamp) -> Vec<ClockChangeView> {
+fn transitions(status: &Status, from: Timestamp, to: Timestamp) -> Vec<ClockChangeView> {
+    let records = status.jobs.iter().map(|job| &job.record);
     let zones: BTreeSet<String> = records
-        .iter()
         .filter(|record| record.retired.is_none() && record.job.schedule.as_cron().is_some())
         .map(|record| record.job.schedule.zone().name().to_owned())
         .collect();
     let mut found = Vec::new();
     for zone in zones.iter().filter_map(|name| Zone::named(name).ok()) {
-        let views = changes(&zone, from, to).into_iter().map(|change| ClockChangeView {
+        let views = clock_changes(&zone, from, to).into_iter().map(|change| ClockChangeView {
             zone: zone.name().to_owned(),
             at: change.at,
             note: change.describe(),

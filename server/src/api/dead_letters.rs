@@ -1,13 +1,12 @@
 //! Dead letters: lists them, groups them by failure, and redrives or discards them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use punctual::clock::between;
+use punctual::analysis::{self, dead_fingerprint};
 use punctual::model::{DeadReason, MessageId, MessageRecord, MessageState as Stored};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -15,19 +14,16 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::messages::{
-    BulkCommand, BulkResult, MessageList, MessageQuery, MessageSelection, SCANNED_MAX, bulk_limit,
-    list_page, run_bulk, search,
+    BulkCommand, BulkResult, MessageList, MessageQuery, MessageSelection, bulk_limit, list_page,
+    run_bulk, search,
 };
 use crate::app::App;
 use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Query};
-use crate::fingerprint::fingerprint;
 use crate::idempotency::Keyed;
 use crate::problem::{Answer, Problem};
 
-/// Number of hours in the histogram of a group.
-const HOURS: usize = 24;
 /// Largest number of ids in one request.
 const IDS_MAX: usize = 10_000;
 
@@ -97,18 +93,28 @@ pub(crate) struct DeadGroups {
     pub(crate) more: bool,
 }
 
+impl From<analysis::DeadGroup> for DeadGroup {
+    fn from(group: analysis::DeadGroup) -> Self {
+        Self {
+            fingerprint: group.fingerprint,
+            topic: group.topic.to_string(),
+            job: group.job.map(|job| job.to_string()),
+            error: group.error,
+            reason: group.reason.map(DeadReason::as_str),
+            count: group.count,
+            first_at: group.first_at,
+            last_at: group.last_at,
+            sample_id: group.sample.to_string(),
+            per_hour: group.per_hour,
+        }
+    }
+}
+
 impl DeadGroups {
     /// Returns the number of new dead letters in the last hour.
     pub(crate) fn in_the_last_hour(&self) -> u64 {
         self.items.iter().filter_map(|group| group.per_hour.last()).sum()
     }
-}
-
-/// Returns the fingerprint of the group of a dead letter.
-fn group_of(record: &MessageRecord) -> String {
-    let message = &record.message;
-    let job = message.occurrence.as_ref().map(|occurrence| occurrence.job.as_str());
-    fingerprint(message.topic.as_str(), job, record.error.as_deref())
 }
 
 /// Lists dead letters, newest first.
@@ -124,8 +130,9 @@ async fn list(
     let state = vec![Stored::Dead.as_str().to_owned()];
     let query =
         MessageQuery { state, queue, topic, job, search, limit, after, ..MessageQuery::default() };
-    let matches =
-        |record: &MessageRecord| group.as_ref().is_none_or(|group| group_of(record) == *group);
+    let matches = |record: &MessageRecord| {
+        group.as_ref().is_none_or(|group| dead_fingerprint(record) == *group)
+    };
     list_page(&app, query, matches).await.map(Json)
 }
 
@@ -148,50 +155,9 @@ pub(crate) async fn renew(app: &App) -> punctual::Result<()> {
 }
 
 async fn find_groups(app: &App) -> punctual::Result<Arc<DeadGroups>> {
-    let dead = MessageSelection::of_states(&[Stored::Dead]);
-    let found = search(app, &dead, None, SCANNED_MAX, |_| true).await?;
-    let now = app.clock.now();
-    let mut groups: BTreeMap<String, DeadGroup> = BTreeMap::new();
-    for record in &found.rows {
-        let name = group_of(record);
-        let group = groups.entry(name).or_insert_with_key(|name| new_group(name, record));
-        add(group, record, now);
-    }
-    let mut items: Vec<DeadGroup> = groups.into_values().collect();
-    items.sort_by_key(|group| (std::cmp::Reverse(group.count), group.fingerprint.clone()));
-    let (looked_at, more) = (found.scanned, found.next.is_some());
-    Ok(Arc::new(DeadGroups { items, looked_at, more }))
-}
-
-/// Returns an empty group with its sample.
-fn new_group(name: &str, record: &MessageRecord) -> DeadGroup {
-    let message = &record.message;
-    let at = record.ended_at.unwrap_or(message.created_at);
-    DeadGroup {
-        fingerprint: name.to_owned(),
-        topic: message.topic.to_string(),
-        job: message.occurrence.as_ref().map(|occurrence| occurrence.job.to_string()),
-        error: record.error.as_ref().map(ToString::to_string),
-        reason: record.dead.map(DeadReason::as_str),
-        count: 0,
-        first_at: at,
-        last_at: at,
-        sample_id: message.id.to_string(),
-        per_hour: vec![0; HOURS],
-    }
-}
-
-fn add(group: &mut DeadGroup, record: &MessageRecord, now: Timestamp) {
-    let at = record.ended_at.unwrap_or(record.message.created_at);
-    group.count += 1;
-    group.first_at = group.first_at.min(at);
-    group.last_at = group.last_at.max(at);
-    let hours_ago = usize::try_from(between(at, now).as_secs() / 3_600).unwrap_or(usize::MAX);
-    if let Some(hour) = HOURS.checked_sub(hours_ago.saturating_add(1))
-        && let Some(count) = group.per_hour.get_mut(hour)
-    {
-        *count += 1;
-    }
+    let found = app.punctual.admin().dead_groups().await?;
+    let items = found.groups.into_iter().map(DeadGroup::from).collect();
+    Ok(Arc::new(DeadGroups { items, looked_at: found.scanned, more: found.more }))
 }
 
 /// Selects dead letters by exactly one of `fingerprint`, `filter` and `ids`.
@@ -272,7 +238,7 @@ async fn select(
     let found = match (&request.fingerprint, &request.filter, &request.ids) {
         (Some(group), None, None) => {
             let matches =
-                |record: &MessageRecord| group_of(record) == *group && keyed.covers(record);
+                |record: &MessageRecord| dead_fingerprint(record) == *group && keyed.covers(record);
             search(app, &dead, None, limit, matches).await?
         }
         (None, Some(filter), None) => {

@@ -5,8 +5,6 @@ mod actions;
 mod backfill;
 mod definitions;
 mod etag;
-mod history;
-mod ledger;
 mod lookup;
 mod occurrences;
 mod outage;
@@ -23,7 +21,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 
-pub(crate) use upcoming::{checked_count, runs_between};
+pub(crate) use upcoming::checked_count;
 
 /// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {

@@ -9,14 +9,13 @@ use utoipa::ToSchema;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::clock_change::{TimeView, just_before};
+use crate::api::clock_change::TimeView;
 use crate::api::jobs::checked_count;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::Body;
 use crate::problem::{Answer, Problem};
 use crate::schedule_warnings::cron_warnings;
-use crate::walk::walk;
 
 /// Default number of times listed.
 const COUNT_DEFAULT: usize = 5;
@@ -77,17 +76,14 @@ pub(super) async fn preview(
     let count = checked_count("count", request.count, COUNT_DEFAULT)?;
     let schedule = request.schedule()?;
     let from = request.from.unwrap_or_else(|| app.clock.now());
-    let preview = walk(&app, move |walk| {
-        let times = walk.after(&schedule, just_before(from)).take(count);
-        let occurrences: Vec<TimeView> = times.map(|at| TimeView::new(&schedule, at)).collect();
-        SchedulePreviewView {
-            in_words: schedule.describe(),
-            canonical: schedule.to_string(),
-            warnings: warnings(&schedule, &occurrences, from),
-            occurrences,
-        }
-    });
-    Ok(Json(preview.await?))
+    let times = app.punctual.admin().schedule_times(schedule.clone(), from, count).await?;
+    let warnings = warnings(&schedule, times.is_empty(), from);
+    Ok(Json(SchedulePreviewView {
+        in_words: schedule.describe(),
+        canonical: schedule.to_string(),
+        occurrences: times.into_iter().map(TimeView::from).collect(),
+        warnings,
+    }))
 }
 
 impl SchedulePreviewRequest {
@@ -137,7 +133,7 @@ fn invalid(field: &str, problem: &dyn std::fmt::Display) -> Problem {
 }
 
 /// Returns warnings about frequent mistakes in a schedule.
-fn warnings(schedule: &Schedule, occurrences: &[TimeView], from: Timestamp) -> Vec<String> {
+fn warnings(schedule: &Schedule, is_empty: bool, from: Timestamp) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(cron) = schedule.as_cron() {
         warnings.extend(cron_warnings(cron));
@@ -149,7 +145,7 @@ fn warnings(schedule: &Schedule, occurrences: &[TimeView], from: Timestamp) -> V
             ));
         }
     }
-    if occurrences.is_empty() && schedule.as_cron().is_none_or(Cron::happens) {
+    if is_empty && schedule.as_cron().is_none_or(Cron::happens) {
         warnings.push(format!("there is no occurrence at or after {from}"));
     }
     warnings

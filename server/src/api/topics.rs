@@ -145,7 +145,7 @@ async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<TopicList>>
         view.transport = Some(status.name.transport.to_string());
     }
     for topic in workers(&app).await?.into_iter().filter_map(|worker| worker.topics).flatten() {
-        if let Ok(topic) = Topic::new(topic) {
+        if let Ok(topic) = Topic::new(topic.as_str()) {
             topics.at(&topic).handlers = true;
         }
     }

@@ -15,9 +15,18 @@ const PLANNED_MAX: usize = 100;
 
 /// Returns the status of a job, also of a declared one that is not stored yet.
 pub(super) async fn find(app: &App, name: &str) -> Answer<JobStatus> {
+    of_job(app, name, app.punctual.admin().status_of(name)).await
+}
+
+/// Returns the result of a call about a job; for an unknown name, a problem that says what exists.
+pub(super) async fn of_job<T>(
+    app: &App,
+    name: &str,
+    call: impl Future<Output = punctual::Result<T>>,
+) -> Answer<T> {
     let Ok(job) = JobName::new(name) else { return Err(unknown(name)) };
-    match app.punctual.admin().status_of(name).await {
-        Ok(status) => Ok(status),
+    match call.await {
+        Ok(result) => Ok(result),
         Err(error) if error.kind() == ErrorKind::NotFound => {
             Err(only_planned(app, job).await?.unwrap_or_else(|| unknown(name)))
         }

@@ -1,25 +1,21 @@
 //! Occurrences of a job with the decision about each.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::State;
 use jiff::Timestamp;
-use punctual::model::JobRecord;
-use serde::Deserialize;
-use utoipa::IntoParams;
+use punctual::ErrorKind;
+use punctual::analysis::{LedgerDecision, LedgerEntry, LedgerRange};
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
-use super::history::read_history;
-use super::ledger::{Ledger, OccurrenceView};
-use super::lookup::find;
-use super::upcoming::{checked_count, occurrences_from};
-use crate::api::clock_change::just_after;
+use super::lookup::of_job;
+use super::upcoming::checked_count;
+use crate::api::executions::milliseconds;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
 use crate::page::Listing;
 use crate::problem::{Answer, Problem};
-use crate::walk::{Walk, walk};
 
 /// Default number of occurrences listed.
 const LIMIT_DEFAULT: usize = 100;
@@ -43,6 +39,73 @@ pub(super) struct OccurrencesQuery {
     after: Option<Timestamp>,
 }
 
+/// Decision about an occurrence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+enum OccurrenceDecision {
+    /// It ran and succeeded.
+    Ran,
+    /// It ran and failed.
+    Failed,
+    /// It was or will be skipped.
+    Skipped,
+    /// It is running.
+    Running,
+    /// It is due and waits for a worker, a retry or the scheduler.
+    Waiting,
+    /// It is upcoming.
+    Planned,
+    /// It was due and no record of it exists.
+    Missed,
+}
+
+/// A time of a schedule with the decision about it.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(super) struct OccurrenceView {
+    /// Nominal time on the schedule.
+    nominal: Timestamp,
+    /// Decision.
+    decision: OccurrenceDecision,
+    /// Reason of the decision, if any.
+    reason: Option<String>,
+    /// Id of its message, or of the run that covers it.
+    message: Option<String>,
+    /// Id of its last execution.
+    execution: Option<String>,
+    /// Delay of its start in milliseconds, so far when it has not started.
+    late_ms: Option<u64>,
+    /// Number of attempts.
+    attempts: u32,
+}
+
+impl From<LedgerDecision> for OccurrenceDecision {
+    fn from(decision: LedgerDecision) -> Self {
+        match decision {
+            LedgerDecision::Ran => Self::Ran,
+            LedgerDecision::Failed => Self::Failed,
+            LedgerDecision::Skipped => Self::Skipped,
+            LedgerDecision::Running => Self::Running,
+            LedgerDecision::Waiting => Self::Waiting,
+            LedgerDecision::Planned => Self::Planned,
+            LedgerDecision::Missed => Self::Missed,
+        }
+    }
+}
+
+impl From<LedgerEntry> for OccurrenceView {
+    fn from(entry: LedgerEntry) -> Self {
+        Self {
+            nominal: entry.nominal,
+            decision: entry.decision.into(),
+            reason: entry.reason,
+            message: entry.message.map(|id| id.to_string()),
+            execution: entry.execution.map(|id| id.to_string()),
+            late_ms: entry.late.map(milliseconds),
+            attempts: entry.attempts,
+        }
+    }
+}
+
 /// Lists the occurrences of a job, oldest first, each with the decision about it and the reason. They are computed
 /// from the history, the stored messages and the schedule.
 #[utoipa::path(get, operation_id = "list_occurrences", path = "/jobs/{name}/occurrences", tag = "jobs",
@@ -57,43 +120,22 @@ pub(super) async fn occurrences(
 ) -> Answer<Json<Listing<OccurrenceView>>> {
     caller.must_be(Role::Viewer)?;
     let limit = checked_count("limit", query.limit, LIMIT_DEFAULT)?;
-    let status = find(&app, &name).await?;
-    let now = app.clock.now();
-    let record = Arc::new(*status.record);
-    let shared = record.clone();
-    let (from, to) = walk(&app, move |walk| query.range(walk, &shared, limit, now)).await??;
-    let history = read_history(&app, &status.name, from).await?;
-    let listed =
-        walk(&app, move |walk| Ledger::new(walk, &record, &history, now).list(from, to, limit));
-    let (items, next) = listed.await?;
-    Ok(Json(Listing { items, next: next.map(|next| next.to_string()) }))
+    let range = LedgerRange { from: query.from, to: query.to, after: query.after, limit };
+    // The call of a job of this name fails as invalid only because of the range.
+    let ledger = async {
+        match app.punctual.admin().ledger(&name, range).await {
+            Err(error) if error.kind() == ErrorKind::Invalid => Ok(Err(refused_range(&error))),
+            ledger => ledger.map(Ok),
+        }
+    };
+    let ledger = of_job(&app, &name, ledger).await??;
+    let items = ledger.rows.into_iter().map(OccurrenceView::from).collect();
+    Ok(Json(Listing { items, next: ledger.next.map(|next| next.to_string()) }))
 }
 
-impl OccurrencesQuery {
-    fn range(
-        &self,
-        walk: &Walk,
-        record: &JobRecord,
-        limit: usize,
-        now: Timestamp,
-    ) -> Answer<(Timestamp, Timestamp)> {
-        let schedule = &record.job.schedule;
-        let upcoming = (limit / 4).max(1);
-        let to = self.to.unwrap_or_else(|| {
-            occurrences_from(walk, record, now).take(upcoming).last().map_or(now, |(last, _)| last)
-        });
-        let default_from = || {
-            let end = to.min(now);
-            walk.before(schedule, end).take(limit - limit / 4).last().unwrap_or(end)
-        };
-        let from = self.from.unwrap_or_else(default_from);
-        let after = self.after.map(just_after);
-        if from > to {
-            let problem = format!("{from} is later than `to` ({to}); swap them, or leave one out");
-            return Err(
-                Problem::refused(format!("the range is empty: {problem}")).field("from", problem)
-            );
-        }
-        Ok((after.map_or(from, |after| after.max(from)), to))
-    }
+/// Returns the problem of a range, which its start is to blame for.
+fn refused_range(error: &punctual::Error) -> Problem {
+    let text = error.to_string();
+    let problem = text.rsplit_once(": ").map_or(text.as_str(), |(_, problem)| problem);
+    Problem::refused(&text).field("from", problem)
 }
