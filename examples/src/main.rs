@@ -20,7 +20,8 @@ macro_rules! examples {
 }
 
 examples! {
-    admin attribute axum backfill batch blocking chain checkpoint config correlation dashboard dead_letters delayed
+    admin analysis attribute axum backfill batch blocking chain checkpoint config correlation dashboard dead_letters
+    delayed
     durable edit errors events expiry extractors handler_test health limit middleware misfire one_time outbox
     outcomes overlap priority progress rate reporting retry serial shutdown state test_harness tower unique zones
 }
