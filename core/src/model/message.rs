@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -114,9 +114,16 @@ impl Message {
         self.queue.is_relay() || self.source == Source::Redriven
     }
 
-    /// Returns whether another message has the same content; a redrive changes the source only.
+    /// Returns whether another message has the same content; a redrive changes the source only. Instants are
+    /// compared with the precision of a storage, one microsecond.
     pub fn is_same_sending(&self, other: &Self) -> bool {
-        *self == Self { source: self.source, ..other.clone() }
+        let is_same = |one: Timestamp, other| {
+            one.duration_since(other).abs() < SignedDuration::from_micros(1)
+        };
+        let Self { source, due_at, created_at, .. } = *self;
+        is_same(due_at, other.due_at)
+            && is_same(created_at, other.created_at)
+            && *self == Self { source, due_at, created_at, ..other.clone() }
     }
 }
 

@@ -1,11 +1,11 @@
-//! Deduplication: decides for each entry of a batch whether it is stored, given what is known of its ids and
-//! keys. The memory storage is the reference. Pure; the statements around it only read and write.
+//! Deduplication of a batch: the stored messages with its ids and keys, and which of its entries are stored.
+//! [`dedupe`] decides about each. Pure; the statements around it only read and write.
 
 use std::collections::HashMap;
 
 use punctual::model::{Message, MessageId, MessageRecord, MessageState, Unique};
+use punctual::policy::{DedupeDecision, DedupeFacts, SameId, dedupe};
 use punctual::storage::{EnqueueResult, Entry};
-use punctual_columns::instant::{instant, micros};
 
 use crate::relations::needs_lookup;
 
@@ -13,6 +13,7 @@ use crate::relations::needs_lookup;
 #[derive(Default)]
 pub(crate) struct KnownMessages {
     states: HashMap<MessageId, MessageState>,
+    /// Messages in the history that are not alive again.
     finished: HashMap<MessageId, MessageRecord>,
     dedupes: HashMap<String, MessageId>,
     /// Messages that have reserved a key for a period.
@@ -29,28 +30,36 @@ impl KnownMessages {
 
     pub(crate) fn ended(&mut self, record: MessageRecord) {
         let id = record.message.id;
-        self.states.entry(id).or_insert(record.state);
-        self.finished.insert(id, record);
+        if !self.states.contains_key(&id) {
+            self.states.insert(id, record.state);
+            self.finished.insert(id, record);
+        }
     }
 
     pub(crate) fn reserve(&mut self, dedupe: String, id: MessageId) {
         self.reservations.insert(dedupe, id);
     }
 
-    /// Returns the message that makes this one a duplicate.
-    fn duplicate_of(&self, message: &Message) -> Option<MessageId> {
-        let itself = self.states.get(&message.id).is_some_and(|state| {
-            let finished = matches!(state, MessageState::Done | MessageState::Cancelled);
-            let may_return = finished && message.may_return();
-            let kept = self.finished.get(&message.id).filter(|_| may_return);
-            kept.is_none_or(|kept| kept.message.is_same_sending(&as_stored(message)))
-        });
-        if itself {
-            return Some(message.id);
+    fn facts(&self, message: &Message) -> DedupeFacts<'_> {
+        let same_id = self
+            .states
+            .get(&message.id)
+            .map(|_| self.finished.get(&message.id).map_or(SameId::AliveOrDead, SameId::from));
+        let Some(key) = message.dedupe.as_ref().map(|dedupe| dedupe.as_str()) else {
+            return DedupeFacts { same_id, ..DedupeFacts::default() };
+        };
+        let same_key = self.dedupes.get(key).and_then(|id| Some((*id, *self.states.get(id)?)));
+        DedupeFacts { same_id, same_key, reserved_by: self.reservations.get(key).copied() }
+    }
+
+    /// Adds a message that the batch stores; returns whether a finished one with its id gives way.
+    fn store(&mut self, message: &Message) -> bool {
+        let dedupe = message.dedupe.as_ref().map(|dedupe| dedupe.as_str().to_owned());
+        if let (Some(dedupe), Unique::For(_)) = (&dedupe, message.unique()) {
+            self.reserve(dedupe.clone(), message.id);
         }
-        let dedupe = message.dedupe.as_ref()?.as_str();
-        let holder = || self.reservations.get(dedupe).filter(|holder| **holder != message.id);
-        self.dedupes.get(dedupe).or_else(holder).copied()
+        self.alive(message.id, dedupe, MessageState::Pending);
+        self.finished.remove(&message.id).is_some()
     }
 }
 
@@ -72,13 +81,9 @@ pub(crate) fn plan_batch(entries: &[Entry], mut known: KnownMessages) -> DedupeP
     let mut indexes: HashMap<MessageId, usize> = HashMap::new();
     for (index, entry) in entries.iter().enumerate() {
         let message = &*entry.message;
-        let result = match known.duplicate_of(message) {
-            None => EnqueueResult::Stored,
-            Some(twin)
-                if entry.replace
-                    && twin != message.id
-                    && known.states.get(&twin) == Some(&MessageState::Pending) =>
-            {
+        let result = match dedupe(message, entry.replace, &known.facts(message)) {
+            DedupeDecision::Insert => EnqueueResult::Stored,
+            DedupeDecision::Replace(twin) => {
                 known.states.remove(&twin);
                 // A message of the same batch is simply not written.
                 match indexes.remove(&twin) {
@@ -87,32 +92,19 @@ pub(crate) fn plan_batch(entries: &[Entry], mut known: KnownMessages) -> DedupeP
                 }
                 EnqueueResult::Replaced(twin)
             }
-            Some(twin) => {
+            DedupeDecision::Duplicate(twin) => {
                 plan.results.push(EnqueueResult::Duplicate(twin));
                 continue;
             }
         };
-        if known.states.insert(message.id, MessageState::Pending).is_some() {
+        if known.store(message) {
             plan.returned.push(message.id);
-        }
-        if let Some(dedupe) = &message.dedupe {
-            known.dedupes.insert(dedupe.as_str().to_owned(), message.id);
-            if matches!(message.unique(), Unique::For(_)) {
-                known.reserve(dedupe.as_str().to_owned(), message.id);
-            }
         }
         indexes.insert(message.id, index);
         plan.stored.push(index);
         plan.results.push(result);
     }
     plan
-}
-
-/// Returns the message as it would read back: columns cut instants to the microsecond.
-fn as_stored(message: &Message) -> Message {
-    let cut = |at| instant(micros(at)).unwrap_or(at);
-    let (due_at, created_at) = (cut(message.due_at), cut(message.created_at));
-    Message { due_at, created_at, ..message.clone() }
 }
 
 /// Returns whether an entry can be stored without reading what is known of it.

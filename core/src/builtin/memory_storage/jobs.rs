@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::inspect::JobFilter;
 use crate::model::{JobCommand, JobName, JobRecord, MessageId};
 use crate::storage::{
-    DeclareResult, DueJob, FireResult, Firing, JobCommandResult, Notifier, Wakeup,
+    DeclareResult, DueJob, Entry, FireResult, Firing, JobCommandResult, Notifier, Wakeup,
 };
 
 /// Job records, and when each is due.
@@ -202,11 +202,8 @@ impl Memory {
             }
         }
         for message in firing.messages {
-            // An occurrence whose message is alive, because an operator moved the cursor back, is not enqueued
-            // twice.
-            if self.duplicate_of(&message, now).is_none() {
-                self.insert(message);
-            }
+            // A duplicate when its message is alive because an operator moved the cursor back.
+            self.enqueue_one(Entry { message, replace: false }, now);
         }
         for execution in firing.skipped {
             self.history.append(Arc::new(execution));

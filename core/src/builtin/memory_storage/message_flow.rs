@@ -14,7 +14,7 @@ use crate::model::{
     Lease, LeaseRef, Message, MessageId, MessageRecord, MessageState, Queue, Source, StateChange,
     Unique,
 };
-use crate::policy::Verdict;
+use crate::policy::{DedupeDecision, DedupeFacts, SameId, Verdict, dedupe};
 use crate::storage::{
     BrokerRecord, Claim, ClaimedMessage, END_OF_TIME, EnqueueResult, Entry, ExtendResult,
     ProgressUpdate, SettleResult, Settlement, TopicFilter,
@@ -27,8 +27,8 @@ impl Memory {
         now: Timestamp,
     ) -> Result<Vec<EnqueueResult>> {
         if !self.has_room(entries.len()) {
-            let new = entries.iter().filter(|one| self.duplicate_of(&one.message, now).is_none());
-            self.check_room(new.count())?;
+            let is_new = |entry: &&Entry| self.dedupe(entry, now) == DedupeDecision::Insert;
+            self.check_room(entries.iter().filter(is_new).count())?;
         }
         let waiting: Vec<MessageId> = entries
             .iter()
@@ -42,16 +42,14 @@ impl Memory {
         Ok(results)
     }
 
-    fn enqueue_one(&mut self, entry: Entry, now: Timestamp) -> EnqueueResult {
-        let result = match self.duplicate_of(&entry.message, now) {
-            None => EnqueueResult::Stored,
-            Some(duplicate)
-                if entry.replace && self.is_replaceable(duplicate, entry.message.id) =>
-            {
-                self.remove(duplicate);
-                EnqueueResult::Replaced(duplicate)
+    pub(super) fn enqueue_one(&mut self, entry: Entry, now: Timestamp) -> EnqueueResult {
+        let result = match self.dedupe(&entry, now) {
+            DedupeDecision::Insert => EnqueueResult::Stored,
+            DedupeDecision::Replace(id) => {
+                self.remove(id);
+                EnqueueResult::Replaced(id)
             }
-            Some(duplicate) => return EnqueueResult::Duplicate(duplicate),
+            DedupeDecision::Duplicate(id) => return EnqueueResult::Duplicate(id),
         };
         self.lookup.reserve_key(&entry.message, now);
         self.insert(entry.message);
@@ -83,24 +81,15 @@ impl Memory {
         }
     }
 
-    /// Returns the message that makes this one a duplicate: itself, an alive one with its deduplication key, or
-    /// one for which that key is reserved. A done or cancelled one does not when the message may return and
-    /// differs.
-    pub(super) fn duplicate_of(&self, message: &Message, now: Timestamp) -> Option<MessageId> {
-        let itself = self.records.get(message.id).filter(|stored| {
-            let finished =
-                matches!(stored.record.state, MessageState::Done | MessageState::Cancelled);
-            !finished || !message.may_return() || stored.record.message.is_same_sending(message)
-        });
-        let itself = itself.map(|_| message.id);
-        itself
-            .or_else(|| self.lookup.alive_duplicate(message))
-            .or_else(|| self.lookup.key_owner(message, now).filter(|owner| *owner != message.id))
-    }
-
-    fn is_replaceable(&self, duplicate: MessageId, by: MessageId) -> bool {
-        let stored = self.records.get(duplicate);
-        duplicate != by && stored.is_some_and(|stored| stored.record.state == MessageState::Pending)
+    fn dedupe(&self, entry: &Entry, now: Timestamp) -> DedupeDecision {
+        let message = &*entry.message;
+        let same_key = self.lookup.alive_duplicate(message).and_then(|id| self.records.get(id));
+        let known = DedupeFacts {
+            same_id: self.records.get(message.id).map(|stored| SameId::from(&stored.record)),
+            same_key: same_key.map(|stored| (stored.record.message.id, stored.record.state)),
+            reserved_by: self.lookup.key_owner(message, now),
+        };
+        dedupe(message, entry.replace, &known)
     }
 
     pub(super) fn claim(&mut self, claim: &Claim, now: Timestamp) -> Vec<ClaimedMessage> {
