@@ -15,6 +15,7 @@ use punctual_columns::instant::micros_up;
 use punctual_columns::message::{due_time, with_pause};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
+use crate::driver::at_once;
 use crate::effects::Effects;
 use crate::error::StorageResult;
 use crate::operations::{alive_with_key, cancel_pending, insert_record, remove_finished};
@@ -103,7 +104,7 @@ fn redrive(
         return Ok(CommandResult::Refused(state));
     }
     let Some(ended) = message(transaction, id)? else { return Ok(CommandResult::Unknown) };
-    if alive_with_key(transaction, ended.message.dedupe.as_ref())?.is_some() {
+    if at_once(alive_with_key(&transaction, ended.message.dedupe.as_ref()))?.is_some() {
         return Ok(CommandResult::Refused(state));
     }
     if state == MessageState::Dead {
@@ -111,7 +112,7 @@ fn redrive(
         transaction.prepare_cached(&sql)?.execute([id.as_uuid().as_bytes()])?;
         effects.moved(&ended.message.queue, 1, Some(state), None);
     } else {
-        remove_finished(transaction, id, effects)?;
+        at_once(remove_finished(&transaction, id, effects))?;
     }
     let message = Message { source: Source::Redriven, ..(*ended.message).clone() };
     let fresh = MessageRecord { due_at, ..MessageRecord::new(Arc::new(message)) };

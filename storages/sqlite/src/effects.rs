@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use punctual::model::{MessageState, Queue};
 use punctual_columns::code::Code as _;
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
+use crate::driver::{Driver, values};
 use crate::error::StorageResult;
-use crate::operations::{end_batch, notify_limit_queues};
+use crate::operations::{end_batch, notify_job_queues, notify_limit_queues};
 
 /// Changes a count.
-pub(crate) const COUNT: &str = "INSERT INTO punctual_count (queue, state, count) VALUES (?1, ?2, ?3) \
+const COUNT: &str = "INSERT INTO punctual_count (queue, state, count) VALUES (?1, ?2, ?3) \
      ON CONFLICT (queue, state) DO UPDATE SET count = count + ?3";
 
 /// Effects of a step, or of all steps of one transaction.
@@ -24,6 +25,8 @@ pub(crate) struct Effects {
     pub(crate) leases: bool,
     /// Limits of which a message stopped running.
     lanes: HashSet<String>,
+    /// Jobs of which pending messages may run now.
+    unblocked_jobs: HashSet<String>,
     /// Batches of which a message has left the hot table.
     batches: HashSet<[u8; 16]>,
     counts: HashMap<Queue, BTreeMap<MessageState, i64>>,
@@ -89,14 +92,16 @@ impl Effects {
         self.lanes.extend(lane);
     }
 
+    /// Records that pending messages of a job may run now.
+    pub(crate) fn unblock_job(&mut self, job: Option<&str>) {
+        if let Some(job) = job.filter(|job| !self.unblocked_jobs.contains(*job)) {
+            self.unblocked_jobs.insert(job.to_owned());
+        }
+    }
+
     /// Records that a message of a batch is no longer alive.
     pub(crate) fn left_batch(&mut self, batch: Option<[u8; 16]>) {
         self.batches.extend(batch);
-    }
-
-    /// Takes the batches of which messages have left since the last call.
-    pub(crate) fn take_batches(&mut self) -> HashSet<[u8; 16]> {
-        std::mem::take(&mut self.batches)
     }
 
     /// Adds the effects of another step.
@@ -111,6 +116,7 @@ impl Effects {
         self.jobs_moved |= other.jobs_moved;
         self.leases |= other.leases;
         self.lanes.extend(other.lanes);
+        self.unblocked_jobs.extend(other.unblocked_jobs);
         self.batches.extend(other.batches);
         for (queue, counts) in other.counts {
             let sums = self.counts.entry(queue).or_default();
@@ -120,27 +126,31 @@ impl Effects {
         }
     }
 
-    /// Makes messages due that waited for a batch or a limit, and writes the counts; the last step before a
-    /// commit, so that each batch and each limit is handled once per transaction.
-    pub(crate) fn write(&mut self, transaction: &Connection) -> StorageResult<()> {
-        for batch in self.take_batches() {
-            end_batch(transaction, batch, self)?;
+    /// Makes messages due that waited for a batch, and writes the counts; the last step before a commit, so that
+    /// each batch is handled once per transaction.
+    pub(crate) async fn write(&mut self, driver: &impl Driver) -> StorageResult<()> {
+        for batch in std::mem::take(&mut self.batches) {
+            end_batch(driver, batch, self).await?;
         }
-        for lane in std::mem::take(&mut self.lanes) {
-            notify_limit_queues(transaction, &lane, self)?;
-        }
-        let mut statement = transaction.prepare_cached(COUNT)?;
-        for (queue, state, count) in self.counts() {
-            statement.execute(params![queue, state, count])?;
+        let mut statement = driver.prepare(COUNT)?;
+        for (queue, counts) in &self.counts {
+            for (state, count) in counts.iter().filter(|(_, count)| **count != 0) {
+                let row = values![queue.as_str(), state.code(), *count];
+                driver.execute(&mut statement, &row).await?;
+            }
         }
         Ok(())
     }
 
-    /// Returns the changes of the counts: queue, code of the state, difference.
-    pub(crate) fn counts(&self) -> impl Iterator<Item = (&str, i16, i64)> {
-        self.counts.iter().flat_map(|(queue, counts)| {
-            let changed = counts.iter().filter(|(_, count)| **count != 0);
-            changed.map(|(state, count)| (queue.as_str(), state.code(), *count))
-        })
+    /// Finds the queues in which messages waited for a limit or for a message of their job, to notify them; once
+    /// per transaction.
+    pub(crate) fn find_unblocked(&mut self, transaction: &Connection) -> StorageResult<()> {
+        for lane in std::mem::take(&mut self.lanes) {
+            notify_limit_queues(transaction, &lane, self)?;
+        }
+        for job in std::mem::take(&mut self.unblocked_jobs) {
+            notify_job_queues(transaction, &job, self)?;
+        }
+        Ok(())
     }
 }

@@ -7,22 +7,23 @@ use punctual::{Inbox, InboxResult, Result};
 use punctual_columns::instant::micros;
 use rusqlite::{Connection, params};
 
+use crate::driver::{Driver, at_once, values};
 use crate::error::StorageResult;
 use crate::storage::SqliteStorage;
 
 /// Records a delivery, unless it is recorded already.
-pub(crate) const ADMIT: &str = "INSERT INTO punctual_inbox (consumer_group, message, seen_at) \
+const ADMIT: &str = "INSERT INTO punctual_inbox (consumer_group, message, seen_at) \
      VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING";
 
 /// Records that a group processes a message.
-pub(crate) fn admit(
-    transaction: &Connection,
+pub(crate) async fn admit(
+    driver: &impl Driver,
     group: &str,
     message: MessageId,
     now: Timestamp,
 ) -> StorageResult<InboxResult> {
-    let row = params![group, message.as_uuid().into_bytes(), micros(now)];
-    let is_first = transaction.prepare_cached(ADMIT)?.execute(row)? == 1;
+    let row = values![group, message.as_uuid(), micros(now)];
+    let is_first = driver.run(ADMIT, &row).await? == 1;
     Ok(if is_first { InboxResult::First } else { InboxResult::Again })
 }
 
@@ -50,7 +51,7 @@ impl Inbox for SqliteStorage {
 
     async fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<InboxResult> {
         let group = group.to_owned();
-        self.writer.write(1, move |tx, _| admit(tx, &group, message, now)).await
+        self.writer.write(1, move |tx, _| at_once(admit(&tx, &group, message, now))).await
     }
 
     async fn forget(&self, before: Timestamp, limit: usize) -> Result<u64> {

@@ -11,9 +11,10 @@ use punctual_columns::job::{differs, from_json, to_json};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::commands::cancel;
+use crate::driver::at_once;
 use crate::effects::Effects;
 use crate::error::{StorageError, StorageResult, skip_corrupt};
-use crate::operations::{Enqueuer, notify_job_queues};
+use crate::operations::enqueue;
 use crate::row::HistoryWriter;
 
 const PUT: &str = "INSERT INTO punctual_job (name, due_at, paused, version, app, phase, record) \
@@ -165,15 +166,13 @@ fn fire_one(
             cancel(transaction, id, now, effects)?;
         }
     }
-    let mut enqueuer = Enqueuer::new(transaction, micros(now), effects)?;
-    for message in &firing.messages {
-        // An occurrence that is alive already, after its job was moved back, is a duplicate.
-        enqueuer.enqueue(&Entry { message: message.clone(), replace: false })?;
-    }
-    enqueuer.finish()?;
-    let mut history = HistoryWriter::new(transaction)?;
+    // An occurrence that is alive already, after its job was moved back, is a duplicate.
+    let entries = firing.messages.iter().cloned();
+    let entries: Vec<Entry> = entries.map(|message| Entry { message, replace: false }).collect();
+    at_once(enqueue(&transaction, &entries, now, effects))?;
+    let mut history = HistoryWriter::new(&transaction)?;
     for execution in &firing.skipped {
-        history.append(execution)?;
+        at_once(history.append(execution))?;
     }
     let after = JobRecord { version: firing.seen + 1, ..(*firing.after).clone() };
     put(transaction, &after, Some(&known), effects)?;
@@ -226,7 +225,7 @@ fn put(
     ])?;
     effects.job_moved(known.and_then(JobRecord::due_at).map(micros_up), due_at);
     if known.is_some_and(|known| known.paused.is_some()) && record.paused.is_none() {
-        notify_job_queues(transaction, Some(name), effects)?;
+        effects.unblock_job(Some(name));
     }
     Ok(())
 }

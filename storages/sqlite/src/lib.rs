@@ -4,6 +4,7 @@
 //! end of the process and, with the default durability, a loss of power. Concurrent calls share one commit;
 //! several processes may share one file.
 
+mod application_transaction;
 mod builder;
 mod busy_timeout;
 mod check;
@@ -11,6 +12,7 @@ mod claim_cursor;
 mod commands;
 mod connection;
 mod documents;
+mod driver;
 mod effects;
 mod error;
 mod groups;

@@ -7,6 +7,7 @@ use punctual_columns::code::Code as _;
 use punctual_columns::instant::{instant, micros, micros_up};
 use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
 
+use crate::driver::at_once;
 use crate::effects::Effects;
 use crate::error::{StorageResult, skip_corrupt};
 use crate::operations::{delete_expired_keys, next_tokens};
@@ -149,7 +150,7 @@ pub(crate) fn prune(
     transaction.prepare_cached(sql)?.execute([before])?;
     transaction.prepare_cached("DELETE FROM punctual_count WHERE count = 0")?.execute([])?;
     // Reservations of keys and rates that have expired.
-    delete_expired_keys(transaction, micros(now), rows(prune.limit))?;
+    at_once(delete_expired_keys(&transaction, micros(now), rows(prune.limit)))?;
     rates::forget(transaction, rows(prune.limit), now)?;
     Ok(pruned)
 }

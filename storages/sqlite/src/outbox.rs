@@ -2,18 +2,14 @@
 //! own connection to the same file. They take effect with its commit and vanish with its rollback; the watcher
 //! of every storage on the file notices the commit.
 
-use std::path::Path;
-use std::time::Duration;
-
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
-use punctual::storage::{EnqueueResult, Entry, SettleResult, Settlement};
+use punctual::storage::{EnqueueResult, Entry, Settlement};
 use punctual::{InboxResult, Outbox, Result};
 use rusqlite::{Connection, Transaction};
 
-use crate::effects::Effects;
-use crate::error::{StorageError, StorageResult};
-use crate::{inbox, operations};
+use crate::application_transaction;
+use crate::driver::at_once;
 
 /// Outbox in an open transaction of the application.
 ///
@@ -48,39 +44,18 @@ impl<'a> SqliteOutbox<'a> {
     /// Stores a batch as [`Storage::enqueue`](punctual::Storage::enqueue) does, as part of the transaction.
     /// After an error the transaction must be rolled back.
     pub fn enqueue(&self, entries: &[Entry], now: Timestamp) -> Result<Vec<EnqueueResult>> {
-        self.run("enqueue", |tx, effects| operations::enqueue(tx, entries, now, effects))
+        at_once(application_transaction::enqueue(&self.transaction, entries, now))
     }
 
     /// Settles an attempt in the transaction of the handler's own writes: the message is done when it commits.
     /// Fails when the lease is no longer the current one, so that the transaction is rolled back.
     pub fn settle(&self, settlement: Settlement, now: Timestamp) -> Result<()> {
-        let message = settlement.lease.message;
-        let settled = self.run("settle", |tx, effects| {
-            operations::settle(tx, std::slice::from_ref(&settlement), now, effects)
-        })?;
-        settled.first().unwrap_or(&SettleResult::Lost).or_roll_back(message)
+        at_once(application_transaction::settle(&self.transaction, settlement, now))
     }
 
     /// Records in the transaction that a group processes a message.
     pub fn admit(&self, group: &str, message: MessageId, now: Timestamp) -> Result<InboxResult> {
-        self.run("admit", |tx, _| inbox::admit(tx, group, message, now))
-    }
-
-    fn run<T>(
-        &self,
-        operation: &'static str,
-        work: impl FnOnce(&Connection, &mut Effects) -> StorageResult<T>,
-    ) -> Result<T> {
-        // The watchers notify after the commit; nothing is notified before.
-        let mut effects = Effects::default();
-        let done = work(self.transaction, &mut effects).and_then(|result| {
-            effects.write(self.transaction)?;
-            Ok(result)
-        });
-        done.map_err(|error: StorageError| {
-            let path = self.transaction.path().unwrap_or("the database");
-            error.error_for_caller(Path::new(path), Duration::ZERO).during(operation)
-        })
+        at_once(application_transaction::admit(&self.transaction, group, message, now))
     }
 }
 

@@ -1,25 +1,18 @@
-//! Outbox for transactions of sqlx: the statements of the other outbox, run by another driver. Only the
-//! decisions between the statements are repeated here, and tested against the results of the storage.
-
-mod enqueue;
-mod settle;
-
-use std::path::Path;
-use std::time::Duration;
+//! Outbox for transactions of sqlx. The statements are those of every other outbox; this module only converts
+//! parameters and rows for sqlx.
 
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
 use punctual::storage::{EnqueueResult, Entry, Settlement};
 use punctual::{Error, InboxResult, Outbox, Result};
-use punctual_columns::instant::micros;
-use sqlx::query::Query;
+use rusqlite::types::Value;
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};
-use sqlx::{Executor as _, Row as _, Sqlite};
+use sqlx::{Arguments as _, AssertSqlSafe, Executor as _, Row as _, TypeInfo as _, ValueRef as _};
+use tokio::sync::Mutex;
 
-use crate::effects::{COUNT, Effects};
+use crate::application_transaction;
+use crate::driver::{Driver, Param};
 use crate::error::{StorageError, StorageResult};
-use crate::inbox::ADMIT;
-use crate::operations::{FORGET_WAITING, FREE_WAITING, end_of_time};
 
 /// Outbox in a transaction of sqlx on the file of a storage.
 ///
@@ -40,22 +33,20 @@ use crate::operations::{FORGET_WAITING, FREE_WAITING, end_of_time};
 /// ```
 #[derive(Debug)]
 pub struct SqliteSqlxOutbox<'a> {
-    driver: Driver<'a>,
+    driver: SqlxConnection<'a>,
 }
 
 impl<'a> SqliteSqlxOutbox<'a> {
     /// Creates an outbox in this transaction. A storage must have opened the file before, so that the tables
     /// exist.
     pub fn new(transaction: &'a mut SqliteConnection) -> Self {
-        Self { driver: Driver(transaction) }
+        Self { driver: SqlxConnection(Mutex::new(transaction)) }
     }
 
     /// Settles an attempt in the transaction of the handler's own writes: the message is done when it commits.
     /// Fails when the lease is no longer the current one, so that the transaction is rolled back.
     pub async fn settle(&mut self, settlement: Settlement, now: Timestamp) -> Result<()> {
-        let message = settlement.lease.message;
-        let settled = settle::settle(&mut self.driver, &settlement, now).await;
-        settled.map_err(|error| map_error(&error, "settle"))?.or_roll_back(message)
+        application_transaction::settle(&self.driver, settlement, now).await
     }
 
     /// Records in the transaction that a group processes a message.
@@ -65,62 +56,77 @@ impl<'a> SqliteSqlxOutbox<'a> {
         message: MessageId,
         now: Timestamp,
     ) -> Result<InboxResult> {
-        let insert = sqlx::query(ADMIT).bind(group).bind(blob(message)).bind(micros(now));
-        let inserted =
-            self.driver.execute(insert).await.map_err(|error| map_error(&error, "admit"))?;
-        Ok(if inserted == 1 { InboxResult::First } else { InboxResult::Again })
+        application_transaction::admit(&self.driver, group, message, now).await
     }
 }
 
 impl Outbox for SqliteSqlxOutbox<'_> {
     async fn enqueue(&mut self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<EnqueueResult>> {
-        let stored = enqueue::enqueue(&mut self.driver, &entries, now).await;
-        stored.map_err(|error| map_error(&error, "enqueue"))
+        application_transaction::enqueue(&self.driver, &entries, now).await
     }
 }
 
-type Statement<'q> = Query<'q, Sqlite, SqliteArguments>;
-
-/// Connection of sqlx.
+/// Connection of sqlx. Calls never overlap; the lock only provides mutability behind the shared reference.
 #[derive(Debug)]
-struct Driver<'a>(&'a mut SqliteConnection);
+struct SqlxConnection<'a>(Mutex<&'a mut SqliteConnection>);
 
-impl Driver<'_> {
-    /// Runs a statement and returns the number of affected rows.
-    async fn execute(&mut self, statement: Statement<'_>) -> StorageResult<u64> {
-        Ok(self.0.execute(statement).await.map_err(from_sqlx)?.rows_affected())
+impl Driver for SqlxConnection<'_> {
+    /// The text: sqlx keeps the prepared statements of a connection by their text.
+    type Statement = String;
+
+    fn prepare(&self, sql: &str) -> StorageResult<String> {
+        Ok(sql.to_owned())
     }
 
-    /// Runs a statement and returns its only row.
-    async fn row(&mut self, statement: Statement<'_>) -> StorageResult<Option<SqliteRow>> {
+    async fn execute(&self, sql: &mut String, params: &[Param<'_>]) -> StorageResult<usize> {
+        let query = sqlx::query_with(AssertSqlSafe(sql.as_str()), arguments(params)?);
+        let mut connection = self.0.lock().await;
+        let done = connection.execute(query).await.map_err(from_sqlx)?;
+        Ok(usize::try_from(done.rows_affected()).unwrap_or(usize::MAX))
+    }
+
+    async fn query(
+        &self,
+        sql: &mut String,
+        params: &[Param<'_>],
+    ) -> StorageResult<Vec<Vec<Value>>> {
+        let query = sqlx::query_with(AssertSqlSafe(sql.as_str()), arguments(params)?);
+        let mut connection = self.0.lock().await;
         // All rows are fetched, so that the statement has ended.
-        Ok(self.0.fetch_all(statement).await.map_err(from_sqlx)?.pop())
-    }
-
-    /// Makes messages due that waited for a batch that has ended, and writes the counts. Sends no notification:
-    /// the watchers notice the commit.
-    async fn conclude(&mut self, mut effects: Effects) -> StorageResult<()> {
-        for batch in effects.take_batches() {
-            let free = sqlx::query(FREE_WAITING).bind(batch.to_vec()).bind(end_of_time());
-            self.row(free).await?;
-            self.execute(sqlx::query(FORGET_WAITING).bind(batch.to_vec())).await?;
-        }
-        for (queue, state, count) in effects.counts() {
-            let statement = sqlx::query(COUNT).bind(queue).bind(state).bind(count);
-            self.execute(statement).await?;
-        }
-        Ok(())
+        let rows = connection.fetch_all(query).await.map_err(from_sqlx)?;
+        rows.iter().map(cells).collect()
     }
 }
 
-/// Decodes the batch of a column, if there is one.
-fn batch(row: &SqliteRow, column: usize) -> StorageResult<Option<[u8; 16]>> {
-    let bytes: Option<&[u8]> = row.try_get(column).map_err(from_sqlx)?;
-    Ok(bytes.and_then(|bytes| bytes.try_into().ok()))
+fn arguments(params: &[Param<'_>]) -> StorageResult<SqliteArguments> {
+    let mut arguments = SqliteArguments::default();
+    for param in params {
+        let added = match param {
+            Param::Null => arguments.add(None::<i64>),
+            Param::Integer(number) => arguments.add(*number),
+            Param::Text(text) => arguments.add(&**text),
+            Param::Blob(bytes) => arguments.add(*bytes),
+            Param::Id(bytes) => arguments.add(&bytes[..]),
+        };
+        added.map_err(|error| Error::internal(format!("a value does not fit: {error}")))?;
+    }
+    Ok(arguments)
 }
 
-fn blob(id: MessageId) -> Vec<u8> {
-    id.as_uuid().into_bytes().to_vec()
+/// Decodes a row, each column by the type of its value.
+fn cells(row: &SqliteRow) -> StorageResult<Vec<Value>> {
+    let cell = |column| {
+        let value = row.try_get_raw(column)?;
+        if value.is_null() {
+            return Ok(Value::Null);
+        }
+        match value.type_info().name() {
+            "TEXT" => row.try_get(column).map(Value::Text),
+            "BLOB" => row.try_get(column).map(Value::Blob),
+            _ => row.try_get(column).map(Value::Integer),
+        }
+    };
+    (0..row.len()).map(|column| cell(column).map_err(from_sqlx)).collect()
 }
 
 /// Maps an error of sqlx as the same error of SQLite would be.
@@ -135,8 +141,4 @@ fn from_sqlx(error: sqlx::Error) -> StorageError {
         }
         None => StorageError::Mapped(Error::unavailable(format!("the connection failed: {error}"))),
     }
-}
-
-fn map_error(error: &StorageError, operation: &'static str) -> Error {
-    error.error_for_caller(Path::new("the database"), Duration::ZERO).during(operation)
 }

@@ -17,6 +17,7 @@ use punctual::storage::{
 };
 
 use crate::builder::SqliteBuilder;
+use crate::driver::at_once;
 use crate::notifications::Notifications;
 use crate::readers::Readers;
 use crate::settings::Settings;
@@ -86,7 +87,9 @@ impl Storage for SqliteStorage {
     async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<EnqueueResult>> {
         let rows = entries.len();
         self.writer
-            .write(rows, move |tx, effects| operations::enqueue(tx, &entries, now, effects))
+            .write(rows, move |tx, effects| {
+                at_once(operations::enqueue(&tx, &entries, now, effects))
+            })
             .await
     }
 
@@ -122,7 +125,9 @@ impl Storage for SqliteStorage {
     ) -> Result<Vec<SettleResult>> {
         let rows = settlements.len();
         self.writer
-            .write(rows, move |tx, effects| operations::settle(tx, &settlements, now, effects))
+            .write(rows, move |tx, effects| {
+                at_once(operations::settle(&tx, &settlements, now, effects))
+            })
             .await
     }
 

@@ -5,9 +5,7 @@ use std::cell::Cell;
 use std::fmt;
 use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use punctual::jiff::Timestamp;
 use punctual::storage::{EnqueueResult, Entry, SettleResult, Settlement};
@@ -15,10 +13,11 @@ use punctual::{Context, Error, Result};
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Connection, ErrorCode};
 
+use crate::driver::at_once;
 use crate::effects::Effects;
 use crate::error::{StorageError, StorageResult};
-use crate::operations;
 use crate::storage::SqliteStorage;
+use crate::{application_transaction, operations};
 
 thread_local! {
     /// Whether the writer thread is running the work of a handler.
@@ -39,10 +38,9 @@ pub struct SqliteTransaction<'a> {
 impl SqliteTransaction<'_> {
     /// Stores messages with the handler's own writes. After an error the handler must refuse the commit.
     pub fn enqueue(&mut self, entries: &[Entry]) -> Result<Vec<EnqueueResult>> {
-        operations::enqueue(self.connection, entries, self.now, self.effects).map_err(|error| {
-            let path = self.connection.path().unwrap_or("the database");
-            error.error_for_caller(Path::new(path), Duration::ZERO).during("enqueue")
-        })
+        let stored = operations::enqueue(&self.connection, entries, self.now, self.effects);
+        at_once(stored)
+            .map_err(|error| application_transaction::map(&self.connection, &error, "enqueue"))
     }
 }
 
@@ -100,7 +98,7 @@ impl SqliteStorage {
         let mut has_panicked = false;
         let step = move |connection: &Connection, effects: &mut Effects| {
             *refused.lock().unwrap_or_else(PoisonError::into_inner) = None;
-            let settled = operations::settle(connection, &settlement, now, effects)?;
+            let settled = at_once(operations::settle(&connection, &settlement, now, effects))?;
             check_lease(&settlement[0], &settled)?;
             if has_panicked {
                 return Err(StorageError::Mapped(panicked()));

@@ -7,6 +7,7 @@ use punctual::storage::END_OF_TIME;
 use punctual_columns::instant::micros;
 use rusqlite::{Connection, params};
 
+use crate::driver::{Cells as _, Driver, values};
 use crate::effects::Effects;
 use crate::error::StorageResult;
 
@@ -18,8 +19,7 @@ pub(crate) const WAIT: &str = "INSERT INTO punctual_wait (batch, message) \
 const WAIT_FOR_IMPORTED_BATCH: &str =
     "INSERT INTO punctual_wait (batch, message) VALUES (?1, ?2) ON CONFLICT DO NOTHING";
 /// Makes a message due at the end of time.
-pub(crate) const POSTPONE: &str =
-    "UPDATE punctual_message SET due_at = ?2 WHERE id = ?1 AND state = 0";
+const POSTPONE: &str = "UPDATE punctual_message SET due_at = ?2 WHERE id = ?1 AND state = 0";
 /// Makes the messages that waited for a batch due at their planned time, if no message of it is alive.
 pub(crate) const FREE_WAITING: &str = "UPDATE punctual_message SET due_at = planned_at \
      WHERE id IN (SELECT w.message FROM punctual_wait w WHERE w.batch = ?1) AND state = 0 AND due_at = ?2 \
@@ -29,22 +29,20 @@ pub(crate) const FORGET_WAITING: &str = "DELETE FROM punctual_wait WHERE batch =
      AND NOT EXISTS (SELECT 1 FROM punctual_message b WHERE b.batch = ?1)";
 
 /// Returns the end of time for a column.
-pub(crate) fn end_of_time() -> i64 {
+fn end_of_time() -> i64 {
     micros(END_OF_TIME)
 }
 
 /// Makes a message wait for a batch; returns whether it has to.
-pub(crate) fn wait(
-    transaction: &Connection,
+pub(crate) async fn wait(
+    driver: &impl Driver,
     message: MessageId,
     batch: BatchId,
 ) -> StorageResult<bool> {
-    let (message, batch) = (message.as_uuid(), batch.as_uuid());
-    let waits = params![batch.as_bytes(), message.as_bytes()];
-    let has_to = transaction.prepare_cached(WAIT)?.execute(waits)? == 1;
+    let waits = values![batch.as_uuid(), message.as_uuid()];
+    let has_to = driver.run(WAIT, &waits).await? == 1;
     if has_to {
-        let at = params![message.as_bytes(), end_of_time()];
-        transaction.prepare_cached(POSTPONE)?.execute(at)?;
+        driver.run(POSTPONE, &values![message.as_uuid(), end_of_time()]).await?;
     }
     Ok(has_to)
 }
@@ -62,16 +60,14 @@ pub(crate) fn wait_for_imported_batch(
 }
 
 /// Makes waiting messages due after messages of a batch have left the hot table, if those were the last.
-pub(crate) fn end_batch(
-    transaction: &Connection,
+pub(crate) async fn end_batch(
+    driver: &impl Driver,
     batch: [u8; 16],
     effects: &mut Effects,
 ) -> StorageResult<()> {
-    let mut statement = transaction.prepare_cached(FREE_WAITING)?;
-    let mut freed = statement.query(params![batch, end_of_time()])?;
-    while let Some(row) = freed.next()? {
-        effects.is_due(&Queue::from(row.get::<_, String>(0)?), row.get(1)?);
+    for row in driver.rows(FREE_WAITING, &values![batch, end_of_time()]).await? {
+        effects.is_due(&Queue::from(row.get::<String>(0)?), row.get(1)?);
     }
-    transaction.prepare_cached(FORGET_WAITING)?.execute([batch])?;
+    driver.run(FORGET_WAITING, &values![batch]).await?;
     Ok(())
 }

@@ -5,7 +5,9 @@ use punctual::model::{MessageRecord, MessageState};
 use punctual::storage::BrokerRecord;
 use rusqlite::Connection;
 
+use super::enqueue::{is_alive_or_dead, remove_finished};
 use super::message_rows::insert_record;
+use crate::driver::at_once;
 use crate::effects::Effects;
 use crate::error::StorageResult;
 use crate::row::HistoryWriter;
@@ -17,9 +19,9 @@ pub(crate) fn record(
     now: Timestamp,
     effects: &mut Effects,
 ) -> StorageResult<()> {
-    let mut history = HistoryWriter::new(transaction)?;
+    let mut history = HistoryWriter::new(&transaction)?;
     for record in records {
-        history.append(&record.execution)?;
+        at_once(history.append(&record.execution))?;
         if let Some(letter) = &record.dead {
             store_dead_letter(transaction, letter, now, effects)?;
         }
@@ -35,10 +37,10 @@ fn store_dead_letter(
     effects: &mut Effects,
 ) -> StorageResult<()> {
     let id = letter.message.id;
-    if super::enqueue::is_alive_or_dead(transaction, id)? {
+    if at_once(is_alive_or_dead(&transaction, id))? {
         return Ok(());
     }
-    super::enqueue::remove_finished(transaction, id, effects)?;
+    at_once(remove_finished(&transaction, id, effects))?;
     let letter = MessageRecord {
         state: MessageState::Dead,
         lease: None,

@@ -3,68 +3,72 @@
 use punctual::Message;
 use punctual::jiff::Timestamp;
 use punctual::model::{BatchId, Key, MessageId, MessageState, Queue};
+use punctual::policy::{DedupeDecision, DedupeFacts, SameId, dedupe};
 use punctual::storage::{EnqueueResult, Entry};
-use punctual::uuid::Uuid;
 use punctual_columns::code::Code as _;
-use punctual_columns::instant::{instant, micros, micros_up};
+use punctual_columns::instant::{micros, micros_up};
 use punctual_columns::message::extra;
-use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 
 use super::batches::wait;
 use super::limits::lane_of;
 use super::reserved_keys::{key_holder, reserve_key};
+use crate::driver::{Cells as _, Driver, values};
 use crate::effects::Effects;
 use crate::error::StorageResult;
-use crate::row::{FINISHED_COLUMNS, Table, record_of};
+use crate::row::{FINISHED_COLUMNS, Table, finished_of, id_at, maybe_id_at};
 
 /// Inserts a message unless it is alive or an alive message has its deduplication key.
-pub(crate) const INSERT: &str = "INSERT INTO punctual_message (id, queue, topic, priority, due_at, planned_at, \
+const INSERT: &str = "INSERT INTO punctual_message (id, queue, topic, priority, due_at, planned_at, \
      created_at, source, key, dedupe, exclusive, job, lane, lane_max, batch, extra, body) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16) ON CONFLICT DO NOTHING";
 
 /// Whether a message is alive or dead.
-pub(crate) const IS_ALIVE_OR_DEAD: &str = "SELECT EXISTS (SELECT 1 FROM punctual_message WHERE id = ?1) \
+const IS_ALIVE_OR_DEAD: &str = "SELECT EXISTS (SELECT 1 FROM punctual_message WHERE id = ?1) \
      OR EXISTS (SELECT 1 FROM punctual_dead WHERE id = ?1)";
-/// Alive message with a deduplication key.
+/// Alive message with a deduplication key, and its state.
 pub(crate) const ALIVE_WITH_KEY: &str =
-    "SELECT id FROM punctual_message WHERE dedupe = ?1 AND freed IS NULL";
+    "SELECT id, state FROM punctual_message WHERE dedupe = ?1 AND freed IS NULL";
 /// Finished message.
-pub(crate) const FINISHED: &str =
+const FINISHED: &str =
     "SELECT queue, state FROM punctual_history WHERE message = ?1 AND state >= 0";
 /// Deletes a finished message that has a row of its own.
-pub(crate) const REMOVE_FINISHED: &str =
-    "DELETE FROM punctual_history WHERE message = ?1 AND ending IS NULL";
+const REMOVE_FINISHED: &str = "DELETE FROM punctual_history WHERE message = ?1 AND ending IS NULL";
 /// Removes a finished message from the row of the attempt that ended it.
-pub(crate) const STRIP_FINISHED: &str = "UPDATE punctual_history SET state = NULL, finished_at = NULL, \
+const STRIP_FINISHED: &str = "UPDATE punctual_history SET state = NULL, finished_at = NULL, \
      strayed_at = ended_at, priority = NULL, planned_at = NULL, created_at = NULL, dedupe = NULL, \
      exclusive = NULL, crashes = NULL, snoozes = NULL, error = NULL, batch = NULL, progress = NULL, \
      checkpoint = NULL, extra = NULL, body = NULL \
      WHERE message = ?1 AND state >= 0";
-pub(crate) const REMOVE_PENDING: &str =
+const REMOVE_PENDING: &str =
     "DELETE FROM punctual_message WHERE id = ?1 AND state = 0 RETURNING queue, batch";
 
+/// Whether a message is finished or dead.
+const HAS_ENDED: &str = "SELECT EXISTS (SELECT 1 FROM punctual_history WHERE message = ?1 AND state >= 0) \
+     OR EXISTS (SELECT 1 FROM punctual_dead WHERE id = ?1)";
 /// Newest id among the messages that have ended or were attempted.
 const NEWEST_ENDED: &str =
     "SELECT (SELECT max(message) FROM punctual_history), (SELECT max(id) FROM punctual_dead)";
 
 /// Stores a batch in the order given.
-pub(crate) fn enqueue(
-    transaction: &Connection,
+pub(crate) async fn enqueue(
+    driver: &impl Driver,
     entries: &[Entry],
     now: Timestamp,
     effects: &mut Effects,
 ) -> StorageResult<Vec<EnqueueResult>> {
-    let mut enqueuer = Enqueuer::new(transaction, micros(now), effects)?;
-    let results: StorageResult<Vec<EnqueueResult>> =
-        entries.iter().map(|entry| enqueuer.enqueue(entry)).collect();
-    enqueuer.finish()?;
-    results
+    let mut enqueuer = Enqueuer::new(driver, micros(now), effects).await?;
+    let mut results = Vec::with_capacity(entries.len());
+    for entry in entries {
+        results.push(enqueuer.enqueue(entry).await?);
+    }
+    enqueuer.finish().await?;
+    Ok(results)
 }
 
 /// State shared by the entries of a batch.
-pub(crate) struct Enqueuer<'a> {
-    transaction: &'a Connection,
-    insert: CachedStatement<'a>,
+pub(crate) struct Enqueuer<'a, D: Driver> {
+    driver: &'a D,
+    insert: D::Statement,
     /// Ids grow with time, so most new ones are beyond this one and need no lookup among the ended messages.
     newest_ended: Option<MessageId>,
     now: i64,
@@ -81,16 +85,16 @@ struct Waiting {
     due_at: i64,
 }
 
-impl<'a> Enqueuer<'a> {
-    pub(crate) fn new(
-        transaction: &'a Connection,
+impl<'a, D: Driver> Enqueuer<'a, D> {
+    pub(crate) async fn new(
+        driver: &'a D,
         now: i64,
         effects: &'a mut Effects,
     ) -> StorageResult<Self> {
         Ok(Self {
-            transaction,
-            insert: transaction.prepare_cached(INSERT)?,
-            newest_ended: newest_ended(transaction)?,
+            driver,
+            insert: driver.prepare(INSERT)?,
+            newest_ended: newest_ended(driver).await?,
             now,
             waiting: Vec::new(),
             effects,
@@ -98,34 +102,39 @@ impl<'a> Enqueuer<'a> {
     }
 
     /// Stores one message, or returns the message it is a duplicate of.
-    pub(crate) fn enqueue(&mut self, entry: &Entry) -> StorageResult<EnqueueResult> {
-        let message = &*entry.message;
+    pub(crate) async fn enqueue(&mut self, entry: &Entry) -> StorageResult<EnqueueResult> {
+        let (driver, message) = (self.driver, &*entry.message);
         let is_new = self.newest_ended.is_none_or(|newest| message.id > newest);
-        let has_ended = !is_new && has_ended(self.transaction, message.id)?;
-        let holder = key_holder(self.transaction, message, self.now)?;
-        if !has_ended && holder.is_none() && self.insert(message)? {
+        let has_ended = !is_new && exists(driver, HAS_ENDED, message.id).await?;
+        let reserved_by = key_holder(driver, message, self.now).await?;
+        if !has_ended && reserved_by.is_none() && self.insert(message).await? {
             return Ok(EnqueueResult::Stored);
         }
-        let Some(twin) = duplicate_of(self.transaction, message)?.or(holder) else {
-            remove_finished(self.transaction, message.id, self.effects)?;
-            self.insert(message)?;
-            return Ok(EnqueueResult::Stored);
+        let is_kept = is_alive_or_dead(driver, message.id).await?;
+        let finished = if is_kept { None } else { finished(driver, message.id).await? };
+        let same_id = is_kept.then_some(SameId::AliveOrDead);
+        let same_id = same_id.or(finished.as_ref().map(SameId::Finished));
+        let same_key = alive_with_key(driver, message.dedupe.as_ref()).await?;
+        let known = DedupeFacts { same_id, same_key, reserved_by };
+        let result = match dedupe(message, entry.replace, &known) {
+            DedupeDecision::Insert => EnqueueResult::Stored,
+            DedupeDecision::Replace(id) => {
+                remove_pending(driver, id, self.effects).await?;
+                EnqueueResult::Replaced(id)
+            }
+            DedupeDecision::Duplicate(id) => return Ok(EnqueueResult::Duplicate(id)),
         };
-        let replaces = entry.replace && twin != message.id;
-        if replaces && remove_pending(self.transaction, twin, self.effects)? {
-            remove_finished(self.transaction, message.id, self.effects)?;
-            self.insert(message)?;
-            return Ok(EnqueueResult::Replaced(twin));
-        }
-        Ok(EnqueueResult::Duplicate(twin))
+        remove_finished(driver, message.id, self.effects).await?;
+        self.insert(message).await?;
+        Ok(result)
     }
 
-    fn insert(&mut self, message: &Message) -> StorageResult<bool> {
+    async fn insert(&mut self, message: &Message) -> StorageResult<bool> {
         let due_at = micros_up(message.due_at);
         let job = message.occurrence.as_ref().map(|occurrence| occurrence.job.as_str());
         let (lane, lane_max) = lane_of(message);
-        let stored = self.insert.execute(params![
-            message.id.as_uuid().as_bytes(),
+        let row = values![
+            message.id.as_uuid(),
             message.queue.as_str(),
             message.topic.as_str(),
             message.priority.level(),
@@ -138,15 +147,15 @@ impl<'a> Enqueuer<'a> {
             job,
             lane,
             lane_max,
-            message.batch().map(|batch| batch.as_uuid().into_bytes()),
+            message.batch().map(BatchId::as_uuid),
             extra(message)?,
             &message.body.bytes[..],
-        ])?;
-        if stored == 0 {
+        ];
+        if self.driver.execute(&mut self.insert, &row).await? == 0 {
             return Ok(false);
         }
         self.effects.moved(&message.queue, 1, None, Some(MessageState::Pending));
-        reserve_key(self.transaction, message, self.now)?;
+        reserve_key(self.driver, message, self.now).await?;
         match message.waits_for() {
             None => self.effects.is_due(&message.queue, due_at),
             Some(batch) => {
@@ -158,9 +167,9 @@ impl<'a> Enqueuer<'a> {
     }
 
     /// Makes messages wait whose batch is alive, now that all messages of the call are stored.
-    pub(crate) fn finish(self) -> StorageResult<()> {
+    pub(crate) async fn finish(self) -> StorageResult<()> {
         for waiting in self.waiting {
-            if !wait(self.transaction, waiting.message, waiting.batch)? {
+            if !wait(self.driver, waiting.message, waiting.batch).await? {
                 self.effects.is_due(&waiting.queue, waiting.due_at);
             }
         }
@@ -168,98 +177,66 @@ impl<'a> Enqueuer<'a> {
     }
 }
 
-fn newest_ended(transaction: &Connection) -> StorageResult<Option<MessageId>> {
-    let mut statement = transaction.prepare_cached(NEWEST_ENDED)?;
-    let newest = statement.query_row([], |row| {
-        Ok(row.get::<_, Option<[u8; 16]>>(0)?.max(row.get::<_, Option<[u8; 16]>>(1)?))
-    })?;
-    Ok(newest.map(|id| MessageId::from_uuid(Uuid::from_bytes(id))))
+async fn newest_ended(driver: &impl Driver) -> StorageResult<Option<MessageId>> {
+    let Some(row) = driver.row(NEWEST_ENDED, &[]).await? else { return Ok(None) };
+    Ok(maybe_id_at(&row, 0)?.max(maybe_id_at(&row, 1)?).map(MessageId::from_uuid))
 }
 
-/// Returns whether a message is finished or dead.
-fn has_ended(transaction: &Connection, id: MessageId) -> StorageResult<bool> {
-    let sql = "SELECT EXISTS (SELECT 1 FROM punctual_history WHERE message = ?1 AND state >= 0) \
-               OR EXISTS (SELECT 1 FROM punctual_dead WHERE id = ?1)";
-    let mut statement = transaction.prepare_cached(sql)?;
-    Ok(statement.query_row([id.as_uuid().as_bytes()], |row| row.get(0))?)
-}
-
-/// Returns the message that makes this one a duplicate: itself, or an alive one with its key. A finished
-/// message that may be sent again and differs is no duplicate.
-fn duplicate_of(transaction: &Connection, message: &Message) -> StorageResult<Option<MessageId>> {
-    if is_alive_or_dead(transaction, message.id)? {
-        return Ok(Some(message.id));
-    }
-    let sql = format!("SELECT {FINISHED_COLUMNS} FROM {}", Table::Finished.row());
-    let mut statement = transaction.prepare_cached(&sql)?;
-    let mut rows = statement.query([message.id.as_uuid().as_bytes()])?;
-    if let Some(row) = rows.next()? {
-        let kept = record_of(row)?.message;
-        if !message.may_return() || kept.is_same_sending(&as_stored(message)?) {
-            return Ok(Some(message.id));
-        }
-    }
-    alive_with_key(transaction, message.dedupe.as_ref())
+async fn exists(driver: &impl Driver, sql: &str, id: MessageId) -> StorageResult<bool> {
+    let row = driver.row(sql, &values![id.as_uuid()]).await?;
+    Ok(row.map(|row| row.get(0)).transpose()?.unwrap_or_default())
 }
 
 /// Returns whether a message is alive or dead.
-pub(super) fn is_alive_or_dead(transaction: &Connection, id: MessageId) -> StorageResult<bool> {
-    let mut statement = transaction.prepare_cached(IS_ALIVE_OR_DEAD)?;
-    Ok(statement.query_row([id.as_uuid().as_bytes()], |row| row.get(0))?)
+pub(super) async fn is_alive_or_dead(driver: &impl Driver, id: MessageId) -> StorageResult<bool> {
+    exists(driver, IS_ALIVE_OR_DEAD, id).await
 }
 
-/// Returns the alive message with a deduplication key.
-pub(crate) fn alive_with_key(
-    transaction: &Connection,
+/// Returns a finished message.
+async fn finished(driver: &impl Driver, id: MessageId) -> StorageResult<Option<Message>> {
+    let sql = format!("SELECT {FINISHED_COLUMNS} FROM {}", Table::Finished.row());
+    let row = driver.row(&sql, &values![id.as_uuid()]).await?;
+    row.map(|row| finished_of(&row)).transpose()
+}
+
+/// Returns the alive message with a deduplication key, and its state.
+pub(crate) async fn alive_with_key(
+    driver: &impl Driver,
     dedupe: Option<&Key>,
-) -> StorageResult<Option<MessageId>> {
+) -> StorageResult<Option<(MessageId, MessageState)>> {
     let Some(dedupe) = dedupe else { return Ok(None) };
-    let mut statement = transaction.prepare_cached(ALIVE_WITH_KEY)?;
-    let found: Option<[u8; 16]> =
-        statement.query_row([dedupe.as_str()], |row| row.get(0)).optional()?;
-    Ok(found.map(|bytes| MessageId::from_uuid(Uuid::from_bytes(bytes))))
-}
-
-/// Returns the message as it would read back: instants are kept to the microsecond.
-pub(crate) fn as_stored(message: &Message) -> StorageResult<Message> {
-    Ok(Message {
-        due_at: instant(micros_up(message.due_at))?,
-        created_at: instant(micros(message.created_at))?,
-        ..message.clone()
-    })
+    let Some(row) = driver.row(ALIVE_WITH_KEY, &values![dedupe.as_str()]).await? else {
+        return Ok(None);
+    };
+    Ok(Some((MessageId::from_uuid(id_at(&row, 0)?), MessageState::from_code(row.get(1)?)?)))
 }
 
 /// Removes a finished message, but not its attempts.
-pub(crate) fn remove_finished(
-    transaction: &Connection,
+pub(crate) async fn remove_finished(
+    driver: &impl Driver,
     id: MessageId,
     effects: &mut Effects,
 ) -> StorageResult<()> {
     let id = id.as_uuid();
-    let mut statement = transaction.prepare_cached(FINISHED)?;
-    let finished: Option<(String, i16)> =
-        statement.query_row([id.as_bytes()], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-    if let Some((queue, state)) = finished {
-        transaction.prepare_cached(REMOVE_FINISHED)?.execute([id.as_bytes()])?;
-        transaction.prepare_cached(STRIP_FINISHED)?.execute([id.as_bytes()])?;
-        effects.moved(&Queue::from(queue), 1, Some(MessageState::from_code(state)?), None);
-    }
+    let Some(row) = driver.row(FINISHED, &values![id]).await? else { return Ok(()) };
+    driver.run(REMOVE_FINISHED, &values![id]).await?;
+    driver.run(STRIP_FINISHED, &values![id]).await?;
+    let (queue, state): (String, i16) = (row.get(0)?, row.get(1)?);
+    effects.moved(&Queue::from(queue), 1, Some(MessageState::from_code(state)?), None);
     Ok(())
 }
 
-fn remove_pending(
-    transaction: &Connection,
+async fn remove_pending(
+    driver: &impl Driver,
     id: MessageId,
     effects: &mut Effects,
-) -> StorageResult<bool> {
-    let mut statement = transaction.prepare_cached(REMOVE_PENDING)?;
-    let removed: Option<(String, Option<[u8; 16]>)> = statement
-        .query_row([id.as_uuid().as_bytes()], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    let Some((queue, batch)) = removed else { return Ok(false) };
-    let queue = Queue::from(queue);
+) -> StorageResult<()> {
+    let Some(row) = driver.row(REMOVE_PENDING, &values![id.as_uuid()]).await? else {
+        return Ok(());
+    };
+    let queue = Queue::from(row.get::<String>(0)?);
     effects.was_taken(&queue);
     effects.moved(&queue, 1, Some(MessageState::Pending), None);
-    effects.left_batch(batch);
-    Ok(true)
+    effects.left_batch(row.get(1)?);
+    Ok(())
 }

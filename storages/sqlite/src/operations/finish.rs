@@ -9,11 +9,11 @@ use punctual::policy::Verdict;
 use punctual::storage::Settlement;
 use punctual_columns::code::Code as _;
 use punctual_columns::instant::micros;
-use rusqlite::{CachedStatement, Connection};
 
 use super::settle::token;
+use crate::driver::{Driver, Param, values};
 use crate::error::StorageResult;
-use crate::row::{NEAR, bind};
+use crate::row::{NEAR, execution_values};
 
 /// Number of messages that are finished together.
 pub(super) const TOGETHER: usize = 16;
@@ -24,7 +24,7 @@ const PARAMETERS: usize = 20;
 
 /// Rows of one statement.
 #[derive(Clone, Copy)]
-pub(crate) enum Rows {
+pub(super) enum Rows {
     /// Several rows, of messages without limit, batch, progress and checkpoint; those columns are left out,
     /// which makes the rows shorter.
     Plain(usize),
@@ -47,7 +47,7 @@ impl Rows {
 ///
 /// The columns are in the order of the table, so that SQLite need not reorder them; conflicts are ignored,
 /// because a statement that may fail keeps a copy of every page it changes.
-pub(crate) fn statement(rows: Rows) -> String {
+fn statement(rows: Rows) -> String {
     let (columns, values_of_message, condition) = match rows {
         Rows::Plain(_) => {
             ("", "", " AND coalesce(m.lane, m.batch, m.progress, m.checkpoint) IS NULL")
@@ -83,16 +83,16 @@ const UNDO: &str = "DELETE FROM punctual_history WHERE message = ?1 AND state >=
      AND EXISTS (SELECT 1 FROM punctual_message WHERE id = ?1)";
 
 /// Message to finish.
-pub(crate) struct Finish<'a> {
-    pub(crate) lease: LeaseRef,
-    pub(crate) state: MessageState,
-    pub(crate) execution: &'a Execution,
+pub(super) struct Finish<'a> {
+    pub(super) lease: LeaseRef,
+    pub(super) state: MessageState,
+    pub(super) execution: &'a Execution,
 }
 
 impl<'a> Finish<'a> {
     /// Returns what a settlement finishes, if the message can share a row with the attempt: the attempt is one
     /// of this message, and it ended just now.
-    pub(crate) fn of(settlement: &'a Settlement, now: i64) -> Option<Self> {
+    pub(super) fn of(settlement: &'a Settlement, now: i64) -> Option<Self> {
         let (lease, execution) = (settlement.lease, settlement.execution.as_deref()?);
         let state = match settlement.verdict {
             Verdict::Done => MessageState::Done,
@@ -106,46 +106,46 @@ impl<'a> Finish<'a> {
 }
 
 /// Finishes a fixed number of messages at a time.
-pub(super) struct Finisher<'a> {
-    transaction: &'a Connection,
-    copy: CachedStatement<'a>,
-    remove: CachedStatement<'a>,
+pub(super) struct Finisher<'a, D: Driver> {
+    driver: &'a D,
+    copy: D::Statement,
+    remove: D::Statement,
 }
 
-impl<'a> Finisher<'a> {
-    pub(super) fn new(transaction: &'a Connection, rows: Rows) -> StorageResult<Self> {
+impl<'a, D: Driver> Finisher<'a, D> {
+    pub(super) fn new(driver: &'a D, rows: Rows) -> StorageResult<Self> {
         let ids = vec!["?"; rows.count()].join(", ");
         let remove = format!("DELETE FROM punctual_message WHERE id IN ({ids})");
         Ok(Self {
-            transaction,
-            copy: transaction.prepare_cached(&statement(rows))?,
-            remove: transaction.prepare_cached(&remove)?,
+            driver,
+            copy: driver.prepare(&statement(rows))?,
+            remove: driver.prepare(&remove)?,
         })
     }
 
     /// Finishes the messages, or none when one of them cannot be finished in this way. No message may occur
     /// twice.
-    pub(super) fn finish(&mut self, finishes: &[Finish<'_>], now: i64) -> StorageResult<bool> {
-        let mut first = 1;
+    pub(super) async fn finish(
+        &mut self,
+        finishes: &[Finish<'_>],
+        now: i64,
+    ) -> StorageResult<bool> {
+        let mut rows = Vec::with_capacity(finishes.len() * PARAMETERS + 1);
         for finish in finishes {
-            bind(&mut self.copy, first, finish.execution, now)?;
-            self.copy.raw_bind_parameter(first + PARAMETERS - 2, token(finish.lease))?;
-            self.copy.raw_bind_parameter(first + PARAMETERS - 1, finish.state.code())?;
-            first += PARAMETERS;
+            rows.extend(execution_values(finish.execution, now));
+            rows.extend(values![token(finish.lease), finish.state.code()]);
         }
-        self.copy.raw_bind_parameter(first, now)?;
-        let finished = self.copy.raw_execute()?;
+        rows.push(now.into());
+        let finished = self.driver.execute(&mut self.copy, &rows).await?;
+        let ids = finishes.iter().map(|finish| finish.lease.message.as_uuid());
         if finished < finishes.len() {
-            let mut undo = self.transaction.prepare_cached(UNDO)?;
-            for finish in finishes.iter().filter(|_| finished > 0) {
-                undo.execute([finish.lease.message.as_uuid().as_bytes()])?;
+            for id in ids.filter(|_| finished > 0) {
+                self.driver.run(UNDO, &values![id]).await?;
             }
             return Ok(false);
         }
-        for (index, finish) in finishes.iter().enumerate() {
-            self.remove.raw_bind_parameter(index + 1, finish.lease.message.as_uuid().as_bytes())?;
-        }
-        self.remove.raw_execute()?;
+        let ids: Vec<Param<'_>> = ids.map(Param::from).collect();
+        self.driver.execute(&mut self.remove, &ids).await?;
         Ok(true)
     }
 }

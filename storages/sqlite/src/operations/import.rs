@@ -11,6 +11,7 @@ use super::enqueue::alive_with_key;
 use super::message_rows::insert_record;
 use super::reserved_keys::was_key_released;
 use crate::commands::state_of;
+use crate::driver::at_once;
 use crate::effects::Effects;
 use crate::error::StorageResult;
 
@@ -42,7 +43,7 @@ fn import_one(
     }
     if record.state.is_alive() {
         let key = message.dedupe.as_ref().filter(|_| !is_free);
-        if let Some(twin) = alive_with_key(transaction, key)? {
+        if let Some((twin, _)) = at_once(alive_with_key(&transaction, key))? {
             return Ok(EnqueueResult::Duplicate(twin));
         }
         match message.waits_for() {

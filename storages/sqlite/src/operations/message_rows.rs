@@ -10,6 +10,7 @@ use punctual_columns::without_nul;
 use rusqlite::{Connection, ToSql, params};
 
 use super::limits::lane_of;
+use crate::driver::{Driver, values};
 use crate::error::StorageResult;
 use crate::row::{id_of_finished, strayed};
 
@@ -47,14 +48,14 @@ const FINISHED: &str = insert!(
 );
 
 /// Copies a message from the hot table to the dead letters.
-pub(crate) const COPY_TO_DEAD: &str = concat!(
+const COPY_TO_DEAD: &str = concat!(
     insert!("punctual_dead", "id", ", ended_at, reason"),
     "SELECT id, ",
     common!(),
     ", coalesce(?4, error), ?2, ?3 FROM punctual_message WHERE id = ?1"
 );
 /// Copies a message from the hot table to the history, into a row of its own.
-pub(crate) const COPY_TO_HISTORY: &str = concat!(
+const COPY_TO_HISTORY: &str = concat!(
     insert!("punctual_history", "message", ", finished_at, state, id, strayed_at"),
     "SELECT id, ",
     common!(),
@@ -62,7 +63,7 @@ pub(crate) const COPY_TO_HISTORY: &str = concat!(
 );
 
 /// Deletes a message from the hot table.
-pub(crate) const REMOVE: &str = "DELETE FROM punctual_message WHERE id = ?1";
+const REMOVE: &str = "DELETE FROM punctual_message WHERE id = ?1";
 
 /// Final state of a message that leaves the hot table.
 #[derive(Clone, Copy)]
@@ -81,8 +82,8 @@ impl FinalState<'_> {
 }
 
 /// Moves a message from the hot table to the table of its final state.
-pub(super) fn move_out(
-    transaction: &Connection,
+pub(super) async fn move_out(
+    driver: &impl Driver,
     message: MessageId,
     final_state: FinalState<'_>,
     now: i64,
@@ -92,15 +93,15 @@ pub(super) fn move_out(
         FinalState::Finished(state) => {
             let place = id_of_finished(message, now);
             let strayed_at = strayed(place, now);
-            let row = params![id.as_bytes(), now, state.code(), place.as_bytes(), strayed_at];
-            transaction.prepare_cached(COPY_TO_HISTORY)?.execute(row)?;
+            let row = values![id, now, state.code(), place, strayed_at];
+            driver.run(COPY_TO_HISTORY, &row).await?;
         }
         FinalState::Dead(reason, error) => {
-            let row = params![id.as_bytes(), now, reason.code(), error.map(without_nul)];
-            transaction.prepare_cached(COPY_TO_DEAD)?.execute(row)?;
+            let row = values![id, now, reason.code(), error.map(without_nul)];
+            driver.run(COPY_TO_DEAD, &row).await?;
         }
     }
-    transaction.prepare_cached(REMOVE)?.execute([id.as_bytes()])?;
+    driver.run(REMOVE, &values![id]).await?;
     Ok(())
 }
 

@@ -15,27 +15,12 @@ mod reserved_keys;
 mod settle;
 mod topics;
 
-#[cfg(feature = "sqlx")]
-pub(crate) use self::{
-    batches::{FORGET_WAITING, FREE_WAITING, POSTPONE, WAIT, end_of_time},
-    enqueue::{
-        ALIVE_WITH_KEY, FINISHED, INSERT, IS_ALIVE_OR_DEAD, REMOVE_FINISHED, REMOVE_PENDING,
-        STRIP_FINISHED, as_stored,
-    },
-    finish::{Finish, Rows, statement as finish_statement},
-    limits::lane_of,
-    message_rows::{COPY_TO_DEAD, COPY_TO_HISTORY, REMOVE},
-    reserved_keys::{
-        DELETE_EXPIRED_KEYS, EXPIRED_KEYS_MAX, KEY_RESERVATION, RESERVE_KEY, reservation_of,
-    },
-    settle::{AGAIN_FENCED, CURRENT, token},
-};
 pub(crate) use batches::end_batch;
 pub(crate) use broker_records::record;
 #[cfg(test)]
 pub(crate) use claim::{NEXT_PRIORITY, due_of_priority};
 pub(crate) use claim::{NOT_BLOCKED, claim, next_tokens};
-pub(crate) use enqueue::{Enqueuer, alive_with_key, enqueue, remove_finished};
+pub(crate) use enqueue::{alive_with_key, enqueue, remove_finished};
 pub(crate) use extend::extend;
 pub(crate) use import::import_messages;
 pub(crate) use limits::{first_due, has_lanes, notify_limit_queues};

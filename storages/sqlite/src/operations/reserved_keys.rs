@@ -4,17 +4,18 @@
 use std::time::Duration;
 
 use punctual::Message;
-use punctual::model::{Key, MessageId, MessageRecord, MessageState, Unique};
-use punctual::uuid::Uuid;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use punctual::model::{MessageId, MessageRecord, MessageState, Unique};
+use rusqlite::Connection;
 
+use crate::driver::{Driver, values};
 use crate::error::StorageResult;
+use crate::row::id_at;
 
 /// Message that has reserved a key at an instant.
 pub(crate) const KEY_RESERVATION: &str =
-    "SELECT message AS id FROM punctual_held WHERE dedupe = ?1 AND until > ?2 AND message <> ?3";
+    "SELECT message FROM punctual_held WHERE dedupe = ?1 AND until > ?2 AND message <> ?3";
 /// Reserves a key until an instant.
-pub(crate) const RESERVE_KEY: &str = "INSERT INTO punctual_held (dedupe, message, until) VALUES (?1, ?2, ?3) \
+const RESERVE_KEY: &str = "INSERT INTO punctual_held (dedupe, message, until) VALUES (?1, ?2, ?3) \
      ON CONFLICT (dedupe) DO UPDATE SET message = excluded.message, until = excluded.until";
 /// Deletes reservations that have expired.
 pub(crate) const DELETE_EXPIRED_KEYS: &str = "DELETE FROM punctual_held WHERE dedupe IN \
@@ -23,55 +24,47 @@ pub(crate) const DELETE_EXPIRED_KEYS: &str = "DELETE FROM punctual_held WHERE de
 const RELEASE_KEY: &str = "UPDATE punctual_message SET freed = 1 WHERE id = ?1";
 
 /// Most expired reservations that are deleted with each new one.
-pub(crate) const EXPIRED_KEYS_MAX: i64 = 16;
-
-/// Returns the key that a message reserves for a period, and the end of the period.
-pub(crate) fn reservation_of(message: &Message, now: i64) -> Option<(&Key, i64)> {
-    match (message.unique(), &message.dedupe) {
-        (Unique::For(period), Some(key)) => Some((key, now.saturating_add(micros_of(period)))),
-        _ => None,
-    }
-}
+const EXPIRED_KEYS_MAX: i64 = 16;
 
 fn micros_of(period: Duration) -> i64 {
     i64::try_from(period.as_micros()).unwrap_or(i64::MAX)
 }
 
 /// Reserves the key of a message that was accepted now, if it has a period.
-pub(crate) fn reserve_key(
-    transaction: &Connection,
+pub(crate) async fn reserve_key(
+    driver: &impl Driver,
     message: &Message,
     now: i64,
 ) -> StorageResult<()> {
-    let Some((key, until)) = reservation_of(message, now) else { return Ok(()) };
-    let id = message.id.as_uuid();
-    let mut statement = transaction.prepare_cached(RESERVE_KEY)?;
-    statement.execute(params![key.as_str(), id.as_bytes(), until])?;
-    delete_expired_keys(transaction, now, EXPIRED_KEYS_MAX)
+    let (Unique::For(period), Some(key)) = (message.unique(), &message.dedupe) else {
+        return Ok(());
+    };
+    let until = now.saturating_add(micros_of(period));
+    let reservation = values![key.as_str(), message.id.as_uuid(), until];
+    driver.run(RESERVE_KEY, &reservation).await?;
+    delete_expired_keys(driver, now, EXPIRED_KEYS_MAX).await
 }
 
 /// Deletes reservations that have expired.
-pub(crate) fn delete_expired_keys(
-    transaction: &Connection,
+pub(crate) async fn delete_expired_keys(
+    driver: &impl Driver,
     now: i64,
     limit: i64,
 ) -> StorageResult<()> {
-    transaction.prepare_cached(DELETE_EXPIRED_KEYS)?.execute(params![now, limit])?;
+    driver.run(DELETE_EXPIRED_KEYS, &values![now, limit]).await?;
     Ok(())
 }
 
-/// Returns the message that has reserved the key of this one.
-pub(crate) fn key_holder(
-    transaction: &Connection,
+/// Returns the other message that has reserved the key of this one.
+pub(crate) async fn key_holder(
+    driver: &impl Driver,
     message: &Message,
     now: i64,
 ) -> StorageResult<Option<MessageId>> {
     let Some(key) = &message.dedupe else { return Ok(None) };
-    let mut statement = transaction.prepare_cached(KEY_RESERVATION)?;
-    let id = message.id.as_uuid();
-    let values = params![key.as_str(), now, id.as_bytes()];
-    let found: Option<[u8; 16]> = statement.query_row(values, |row| row.get(0)).optional()?;
-    Ok(found.map(|bytes| MessageId::from_uuid(Uuid::from_bytes(bytes))))
+    let wanted = values![key.as_str(), now, message.id.as_uuid()];
+    let found = driver.row(KEY_RESERVATION, &wanted).await?;
+    found.map(|row| Ok(MessageId::from_uuid(id_at(&row, 0)?))).transpose()
 }
 
 /// Releases the key of a claimed message that reserves it only while it is pending.

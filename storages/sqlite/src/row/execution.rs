@@ -1,16 +1,16 @@
 //! Rows of executions in the history.
 
 use punctual::model::{Execution, JobName, Key, MessageId, ProcessId};
-use punctual::uuid::Uuid;
 use punctual_columns::code::Code as _;
 use punctual_columns::execution::ExecutionColumns;
 use punctual_columns::instant::{micros, micros_up};
 use punctual_columns::message::count_to_column;
 use punctual_columns::without_nul;
-use rusqlite::{CachedStatement, Connection, Row, Statement};
+use rusqlite::Row;
 
 use super::column::{id_at, maybe_id_at, maybe_text_at, text_at};
 use super::time_order::strayed;
+use crate::driver::{Driver, Param, values};
 use crate::error::StorageResult;
 
 /// Columns in the order they are read and written.
@@ -24,7 +24,7 @@ macro_rules! columns {
 pub(crate) const EXECUTION_COLUMNS: &str = columns!();
 
 /// Inserts an execution, unless it is stored already.
-pub(crate) const APPEND: &str = concat!(
+const APPEND: &str = concat!(
     "INSERT INTO punctual_history (",
     columns!(),
     ", strayed_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18) \
@@ -32,50 +32,46 @@ pub(crate) const APPEND: &str = concat!(
 );
 
 /// Inserts executions; one that is inserted again is stored once.
-pub(crate) struct HistoryWriter<'a> {
-    append: CachedStatement<'a>,
+pub(crate) struct HistoryWriter<'a, D: Driver> {
+    driver: &'a D,
+    append: D::Statement,
 }
 
-impl<'a> HistoryWriter<'a> {
-    pub(crate) fn new(transaction: &'a Connection) -> StorageResult<Self> {
-        Ok(Self { append: transaction.prepare_cached(APPEND)? })
+impl<'a, D: Driver> HistoryWriter<'a, D> {
+    pub(crate) fn new(driver: &'a D) -> StorageResult<Self> {
+        Ok(Self { driver, append: driver.prepare(APPEND)? })
     }
 
-    pub(crate) fn append(&mut self, execution: &Execution) -> StorageResult<()> {
-        bind(&mut self.append, 1, execution, micros(execution.ended_at))?;
-        self.append.raw_execute()?;
+    pub(crate) async fn append(&mut self, execution: &Execution) -> StorageResult<()> {
+        let row = execution_values(execution, micros(execution.ended_at));
+        self.driver.execute(&mut self.append, &row).await?;
         Ok(())
     }
 }
 
-/// Binds an execution to parameters in the order of [`APPEND`]; `last` is the last instant of its row.
-pub(crate) fn bind(
-    statement: &mut Statement<'_>,
-    first: usize,
-    execution: &Execution,
-    last: i64,
-) -> rusqlite::Result<()> {
+/// Returns an execution as the parameters of [`APPEND`]; `last` is the last instant of its row.
+pub(crate) fn execution_values(execution: &Execution, last: i64) -> [Param<'_>; 18] {
     let id = execution.id.as_uuid();
-    let message = execution.message.map(MessageId::as_uuid);
-    let process = execution.process.map(ProcessId::as_uuid);
-    statement.raw_bind_parameter(first, id.as_bytes())?;
-    statement.raw_bind_parameter(first + 1, message.as_ref().map(Uuid::as_bytes))?;
-    statement.raw_bind_parameter(first + 2, execution.topic.as_str())?;
-    statement.raw_bind_parameter(first + 3, execution.queue.as_str())?;
-    statement.raw_bind_parameter(first + 4, execution.key.as_ref().map(Key::as_str))?;
-    statement.raw_bind_parameter(first + 5, execution.job.as_ref().map(JobName::as_str))?;
-    statement.raw_bind_parameter(first + 6, execution.nominal.map(micros))?;
-    statement.raw_bind_parameter(first + 7, execution.source.code())?;
-    statement.raw_bind_parameter(first + 8, count_to_column(execution.attempt))?;
-    statement.raw_bind_parameter(first + 9, execution.attempts_max.map(count_to_column))?;
-    statement.raw_bind_parameter(first + 10, process.as_ref().map(Uuid::as_bytes))?;
-    statement.raw_bind_parameter(first + 11, micros_up(execution.due_at))?;
-    statement.raw_bind_parameter(first + 12, micros(execution.started_at))?;
-    statement.raw_bind_parameter(first + 13, micros(execution.ended_at))?;
-    statement.raw_bind_parameter(first + 14, execution.ending.code())?;
-    statement.raw_bind_parameter(first + 15, execution.note.as_deref().map(without_nul))?;
-    statement.raw_bind_parameter(first + 16, execution.log.as_deref().map(without_nul))?;
-    statement.raw_bind_parameter(first + 17, strayed(id, last))
+    values![
+        id,
+        execution.message.map(MessageId::as_uuid),
+        execution.topic.as_str(),
+        execution.queue.as_str(),
+        execution.key.as_ref().map(Key::as_str),
+        execution.job.as_ref().map(JobName::as_str),
+        execution.nominal.map(micros),
+        execution.source.code(),
+        count_to_column(execution.attempt),
+        execution.attempts_max.map(count_to_column),
+        execution.process.map(ProcessId::as_uuid),
+        micros_up(execution.due_at),
+        micros(execution.started_at),
+        micros(execution.ended_at),
+        execution.ending.code(),
+        execution.note.as_deref().map(without_nul),
+        execution.log.as_deref().map(without_nul),
+        strayed(id, last),
+    ]
 }
 
 /// Decodes the execution of a row.

@@ -12,6 +12,7 @@ use punctual_columns::message::{
 use rusqlite::Row;
 
 use super::column::{id_at, maybe_id_at, maybe_text_at, text_at};
+use crate::driver::Cells;
 use crate::error::StorageResult;
 
 /// Table that can contain a message.
@@ -83,9 +84,14 @@ const DEAD_COLUMNS: &str = columns!("id", "3, NULL, NULL, NULL, 0, reason, ended
 pub(crate) const FINISHED_COLUMNS: &str =
     columns!("message AS id", "state, NULL, NULL, NULL, 0, NULL, finished_at");
 
+/// Decodes a finished message from [`FINISHED_COLUMNS`], without its state.
+pub(crate) fn finished_of(row: &impl Cells) -> StorageResult<Message> {
+    message_of(row, queue_and_priority(row)?, &mut NameCache::default())
+}
+
 /// Decodes a message with a given queue and priority.
 fn message_of(
-    row: &Row<'_>,
+    row: &impl Cells,
     (queue, priority): (&str, i16),
     names: &mut NameCache,
 ) -> StorageResult<Message> {
@@ -101,13 +107,13 @@ fn message_of(
         dedupe: maybe_text_at(row, 6)?,
         exclusive: row.get(7)?,
         extra: maybe_text_at(row, 8)?,
-        body: Bytes::copy_from_slice(row.get_ref(9)?.as_blob()?),
+        body: Bytes::copy_from_slice(row.cell(9)?.as_blob()?),
     };
     Ok(sent.message_with(names)?)
 }
 
 /// Decodes queue and priority of a row with all columns.
-fn queue_and_priority<'a>(row: &'a Row<'_>) -> StorageResult<(&'a str, i16)> {
+fn queue_and_priority(row: &impl Cells) -> StorageResult<(&str, i16)> {
     Ok((text_at(row, 15)?, row.get(16)?))
 }
 

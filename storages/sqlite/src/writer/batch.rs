@@ -8,6 +8,7 @@ use rusqlite::Connection;
 
 use super::call::Step;
 use crate::busy_timeout::retry_while_busy;
+use crate::driver::at_once;
 use crate::effects::Effects;
 use crate::error::{StorageError, StorageResult};
 
@@ -87,7 +88,8 @@ fn within(
     retry_while_busy(timeout, || statement(connection, "BEGIN IMMEDIATE"))?;
     let mut effects = Effects::default();
     let done = work(&mut effects).and_then(|()| {
-        effects.write(connection)?;
+        at_once(effects.write(&connection))?;
+        effects.find_unblocked(connection)?;
         retry_while_busy(timeout, || statement(connection, "COMMIT"))
     });
     match done {
