@@ -3,6 +3,12 @@
 //! One mutex around plain state, never held across an await, so every call is one step that no other call can
 //! observe half done. Notifiers are notified after the mutex is free. The content is lost when the process
 //! ends; that is the only promise of a storage that is not kept.
+//!
+//! To read what the contract means, read `message_flow.rs` (enqueue, claim, extend, settle), `commands.rs`,
+//! `jobs.rs` and `maintenance.rs`, in this order: they change records and ask the policies. `memory.rs` has the
+//! moves they share. The other files about messages are for speed only and decide nothing: `records.rs`,
+//! `index.rs`, `queue_index.rs`, `blocked.rs`, `ended_rows.rs` and `lookup.rs` find a record without a search
+//! (ADR 46).
 
 mod blocked;
 mod commands;
