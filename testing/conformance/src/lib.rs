@@ -125,6 +125,11 @@
 // This is test code in a library: a failed set-up fails the case by panicking.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+// The guide is compiled with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/write-a-storage.md")]
+mod guide_write_a_storage {}
+
 pub mod backend_tests;
 mod case;
 mod harness;
