@@ -14,12 +14,12 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::PostgresStorage;
-use crate::claim_cursor::ClaimCursors;
 use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
 use crate::migrate::{self, SCHEMA_VERSION};
+use crate::operations::claim_cursor::ClaimCursors;
+use crate::operations::topics::TopicParams;
 use crate::session::Session;
-use crate::topics::TopicParams;
 use crate::value::{Micros, Param};
 
 /// Number of checks, and pause between them, while waiting until the listener receives its own notification.

@@ -15,10 +15,10 @@ use punctual::{Clock, Result};
 use tokio::sync::Notify;
 use tokio_postgres::types::Type;
 
-use crate::batches::DueQueues;
 use crate::inner::{Inner, attempt};
+use crate::operations::batches::DueQueues;
+use crate::operations::waiting_queues::FreedSlots;
 use crate::value::Param;
-use crate::waiting_queues::FreedSlots;
 
 /// Pauses before the outcome of a transaction is queried, in milliseconds; the last one repeats.
 const PAUSES: [u64; 9] = [2, 5, 10, 20, 50, 100, 200, 500, 1_000];

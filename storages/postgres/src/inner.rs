@@ -10,11 +10,11 @@ use punctual::{Clock, Error, ErrorKind, Result};
 use tokio::sync::Mutex;
 use tokio_postgres::types::Type;
 
-use crate::claim_cursor::ClaimCursors;
 use crate::commit_watch::CommitWatch;
 use crate::error::StorageError;
 use crate::migrate::{self, Schema};
 use crate::notifications::{self, Notifications};
+use crate::operations::claim_cursor::ClaimCursors;
 use crate::pool::{Pool, PooledSession};
 use crate::statements::Statements;
 

@@ -13,11 +13,11 @@ use punctual_columns::job::from_json;
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
-use crate::columns::{execution, record};
 use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
-use crate::jobs::phase_code;
+use crate::operations::jobs::phase_code;
 use crate::page_bounds::{DEPTHS, floor, paged, scanned_by_executions, scanned_by_messages};
+use crate::row::{execution, record};
 use crate::session::Session;
 use crate::value::Param;
 

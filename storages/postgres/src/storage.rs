@@ -21,7 +21,7 @@ use crate::address::Address;
 use crate::builder::PostgresBuilder;
 use crate::inner::Inner;
 use crate::listener;
-use crate::relations::needs_lookup;
+use crate::operations::relations::needs_lookup;
 use crate::writer::{OWN_COMMIT_MIN, Writer};
 
 /// Storage of messages and jobs in a PostgreSQL database.

@@ -11,7 +11,7 @@ use punctual::{Error, InboxResult, Result};
 use crate::driver::Driver;
 use crate::effects::Effects;
 use crate::error::{StorageError, StorageResult};
-use crate::{inbox, operations};
+use crate::operations::{self, inbox};
 
 /// Stores a batch.
 pub(crate) async fn enqueue(

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use punctual::{Clock, Error, Result, SystemClock};
 
-use crate::settings::{Durability, Settings};
 use crate::storage::SqliteStorage;
 
 /// Default time that a call waits for the write lock of another process.
@@ -15,6 +14,27 @@ pub const BUSY_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 pub const READERS_DEFAULT: usize = 2;
 /// Most threads that read.
 const READERS_MAX: usize = 64;
+
+/// What a commit survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Every commit is on the disk before the call returns: it survives a killed process, a crash of the
+    /// operating system and a loss of power.
+    #[default]
+    Full,
+    /// A commit is with the operating system when the call returns: it survives a killed process. A crash of
+    /// the operating system or a loss of power may lose the last commits; the file stays intact.
+    Normal,
+}
+
+impl Durability {
+    pub(crate) fn pragma(self) -> &'static str {
+        match self {
+            Self::Full => "FULL",
+            Self::Normal => "NORMAL",
+        }
+    }
+}
 
 /// Options of a [`SqliteStorage`]; created by [`SqliteStorage::builder`].
 #[derive(Clone, Debug)]
@@ -84,5 +104,25 @@ impl SqliteBuilder {
             )));
         }
         SqliteStorage::start(self.settings).await
+    }
+}
+
+/// Settings with which a file is opened; shared by the writer, the readers and the watcher.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) path: PathBuf,
+    pub(crate) durability: Durability,
+    pub(crate) timeout: Duration,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) readers: usize,
+    pub(crate) pages_max: Option<u32>,
+}
+
+impl Settings {
+    /// Returns the path of the write-ahead log.
+    pub(crate) fn wal_path(&self) -> PathBuf {
+        let mut name = self.path.as_os_str().to_owned();
+        name.push("-wal");
+        PathBuf::from(name)
     }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use punctual::{Error, ErrorKind};
 use rusqlite::{Connection, MAIN_DB, OpenFlags};
 
+use crate::builder::{Durability, Settings};
 use crate::busy_timeout::retry_while_busy;
 use crate::error::{StorageError, StorageResult};
 use crate::migrate::migrate;
-use crate::settings::{Durability, Settings};
 use crate::transaction::deny_transaction_control;
 
 /// Capacity of the cache of prepared statements: enough for all.

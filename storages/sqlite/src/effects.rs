@@ -7,9 +7,10 @@ use punctual::model::{MessageState, Queue};
 use punctual_columns::code::Code as _;
 use rusqlite::Connection;
 
-use crate::driver::{Driver, values};
+use crate::driver::Driver;
 use crate::error::StorageResult;
 use crate::operations::{end_batch, notify_job_queues, notify_limit_queues};
+use crate::value::values;
 
 /// Changes a count.
 const COUNT: &str = "INSERT INTO punctual_count (queue, state, count) VALUES (?1, ?2, ?3) \

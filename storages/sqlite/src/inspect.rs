@@ -14,8 +14,9 @@ use punctual::model::{
     BatchId, Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord, MessageState,
 };
 
+use crate::operations::jobs;
 use crate::storage::SqliteStorage;
-use crate::{jobs, queries};
+use crate::{counts, queries};
 
 #[async_trait]
 impl Inspect for SqliteStorage {
@@ -54,14 +55,14 @@ impl Inspect for SqliteStorage {
     }
 
     async fn counts(&self, now: Timestamp) -> Result<Counts> {
-        self.readers.read_together(move |tx| queries::counts(tx, now)).await
+        self.readers.read_together(move |tx| counts::counts(tx, now)).await
     }
 
     async fn batch(&self, batch: BatchId) -> Result<BTreeMap<MessageState, u64>> {
-        self.readers.read(move |connection| queries::batch(connection, batch)).await
+        self.readers.read(move |connection| counts::batch(connection, batch)).await
     }
 
     async fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>> {
-        self.readers.read(move |connection| queries::throughput(connection, since, bucket)).await
+        self.readers.read(move |connection| counts::throughput(connection, since, bucket)).await
     }
 }

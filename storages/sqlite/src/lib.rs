@@ -8,20 +8,13 @@ mod application_transaction;
 mod builder;
 mod busy_timeout;
 mod check;
-mod claim_cursor;
-mod commands;
 mod connection;
-mod documents;
+mod counts;
 mod driver;
 mod effects;
 mod error;
-mod groups;
-mod inbox;
 mod inspect;
-mod jobs;
-mod maintenance;
 mod migrate;
-mod next_due;
 mod notifications;
 mod operations;
 mod outbox;
@@ -29,21 +22,19 @@ mod page_bounds;
 mod queries;
 #[cfg(test)]
 mod query_plans;
-mod rates;
 mod readers;
 mod row;
-mod settings;
 #[cfg(feature = "sqlx")]
 mod sqlx_outbox;
 mod storage;
 mod transaction;
+mod value;
 mod watcher;
 mod writer;
 
-pub use builder::{BUSY_TIMEOUT_DEFAULT, READERS_DEFAULT, SqliteBuilder};
+pub use builder::{BUSY_TIMEOUT_DEFAULT, Durability, READERS_DEFAULT, SqliteBuilder};
 pub use check::SqliteCheck;
 pub use outbox::SqliteOutbox;
-pub use settings::Durability;
 #[cfg(feature = "sqlx")]
 pub use sqlx_outbox::SqliteSqlxOutbox;
 pub use storage::SqliteStorage;

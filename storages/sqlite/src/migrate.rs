@@ -6,9 +6,9 @@ use punctual::Error;
 use punctual_columns::instant::micros;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
+use crate::builder::Settings;
 use crate::busy_timeout::retry_while_busy;
 use crate::error::{StorageError, StorageResult};
-use crate::settings::Settings;
 
 /// Step from one version to the next.
 struct Migration {

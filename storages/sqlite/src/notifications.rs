@@ -13,8 +13,8 @@ use punctual::jiff::Timestamp;
 use punctual::storage::{Notifier, TopicFilter, WakeSource, Wakeup};
 use punctual_columns::instant::micros_up;
 
-use crate::claim_cursor::ClaimCursors;
 use crate::effects::Effects;
+use crate::operations::claim_cursor::ClaimCursors;
 
 /// No known due time: every change notifies.
 const UNKNOWN: i64 = i64::MAX;

@@ -11,11 +11,14 @@ use punctual::storage::{TopicFilter, WakeSource};
 use punctual::uuid;
 use rusqlite::{Connection, StatementStatus, params};
 
+use crate::builder::{Durability, Settings};
 use crate::connection::open_writer;
-use crate::operations::{NEXT_PRIORITY, NOT_BLOCKED, due_of_priority, planned_statements};
+use crate::operations::{
+    NEXT_PRIORITY, NOT_BLOCKED, documents, due_of_priority, jobs, maintenance, next_due,
+    planned_statements,
+};
 use crate::row::Table;
-use crate::settings::{Durability, Settings};
-use crate::{documents, jobs, maintenance, next_due, page_bounds, queries};
+use crate::{counts, page_bounds, queries};
 
 /// Inserts messages of priorities 9 and 5 due in the future, and five due messages of priority 1.
 const FILL: &str = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM number WHERE n < ?1)
@@ -91,7 +94,7 @@ fn frequent_statements_use_an_index_and_do_not_sort() {
         planned_statements::FORGET_WAITING.to_owned(),
         planned_statements::KEY_RESERVATION.to_owned(),
         planned_statements::DELETE_EXPIRED_KEYS.to_owned(),
-        queries::BATCH.to_owned(),
+        counts::BATCH.to_owned(),
         documents::LIST.to_owned(),
         documents::LIST_BACK.to_owned(),
         documents::EXPIRE.to_owned(),

@@ -9,9 +9,9 @@ use punctual::Result;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::builder::Settings;
 use crate::connection::open_reader;
 use crate::error::{StorageError, StorageResult};
-use crate::settings::Settings;
 use crate::writer::{closed, gone, spawn};
 
 /// Most reads that may wait; further callers wait until one is taken.

@@ -11,8 +11,9 @@ use sqlx::{Arguments as _, AssertSqlSafe, Executor as _, Row as _, TypeInfo as _
 use tokio::sync::Mutex;
 
 use crate::application_transaction;
-use crate::driver::{Driver, Param};
+use crate::driver::Driver;
 use crate::error::{StorageError, StorageResult};
+use crate::value::Param;
 
 /// Outbox in a transaction of sqlx on the file of a storage.
 ///

@@ -16,14 +16,14 @@ use punctual::storage::{
     Wakeup,
 };
 
+use crate::builder::Settings;
 use crate::builder::SqliteBuilder;
 use crate::driver::at_once;
 use crate::notifications::Notifications;
+use crate::operations::{self, commands, fire, groups, jobs, maintenance, next_due, rates};
 use crate::readers::Readers;
-use crate::settings::Settings;
 use crate::watcher::Watcher;
 use crate::writer::Writer;
-use crate::{commands, groups, jobs, maintenance, next_due, operations, rates};
 
 /// Storage of messages and jobs in one SQLite file.
 ///
@@ -170,7 +170,7 @@ impl Storage for SqliteStorage {
 
     async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<FireResult>> {
         let rows = firings.iter().map(|firing| 1 + firing.messages.len()).sum();
-        self.writer.write(rows, move |tx, effects| jobs::fire(tx, &firings, now, effects)).await
+        self.writer.write(rows, move |tx, effects| fire::fire(tx, &firings, now, effects)).await
     }
 
     async fn command_job(

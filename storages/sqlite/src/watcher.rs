@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use punctual::Result;
 
-use crate::settings::Settings;
+use crate::builder::Settings;
 use crate::writer::{Writer, spawn};
 
 /// Interval between two checks.

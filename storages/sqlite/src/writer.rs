@@ -18,10 +18,10 @@ use tokio::sync::{mpsc, oneshot};
 
 use self::call::{Call, Step};
 use self::thread::Thread;
+use crate::builder::Settings;
 use crate::effects::Effects;
 use crate::error::StorageResult;
 use crate::notifications::Notifications;
-use crate::settings::Settings;
 
 /// Most calls that may wait; further callers wait until one is taken.
 const WAITING_MAX: usize = 1_024;

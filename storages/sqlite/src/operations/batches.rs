@@ -7,9 +7,10 @@ use punctual::storage::END_OF_TIME;
 use punctual_columns::instant::micros;
 use rusqlite::{Connection, params};
 
-use crate::driver::{Cells as _, Driver, values};
+use crate::driver::{Cells as _, Driver};
 use crate::effects::Effects;
 use crate::error::StorageResult;
+use crate::value::values;
 
 /// Records that a message waits for a batch, if any message of it is alive.
 pub(crate) const WAIT: &str = "INSERT INTO punctual_wait (batch, message) \

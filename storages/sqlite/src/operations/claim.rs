@@ -19,9 +19,9 @@ use rusqlite::{
 use super::limits::{Lane, Lanes, next_lane, pending_of_lane};
 use super::reserved_keys::release_key;
 use super::topics::{condition, list};
-use crate::claim_cursor::{ClaimCursors, ClaimScan, Position};
 use crate::effects::Effects;
 use crate::error::{StorageResult, skip_corrupt};
+use crate::operations::claim_cursor::{ClaimCursors, ClaimScan, Position};
 use crate::row::{CLAIM_COLUMNS, claimed_of};
 
 /// First value above all priorities, which are 0 to 9.

@@ -12,10 +12,11 @@ use punctual_columns::message::extra;
 use super::batches::wait;
 use super::limits::lane_of;
 use super::reserved_keys::{key_holder, reserve_key};
-use crate::driver::{Cells as _, Driver, values};
+use crate::driver::{Cells as _, Driver};
 use crate::effects::Effects;
 use crate::error::StorageResult;
 use crate::row::{FINISHED_COLUMNS, Table, finished_of, id_at, maybe_id_at};
+use crate::value::values;
 
 /// Inserts a message unless it is alive or an alive message has its deduplication key.
 const INSERT: &str = "INSERT INTO punctual_message (id, queue, topic, priority, due_at, planned_at, \

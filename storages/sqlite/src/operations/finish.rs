@@ -11,9 +11,10 @@ use punctual_columns::code::Code as _;
 use punctual_columns::instant::micros;
 
 use super::settle::token;
-use crate::driver::{Driver, Param, values};
+use crate::driver::Driver;
 use crate::error::StorageResult;
 use crate::row::{NEAR, execution_values};
+use crate::value::{Param, values};
 
 /// Number of messages that are finished together.
 pub(super) const TOGETHER: usize = 16;

@@ -10,10 +10,10 @@ use super::batches::wait_for_imported_batch;
 use super::enqueue::alive_with_key;
 use super::message_rows::insert_record;
 use super::reserved_keys::was_key_released;
-use crate::commands::state_of;
 use crate::driver::at_once;
 use crate::effects::Effects;
 use crate::error::StorageResult;
+use crate::operations::commands::state_of;
 
 /// Stores records whose ids and keys are new here.
 pub(crate) fn import_messages(

@@ -10,9 +10,10 @@ use punctual_columns::without_nul;
 use rusqlite::{Connection, ToSql, params};
 
 use super::limits::lane_of;
-use crate::driver::{Driver, values};
+use crate::driver::Driver;
 use crate::error::StorageResult;
 use crate::row::{id_of_finished, strayed};
+use crate::value::values;
 
 /// Columns that all three tables have besides id and error, in the order they are written.
 macro_rules! common {

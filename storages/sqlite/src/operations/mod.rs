@@ -1,16 +1,26 @@
-//! Operations of the hot path. Every function runs inside a transaction that the caller has opened, so that it
-//! can be that of the writer or of the application.
+//! Operations: the calls of the contract and what they share, one file for each. Every function runs inside a
+//! transaction that the caller has opened, so that it can be that of the writer or of the application.
 
 mod batches;
 mod broker_records;
 mod claim;
+pub(crate) mod claim_cursor;
+pub(crate) mod commands;
+pub(crate) mod documents;
 mod enqueue;
 mod extend;
 mod finish;
+pub(crate) mod fire;
+pub(crate) mod groups;
 mod import;
+pub(crate) mod inbox;
+pub(crate) mod jobs;
 mod limits;
+pub(crate) mod maintenance;
 mod message_rows;
+pub(crate) mod next_due;
 mod progress;
+pub(crate) mod rates;
 mod reserved_keys;
 mod settle;
 mod topics;

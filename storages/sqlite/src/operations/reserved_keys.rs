@@ -7,9 +7,10 @@ use punctual::Message;
 use punctual::model::{MessageId, MessageRecord, MessageState, Unique};
 use rusqlite::Connection;
 
-use crate::driver::{Driver, values};
+use crate::driver::Driver;
 use crate::error::StorageResult;
 use crate::row::id_at;
+use crate::value::values;
 
 /// Message that has reserved a key at an instant.
 pub(crate) const KEY_RESERVATION: &str =

@@ -17,10 +17,11 @@ use rusqlite::{Connection, params};
 use super::enqueue::Enqueuer;
 use super::finish::{Finish, Finisher, Rows, TOGETHER};
 use super::message_rows::{FinalState, move_out};
-use crate::driver::{Cells as _, Driver, at_once, values};
+use crate::driver::{Cells as _, Driver, at_once};
 use crate::effects::Effects;
 use crate::error::StorageResult;
 use crate::row::HistoryWriter;
+use crate::value::values;
 
 const AGAIN_FENCED: &str = "UPDATE punctual_message SET state = 0, due_at = ?3, attempt = ?4, \
      crashes = ?5, snoozes = ?6, error = coalesce(?7, error), owner = NULL, token = NULL, \

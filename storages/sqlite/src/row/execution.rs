@@ -10,8 +10,9 @@ use rusqlite::Row;
 
 use super::column::{id_at, maybe_id_at, maybe_text_at, text_at};
 use super::time_order::strayed;
-use crate::driver::{Driver, Param, values};
+use crate::driver::Driver;
 use crate::error::StorageResult;
+use crate::value::{Param, values};
 
 /// Columns in the order they are read and written.
 macro_rules! columns {

@@ -12,13 +12,13 @@ use tokio::sync::{mpsc, oneshot};
 use super::Request;
 use super::batch::{self, Batch};
 use super::call::Step;
+use crate::builder::Settings;
 use crate::busy_timeout::pause;
 use crate::connection::open_writer;
 use crate::effects::Effects;
 use crate::error::{StorageError, StorageResult};
-use crate::next_due;
 use crate::notifications::Notifications;
-use crate::settings::Settings;
+use crate::operations::next_due;
 
 /// Most calls of one transaction.
 const CALLS_MAX: usize = 1_024;

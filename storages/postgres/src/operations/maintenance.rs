@@ -1,18 +1,20 @@
-//! Maintenance: heartbeats, pruning, next due times, and the time of the database.
+//! Maintenance: heartbeats, takeover of expired leases, pruning, and the time of the database.
 
 use punctual::Result;
 use punctual::jiff::Timestamp;
-use punctual::model::{MessageState, ProcessId, Queue};
-use punctual::storage::{NEXT_DUE_SCAN_MAX, Prune, PruneResult, WakeSource};
-use punctual_columns::code::Code as _;
+use punctual::model::ProcessId;
+use punctual::storage::{ClaimedMessage, Prune, PruneResult, Reclaim};
 use punctual_columns::instant::{instant, micros, micros_up};
+use punctual_columns::message::NameCache;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::error::StorageError;
 use crate::history_partitions::{DEFAULT_PARTITION, counted, is_short};
 use crate::inner::{Inner, attempt};
+use crate::operations::claim::{CLAIM_MAX, in_order};
+use crate::row::claimed_message;
 use crate::session::Session;
-use crate::topics::due_filter;
 use crate::value::{Micros, Param};
 
 impl Inner {
@@ -94,54 +96,27 @@ impl Inner {
         Ok(pruned)
     }
 
-    pub(crate) async fn next_due(&self, source: &WakeSource) -> Result<Option<Timestamp>> {
-        if *source == WakeSource::Leases {
-            return Ok(None);
-        }
-        Ok(self.next_due_all(std::slice::from_ref(source)).await?.pop().flatten())
-    }
-
-    /// Returns the next due times of several sources, with one statement.
-    pub(crate) async fn next_due_all(
+    pub(crate) async fn reclaim(
         &self,
-        sources: &[WakeSource],
-    ) -> Result<Vec<Option<Timestamp>>> {
-        if sources.is_empty() {
+        reclaim: &Reclaim,
+        now: Timestamp,
+    ) -> Result<Vec<ClaimedMessage>> {
+        if reclaim.limit == 0 {
             return Ok(Vec::new());
         }
-        let queries: Vec<_> =
-            sources.iter().map(|source| self.notifications.begin_query(source)).collect();
-        let queues: Vec<&str> =
-            sources.iter().map(|source| source.queue().map_or("", Queue::as_str)).collect();
-        let (own, topics): (Vec<bool>, Vec<Option<String>>) =
-            sources.iter().map(due_filter).unzip();
-        let walked = i64::try_from(NEXT_DUE_SCAN_MAX).unwrap_or(i64::MAX);
-        let due: Vec<Option<i64>> = attempt!(self, |session| async {
-            let params: [Param<'_>; 5] = [
-                (&queues, Type::TEXT_ARRAY),
-                (&MessageState::Pending.code(), Type::INT2),
-                (&own, Type::BOOL_ARRAY),
-                (&topics, Type::TEXT_ARRAY),
-                (&walked, Type::INT8),
+        let limit = i64::try_from(reclaim.limit.min(CLAIM_MAX)).unwrap_or(i64::MAX);
+        let (owner, until) = (reclaim.owner.as_uuid(), micros_up(reclaim.until));
+        attempt!(self, |session| async {
+            let params: [Param<'_>; 4] = [
+                (&Micros(micros_up(now)), Type::TIMESTAMPTZ),
+                (&limit, Type::INT8),
+                (&owner, Type::UUID),
+                (&Micros(until), Type::TIMESTAMPTZ),
             ];
-            let rows = session.query(&self.sql.next_due, &params).await?;
-            let mut due = vec![None; sources.len()];
-            for row in &rows {
-                let place = usize::try_from(row.try_get::<_, i64>(0)? - 1).unwrap_or_default();
-                let column = match sources.get(place) {
-                    Some(WakeSource::Topics(_, topics)) if topics.is_none() => continue,
-                    Some(WakeSource::Queue(_) | WakeSource::Topics(..)) => 1,
-                    Some(WakeSource::Jobs) => 2,
-                    Some(WakeSource::Leases) | None => continue,
-                };
-                due[place] = row.try_get::<_, Option<Micros>>(column)?.map(|at| at.0);
-            }
-            Ok(due)
-        })?;
-        for (query, due) in queries.into_iter().zip(&due) {
-            query.finish(*due);
-        }
-        due.into_iter().map(|due| due.map(instant).transpose()).collect()
+            let mut names = NameCache::default();
+            let read = |row: &Row| claimed_message(row, None, &mut names, (owner, until));
+            in_order(&session.query(&self.sql.reclaim, &params).await?, read)
+        })
     }
 
     pub(crate) async fn time(&self) -> Result<Timestamp> {

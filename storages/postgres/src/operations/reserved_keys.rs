@@ -11,11 +11,11 @@ use punctual_columns::instant::micros_up;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::deduplication::KnownMessages;
 use crate::driver::{Cells as _, Driver};
-use crate::enqueue::{CHUNK, dedupes_of};
 use crate::error::StorageError;
 use crate::inner::Inner;
+use crate::operations::deduplication::KnownMessages;
+use crate::operations::enqueue::{CHUNK, dedupes_of};
 use crate::value::{Micros, Param};
 
 impl Inner {

@@ -4,9 +4,9 @@ use punctual::Result;
 use punctual::jiff::Timestamp;
 use punctual::storage::BrokerRecord;
 
-use crate::columns::ExecutionArrays;
-use crate::enqueue::CHUNK;
 use crate::inner::{Inner, attempt};
+use crate::operations::enqueue::CHUNK;
+use crate::row::ExecutionArrays;
 
 impl Inner {
     pub(crate) async fn record(&self, records: &[BrokerRecord], now: Timestamp) -> Result<()> {

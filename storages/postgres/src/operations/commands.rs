@@ -15,10 +15,10 @@ use punctual_columns::message::{due_time, with_pause};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::batches::DueQueues;
-use crate::columns::record;
 use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
+use crate::operations::batches::DueQueues;
+use crate::row::record;
 use crate::session::Session;
 use crate::value::{Micros, Param};
 

@@ -10,8 +10,8 @@ use rusqlite::{Connection, OptionalExtension as _, ToSql, params};
 use crate::driver::at_once;
 use crate::effects::Effects;
 use crate::error::{StorageResult, skip_corrupt};
+use crate::operations::rates;
 use crate::operations::{delete_expired_keys, next_tokens};
-use crate::rates;
 use crate::row::{MESSAGE_COLUMNS, first_id, reclaimed_of};
 
 const HEARTBEAT: &str = "INSERT INTO punctual_process (id, until) VALUES (?1, ?2) \

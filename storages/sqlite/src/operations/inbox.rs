@@ -7,9 +7,10 @@ use punctual::{Inbox, InboxResult, Result};
 use punctual_columns::instant::micros;
 use rusqlite::{Connection, params};
 
-use crate::driver::{Driver, at_once, values};
+use crate::driver::{Driver, at_once};
 use crate::error::StorageResult;
 use crate::storage::SqliteStorage;
+use crate::value::values;
 
 /// Records a delivery, unless it is recorded already.
 const ADMIT: &str = "INSERT INTO punctual_inbox (consumer_group, message, seen_at) \

@@ -1,25 +1,21 @@
-//! Claim, extend and reclaim: gives messages to an owner for the duration of a lease.
-
-use std::sync::Arc;
+//! Claim: gives due messages to an owner for the duration of a lease.
 
 use punctual::Result;
 use punctual::jiff::Timestamp;
-use punctual::model::LeaseRef;
-use punctual::storage::{Claim, ClaimedMessage, ExtendResult, Reclaim};
+use punctual::storage::{Claim, ClaimedMessage};
 use punctual_columns::instant::{micros, micros_up};
 use punctual_columns::message::NameCache;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
-use uuid::Uuid;
 
-use crate::claim_cursor::{ClaimScan, ClaimStart};
-use crate::columns::claimed_message;
 use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
-use crate::relations::lane_of;
+use crate::operations::claim_cursor::{ClaimScan, ClaimStart};
+use crate::operations::relations::lane_of;
+use crate::operations::topics::TopicParams;
+use crate::row::claimed_message;
 use crate::session::Session;
 use crate::statements::Sql;
-use crate::topics::TopicParams;
 use crate::value::{Micros, Param};
 
 /// Most messages of one claim; the caller claims again for more.
@@ -130,67 +126,6 @@ impl Inner {
         let limited = rows.first().map(|row| row.try_get(18)).transpose()?.unwrap_or_default();
         Ok((found, limited))
     }
-
-    pub(crate) async fn reclaim(
-        &self,
-        reclaim: &Reclaim,
-        now: Timestamp,
-    ) -> Result<Vec<ClaimedMessage>> {
-        if reclaim.limit == 0 {
-            return Ok(Vec::new());
-        }
-        let limit = i64::try_from(reclaim.limit.min(CLAIM_MAX)).unwrap_or(i64::MAX);
-        let (owner, until) = (reclaim.owner.as_uuid(), micros_up(reclaim.until));
-        attempt!(self, |session| async {
-            let params: [Param<'_>; 4] = [
-                (&Micros(micros_up(now)), Type::TIMESTAMPTZ),
-                (&limit, Type::INT8),
-                (&owner, Type::UUID),
-                (&Micros(until), Type::TIMESTAMPTZ),
-            ];
-            let mut names = NameCache::default();
-            let read = |row: &Row| claimed_message(row, None, &mut names, (owner, until));
-            in_order(&session.query(&self.sql.reclaim, &params).await?, read)
-        })
-    }
-
-    pub(crate) async fn extend(
-        self: &Arc<Self>,
-        leases: &[LeaseRef],
-        until: Timestamp,
-    ) -> Result<Vec<ExtendResult>> {
-        if leases.is_empty() {
-            return Ok(Vec::new());
-        }
-        let named = |lease: &LeaseRef| (lease.message.as_uuid(), token(lease.token));
-        let (mut ids, mut tokens): (Vec<Uuid>, Vec<i64>) = leases.iter().map(named).unzip();
-        ids.sort_unstable();
-        tokens.sort_unstable();
-        let current: std::collections::HashMap<(Uuid, i64), bool> =
-            attempt!(self, |session| async {
-                let params: [Param<'_>; 3] = [
-                    (&ids, Type::UUID_ARRAY),
-                    (&tokens, Type::INT8_ARRAY),
-                    (&Micros(micros_up(until)), Type::TIMESTAMPTZ),
-                ];
-                let rows = session.query(&self.sql.extend, &params).await?;
-                let read = |row: &Row| {
-                    Ok::<_, StorageError>(((row.try_get(0)?, row.try_get(1)?), row.try_get(2)?))
-                };
-                rows.iter().map(read).collect()
-            })?;
-        let result = |lease: &LeaseRef| match current.get(&named(lease)) {
-            None => ExtendResult::Lost,
-            Some(true) => ExtendResult::CancelRequested,
-            Some(false) => ExtendResult::Held,
-        };
-        Ok(leases.iter().map(result).collect())
-    }
-}
-
-/// Converts a token for its column; a token that does not fit was never issued.
-pub(crate) fn token(token: u64) -> i64 {
-    i64::try_from(token).unwrap_or(-1)
 }
 
 /// Returns what a second claim found, or nothing when it failed: the messages of the first claim are valid, so
@@ -215,7 +150,7 @@ async fn ignore_second_failure(
 
 /// Decodes the rows in the order of the claim, which is that of the tokens; a statement returns them in any
 /// order.
-fn in_order(
+pub(super) fn in_order(
     rows: &[Row],
     read: impl FnMut(&Row) -> Result<ClaimedMessage, StorageError>,
 ) -> Result<Vec<ClaimedMessage>, StorageError> {

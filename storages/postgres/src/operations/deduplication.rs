@@ -7,7 +7,7 @@ use punctual::model::{Message, MessageId, MessageRecord, MessageState, Unique};
 use punctual::policy::{DedupeDecision, DedupeFacts, SameId, dedupe};
 use punctual::storage::{EnqueueResult, Entry};
 
-use crate::relations::needs_lookup;
+use crate::operations::relations::needs_lookup;
 
 /// Stored messages with the ids and deduplication keys of a batch.
 #[derive(Default)]

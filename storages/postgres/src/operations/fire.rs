@@ -12,14 +12,14 @@ use punctual_columns::instant::micros;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::batches::DueQueues;
-use crate::columns::ExecutionArrays;
-use crate::enqueue::CHUNK;
 use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
+use crate::operations::batches::DueQueues;
+use crate::operations::enqueue::CHUNK;
+use crate::operations::waiting_queues::FreedSlots;
+use crate::row::ExecutionArrays;
 use crate::session::Session;
 use crate::value::{Micros, Param};
-use crate::waiting_queues::FreedSlots;
 
 /// Notifications that follow from firing.
 #[derive(Default)]

@@ -2,20 +2,15 @@
 //! that the caller expects and increments it.
 
 use punctual::jiff::Timestamp;
-use punctual::model::{JobCommand, JobName, JobPhase, JobRecord, MessageId, MessageState, Queue};
-use punctual::storage::{DeclareResult, DueJob, Entry, FireResult, Firing, JobCommandResult};
-use punctual::uuid::Uuid;
+use punctual::model::{JobCommand, JobName, JobPhase, JobRecord, MessageState, Queue};
+use punctual::storage::{DeclareResult, DueJob, JobCommandResult};
 use punctual_columns::code::Code as _;
 use punctual_columns::instant::{micros, micros_up};
 use punctual_columns::job::{differs, from_json, to_json};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use crate::commands::cancel;
-use crate::driver::at_once;
 use crate::effects::Effects;
 use crate::error::{StorageError, StorageResult, skip_corrupt};
-use crate::operations::enqueue;
-use crate::row::HistoryWriter;
 
 const PUT: &str = "INSERT INTO punctual_job (name, due_at, paused, version, app, phase, record) \
      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (name) DO UPDATE SET due_at = ?2, paused = ?3, \
@@ -138,47 +133,6 @@ pub(crate) fn due_jobs(
     Ok(due)
 }
 
-/// Fires occurrences; each firing is decided separately.
-pub(crate) fn fire(
-    transaction: &Connection,
-    firings: &[Firing],
-    now: Timestamp,
-    effects: &mut Effects,
-) -> StorageResult<Vec<FireResult>> {
-    firings.iter().map(|firing| fire_one(transaction, firing, now, effects)).collect()
-}
-
-fn fire_one(
-    transaction: &Connection,
-    firing: &Firing,
-    now: Timestamp,
-    effects: &mut Effects,
-) -> StorageResult<FireResult> {
-    let known = job(transaction, &firing.job)?.filter(|known| known.version == firing.seen);
-    let Some(known) = known else { return Ok(FireResult::AlreadyMoved) };
-    let alive = alive(transaction, &firing.job, now)?;
-    let count = u32::try_from(alive.len()).unwrap_or(u32::MAX);
-    if firing.alive_max.is_some_and(|alive_max| count > alive_max) {
-        return Ok(FireResult::Overlapping(count));
-    }
-    if firing.cancel_alive {
-        for id in alive {
-            cancel(transaction, id, now, effects)?;
-        }
-    }
-    // An occurrence that is alive already, after its job was moved back, is a duplicate.
-    let entries = firing.messages.iter().cloned();
-    let entries: Vec<Entry> = entries.map(|message| Entry { message, replace: false }).collect();
-    at_once(enqueue(&transaction, &entries, now, effects))?;
-    let mut history = HistoryWriter::new(&transaction)?;
-    for execution in &firing.skipped {
-        at_once(history.append(execution))?;
-    }
-    let after = JobRecord { version: firing.seen + 1, ..(*firing.after).clone() };
-    put(transaction, &after, Some(&known), effects)?;
-    Ok(FireResult::Fired)
-}
-
 /// Returns the record of a job.
 pub(crate) fn job(connection: &Connection, name: &JobName) -> StorageResult<Option<JobRecord>> {
     let sql = "SELECT record FROM punctual_job WHERE name = ?1";
@@ -187,25 +141,8 @@ pub(crate) fn job(connection: &Connection, name: &JobName) -> StorageResult<Opti
     Ok(text.map(|text| from_json(name.as_str(), &text)).transpose()?)
 }
 
-/// Selects the messages of a job that keep its occurrences from running.
-pub(crate) const ALIVE: &str = "SELECT id FROM punctual_message WHERE job = ?1 AND (state = 1 \
-     OR due_at <= ?2 \
-     OR (due_at < 253402207200000000 AND (attempt > 0 OR snoozes > 0 OR crashes > 0))) ORDER BY id";
-
-/// Returns the alive messages of a job that are not planned for later, oldest id first.
-fn alive(
-    transaction: &Connection,
-    name: &JobName,
-    now: Timestamp,
-) -> StorageResult<Vec<MessageId>> {
-    let mut statement = transaction.prepare_cached(ALIVE)?;
-    let ids = statement.query_map(params![name.as_str(), micros(now)], |row| row.get(0))?;
-    let ids: rusqlite::Result<Vec<[u8; 16]>> = ids.collect();
-    Ok(ids?.into_iter().map(|id| MessageId::from_uuid(Uuid::from_bytes(id))).collect())
-}
-
 /// Stores a record over the known one.
-fn put(
+pub(super) fn put(
     transaction: &Connection,
     record: &JobRecord,
     known: Option<&JobRecord>,

@@ -13,7 +13,7 @@ use punctual_columns::without_nul;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::claim::token;
+use crate::operations::extend::token;
 use crate::value::{Micros, Param};
 
 /// Settlement with its index in the batch.

@@ -14,14 +14,14 @@ use punctual_columns::instant::{micros, micros_up};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::batches::DueQueues;
-use crate::columns::{MessageArrays, StateArrays, record};
-use crate::copy;
-use crate::deduplication::{DedupePlan, KnownMessages, is_plain, plan_batch};
 use crate::driver::{Cells as _, Driver};
 use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
-use crate::relations::lane_of;
+use crate::operations::batches::DueQueues;
+use crate::operations::copy;
+use crate::operations::deduplication::{DedupePlan, KnownMessages, is_plain, plan_batch};
+use crate::operations::relations::lane_of;
+use crate::row::{MessageArrays, StateArrays, record};
 use crate::session::Session;
 use crate::value::{Micros, Param};
 

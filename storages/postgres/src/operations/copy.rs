@@ -9,9 +9,9 @@ use punctual_columns::instant::{micros, micros_up};
 use punctual_columns::message::extra;
 use tokio_postgres::Client;
 
-use crate::columns::job_of;
 use crate::error::StorageError;
-use crate::relations::{self, MessageRelations, has_relations};
+use crate::operations::relations::{self, MessageRelations, has_relations};
+use crate::row::job_of;
 use crate::value::Micros;
 
 /// Header of a binary COPY: signature, flags, no extension.

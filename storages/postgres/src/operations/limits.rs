@@ -15,12 +15,12 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::claim::CLAIM_MAX;
-use crate::claim_cursor::ClaimStart;
 use crate::error::StorageError;
 use crate::inner::Inner;
+use crate::operations::claim::CLAIM_MAX;
+use crate::operations::claim_cursor::ClaimStart;
+use crate::operations::topics::TopicParams;
 use crate::session::Session;
-use crate::topics::TopicParams;
 use crate::value::{Micros, Param};
 
 /// Number of messages with limits that are read in their order.

@@ -13,12 +13,12 @@ use punctual_columns::job::{differs, from_json, to_json};
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::batches::DueQueues;
 use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
+use crate::operations::batches::DueQueues;
+use crate::operations::waiting_queues::FreedSlots;
 use crate::session::Session;
 use crate::value::Micros;
-use crate::waiting_queues::FreedSlots;
 
 impl Inner {
     pub(crate) async fn declare(

@@ -9,10 +9,10 @@ use punctual_columns::message::progress_to_json;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::claim::token;
-use crate::enqueue::CHUNK;
 use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
+use crate::operations::enqueue::CHUNK;
+use crate::operations::extend::token;
 use crate::value::Param;
 
 impl Inner {

@@ -18,10 +18,10 @@ use uuid::Uuid;
 
 use crate::commit_watch::PendingNotifications;
 use crate::driver::{Cells, Driver};
-use crate::enqueue::CHUNK;
 use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
-use crate::settlements::{AttemptArrays, IndexedSettlement, Kind, is_uniform, rounds};
+use crate::operations::enqueue::CHUNK;
+use crate::operations::settlements::{AttemptArrays, IndexedSettlement, Kind, is_uniform, rounds};
 use crate::statements::Statements;
 use crate::value::Micros;
 

@@ -10,10 +10,10 @@ use punctual_columns::code::Code;
 use punctual_columns::instant::{micros, micros_up};
 use tokio_postgres::types::Type;
 
-use crate::columns::{MessageArrays, StateArrays};
-use crate::enqueue::CHUNK;
 use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
+use crate::operations::enqueue::CHUNK;
+use crate::row::{MessageArrays, StateArrays};
 use crate::session::Session;
 use crate::value::Micros;
 
@@ -29,7 +29,7 @@ impl Inner {
         let results: Vec<EnqueueResult> = attempt!(self, |session| async {
             session.begin().await?;
             let known = self.known(session, records.iter().map(|record| &*record.message)).await?;
-            let (results, kept) = crate::deduplication::plan_import(&records, known);
+            let (results, kept) = crate::operations::deduplication::plan_import(&records, known);
             self.put(session, &kept, now).await?;
             session.commit().await?;
             Ok(results)
