@@ -10,13 +10,14 @@ use punctual::model::{
 use punctual::uuid::Uuid;
 use punctual_columns::code::{Code, endings_named};
 use punctual_columns::job::from_json;
+use punctual_columns::page_bounds::{DEPTHS, page as page_of};
 use tokio_postgres::Row;
 use tokio_postgres::types::{ToSql, Type};
 
 use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
 use crate::operations::jobs::phase_code;
-use crate::page_bounds::{DEPTHS, floor, paged, scanned_by_executions, scanned_by_messages};
+use crate::page_bounds::{floor, scanned_by_executions, scanned_by_messages};
 use crate::row::{execution, record};
 use crate::session::Session;
 use crate::value::Param;
@@ -76,7 +77,7 @@ impl Inner {
                 let rows = self.messages_from(session, filter, page, floor).await?;
                 let is_full = rows.len() > page.bounded();
                 let floor = floor.map(MessageId::from_uuid);
-                found = paged(rows, page.bounded(), |row| row.message.id, floor);
+                found = page_of(rows, page.bounded(), |row| row.message.id, floor);
                 if is_full || floor.is_none() {
                     break;
                 }
@@ -188,7 +189,7 @@ impl Inner {
                 let rows = self.executions_from(session, filter, page, floor).await?;
                 let is_full = rows.len() > page.bounded();
                 let floor = floor.map(ExecutionId::from_uuid);
-                found = paged(rows, page.bounded(), |row| row.id, floor);
+                found = page_of(rows, page.bounded(), |row| row.id, floor);
                 if is_full || floor.is_none() {
                     break;
                 }

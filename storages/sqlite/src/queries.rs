@@ -10,12 +10,13 @@ use punctual::model::{
 use punctual::uuid::Uuid;
 use punctual_columns::code::{Code as _, endings_named};
 use punctual_columns::job::from_json;
+use punctual_columns::page_bounds::{DEPTHS, page as page_of};
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
 use crate::error::StorageResult;
 use crate::operations::jobs::phase;
-use crate::page_bounds::{DEPTHS, floor_of_executions, floor_of_messages, with_floor};
+use crate::page_bounds::{floor_of_executions, floor_of_messages};
 use crate::row::{EXECUTION_COLUMNS, Table, execution_of, record_of};
 
 /// Running messages, by the index that contains nothing else; few compared with the pending ones.
@@ -83,8 +84,8 @@ pub(crate) fn messages(
         let floor = floor_of_messages(connection, filter, page, depth)?;
         let found = messages_from(connection, filter, page, floor)?;
         let is_full = found.len() > limit;
-        let paged = paged(found, limit, |record| record.message.id);
-        found_page = with_floor(paged, floor.map(MessageId::from_uuid));
+        let floor = floor.map(MessageId::from_uuid);
+        found_page = page_of(found, limit, |record| record.message.id, floor);
         if is_full || floor.is_none() {
             break;
         }
@@ -157,24 +158,9 @@ fn conditions_of(filter: &MessageFilter, id: &str, page: PageRequest<MessageId>)
 
 /// Returns the states of a table that match a filter.
 fn wanted(filter: &MessageFilter, table: Table) -> Vec<MessageState> {
-    let here: &[MessageState] = match table {
-        Table::Message => &[MessageState::Pending, MessageState::Running],
-        Table::Dead => &[MessageState::Dead],
-        Table::Finished => &[MessageState::Done, MessageState::Cancelled],
-    };
     let is_wanted =
         |state: &MessageState| filter.states.is_empty() || filter.states.contains(state);
-    here.iter().copied().filter(is_wanted).collect()
-}
-
-fn paged<Row, Id>(
-    mut rows: Vec<Row>,
-    limit: usize,
-    id: impl Fn(&Row) -> Id,
-) -> PageResult<Row, Id> {
-    let more = rows.len() > limit;
-    rows.truncate(limit);
-    PageResult { next: rows.last().filter(|_| more).map(id), rows }
+    table.states().iter().copied().filter(is_wanted).collect()
 }
 
 /// Returns a page of matching executions, newest id first.
@@ -189,8 +175,8 @@ pub(crate) fn executions(
         let floor = floor_of_executions(connection, filter, page, depth)?;
         let found = executions_from(connection, filter, page, floor)?;
         let is_full = found.len() > limit;
-        let paged = paged(found, limit, |execution| execution.id);
-        found_page = with_floor(paged, floor.map(ExecutionId::from_uuid));
+        let floor = floor.map(ExecutionId::from_uuid);
+        found_page = page_of(found, limit, |execution| execution.id, floor);
         if is_full || floor.is_none() {
             break;
         }

@@ -9,6 +9,7 @@ use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{BatchId, JobName, Key, MessageState, Queue, Topic};
 use punctual::storage::{TopicFilter, WakeSource};
 use punctual::uuid;
+use punctual_columns::page_bounds::DEPTHS;
 use rusqlite::{Connection, StatementStatus, params};
 
 use crate::builder::{Durability, Settings};
@@ -206,7 +207,7 @@ const ENDED: [&str; 2] = [
 /// Returns the steps of SQLite's virtual machine for the statements of a page.
 fn steps_of_page(connection: &Connection, filter: &MessageFilter) -> i32 {
     let page = PageRequest::first(50);
-    let [_, depth] = page_bounds::DEPTHS;
+    let [_, depth] = DEPTHS;
     let floor = page_bounds::floor_of_messages(connection, filter, page, depth).unwrap();
     let mut steps = 0;
     for table in Table::ALL {

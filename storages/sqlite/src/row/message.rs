@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use punctual::bytes::Bytes;
-use punctual::model::{Lease, Message, MessageRecord};
+use punctual::model::{Lease, Message, MessageRecord, MessageState};
 use punctual::storage::ClaimedMessage;
 use punctual_columns::instant::instant;
 use punctual_columns::message::{
@@ -25,6 +25,15 @@ pub(crate) enum Table {
 
 impl Table {
     pub(crate) const ALL: [Self; 3] = [Self::Message, Self::Dead, Self::Finished];
+
+    /// Returns the states of its messages.
+    pub(crate) fn states(self) -> &'static [MessageState] {
+        match self {
+            Self::Message => &[MessageState::Pending, MessageState::Running],
+            Self::Dead => &[MessageState::Dead],
+            Self::Finished => &[MessageState::Done, MessageState::Cancelled],
+        }
+    }
 
     /// Returns the table and the condition for rows that are messages.
     pub(crate) fn rows(self) -> &'static str {
