@@ -5,14 +5,7 @@ WITH plain AS MATERIALIZED (
     SELECT due.place, mark.n, due.due_at, due.id
     FROM unnest($5::int2[], $6::timestamptz[], $7::uuid[]) WITH ORDINALITY AS mark(priority, due_at, id, n)
     CROSS JOIN LATERAL (
-        SELECT m.ctid AS place, m.due_at, m.id
-        FROM {schema}.message m
-        WHERE m.state = 0 AND m.lane IS NULL AND m.queue = $1 AND m.priority = mark.priority
-          AND m.due_at <= $2 AND (m.due_at, m.id) > (mark.due_at, mark.id)
-          AND {topic_fits} AND {not_blocked} AND {first_exclusive}
-        ORDER BY m.due_at, m.id
-        LIMIT $3
-        FOR UPDATE OF m SKIP LOCKED
+        {due_unlimited}
     ) AS due
     LIMIT $3
 ), limited AS MATERIALIZED (
@@ -35,11 +28,4 @@ WITH plain AS MATERIALIZED (
         LIMIT $3
     ) AS next
 )
-UPDATE {schema}.message m
-SET state = 1, attempt = m.attempt + 1, owner = $4, token = picked.token, lease_until = $8,
-    released = CASE WHEN m.released IS NOT NULL THEN true END
-FROM picked
-WHERE m.ctid = picked.place
-RETURNING m.id, m.topic, m.priority, m.planned_at, m.created_at, m.source, m.key, m.dedupe,
-    m.exclusive, m.body, m.extra, m.due_at, m.attempt, m.crashes, m.snoozes, m.token,
-    m.cancel_requested, m.checkpoint, true
+{grant_leases}, true

@@ -15,6 +15,4 @@ UPDATE {schema}.message m
 SET owner = $3, token = lapsed.token, lease_until = $4
 FROM lapsed
 WHERE m.ctid = lapsed.place
-RETURNING m.id, m.topic, m.priority, m.planned_at, m.created_at, m.source, m.key, m.dedupe,
-    m.exclusive, m.body, m.extra, m.due_at, m.attempt, m.crashes, m.snoozes, m.token,
-    m.cancel_requested, m.checkpoint, m.queue
+RETURNING {claimed_columns}, m.queue

@@ -13,6 +13,8 @@ WITH current AS MATERIALIZED (
       AND m.token = ($2::int8[])[width_bucket(m.id, $1::uuid[])]
     ORDER BY m.id
     FOR UPDATE OF m
+), ended AS (
+    SELECT * FROM current WHERE NOT cancel_requested
 ), back AS (
     UPDATE {schema}.message m
     SET state = 0, due_at = ($12::timestamptz[])[width_bucket(m.id, $1::uuid[])],
@@ -23,13 +25,6 @@ WITH current AS MATERIALIZED (
         owner = NULL, token = NULL, lease_until = NULL
     WHERE m.id = ANY(ARRAY(SELECT c.id FROM current c WHERE NOT c.cancel_requested))
 ), appended AS (
-    INSERT INTO {schema}.history (id, message, process, due_at, started_at, ended_at, nominal, attempt,
-        attempts_max, source, ending, topic, queue, key, job, note, log)
-    SELECT e.execution, id, ($4::uuid[])[n], due_at, ($5::timestamptz[])[n], ($6::timestamptz[])[n],
-        ($7::timestamptz[])[n], attempt,
-        ($8::int4[])[n], source, ($9::int2[])[n], topic, queue, key, job, ($10::text[])[n],
-        ($11::text[])[n]
-    FROM (SELECT {id} AS execution, current.* FROM current WHERE NOT cancel_requested) AS e
-    WHERE e.execution IS NOT NULL
+    {append_attempts}
 )
 SELECT n::int8, job, lane, queue, cancel_requested FROM current

@@ -1,15 +1,8 @@
--- Moves done and cancelled messages out of the hot table into the history, each with its attempt in one row. A
--- message of a batch is skipped unless $14 states that the same transaction ends the batch. A message is found
--- by its id among the sorted ids of the batch, never by a join: a plan made while the table was empty would
--- scan all running messages for each of the batch. `state + 0` excludes the partial indexes for the same
--- reason. Fields of the attempt that the message contains are not sent; an array without values is empty and
--- reads as NULL.
-WITH deleted AS (
-    DELETE FROM {schema}.message m
-    WHERE m.id = ANY($1::uuid[]) AND m.state + 0 = 1
-      AND m.token = ($2::int8[])[width_bucket(m.id, $1::uuid[])]
-      AND (m.batch IS NULL OR $14)
-    RETURNING width_bucket(m.id, $1::uuid[]) AS n, m.*
+-- Moves done and cancelled messages out of the hot table into the history, each with its attempt in one row.
+-- Fields of the attempt that the message contains are not sent; an array without values is empty and reads as
+-- NULL.
+WITH ended AS (
+    {delete_running}
 ), inserted AS (
     INSERT INTO {schema}.history (id, message, process, due_at, started_at, ended_at, nominal,
         planned_at, created_at, attempt, attempts_max, crashes, snoozes, source, ending, priority, state,
@@ -21,6 +14,6 @@ WITH deleted AS (
         priority, ($12::int2[])[n],
         exclusive, topic, queue, key, job, ($10::text[])[n], dedupe, body, extra, error,
         ($11::text[])[n], batch, progress, checkpoint
-    FROM deleted
+    FROM ended
 )
-SELECT n::int8, job, lane, batch FROM deleted
+SELECT n::int8, job, lane, batch FROM ended

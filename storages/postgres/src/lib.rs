@@ -31,6 +31,7 @@ mod pool;
 mod queries;
 mod row;
 mod session;
+mod sql_parts;
 #[cfg(feature = "sqlx")]
 mod sqlx_outbox;
 mod statements;

@@ -1,5 +1,7 @@
 //! Statements by name, each in a file of its own, with the schema's name inserted once.
 
+use crate::sql_parts::with_parts;
+
 /// Statement: its number in the cache of a connection, and its text.
 #[derive(Debug)]
 pub(crate) struct Sql {
@@ -31,17 +33,6 @@ macro_rules! statements {
             }
         }
     };
-}
-
-/// Inserts the conditions on a message `m` that several statements share.
-fn with_parts(text: &str) -> String {
-    let fits = include_str!("../sql/parts/topic_fits.sql").trim_end();
-    text.replace("{not_blocked}", include_str!("../sql/parts/not_blocked.sql").trim_end())
-        .replace("{first_exclusive}", include_str!("../sql/parts/first_exclusive.sql").trim_end())
-        .replace("{exclusive_order}", include_str!("../sql/parts/exclusive_order.sql").trim_end())
-        .replace("{other_topic_fits}", &fits.replace("m.topic", "e.topic"))
-        .replace("{topic_fits}", fits)
-        .replace("{in_topics}", include_str!("../sql/parts/in_topics.sql").trim_end())
 }
 
 impl Statements {

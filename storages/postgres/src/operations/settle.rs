@@ -230,10 +230,10 @@ async fn settle_dead(
     let now = Micros(micros(now));
     let mut params = attempts.params();
     params.push((&reasons, Type::INT2_ARRAY));
-    params.push((&errors, Type::TEXT_ARRAY));
     let includes_batches = progress.batches.is_some();
     params.push((&now, Type::TIMESTAMPTZ));
     params.push((&includes_batches, Type::BOOL));
+    params.push((&errors, Type::TEXT_ARRAY));
     for row in session.query(&sql.settle_dead, &params).await? {
         progress.ended(batch, &row)?;
     }

@@ -5,6 +5,9 @@ use tokio_postgres::Client;
 
 use crate::schema::TestSchema;
 
+#[path = "../../src/sql_parts.rs"]
+mod sql_parts;
+
 punctual_conformance::cases! {
     plans_made_on_empty_tables_find_messages_by_id,
     ended_messages_are_found_by_their_id,
@@ -52,20 +55,7 @@ const ENDED: [(&str, &str, usize, usize); 5] = [
 
 /// Returns a statement as it is sent.
 fn sent(text: &str, schema: &str) -> String {
-    let fits = include_str!("../../sql/parts/topic_fits.sql").trim_end();
-    text.replace("{not_blocked}", include_str!("../../sql/parts/not_blocked.sql").trim_end())
-        .replace(
-            "{first_exclusive}",
-            include_str!("../../sql/parts/first_exclusive.sql").trim_end(),
-        )
-        .replace(
-            "{exclusive_order}",
-            include_str!("../../sql/parts/exclusive_order.sql").trim_end(),
-        )
-        .replace("{other_topic_fits}", &fits.replace("m.topic", "e.topic"))
-        .replace("{topic_fits}", fits)
-        .replace("{in_topics}", include_str!("../../sql/parts/in_topics.sql").trim_end())
-        .replace("{schema}", &format!("\"{schema}\""))
+    sql_parts::with_parts(text).replace("{schema}", &format!("\"{schema}\""))
 }
 
 async fn related_messages_are_found_by_their_relations() {
@@ -185,9 +175,8 @@ async fn plans_made_on_empty_tables_find_messages_by_id() {
     let database = TestSchema::new();
     let _storage = database.open().await;
     let client = planner(&database).await;
-    let schema = format!("\"{}\"", database.schema);
     for (name, text, parameters) in BY_ID {
-        let text = text.replace("{schema}", &schema).replace("{id}", "($3::uuid[])[n]");
+        let text = sent(text, &database.schema).replace("{id}", "($3::uuid[])[n]");
         let plan = kept_plan(&client, name, &text, &vec!["NULL"; parameters]).await;
         assert!(plan.contains("using message_pkey on message"), "{name}:\n{plan}");
         assert!(plan.contains("Index Cond: (id = ANY"), "{name}:\n{plan}");
