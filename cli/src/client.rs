@@ -1,5 +1,5 @@
 //! Client of the API: of a running server over HTTP, or of the same endpoints in this process on top of a storage.
-//! Commands do not know which.
+//! Commands work the same with both.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -110,7 +110,7 @@ impl Client {
         ca_file: Option<&Path>,
     ) -> Result<Self> {
         let base = address(base)?;
-        // Fails when a provider is installed already, which is as good.
+        // An error means that a provider is installed already, which has the same effect.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let mut builder = reqwest::Client::builder()
             .connect_timeout(CONNECT_TIMEOUT)

@@ -39,7 +39,7 @@ pub fn instant<Z: TimeZone>(date_time: DateTime<Z>) -> Result<Timestamp> {
     Timestamp::from_nanosecond(nanoseconds).map_err(|error| {
         let when = date_time.naive_utc();
         Error::invalid(format!(
-            "the instant {when} UTC lies beyond the years -9999 to 9999; give one within them"
+            "the instant {when} UTC is out of range, use the years -9999 to 9999"
         ))
         .caused_by(error)
     })

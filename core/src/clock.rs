@@ -28,7 +28,7 @@ pub trait Clock: Send + Sync + fmt::Debug + 'static {
         self.now()
     }
 
-    /// Waits until an instant; returns at once when it is past. Cancel-safe.
+    /// Waits until an instant; returns immediately when it is past. Cancel-safe.
     ///
     /// A clock that is set back meanwhile must not prolong the wait, so a caller that needs the instant itself
     /// reads [`Clock::now`] again.

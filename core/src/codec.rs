@@ -141,7 +141,7 @@ impl Codecs {
         } else {
             Some(self.find(name).ok_or_else(|| {
                 Error::invalid(format!(
-                    "the body is {name:?}, which no codec here can read; give the builder a codec() for it, or take the Body itself"
+                    "the body is {name:?}, which no codec here can read; give the builder a codec() for it, or take a Body as the argument"
                 ))
             })?)
         };

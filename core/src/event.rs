@@ -89,11 +89,11 @@ events! {
         /// When it is due.
         due_at: Timestamp,
     }
-    /// A message was not stored because another one is alive under its deduplication key.
+    /// A message was not stored because an unfinished one has the same deduplication key.
     MessageDuplicate, "message.duplicate", INFO {
         /// The message that was not stored.
         message: MessageId,
-        /// The alive message.
+        /// The unfinished message.
         alive: MessageId,
         /// Their topic.
         topic: Topic,
@@ -102,19 +102,19 @@ events! {
     MessageHeld, "message.held", DEBUG {
         /// The message.
         message: MessageId,
-        /// The transport it is bound for.
+        /// The transport that it will be sent to.
         transport: TransportName,
         /// When it is due.
         due_at: Timestamp,
     }
-    /// A message was handed to a transport.
+    /// A message was sent to a transport.
     MessageRelayed, "message.relayed", DEBUG {
         /// The message.
         message: MessageId,
         /// The transport.
         transport: TransportName,
     }
-    /// A transport did not take a message for a passing reason, and the storage keeps it for the relay.
+    /// A transport failed temporarily to send a message, which is stored for the relay.
     MessageFellBack, "message.fell_back", WARN {
         /// The message.
         message: MessageId,
@@ -130,7 +130,7 @@ events! {
         /// The request it belongs to, if it names one.
         request: Option<MessageId>,
     }
-    /// A message was given up and is kept as a dead letter.
+    /// A message became a dead letter.
     MessageDead, "message.dead", ERROR {
         /// The message.
         message: MessageId,
@@ -218,7 +218,7 @@ events! {
         /// When it is retried; none when it is not.
         again_at: Option<Timestamp>,
     }
-    /// An attempt took longer than it may.
+    /// An attempt exceeded its timeout.
     AttemptTimedOut, "attempt.timed_out", ERROR {
         /// The message.
         message: MessageId,
@@ -237,7 +237,7 @@ events! {
         /// When it is retried; none when it is not.
         again_at: Option<Timestamp>,
     }
-    /// An attempt ended without success or failure: snoozed, cancelled, or given back at shutdown.
+    /// An attempt ended without success or failure: snoozed, cancelled, or released at shutdown.
     AttemptYielded, "attempt.yielded", INFO {
         /// The message.
         message: MessageId,
@@ -256,7 +256,7 @@ events! {
         /// Ending of the attempt.
         ending: &'static str,
     }
-    /// The process of an attempt was lost, and the rescuer decided what becomes of the message.
+    /// The process of an attempt was lost, and the rescuer decided what happens to the message.
     AttemptLost, "attempt.lost", WARN {
         /// The message.
         message: MessageId,
@@ -306,12 +306,12 @@ events! {
         /// The topic.
         topic: Topic,
     }
-    /// Messages of lost processes were freed.
+    /// The leases of lost processes were released.
     LeasesRescued, "leases.rescued", WARN {
         /// Number of them.
         count: u64,
     }
-    /// A job was declared for the first time, changed or came back.
+    /// A job was declared for the first time, changed, or declared again after it was retired.
     JobDeclared, "job.declared", INFO {
         /// The job.
         job: JobName,
@@ -329,7 +329,7 @@ events! {
         /// The message.
         message: MessageId,
     }
-    /// Occurrences were missed, and the policy decided about them.
+    /// Occurrences were missed, and the misfire policy was applied.
     JobMisfired, "job.misfired", WARN {
         /// The job.
         job: JobName,
@@ -342,7 +342,7 @@ events! {
         /// The next occurrence.
         cursor: Option<Timestamp>,
     }
-    /// Jobs had missed occurrences when the process started: the sum of what it decided about.
+    /// Jobs had missed occurrences when the process started; counts over all of them.
     MisfiresFound, "misfires.found", WARN {
         /// Number of jobs.
         jobs: u64,
@@ -367,7 +367,7 @@ events! {
         /// Name of the change.
         change: &'static str,
     }
-    /// A job was retired and fires no more.
+    /// A job was retired and no longer fires.
     JobRetired, "job.retired", INFO {
         /// The job.
         job: JobName,
@@ -397,7 +397,7 @@ events! {
         /// Reason why it is not used.
         problem: String,
     }
-    /// A server reloaded its configuration and refused it; the jobs stay as they were.
+    /// A server reloaded its configuration and refused it; the jobs are unchanged.
     ConfigurationRefused, "configuration.refused", ERROR {
         /// The file.
         source: String,
@@ -438,7 +438,7 @@ events! {
         /// Name of the change.
         change: &'static str,
     }
-    /// A subscription stopped receiving for a while, because its handler kept failing.
+    /// A subscription stopped receiving for a while, because its handler failed repeatedly.
     CircuitOpened, "circuit.opened", WARN {
         /// The transport.
         transport: TransportName,
@@ -449,7 +449,7 @@ events! {
         /// When the first probe is allowed.
         until: Timestamp,
     }
-    /// A subscription lets one message through as a probe of its handler.
+    /// A subscription receives one message to test its handler.
     CircuitHalfOpened, "circuit.half_opened", INFO {
         /// The transport.
         transport: TransportName,
@@ -474,13 +474,13 @@ events! {
         /// Number of executions.
         executions: u64,
     }
-    /// A background service failed and tries again later.
+    /// A background service failed and is retried later.
     ServiceFailed, "service.failed", ERROR {
         /// The service.
         service: String,
         /// Error, for people.
         error: String,
-        /// When it tries again.
+        /// When it is retried.
         again_at: Timestamp,
     }
     /// The clock of this process differed from the storage's by more than a second.
@@ -493,7 +493,7 @@ events! {
         /// The process.
         process: ProcessId,
     }
-    /// A process takes no new work.
+    /// A process is stopping and claims no new work.
     ProcessStopping, "process.stopping", INFO {
         /// The process.
         process: ProcessId,
@@ -533,7 +533,7 @@ impl Default for Events {
 }
 
 impl Events {
-    /// Emits an event. Costs a counter and three checks when there is no receiver.
+    /// Emits an event. Without a receiver this costs one counter and three checks.
     pub fn emit(&self, event: Event) {
         if let Some(counter) = self.counters.get(event.index()) {
             counter.fetch_add(1, Ordering::Relaxed);

@@ -21,7 +21,7 @@ pub const PAGE_LIMIT_MAX: usize = 1_000;
 
 /// Reads messages, executions and jobs for people.
 ///
-/// Every method is safe to call from many tasks at once. A replica may lag behind: the result is a
+/// Every method is safe to call from many tasks concurrently. A replica may lag behind: the result is a
 /// consistent state of the storage, but not necessarily the newest.
 #[async_trait]
 pub trait Inspect: Send + Sync + 'static {

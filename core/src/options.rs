@@ -23,14 +23,14 @@ pub struct Options {
     pub heartbeat_interval: Duration,
     /// Longest interval between two searches for stale messages. Default 30 s, and never longer than three
     /// heartbeats. The rescuer also searches as soon as a lease, or the heartbeat of a process that holds one,
-    /// has expired, so that the work of a process that is gone is freed at once, however long its leases are.
+    /// has expired, so that the work of a process that is gone is freed immediately, however long its leases are.
     pub rescue_interval: Duration,
     /// Lateness above which (strictly) an occurrence is a misfire, for jobs without a threshold of their own.
     /// Default 1 min.
     pub misfire_threshold: Duration,
     /// Timeout of attempts where no layer of handler options has one. Default none.
     pub timeout: Option<Duration>,
-    /// Number of attempts of a queue that run at once, for queues without their own limit. Default 100: handlers
+    /// Number of attempts of a queue that run in parallel, for queues without their own limit. Default 100: handlers
     /// mostly wait for something, and a claim takes at most as many messages as there are free slots.
     /// Give a queue whose handlers keep a processor busy about as many as there are processors.
     pub concurrency: usize,
@@ -51,7 +51,7 @@ pub struct Options {
     /// Size in bytes above which bodies are compressed in storages and transports. Default none: no body is
     /// compressed. Compressed bodies are read whatever is set here.
     pub compress_above: Option<usize>,
-    /// Largest number of requests that wait for a reply at once. Default 1,000; one more is refused.
+    /// Largest number of concurrent requests that wait for a reply. Default 1,000; one more is refused.
     pub requests_max: usize,
     /// Age up to which an instant in the past counts as now. Default 1 s.
     pub past_tolerance: Duration,
@@ -134,7 +134,7 @@ impl Options {
         }
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {
             return Err(Error::invalid(
-                "timeout is zero, so every attempt would fail at once; leave it out for none",
+                "timeout is zero, so every attempt would fail immediately; leave it out for none",
             ));
         }
         Ok(())

@@ -31,7 +31,7 @@ pub const GROUPS_MAX: usize = 10_000;
 
 /// Stores messages and jobs.
 ///
-/// - Every method is safe to call from many tasks and many processes at once.
+/// - Every method is safe to call from many tasks and many processes concurrently.
 /// - The caller bounds the size of batches.
 /// - After an `Err` the caller cannot know whether the call took effect, so every call is safe to
 ///   repeat.
@@ -276,7 +276,7 @@ pub struct Claim {
     pub limit: usize,
     /// The end of the leases.
     pub until: Timestamp,
-    /// The most messages of the queue that may run at once on all processes; `None` without a limit.
+    /// Largest number of messages of the queue that run in parallel on all processes; `None` without a limit.
     pub running_max: Option<usize>,
     /// The priority that precedes all others in this call.
     pub first: Option<Priority>,
@@ -412,7 +412,7 @@ pub struct BrokerRecord {
 /// An operator's command for messages.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Command {
-    /// Cancels a message: a pending one at once, a running one by a request to its handler.
+    /// Cancels a message: a pending one immediately, a running one by a request to its handler.
     Cancel(MessageId),
     /// Cancels every pending one-time job of a topic and a key, that is every pending message with an
     /// occurrence. Running jobs and published messages are not affected.
@@ -607,7 +607,7 @@ impl WakeSource {
 
 /// A subscription to a notifier, notified when work may have become due earlier.
 ///
-/// A notification is not lost while no task waits: the next [`Wakeup::notified`] returns at once.
+/// A notification is not lost while no task waits: the next [`Wakeup::notified`] returns immediately.
 #[derive(Clone, Debug)]
 pub struct Wakeup {
     shared: Arc<Notifications>,

@@ -77,7 +77,7 @@ impl Subscribe {
         self
     }
 
-    /// Sets how many messages are handled at once in this process. Defaults to the option of the process.
+    /// Sets how many messages are handled in parallel in this process. Defaults to the option of the process.
     pub fn concurrency(mut self, count: usize) -> Self {
         self.request.concurrency = Some(count);
         self
@@ -90,7 +90,7 @@ impl Subscribe {
         self
     }
 
-    /// Sets how many messages with the same key are handled at once in this process; 1 keeps their order.
+    /// Sets how many messages with the same key are handled in parallel in this process; 1 keeps their order.
     /// Messages without a key are not limited.
     pub fn key_concurrency(mut self, count: usize) -> Self {
         self.request.key_concurrency = Some(count);
@@ -118,7 +118,7 @@ impl Subscribe {
         self
     }
 
-    /// Sets how often a failed message is retried at once in this process before it is requeued with the delay
+    /// Sets how often a failed message is retried immediately in this process before it is requeued with the delay
     /// of its retry options. Each retry is an attempt like any other. Default 0.
     pub fn inline_retries(mut self, count: u32) -> Self {
         self.request.inline_retries = count;
@@ -126,7 +126,7 @@ impl Subscribe {
     }
 
     /// Delivers at most once: a message is acknowledged before it is handled. A failure makes it a dead letter
-    /// at once, and a crash during its handling loses it. For messages that lose their value quickly, such as
+    /// immediately, and a crash during its handling loses it. For messages that lose their value quickly, such as
     /// a sensor reading that the next one replaces.
     pub fn at_most_once(mut self) -> Self {
         self.request.acknowledge_first = true;

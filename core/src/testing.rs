@@ -131,7 +131,7 @@ impl TestHarness {
         &self.storage
     }
 
-    /// Runs all work that is due now, and work that follows from it at once. A handler that waits for a later
+    /// Runs all work that is due now, and work that becomes due because of it. A handler that waits for a later
     /// time continues to wait.
     pub async fn run_due(&self) {
         let real = SystemClock;

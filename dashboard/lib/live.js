@@ -136,7 +136,7 @@ export function useStream() {
 }
 
 /**
- * Loads data and keeps it fresh: at once, when `key` changes, on the events in `on` (at most once per `every`
+ * Loads data and keeps it fresh: immediately, when `key` changes, on the events in `on` (at most once per `every`
  * milliseconds), and every `every` milliseconds when `poll` is set. Old data stays until new data arrives;
  * `loadedAt` is the time of the latest response, in milliseconds since the epoch.
  */

@@ -30,7 +30,7 @@ export async function loadQueues(signal) {
   return queues.items.map((queue) => withSlots(queue, workers.items));
 }
 
-/** Adds the processes that serve a queue, and how many messages they can handle at once. */
+/** Adds the processes that serve a queue, and how many messages they can handle in parallel. */
 export function withSlots(queue, workers) {
   const serving = workers.flatMap((worker) =>
     worker.queues.filter((one) => one.name === queue.name).map((one) => ({ ...one, worker })),

@@ -91,7 +91,7 @@ function Groups({ query }) {
     <${Card} flush title=${groups.length > 0 ? text.groups(count(groups.length), count(sum)) : null}>
       <${Loaded} of=${loaded}>
         ${(data) => html`
-          ${data.more ? html`<p class="notice warn flat">${text.looked(count(data.looked_at))}</p>` : null}
+          ${data.more ? html`<p class="notice warn flat">${text.limited(count(data.scanned))}</p>` : null}
           <${Table}
             label=${text.title}
             columns=${columns(loaded.reload)}

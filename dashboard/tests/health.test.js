@@ -15,7 +15,7 @@ test('healthy needs a current response', () => {
   assert.equal(healthOf({ data: null, error: null }, null), 'unknown');
 });
 
-test('an error status means unhealthy at once, a missing response means unknown after a while', () => {
+test('an error status means unhealthy immediately, a missing response means unknown after a while', () => {
   assert.equal(healthOf({ ...fine, error: { status: 503 } }, 1_000), 'unhealthy');
   assert.equal(healthOf({ ...fine, error: { status: 0 } }, 1_000), 'healthy');
   assert.equal(healthOf({ ...fine, error: { status: 0 } }, STALE_AFTER + 1), 'unknown');

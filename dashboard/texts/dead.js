@@ -4,7 +4,7 @@ import { plural } from './plural.js';
 
 export const dead = {
   title: 'Dead letters',
-  about: 'Messages that failed for good, grouped by failure.',
+  about: 'Messages that failed and are not retried, grouped by failure.',
   none: 'No dead letters.',
   noneText: 'A message that fails is retried until its attempts are used up; then it is stored here.',
   noMatch: 'No group matches.',
@@ -22,7 +22,7 @@ export const dead = {
   },
   noError: 'no error text',
   perHour: (sum) => `${sum} dead letters in the last 24 hours`,
-  looked: (count) => `Only the newest ${count} dead letters are grouped; there are more.`,
+  limited: (count) => `Only the newest ${count} dead letters are grouped; there are more.`,
   groups: (groups, letters) =>
     `${groups} ${groups === '1' ? 'group' : 'groups'}, ${letters} dead ${letters === '1' ? 'letter' : 'letters'}`,
   messages: 'Open in Messages',
@@ -31,7 +31,7 @@ export const dead = {
     group: 'Redrive group',
     title: 'Redrive this group',
     ask: (count, number) =>
-      `This sends ${plural(count, number, 'dead letter')} again, at once. ${number === 1 ? 'Its' : 'Their'} ` +
+      `This sends ${plural(count, number, 'dead letter')} again immediately. ${number === 1 ? 'Its' : 'Their'} ` +
       'attempts are counted from zero.',
     verb: 'sent again',
     note: 'Note',

@@ -4,7 +4,7 @@ export const filter = {
   about: {
     state: 'stored state: pending, running, done, dead, cancelled',
     phase: 'state at this moment: scheduled, ready, retrying, stale …',
-    topic: 'the name that finds its handler',
+    topic: 'the name that selects its handler',
     queue: 'the name of its queue',
     key: 'its key, such as a customer id',
     job: 'the job it is a run of',

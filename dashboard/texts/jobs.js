@@ -73,8 +73,8 @@ export const jobs = {
     cancel_running: 'cancel the active run',
   },
   misfireWords: {
-    fire_now: 'One run starts at once for all missed occurrences, with the nominal time of the oldest.',
-    fire_once: 'One run starts at once for all missed occurrences, with the nominal time of the newest.',
+    fire_now: 'One run starts immediately for all missed occurrences, with the nominal time of the oldest.',
+    fire_once: 'One run starts immediately for all missed occurrences, with the nominal time of the newest.',
     fire_all: 'Every missed occurrence runs, oldest first, up to a limit.',
     skip_to_next: 'Missed occurrences are skipped; the next one runs on time.',
   },

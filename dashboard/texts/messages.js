@@ -71,7 +71,7 @@ export const messages = {
       verb: 'sent again',
       title: 'Redrive messages',
       ask: (count, number) =>
-        `This sends ${plural(count, number, 'message')} again, at once. ${number === 1 ? 'Its' : 'Their'} ` +
+        `This sends ${plural(count, number, 'message')} again immediately. ${number === 1 ? 'Its' : 'Their'} ` +
         'attempts are counted from zero.',
     },
     cancel: {
@@ -122,7 +122,7 @@ export const messages = {
     cloneTitle: 'Edit and send',
     button: 'Send',
     topic: 'Topic',
-    topicHint: 'The name that finds its handler.',
+    topicHint: 'The name that selects its handler.',
     body: 'Payload',
     kinds: { json: 'JSON', text: 'Text', base64: 'Base64', none: 'None' },
     kind: 'Payload type',
@@ -133,7 +133,7 @@ export const messages = {
     priority: 'Priority',
     priorityHint: '0 is last, 9 is first.',
     delay: 'Delay',
-    delayHint: 'Such as 5m. Empty: due at once.',
+    delayHint: 'Such as 5m. Empty: due immediately.',
     dedupe: 'Dedupe key',
     dedupeHint: 'A message is a duplicate while another with the same value is pending or running.',
     retries: 'Retries',

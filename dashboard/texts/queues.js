@@ -32,7 +32,7 @@ export const queues = {
   paused: 'paused',
   pausedBy: (by) => `Paused by ${by}`,
   until: 'until',
-  forever: 'until resumed by hand',
+  forever: 'until resumed manually',
   since: 'since',
   act: {
     pause: 'Pause',
@@ -49,7 +49,7 @@ export const queues = {
     reasonHint: 'Shown on the page of the queue.',
     until: 'Until',
     untils: {
-      '': 'resumed by hand',
+      '': 'resumed manually',
       '1h': 'in one hour',
       '8h': 'in eight hours',
       '24h': 'in one day',
@@ -65,7 +65,7 @@ export const queues = {
     max: 'Concurrency per process',
     hint: '1 to 10,000. To stop the queue, pause it.',
     button: 'Set',
-    done: (max) => `Each process now handles up to ${max} messages at once.`,
+    done: (max) => `Each process now handles up to ${max} messages in parallel.`,
   },
   purge: {
     title: (name) => `Purge ${name}`,

@@ -33,8 +33,8 @@ export const settings = {
     newPasswordHint: (least) => `Empty: unchanged. Otherwise at least ${least} characters.`,
     isDisabled: 'Disabled',
     disabledHint:
-      'The user cannot sign in. Sessions, event streams and tokens end at once, and stay ended when the user is ' +
-      'enabled again.',
+      'The user cannot sign in. Sessions, event streams and tokens end immediately; enabling the user does not restore ' +
+      'them.',
     save: 'Save',
     saved: (name) => `${name} was changed.`,
     remove: 'Delete',
@@ -84,7 +84,7 @@ export const settings = {
     done: 'Done',
     remove: 'Revoke',
     removeTitle: (name) => `Revoke ${name}?`,
-    removeText: 'The token ends at once. Programs that use it are refused.',
+    removeText: 'The token stops working immediately. Programs that use it lose access.',
     removed: (name) => `${name} was revoked.`,
     ended: 'expired',
   },

@@ -29,4 +29,4 @@ pub(crate) async fn main() -> punctual::Result<()> {
 // 2026-03-02T07:00:00Z: now
 // 2026-03-02T08:00:00Z: in an hour
 // 2026-03-03T07:00:00Z: in a day
-// the instant 2026-03-02T07:00:00Z lies in the past (it is 2026-03-03T07:00:00Z); give a later one, or allow_past() to run it at once
+// the instant 2026-03-02T07:00:00Z is in the past (it is 2026-03-03T07:00:00Z); give a later one, or allow_past() to run it immediately

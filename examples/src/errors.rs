@@ -28,7 +28,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
             })
             .on_failure(|failure| match failure.again_at {
                 Some(at) => println!("failed, again at {at}"),
-                None => println!("failed for good"),
+                None => println!("failed permanently"),
             })
             .on_exhausted(|end| println!("given up: {}", end.error.unwrap_or("-")))
     })
@@ -44,10 +44,10 @@ pub(crate) async fn main() -> punctual::Result<()> {
 // Output:
 // good:
 // stolen:
-// failed for good
+// failed permanently
 // given up: the card is stolen
 // lost:
-// failed for good
+// failed permanently
 // given up: the card was not found
 // new:
 // failed, again at 2026-03-02T11:00:00Z

@@ -14,7 +14,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
     let harness = TestHarness::start(|builder| {
         let hook = |event: &Event| {
             if let Event::AttemptFailed { attempt, error: Some(error), .. } = event {
-                println!("at once: attempt {attempt}, {error}");
+                println!("immediately: attempt {attempt}, {error}");
             }
         };
         builder.on_event(hook).handler("mail", mail)
@@ -33,7 +33,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
 }
 
 // Output:
-// at once: attempt 1, no route
+// immediately: attempt 1, no route
 // streamed: message.enqueued
 // streamed: attempt.started
 // streamed: attempt.failed

@@ -1,4 +1,4 @@
-//! A message, sent now and handled at once.
+//! A message, sent now and handled immediately.
 #![allow(clippy::print_stdout)] // our own rule, not one of users
 
 use punctual::Punctual;

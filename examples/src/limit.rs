@@ -26,7 +26,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
         harness.publisher().publish("send", to).limit("smtp", 2).await?;
     }
     harness.run_due().await;
-    println!("-- two at once, cleo waits");
+    println!("-- two in parallel, cleo waits");
     gate.add_permits(3);
     harness.run_due().await;
     Ok(())
@@ -35,7 +35,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
 // Output:
 // ada begins
 // bob begins
-// -- two at once, cleo waits
+// -- two in parallel, cleo waits
 // ada ends
 // bob ends
 // cleo begins

@@ -12,7 +12,7 @@ use std::thread;
 const PROGRAMS: [(&str, &str); 2] =
     [("hello", env!("CARGO_BIN_EXE_hello")), ("cron", env!("CARGO_BIN_EXE_cron"))];
 const EXAMPLES: &str = env!("CARGO_BIN_EXE_punctual-examples");
-/// Number of examples that run at once.
+/// Number of examples that run in parallel.
 const PARALLEL: usize = 4;
 
 /// Returns the names of all files except `main.rs`.

@@ -85,7 +85,7 @@ impl FromStr for SpreadLimit {
     fn from_str(text: &str) -> Result<SpreadLimit, ScheduleError> {
         match text.trim().strip_suffix('%').map(str::parse) {
             Some(Ok(percent @ 1..=100)) => Ok(SpreadLimit::Percent(percent)),
-            Some(_) => Err(refuse(text, "a percentage lies between 1% and 100%")),
+            Some(_) => Err(refuse(text, "a percentage must be between 1% and 100%")),
             None => Ok(SpreadLimit::Duration(parse_duration(text)?)),
         }
     }

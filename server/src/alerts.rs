@@ -46,7 +46,7 @@ pub(crate) enum AlertKind {
     QueuePaused,
     /// Messages of a queue have been due for too long.
     QueueLate,
-    /// Messages were given up within the last hour.
+    /// Messages became dead letters within the last hour.
     DeadLetters,
     /// Deliveries of a webhook fail.
     WebhookFailing,
@@ -228,8 +228,9 @@ async fn find(app: &App) -> Result<Alerts> {
 async fn dead_letters(app: &App) -> Result<Option<Alert>> {
     let groups = crate::api::dead_groups(app).await?;
     let count = groups.in_the_last_hour();
-    let letters = if count == 1 { "message was" } else { "messages were" };
-    let text = format!("{count} {letters} given up in the last hour");
+    let letters =
+        if count == 1 { "message became a dead letter" } else { "messages became dead letters" };
+    let text = format!("{count} {letters} in the last hour");
     Ok((count > 0).then(|| Alert::general(AlertKind::DeadLetters, text)))
 }
 
@@ -257,7 +258,8 @@ mod tests {
     #[test]
     fn several_of_a_kind_are_one_sentence() {
         let job = |name: &str| Alert::about(AlertKind::JobFailing, name, format!("{name} fails"));
-        let dead = Alert::general(AlertKind::DeadLetters, "2 messages were given up".to_owned());
+        let dead =
+            Alert::general(AlertKind::DeadLetters, "2 messages became dead letters".to_owned());
         let alerts = Alerts {
             list: vec![job("a"), job("b"), job("c"), job("d"), dead],
             ..Alerts::default()
@@ -266,7 +268,7 @@ mod tests {
         assert_eq!(views.len(), 2);
         assert_eq!(views[0].text, "4 jobs fail: a, b, c and 1 more");
         assert_eq!((views[0].count, views[0].subjects.len()), (4, NAMES_MAX));
-        assert_eq!((views[1].text.as_str(), views[1].count), ("2 messages were given up", 1));
+        assert_eq!((views[1].text.as_str(), views[1].count), ("2 messages became dead letters", 1));
         let alerts = Alerts { list: vec![job("a")], ..Alerts::default() };
         assert_eq!(alerts.views()[0].text, "a fails");
         let list = vec![job("a"), job("b"), job("c"), job("d")];

@@ -170,7 +170,7 @@ pub struct TransportConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct QueueConfig {
-    /// How many messages are handled at once.
+    /// How many messages are handled in parallel.
     pub concurrency: Option<usize>,
 }
 

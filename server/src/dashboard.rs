@@ -69,7 +69,7 @@ fn serve(path: &str, headers: &HeaderMap) -> Response {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind(path)));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    // Revalidated every time, so that a new version shows at once.
+    // Revalidated every time, so that a new version shows immediately.
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     if let Some(etag) = etag {
         headers.insert(ETAG, etag);

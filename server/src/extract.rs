@@ -120,7 +120,7 @@ fn unread(rejection: BytesRejection) -> Problem {
     match rejection.status() {
         StatusCode::PAYLOAD_TOO_LARGE => Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            "the body is larger than the limit of this server; send less at once",
+            "the body is larger than the limit of this server; send less per request",
         ),
         _ => Problem::malformed("the body was incomplete; send it again"),
     }

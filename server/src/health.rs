@@ -85,7 +85,7 @@ impl NodeHealth {
 /// Returns the health of this process, at most a second old.
 async fn of_process(app: &App) -> Result<Health> {
     if app.punctual.is_stopping() {
-        // Not cached, so that stopping shows at once.
+        // Not cached, so that stopping shows immediately.
         let known = KnownFacts { counts: None, handled: Some(Vec::new()) };
         return Ok(app.punctual.admin().health_with(&known).await);
     }

@@ -72,7 +72,7 @@ pub(crate) async fn layer(app: App, request: Request, next: Next) -> Response {
         .unwrap_or_else(IntoResponse::into_response)
 }
 
-/// Drops the cached job statuses when a change of jobs ends, so that it shows at once.
+/// Drops the cached job statuses when a change of jobs ends, so that it shows immediately.
 struct ForgetStatuses(App);
 
 impl Drop for ForgetStatuses {
@@ -107,7 +107,7 @@ async fn keyed(
     let body = to_bytes(body, bytes_max).await.map_err(|_| {
         Problem::new(
             StatusCode::PAYLOAD_TOO_LARGE,
-            format!("the request body has more than {bytes_max} bytes; send less at once"),
+            format!("the request body has more than {bytes_max} bytes; send less per request"),
         )
     })?;
     let secret = SECRETS.iter().any(|prefix| path.starts_with(prefix));

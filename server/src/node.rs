@@ -19,9 +19,9 @@ use crate::listen::ConnectionCounters;
 use crate::live::Live;
 use crate::metrics::Meters;
 
-/// Largest number of HTTP workers that wait for messages at once.
+/// Largest number of HTTP workers that wait for messages concurrently.
 const WAITING_MAX: usize = 4_096;
-/// Largest number of event streams at once.
+/// Largest number of concurrent event streams.
 const LISTENERS_MAX: usize = 500;
 
 /// Name and roles of a node.

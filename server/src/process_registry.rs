@@ -288,7 +288,7 @@ pub(crate) async fn is_quiet(app: &App, process: ProcessId) -> Result<bool> {
     Ok(document.is_some())
 }
 
-/// Makes a process quiet, or lets it claim again. This node applies it at once, others at their next heartbeat.
+/// Makes a process quiet, or lets it claim again. This node applies it immediately, others at their next heartbeat.
 pub(crate) async fn set_quiet(app: &App, process: &str, quiet: bool) -> Result<()> {
     let now = app.clock.now();
     if quiet {

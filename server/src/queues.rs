@@ -1,5 +1,5 @@
 //! Queue settings of operators: pauses with reasons, and concurrency. Stored as documents and applied by every
-//! node; a node on which a setting is changed applies it at once.
+//! node; a node on which a setting is changed applies it immediately.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, PoisonError};
@@ -27,7 +27,7 @@ const TRIES_MAX: usize = 10;
 pub(crate) struct QueueSettings {
     /// The last pause, possibly ended.
     pub(crate) paused: Option<Pause>,
-    /// How many messages each process handles at once.
+    /// How many messages each process handles in parallel.
     pub(crate) concurrency: Option<usize>,
 }
 

@@ -1,5 +1,5 @@
 //! Job definitions as written in a `[jobs.NAME]` table of `punctual.toml` and in request bodies, with the same keys.
-//! Reading is strict; all problems are reported at once, field by field.
+//! Reading is strict; all problems are reported together, field by field.
 
 mod check;
 mod expect;

@@ -1,4 +1,4 @@
-//! Statuses of all jobs, for lists: computed once for concurrent readers. Changes on this node show at once,
+//! Statuses of all jobs, for lists: computed once for concurrent readers. Changes on this node show immediately,
 //! changes on other nodes a moment later.
 
 use std::sync::Arc;

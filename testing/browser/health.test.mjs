@@ -55,7 +55,7 @@ test('a job that fails is named in the strip and in the first card', { timeout: 
   await card.getByRole('link', { name: 'broken' }).waitFor();
   assert.match(await card.textContent(), /last run/);
   await shot('failing-job');
-  await page.getByRole('link', { name: /given up in the last hour/ }).click();
+  await page.getByRole('link', { name: /became (a )?dead letters? in the last hour/ }).click();
   await page.getByRole('heading', { level: 1, name: 'Dead letters' }).waitFor();
   await page.getByRole('button', { name: /redrive/i }).first().click();
   const dialog = page.getByRole('dialog');

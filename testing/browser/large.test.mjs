@@ -25,7 +25,7 @@ async function seed({ path, storage }) {
 before(async () => { web = await browser(); open = await site({ seed }); }, { timeout: 180_000 });
 after(async () => { await open?.close(); await web?.close(); });
 
-test('the overview and the list are there at once, with the count', { timeout: 60_000 }, async (t) => {
+test('the overview and the list load immediately, with the count', { timeout: 60_000 }, async (t) => {
   const { page, go, shot, axe, complaints, close } = await web.open(open.address);
   await page.locator('.tiles').waitFor();
   const times = {};

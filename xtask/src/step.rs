@@ -1,4 +1,4 @@
-//! Steps: run one after another, or two at once, each timed, counted and listed in a table at the end.
+//! Steps: run one after another, or two in parallel, each timed, counted and listed in a table at the end.
 //!
 //! A step never ends the run: the steps after it still run, so that one command shows everything that
 //! is wrong. The last line is always plain: `N passed, N failed`.
@@ -22,7 +22,7 @@ pub(crate) enum Phase {
     Compile,
     /// Running what was compiled.
     Run,
-    /// Both at once, where the tool does not separate them.
+    /// Both together, where the tool does not separate them.
     CompileAndRun,
 }
 

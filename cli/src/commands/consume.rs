@@ -18,7 +18,7 @@ use super::storage::on_runtime;
 use super::transport::{TransportArgs, header_row, message_json, message_row};
 use crate::terminal::notice;
 
-/// Largest number of messages received at once.
+/// Largest number of messages in one receive call.
 const BATCH_MAX: usize = 100;
 /// Largest number of messages kept in flight with `--no-ack`.
 const IN_FLIGHT_MAX: usize = 1_000;

@@ -33,7 +33,7 @@ enum QueuesCommand {
     Pause(Pause),
     /// Resume a paused queue.
     Resume(QueueName),
-    /// Set the number of messages of a queue that each process runs at once.
+    /// Set the number of messages of a queue that each process runs in parallel.
     Concurrency(Concurrency),
     /// Delete the pending messages of a queue.
     Purge(Purge),
@@ -63,7 +63,7 @@ struct Pause {
 struct Concurrency {
     /// Name of the queue.
     name: String,
-    /// Largest number of messages that each process runs at once, 1 to 10000.
+    /// Largest number of messages that each process runs in parallel, 1 to 10000.
     max: u32,
 }
 
@@ -96,7 +96,7 @@ pub(crate) fn run(arguments: &QueuesArgs) -> ExitCode {
             let call = Call::post(&["queues", name, "concurrency"], json!({ "max": max }));
             context
                 .show(call, |_| {
-                    format!("Each process runs at most {max} messages of {name} at once.")
+                    format!("Each process runs at most {max} messages of {name} in parallel.")
                 })
                 .await
         }

@@ -149,7 +149,7 @@ async fn serve(assembly: Assembly) -> Result<()> {
     let ending = async {
         report(
             format,
-            "stopping: waiting for running messages; a second signal ends the process at once",
+            "stopping: waiting for running messages; a second signal ends the process immediately",
         );
         running.shutdown().await
     };
@@ -157,7 +157,7 @@ async fn serve(assembly: Assembly) -> Result<()> {
         // First as well, so that the signal is caught before the message that mentions it.
         biased;
         () = signalled() => {
-            report(format, "ended at once; other processes take over the unfinished messages");
+            report(format, "ended immediately; other processes take over the unfinished messages");
             std::process::exit(INTERRUPTED);
         }
         stopped = ending => report(format, &stopped.to_string()),

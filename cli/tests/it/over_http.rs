@@ -238,7 +238,7 @@ fn users_and_tokens_are_created_changed_and_deleted() {
     let (code, printed) = site.refused(&["webhooks", "add", "http://127.0.0.1:9/hook"]);
     assert!(
         code == 2 && printed.contains("http.allow"),
-        "a loopback address is refused at once: {printed}"
+        "a loopback address is refused immediately: {printed}"
     );
 }
 
@@ -279,7 +279,10 @@ fn the_doctor_lists_the_alerts_of_the_server() {
             .then_some(printed)
     });
     let printed = found.expect("the doctor did not report the failing job");
-    assert!(printed.contains("dead letters: 1 message was given up in the last hour"), "{printed}");
+    assert!(
+        printed.contains("dead letters: 1 message became a dead letter in the last hour"),
+        "{printed}"
+    );
     assert!(printed.contains("degraded"), "{printed}");
 }
 

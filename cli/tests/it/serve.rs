@@ -94,7 +94,7 @@ fn a_second_signal_ends_the_server_while_messages_run() {
     server.signal("-TERM");
     server.line_with("stopping");
     server.signal("-TERM");
-    server.line_with("ended at once");
+    server.line_with("ended immediately");
     assert_eq!(server.child.wait().unwrap().code(), Some(130));
 }
 

@@ -97,7 +97,7 @@ fn an_empty_list_prints_only_to_standard_error() {
 fn groups_of_dead_letters_are_listed_with_their_error() {
     let group = json!({ "fingerprint": "9f2c", "topic": "mail.send", "job": null, "count": 41,
         "error": "connection\nrefused", "first_at": "2026-03-01T07:00:00Z", "last_at": "2026-03-02T06:59:00Z" });
-    let groups = json!({ "items": [group], "looked_at": 41, "more": false });
+    let groups = json!({ "items": [group], "scanned": 41, "more": false });
     check(
         &["dead", "groups"],
         vec![("GET /api/v1/dead-letters/groups", 200, groups)],

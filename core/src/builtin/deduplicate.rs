@@ -13,7 +13,7 @@ use crate::model::time::{add, subtract};
 
 /// Default retention of a delivery record.
 const RETENTION_DEFAULT: Duration = Duration::from_secs(7 * 24 * 60 * 60);
-/// Interval between deletions of old records, and the number deleted at once.
+/// Interval between deletions of old records, and the number deleted per call.
 const FORGET_INTERVAL: Duration = Duration::from_secs(60);
 const FORGET_MAX: usize = 1_000;
 

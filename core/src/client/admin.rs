@@ -105,7 +105,7 @@ impl Admin {
     pub async fn job(&self, name: impl AsRef<str>) -> Result<JobRecord> {
         let name = JobName::new(name)?;
         self.process.env.inspect.job(&name).await?.ok_or_else(|| {
-            Error::not_found(format!("there is no job {name:?}; jobs() lists what there is"))
+            Error::not_found(format!("there is no job {name:?}; jobs() lists the jobs"))
         })
     }
 
@@ -359,7 +359,7 @@ impl Admin {
         self.process.env.inspect.batch(batch).await
     }
 
-    /// Cancels a message: a pending one at once, a running one by a request to its handler.
+    /// Cancels a message: a pending one immediately, a running one by a request to its handler.
     pub async fn cancel(&self, id: MessageId) -> Result<CommandResult> {
         self.command(Command::Cancel(id), id, "cancel").await
     }

@@ -155,7 +155,7 @@ impl HttpWorkers {
             .await
     }
 
-    /// Releases a message: it is due at once and its attempt does not count. For a worker that stops, or that
+    /// Releases a message: it is due immediately and its attempt does not count. For a worker that stops, or that
     /// the response did not reach.
     pub async fn release(&self, worker: ProcessId, ticket: AttemptTicket) -> Result<SettleResult> {
         http_worker::settle(&self.process, &self.tasks.settling()?, (worker, ticket), None).await
@@ -192,7 +192,7 @@ fn check_count(what: &str, count: usize) -> Result<()> {
         return Ok(());
     }
     Err(Error::invalid(format!(
-        "{count} {what} at once is out of range, use 1 to {HTTP_WORKER_BATCH_MAX}"
+        "{count} {what} in one call is out of range, use 1 to {HTTP_WORKER_BATCH_MAX}"
     )))
 }
 

@@ -43,7 +43,7 @@ impl Once {
         self.map(|publish| publish.after(wait))
     }
 
-    /// Runs at once when the instant is in the past.
+    /// Runs immediately when the instant is in the past.
     pub fn allow_past(self) -> Self {
         self.map(Publish::allow_past)
     }
@@ -121,7 +121,7 @@ impl Once {
         self.map(|publish| publish.id(id))
     }
 
-    /// Limits how many with the same limit name run at once; see [`Publish::limit`].
+    /// Limits how many with the same limit name run in parallel; see [`Publish::limit`].
     pub fn limit(self, name: impl AsRef<str>, running_max: u32) -> Self {
         self.map(|publish| publish.limit(name, running_max))
     }

@@ -41,7 +41,7 @@ impl Queues {
         self.set_paused(&queue.try_into()?, false)
     }
 
-    /// Changes how many messages of a queue this process handles at once. A smaller number takes effect as
+    /// Changes how many messages of a queue this process handles in parallel. A smaller number takes effect as
     /// running messages end. A serial queue stays serial on all processes together.
     pub fn set_concurrency(
         &self,

@@ -39,7 +39,7 @@ impl HandlerError {
         Self { text: Arc::from(text.as_ref()), source: None, advice: None }
     }
 
-    /// Marks the failure as permanent: the message becomes a dead letter at once.
+    /// Marks the failure as permanent: the message becomes a dead letter immediately.
     #[must_use]
     pub fn permanent(mut self) -> Self {
         self.advice = Some(Outcome::Discard(self.text.to_string()));

@@ -16,7 +16,7 @@ impl Context {
 
     /// Replies to a request. Fails for a message that expects no reply.
     ///
-    /// The reply is sent at once, regardless of how the attempt ends; the first one counts. To reply only when
+    /// The reply is sent immediately, regardless of how the attempt ends; the first one counts. To reply only when
     /// the handler is done, use [`Context::returns`].
     pub async fn reply<T: Serialize + ?Sized>(&self, value: &T) -> Result<()> {
         let body = self.parts().publisher.written(value)?;

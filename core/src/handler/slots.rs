@@ -1,4 +1,4 @@
-//! Slots of a queue: the limit of attempts that run at once. A blocking call may hold one beyond its attempt.
+//! Slots of a queue: the limit of attempts that run in parallel. A blocking call may hold one beyond its attempt.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use crate::storage::{Notifier, Wakeup};
 /// How often a claim yields to other tasks.
 const YIELDS_MAX: usize = 4;
 
-/// Slots of a queue: the limit of attempts that run at once.
+/// Slots of a queue: the limit of attempts that run in parallel.
 #[derive(Debug)]
 pub(crate) struct Slots {
     capacity: AtomicUsize,
@@ -68,7 +68,7 @@ impl Slots {
         Slot { slots: self.clone() }
     }
 
-    /// Requests a notification when a slot is free; notifies at once if one is free already.
+    /// Requests a notification when a slot is free; notifies immediately if one is free already.
     pub(crate) fn notify_when_free(&self) {
         self.notify_requested.store(true, Ordering::Release);
         // A slot may have been released before the flag was set.

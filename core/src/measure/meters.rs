@@ -66,58 +66,58 @@ macro_rules! meters {
 }
 
 meters! {
-    /// How often each event happened.
+    /// Number of events, by name.
     EVENTS, "punctual.events", "punctual_events_total", Counter ["event"];
-    /// Attempts that ended, by how.
+    /// Ended attempts, by ending.
     ATTEMPTS, "punctual.attempts", "punctual_attempts_total", Counter ["topic", "ending"];
-    /// How long attempts took.
+    /// Duration of attempts.
     DURATION, "punctual.attempt.duration", "punctual_attempt_duration_seconds", Histogram ["topic", "ending"];
-    /// How long after its due time an attempt began.
+    /// Delay between the due time of a message and the start of its attempt.
     LATENESS, "punctual.attempt.lateness", "punctual_attempt_lateness_seconds", Histogram ["topic"];
-    /// Messages that were given up.
+    /// Messages that became dead letters.
     DEAD, "punctual.messages.dead", "punctual_messages_dead_total", Counter ["topic", "reason"];
-    /// Messages of lost processes that were freed.
+    /// Messages of lost processes that were rescued.
     RESCUED, "punctual.leases.rescued", "punctual_leases_rescued_total", Counter [];
-    /// Occurrences of jobs that were missed.
+    /// Missed occurrences of jobs.
     MISSED, "punctual.occurrences.missed", "punctual_occurrences_missed_total", Counter [];
-    /// Occurrences of jobs that were not run.
+    /// Skipped occurrences of jobs, by reason.
     SKIPPED, "punctual.occurrences.skipped", "punctual_occurrences_skipped_total", Counter ["reason"];
-    /// Runs of jobs that ended, by how; an attempt that is tried again ends no run.
+    /// Ended runs of jobs, by result; an attempt that is retried does not end the run.
     JOB_RUNS, "punctual.job.runs", "punctual_job_runs_total", Counter ["job_name", "result"];
 }
 
 /// Passes each reading of an event to a function.
-pub fn readings(event: &Event, names: &LabelNames, tell: &mut dyn FnMut(Reading<'_>)) {
-    count(&EVENTS, 1, &[("event", event.name())], tell);
+pub fn readings(event: &Event, names: &LabelNames, record: &mut dyn FnMut(Reading<'_>)) {
+    count(&EVENTS, 1, &[("event", event.name())], record);
     match event {
         Event::AttemptStarted { topic, late, .. } => {
             let labels = &[("topic", names.topic(topic))];
             let amount = Amount::Seconds(late.as_secs_f64());
-            tell(Reading { meter: &LATENESS, amount, labels });
+            record(Reading { meter: &LATENESS, amount, labels });
         }
         Event::MessageDead { topic, reason, .. } => {
             let labels = &[("topic", names.topic(topic)), ("reason", reason.as_str())];
-            count(&DEAD, 1, labels, tell);
+            count(&DEAD, 1, labels, record);
         }
-        Event::LeasesRescued { count: freed } => count(&RESCUED, *freed, &[], tell),
-        Event::JobMisfired { missed, .. } => count(&MISSED, *missed, &[], tell),
+        Event::LeasesRescued { count: freed } => count(&RESCUED, *freed, &[], record),
+        Event::JobMisfired { missed, .. } => count(&MISSED, *missed, &[], record),
         Event::JobSkipped { count: left_out, reason, .. } => {
-            count(&SKIPPED, *left_out, &[("reason", reason.as_str())], tell);
+            count(&SKIPPED, *left_out, &[("reason", reason.as_str())], record);
         }
         _ => {}
     }
     // The duration of a lost attempt is not known.
     if let Event::AttemptLost { topic, .. } = event {
-        count(&ATTEMPTS, 1, &[("topic", names.topic(topic)), ("ending", "lost")], tell);
+        count(&ATTEMPTS, 1, &[("topic", names.topic(topic)), ("ending", "lost")], record);
     }
     if let Some((topic, ending, took)) = super::ending(event) {
         let labels = &[("topic", names.topic(topic)), ("ending", ending)];
-        count(&ATTEMPTS, 1, labels, tell);
+        count(&ATTEMPTS, 1, labels, record);
         let amount = Amount::Seconds(took.as_secs_f64());
-        tell(Reading { meter: &DURATION, amount, labels });
+        record(Reading { meter: &DURATION, amount, labels });
     }
     if let Some((job, result)) = run_end(event) {
-        count(&JOB_RUNS, 1, &[("job_name", names.job(job)), ("result", result)], tell);
+        count(&JOB_RUNS, 1, &[("job_name", names.job(job)), ("result", result)], record);
     }
 }
 
@@ -139,9 +139,9 @@ fn count(
     meter: &'static Meter,
     amount: u64,
     labels: &[(&'static str, &str)],
-    tell: &mut dyn FnMut(Reading<'_>),
+    record: &mut dyn FnMut(Reading<'_>),
 ) {
-    tell(Reading { meter, amount: Amount::Count(amount), labels });
+    record(Reading { meter, amount: Amount::Count(amount), labels });
 }
 
 #[cfg(test)]

@@ -190,7 +190,7 @@ pub enum OnTimeout {
     /// The attempt has failed; the retry policy decides.
     #[default]
     Retry,
-    /// The message is given up at once.
+    /// The message becomes a dead letter immediately.
     Fail,
 }
 
@@ -198,7 +198,7 @@ pub enum OnTimeout {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rescue {
-    /// It is due again at once, with the attempt returned, until the crash budget is spent.
+    /// It is due again immediately, with the attempt returned, until the crash budget is spent.
     #[default]
     AtOnce,
     /// The attempt has failed and is retried with the usual delay.

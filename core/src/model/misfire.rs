@@ -28,10 +28,10 @@ pub const CATCH_UP_LIMIT: u32 = 10_000;
 )]
 #[serde(rename_all = "snake_case", try_from = "String")]
 pub enum MisfirePolicy {
-    /// One run at once for all of them, with the nominal time of the oldest.
+    /// One immediate run for all of them, with the nominal time of the oldest.
     #[default]
     FireNow,
-    /// One run at once for all of them, with the nominal time of the newest.
+    /// One immediate run for all of them, with the nominal time of the newest.
     FireOnce,
     /// One run for each, oldest first, up to a limit.
     FireAll,

@@ -115,7 +115,7 @@ fn chain_size(links: &[Link]) -> (usize, usize) {
 pub struct Limit {
     /// Name of the limit.
     pub name: Key,
-    /// Largest number of messages that run at once.
+    /// Largest number of messages that run in parallel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub running_max: Option<u32>,
     /// Largest number of messages that start in a period.

@@ -16,7 +16,7 @@ pub enum MessageState {
     Running,
     /// Handled with success.
     Done,
-    /// Given up and kept as a dead letter.
+    /// Failed and stored as a dead letter.
     Dead,
     /// Cancelled by an operator or by its handler.
     Cancelled,
@@ -67,7 +67,7 @@ pub enum StateChange {
     Release,
     /// Its process was lost, and it is run again.
     Rescue,
-    /// Given up: attempts spent, discarded or unreadable.
+    /// Dead letter: attempts used up, discarded or unreadable.
     Bury,
     /// An operator or its handler cancelled it.
     Cancel,
@@ -124,13 +124,13 @@ pub const TRANSITIONS: [(MessageState, StateChange, MessageState, &str); 12] = [
         MessageState::Running,
         StateChange::Snooze,
         MessageState::Pending,
-        "a new due time; the attempt is given back",
+        "a new due time; the attempt is not counted",
     ),
     (
         MessageState::Running,
         StateChange::Release,
         MessageState::Pending,
-        "due at once; the attempt is given back",
+        "due immediately; the attempt is not counted",
     ),
     (
         MessageState::Running,
@@ -139,7 +139,7 @@ pub const TRANSITIONS: [(MessageState, StateChange, MessageState, &str); 12] = [
         "the lease expired or its process is gone; one crash counted",
     ),
     (MessageState::Running, StateChange::Bury, MessageState::Dead, "the reason is kept"),
-    (MessageState::Pending, StateChange::Cancel, MessageState::Cancelled, "at once"),
+    (MessageState::Pending, StateChange::Cancel, MessageState::Cancelled, "immediately"),
     (
         MessageState::Running,
         StateChange::Cancel,
@@ -150,19 +150,19 @@ pub const TRANSITIONS: [(MessageState, StateChange, MessageState, &str); 12] = [
         MessageState::Done,
         StateChange::Redrive,
         MessageState::Pending,
-        "by an operator only; attempts start anew",
+        "by an operator only; attempts are counted from zero",
     ),
     (
         MessageState::Dead,
         StateChange::Redrive,
         MessageState::Pending,
-        "by an operator only; attempts start anew",
+        "by an operator only; attempts are counted from zero",
     ),
     (
         MessageState::Cancelled,
         StateChange::Redrive,
         MessageState::Pending,
-        "by an operator only; attempts start anew",
+        "by an operator only; attempts are counted from zero",
     ),
 ];
 
@@ -182,7 +182,7 @@ pub enum Phase {
     Stale,
     /// Handled.
     Done,
-    /// Given up.
+    /// A dead letter.
     Dead,
     /// Stopped on request.
     Cancelled,
@@ -230,7 +230,7 @@ pub enum DeadReason {
     TimedOut,
     /// Its processes crashed too often.
     CrashLoop,
-    /// Its transport refuses it for good, for example because it is too large.
+    /// Its transport rejects it permanently, for example because it is too large.
     Refused,
     /// No process had a handler for its topic.
     NoHandler,

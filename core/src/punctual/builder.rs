@@ -224,7 +224,7 @@ impl Builder {
         self
     }
 
-    /// Adds a queue that this process works on, and how many of its messages it handles at once. It also works on
+    /// Adds a queue that this process works on, and how many of its messages it handles in parallel. It also works on
     /// the queue `default` and on the queues of its jobs, unless [`Builder::only_named_queues`] is set.
     pub fn queue(mut self, name: impl Into<String>, concurrency: usize) -> Self {
         self.queues.push((name.into(), concurrency, None));
@@ -362,7 +362,7 @@ fn check_delays(
     });
     match needs_durable_storage {
         Some((name, _)) if !allowed && !storage.is_durable() => Err(Error::invalid(format!(
-            "the transport {name:?} is durable, but delays that it does not support would be kept in memory and lost with the process; give the builder a durable storage, or say allow_volatile_delays()"
+            "the transport {name:?} is durable, but delays that it does not support would be kept in memory and lost with the process; give the builder a durable storage, or call allow_volatile_delays()"
         ))),
         _ => Ok(()),
     }

@@ -126,9 +126,7 @@ fn known(name: String, what: &str, transports: &Transports) -> Result<TransportN
 
 fn check_prefix(prefix: &str, pattern: &str) -> Result<()> {
     if prefix.is_empty() {
-        return Err(Error::invalid(
-            "the route of \"*\" is every topic; say via_default() for that",
-        ));
+        return Err(Error::invalid("the route of \"*\" is every topic; use via_default() instead"));
     }
     if prefix.contains('*') {
         return Err(Error::invalid(format!(

@@ -127,7 +127,7 @@ impl Due {
             Self::After(wait) => Ok(add(latest, wait)),
             Self::At(instant) if allow_past || instant >= subtract(now, tolerance) => Ok(instant),
             Self::At(instant) => Err(Error::invalid(format!(
-                "the instant {instant} lies in the past (it is {now}); give a later one, or allow_past() to run it at once"
+                "the instant {instant} is in the past (it is {now}); give a later one, or allow_past() to run it immediately"
             ))),
         }
     }
@@ -167,7 +167,7 @@ impl Publish {
         self.edit(|draft| draft.due = Due::At(instant))
     }
 
-    /// Sends at once when the instant is in the past.
+    /// Sends immediately when the instant is in the past.
     pub fn allow_past(self) -> Self {
         self.edit(|draft| draft.allow_past = true)
     }

@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::model::{Key, Limit, Link, LinkOn, Rate, Topic, Unique};
 
 impl Publish {
-    /// Limits how many messages with the same limit name run at once, on all processes together.
+    /// Limits how many messages with the same limit name run in parallel, on all processes together.
     pub fn limit(self, name: impl AsRef<str>, running_max: u32) -> Self {
         self.limited(name, |limit| limit.running_max = Some(running_max))
     }

@@ -22,7 +22,7 @@ use crate::stop::Stop;
 use crate::storage::{Claim, Settlement, Storage, WakeSource, Wakeup};
 use crate::transport::{Consumer, Delivery, Receipt, Subscription};
 
-/// The most replies received at once.
+/// Largest number of replies in one receive call.
 const REPLIES_MAX: usize = 100;
 
 /// The pending requests of a process and the tasks that receive their replies.

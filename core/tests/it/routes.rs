@@ -45,7 +45,7 @@ fn routes_that_cannot_be_right_are_refused_when_the_process_is_built() {
         (refused(|builder| builder.route("mail", "pots")), "\"pots\""),
         (refused(|builder| builder.via_default("pots")), "via_default()"),
         (refused(|builder| builder.prefer_storage("pots")), "prefer_storage()"),
-        (refused(|builder| builder.route("*", "post")), "say via_default()"),
+        (refused(|builder| builder.route("*", "post")), "use via_default()"),
         (refused(|builder| builder.route("a.*.b*", "post")), "can only stand last"),
         (refused(|builder| builder.route("", "post")), "must not be empty"),
         (refused(|builder| builder.route("a*", "post").route("a*", "post")), "given twice"),

@@ -76,7 +76,7 @@ export function MessageProgress({ of }) {
   const { percent, note, at } = of.progress;
   return html`<${Card} title=${message.progress.title}>
     ${percent === null || percent === undefined ? null : html`<${Progress} value=${percent} label=${`${percent} %`} />`}
-    <p>${note} <span class="faint">(${message.progress.said} <${Ago} at=${at} />)</span></p>
+    <p>${note} <span class="faint">(${message.progress.note} <${Ago} at=${at} />)</span></p>
   <//>`;
 }
 

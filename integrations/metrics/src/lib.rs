@@ -13,18 +13,18 @@
 //!
 //! | name | labels | meaning |
 //! |---|---|---|
-//! | `punctual_events_total` | `event` | number of each event |
+//! | `punctual_events_total` | `event` | number of events |
 //! | `punctual_attempts_total` | `topic`, `ending` | attempts by their ending |
 //! | `punctual_attempt_duration_seconds` | `topic`, `ending` | duration of attempts |
 //! | `punctual_attempt_lateness_seconds` | `topic` | delay between due time and start of an attempt |
-//! | `punctual_messages_dead_total` | `topic`, `reason` | messages that were given up |
-//! | `punctual_leases_rescued_total` | | messages of lost processes that were freed |
-//! | `punctual_occurrences_missed_total` | | occurrences of jobs that were missed |
-//! | `punctual_occurrences_skipped_total` | `reason` | occurrences of jobs that were not run |
+//! | `punctual_messages_dead_total` | `topic`, `reason` | messages that became dead letters |
+//! | `punctual_leases_rescued_total` | | messages of lost processes that were rescued |
+//! | `punctual_occurrences_missed_total` | | missed occurrences of jobs |
+//! | `punctual_occurrences_skipped_total` | `reason` | skipped occurrences of jobs |
 //! | `punctual_job_runs_total` | `job_name`, `result` | runs of jobs by their result |
 //!
 //! The list is [`METERS`] of the library. Only the first 200 topics are labels of their own; the rest are
-//! `~other`, so that the memory of a recorder does not grow with what is published.
+//! `~other`, so that the memory of a recorder is bounded.
 
 use metrics::{Label, Unit, counter, describe_counter, describe_histogram, histogram};
 use punctual::Event;

@@ -1,4 +1,4 @@
-//! Refused configurations: a reloaded configuration that the process could not use. The process itself knows at once;
+//! Refused configurations: a reloaded configuration that the process could not use. The process itself reports it immediately;
 //! other processes read a document that it renews while the problem lasts.
 
 use std::sync::PoisonError;

@@ -16,7 +16,7 @@ use crate::problem::Answer;
 
 /// Largest number of entries read for one page.
 const SCANNED_MAX: usize = 10_000;
-/// Number of entries read at once.
+/// Number of entries per read.
 const BATCH: usize = 500;
 
 /// Returns the routes of this module.

@@ -139,7 +139,7 @@ async fn get(
     Ok(Json(view(&app, id, created_at).await?))
 }
 
-/// Cancels the unfinished messages of a batch, at most 10000 at once.
+/// Cancels the unfinished messages of a batch, at most 10000 per request.
 #[utoipa::path(post, path = "/batches/{id}/cancel", tag = "batches", params(("id" = String, Path)),
     responses((status = 200, body = BulkResult), (status = 404, body = Problem)))]
 async fn cancel(

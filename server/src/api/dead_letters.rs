@@ -88,7 +88,7 @@ pub(crate) struct DeadGroups {
     /// The groups, largest first.
     pub(crate) items: Vec<DeadGroup>,
     /// Number of dead letters that were read.
-    pub(crate) looked_at: usize,
+    pub(crate) scanned: usize,
     /// Whether there are more dead letters than were read.
     pub(crate) more: bool,
 }
@@ -157,7 +157,7 @@ pub(crate) async fn renew(app: &App) -> punctual::Result<()> {
 async fn find_groups(app: &App) -> punctual::Result<Arc<DeadGroups>> {
     let found = app.punctual.admin().dead_groups().await?;
     let items = found.groups.into_iter().map(DeadGroup::from).collect();
-    Ok(Arc::new(DeadGroups { items, looked_at: found.scanned, more: found.more }))
+    Ok(Arc::new(DeadGroups { items, scanned: found.scanned, more: found.more }))
 }
 
 /// Selects dead letters by exactly one of `fingerprint`, `filter` and `ids`.

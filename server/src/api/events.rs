@@ -230,7 +230,7 @@ async fn next(mut listener: Listener) -> Option<(Result<Frame, Infallible>, List
 }
 
 impl Listener {
-    /// Returns whether the caller may still listen; checked every ten seconds, and at once when a session or
+    /// Returns whether the caller may still listen; checked every ten seconds, and immediately when a session or
     /// token ended.
     async fn is_allowed(&mut self) -> bool {
         let now = AuthorizationCheck::new(&self.app);

@@ -94,7 +94,7 @@ impl HealthView {
 /// Returns the health of this node, at most a second old, with its alerts. The status is 200 also when the node is
 /// unhealthy. The response takes at most two seconds: while the storage is unavailable it is `unhealthy` with the
 /// reason, or 503 when the caller cannot be authenticated.
-#[utoipa::path(get, operation_id = "get_health", path = "/health", tag = "figures",
+#[utoipa::path(get, operation_id = "get_health", path = "/health", tag = "metrics",
     responses((status = 200, body = HealthView), (status = 503, body = Problem)))]
 async fn get(State(app): State<App>, caller: Caller) -> Answer<Json<HealthView>> {
     caller.must_be(Role::Viewer)?;

@@ -131,7 +131,7 @@ struct MarkView {
 
 /// Returns the overview. It is at most two seconds old where that is cheap; `at` is its time. While the storage is
 /// unavailable the response is 503; `/api/v1/health` works then as well.
-#[utoipa::path(get, path = "/overview", tag = "figures", responses((status = 200, body = OverviewView)))]
+#[utoipa::path(get, path = "/overview", tag = "metrics", responses((status = 200, body = OverviewView)))]
 async fn get(State(app): State<App>, caller: Caller) -> Answer<Json<Value>> {
     caller.must_be(Role::Viewer)?;
     let find = async { value(&build(&app).await?) };

@@ -98,7 +98,7 @@ struct LineView {
 }
 
 /// Returns a time series.
-#[utoipa::path(get, path = "/series", tag = "figures", params(SeriesQuery),
+#[utoipa::path(get, path = "/series", tag = "metrics", params(SeriesQuery),
     responses((status = 200, body = SeriesView), (status = 422, body = Problem)))]
 async fn get(
     State(app): State<App>,
@@ -133,7 +133,7 @@ fn range(query: &SeriesQuery, now: Timestamp) -> Answer<(i64, i64, i64)> {
     }
     if (to - from) / step > POINTS_MAX {
         let problem =
-            format!("gives more than {POINTS_MAX} points; use a longer step or a shorter range");
+            format!("has more than {POINTS_MAX} points; use a longer step or a shorter range");
         return Err(Problem::refused(format!("the range {problem}")).field("from", problem));
     }
     Ok((step, from, to))

@@ -66,7 +66,7 @@ impl Refusals {
 }
 
 impl Audit {
-    /// Records a refused login, at once or together with others. A failure to write is only logged.
+    /// Records a refused login, immediately or together with others. A failure to write is only logged.
     pub(crate) async fn refused(&self, name: &str, from: Option<IpAddr>, reason: &str) {
         let name: String = name.chars().take(NAME_LEN_MAX).collect();
         if !self.refusals.count(&name, from, self.clock.now()) {

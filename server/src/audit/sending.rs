@@ -60,7 +60,7 @@ impl Sending {
 }
 
 impl Audit {
-    /// Records a published message, at once or together with others of the same caller. The message is stored
+    /// Records a published message, immediately or together with others of the same caller. The message is stored
     /// already, so a failure to write is only logged.
     pub(crate) async fn sent(&self, caller: &Caller, message: MessageId, topic: &str) {
         if self.sending.count(caller, self.clock.now()) {

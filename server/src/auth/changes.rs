@@ -1,4 +1,4 @@
-//! Counter of changes on this node that end sessions or tokens, so that open event streams are checked at once.
+//! Counter of changes on this node that end sessions or tokens, so that open event streams are checked immediately.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::throttle::network;
 use crate::problem::{Answer, Problem};
 
-/// How many passwords are hashed at once; each takes 19 MiB.
+/// How many passwords are hashed in parallel; each takes 19 MiB.
 const CONCURRENCY: usize = 2;
 /// Largest number of slots: passwords that wait or are being hashed.
 const SLOTS_MAX: usize = 64;
@@ -48,7 +48,7 @@ impl Default for HashLimiter {
 }
 
 impl HashLimiter {
-    /// Takes a slot, or refuses at once when there is none. Some slots are reserved for known callers.
+    /// Takes a slot, or refuses immediately when there is none. Some slots are reserved for known callers.
     pub(super) fn enter(&self, from: Option<IpAddr>, is_known: bool) -> Answer<HashSlot> {
         let network = from.map(network);
         let mut queue = self.lock();

@@ -1,4 +1,4 @@
-//! Problems of a configuration: place, key, problem and fix; all of them are reported at once.
+//! Problems of a configuration: place, key, problem and fix; all of them are reported together.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
 //! Reading of a configuration: the file, environment variables over it, flags over both. Nothing is used before
-//! all of it is valid, and all problems are reported at once.
+//! all of it is valid, and all problems are reported together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;

@@ -123,7 +123,7 @@ impl Claim {
             return Ok(response);
         }
         if !status.is_success() {
-            // Lets a repeat run it again at once.
+            // Lets a repeat run it again immediately.
             self.lease_until(self.app.clock.now()).await;
             return Ok(response);
         }

@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use super::activity::{Activity, Overdue};
 use crate::config::Networks;
 
-/// Largest number of connections evicted at once.
+/// Largest number of connections evicted together.
 const EVICTION_BATCH: usize = 64;
 /// Pause between searches for connections to evict, when there were none.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
@@ -157,7 +157,7 @@ impl Admission {
             .filter_map(|(id, entry)| Some((entry.activity.waiting_since()?, *id)))
             .collect();
         waiting.sort_unstable();
-        // Only a part of them, so that a small limit is not emptied at once.
+        // Only a part of them, so that a small limit is not emptied in one step.
         waiting.truncate(EVICTION_BATCH.min(self.limit.div_ceil(16)));
         for (_, id) in &waiting {
             if let Some(entry) = registry.connections.get_mut(id) {

@@ -1,4 +1,4 @@
-//! Checks of a job definition, field by field; all problems are reported at once.
+//! Checks of a job definition, field by field; all problems are reported together.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ use crate::wording::for_api;
 
 /// Largest number of redirects of a job.
 const REDIRECTS_MAX: u8 = 10;
-/// Largest `answer_max` of a job in bytes.
+/// Largest `response_bytes_max` of a job in bytes.
 const RESPONSE_BYTES_MAX: u32 = 16 * 1024 * 1024;
 /// Headers of the connection, which are derived from the URL and the body.
 const CONNECTION_HEADERS: [&str; 11] = [
@@ -265,9 +265,9 @@ fn check_http(http: &HttpTarget, found: &mut Findings) {
     if let Some(max) = http.redirects_max.filter(|max| *max > REDIRECTS_MAX) {
         found.add("http.redirects_max", format!("{max} is out of range, use 0 to {REDIRECTS_MAX}"));
     }
-    if let Some(max) = http.answer_max.filter(|max| *max > RESPONSE_BYTES_MAX) {
+    if let Some(max) = http.response_bytes_max.filter(|max| *max > RESPONSE_BYTES_MAX) {
         let problem = format!("{max} bytes is out of range, use at most {RESPONSE_BYTES_MAX}");
-        found.add("http.answer_max", problem);
+        found.add("http.response_bytes_max", problem);
     }
 }
 

@@ -147,8 +147,8 @@ pub struct HttpTarget {
     #[schema(maximum = 10)]
     pub redirects_max: Option<u8>,
     /// Largest number of bytes of the response that are read; 1 MiB by default, at most 16 MiB.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub answer_max: Option<u32>,
+    #[serde(default, alias = "answer_max", skip_serializing_if = "Option::is_none")]
+    pub response_bytes_max: Option<u32>,
 }
 
 /// Signature of a body by HMAC-SHA256.

@@ -16,7 +16,7 @@ pub(super) struct HttpRequest {
     pub(super) headers: HeaderMap,
     pub(super) body: Option<Bytes>,
     pub(super) redirects_max: u8,
-    pub(super) answer_max: usize,
+    pub(super) response_bytes_max: usize,
 }
 
 /// The response to a request.
@@ -57,7 +57,7 @@ pub(super) async fn exchange(
             .filter(|url| request.may_follow(response.status(), url));
         match next {
             Some(url) => request = redirected(request, response.status(), url),
-            None => return read(response, request.answer_max).await,
+            None => return read(response, request.response_bytes_max).await,
         }
     }
     // Unreachable: the last iteration follows no redirect and returns.

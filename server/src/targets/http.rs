@@ -86,14 +86,14 @@ impl HttpRunner {
             None if body.is_some() => Method::POST,
             None => Method::GET,
         };
-        let answer_max = target.answer_max.unwrap_or(RESPONSE_BYTES_DEFAULT);
+        let response_bytes_max = target.response_bytes_max.unwrap_or(RESPONSE_BYTES_DEFAULT);
         Ok(HttpRequest {
             method,
             url,
             headers,
             body,
             redirects_max: target.redirects_max.unwrap_or(0),
-            answer_max: usize::try_from(answer_max).unwrap_or(usize::MAX),
+            response_bytes_max: usize::try_from(response_bytes_max).unwrap_or(usize::MAX),
         })
     }
 

@@ -57,7 +57,7 @@ impl Tools {
             headers,
             body: Some(post_request.body),
             redirects_max: 0,
-            answer_max: RESPONSE_BYTES_MAX,
+            response_bytes_max: RESPONSE_BYTES_MAX,
         };
         let clock = &*self.clock;
         let exchange = exchange(&self.client, &self.guard, request);

@@ -70,7 +70,7 @@ pub(crate) async fn follow(app: App) {
             Err(RecvError::Lagged(missed)) => {
                 tracing::warn!(
                     missed,
-                    "some events were not delivered to webhooks: too many at once"
+                    "some events were not delivered to webhooks: too many in a short time"
                 );
                 continue;
             }

@@ -5,10 +5,10 @@ use punctual::Error;
 
 /// Hints of the library, and their replacements for callers of the API and operators.
 const ADVICE: [(&str, &str); 21] = [
-    ("; jobs() lists what there is", "; GET /api/v1/jobs lists the jobs"),
+    ("; jobs() lists the jobs", "; GET /api/v1/jobs lists the jobs"),
     ("; list() returns those it works on", "; GET /api/v1/queues lists the queues"),
     ("; list() returns those that exist", "; GET /api/v1/subscriptions lists the subscriptions"),
-    ("or allow_past() to run it at once", "or none at all to run it at once"),
+    ("or allow_past() to run it immediately", "or none to run it immediately"),
     ("leave via() out", "leave the transport out"),
     (
         "; give it to the builder first",
@@ -19,11 +19,11 @@ const ADVICE: [(&str, &str); 21] = [
         ", which the configuration does not have; add [transports.NAME]",
     ),
     (
-        "; say via_default() for that",
+        "; use via_default() instead",
         "; list topics, or what they begin with, such as \"orders.*\", in transports.NAME.topics",
     ),
     (
-        "; give the builder a durable storage, or say allow_volatile_delays()",
+        "; give the builder a durable storage, or call allow_volatile_delays()",
         "; set storage.address to a durable storage, such as \"sqlite:punctual.db\"",
     ),
     (
@@ -37,7 +37,7 @@ const ADVICE: [(&str, &str); 21] = [
     ),
     ("; give the builder a codec() for it, or choose from", "; choose from"),
     (
-        "; give the builder a codec() for it, or take the Body itself",
+        "; give the builder a codec() for it, or take a Body as the argument",
         "; send it as application/json",
     ),
     (", or raise payload_max", ""),

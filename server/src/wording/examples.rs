@@ -44,7 +44,7 @@ const EXAMPLES: [(&str, &str); 78] = [
     ("signature", "{\"secret\":{\"env\":\"KEY\"}}"),
     ("secret", "{\"env\":\"KEY\"}"),
     ("redirects_max", "3"),
-    ("answer_max", "65536"),
+    ("response_bytes_max", "65536"),
     ("command", "{\"program\":\"/usr/local/bin/backup\"}"),
     ("program", "\"/usr/local/bin/backup\""),
     ("programs", "[\"/usr/local/bin/backup\"]"),

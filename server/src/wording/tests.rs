@@ -39,11 +39,9 @@ fn long_values_are_shortened() {
 #[test]
 fn hints_for_programmers_are_replaced_for_callers_of_the_api() {
     let message =
-        "the instant lies in the past; give a later one, or allow_past() to run it at once";
+        "the instant is in the past; give a later one, or allow_past() to run it immediately";
     assert!(!for_api(message).contains("()"));
-    assert!(
-        for_api("there is no job \"a\"; jobs() lists what there is").contains("GET /api/v1/jobs")
-    );
+    assert!(for_api("there is no job \"a\"; jobs() lists the jobs").contains("GET /api/v1/jobs"));
     let message = "there is no transport \"nope\"; give it to the builder first";
     assert!(for_api(message).ends_with("leave the transport out"), "{}", for_api(message));
 }
@@ -51,7 +49,7 @@ fn hints_for_programmers_are_replaced_for_callers_of_the_api() {
 // Finding P16 of the newcomer's review: errors of the start of a server had hints for programmers.
 #[test]
 fn hints_for_programmers_are_replaced_for_operators() {
-    let message = "the transport \"a\" is durable; give the builder a durable storage, or say allow_volatile_delays()";
+    let message = "the transport \"a\" is durable; give the builder a durable storage, or call allow_volatile_delays()";
     let error = for_operators(Error::invalid(message));
     assert_eq!(error.kind(), punctual::ErrorKind::Invalid);
     assert!(error.to_string().contains("set storage.address"), "{error}");

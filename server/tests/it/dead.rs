@@ -15,7 +15,7 @@ async fn the_same_failure_is_one_group() {
     let newest = dead(&site, "mail", "order 22 is unknown").await;
     dead(&site, "post", "order 3 is unknown").await;
     let groups = site.get("/api/v1/dead-letters/groups").await.json;
-    assert_eq!((&groups["looked_at"], &groups["more"]), (&json!(3), &json!(false)));
+    assert_eq!((&groups["scanned"], &groups["more"]), (&json!(3), &json!(false)));
     assert_eq!(groups["items"].as_array().unwrap().len(), 2);
     let group = &groups["items"][0];
     assert_eq!((&group["topic"], &group["count"]), (&json!("mail"), &json!(2)));

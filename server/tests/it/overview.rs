@@ -37,7 +37,10 @@ async fn the_overview_has_everything_in_one_response() {
             && overview["health"]["condition"] == "degraded"
     };
     let overview = until(&site, "/api/v1/overview", done).await;
-    assert_eq!(overview["health"]["condition"], "degraded", "a message was given up: {overview}");
+    assert_eq!(
+        overview["health"]["condition"], "degraded",
+        "a message became a dead letter: {overview}"
+    );
     assert_eq!(overview["health"]["alerts"][0]["kind"], "dead_letters", "{overview}");
     assert_eq!(overview["dead"]["count"], 1);
     assert_eq!(overview["next"][0], json!({ "job": "nightly", "at": "2026-03-02T02:00:00Z" }));

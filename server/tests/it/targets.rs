@@ -216,7 +216,7 @@ async fn redirects_and_responses_are_bounded_and_guarded() {
     let execution = bench.once(redirected("metadata", 5)).await;
     assert!(note(&execution).contains("169.254.169.254, a private address"), "{execution:?}");
     let url = format!("http://{address}/large");
-    let target = HttpTarget { answer_max: Some(1_000), ..http(url) };
+    let target = HttpTarget { response_bytes_max: Some(1_000), ..http(url) };
     let execution = bench.once(Target::Http(target)).await;
     assert!(note(&execution).contains("more than 1000 bytes"), "{execution:?}");
 }
@@ -262,7 +262,7 @@ async fn a_target_above_its_limits_is_refused_when_it_runs() {
     let (address, seen) = target_server().await;
     let bench = TargetProcess::start(|_| {}).await;
     for (beyond, words) in [
-        (json!({"answer_max": 4_000_000_000_u32}), "at most"),
+        (json!({"response_bytes_max": 4_000_000_000_u32}), "at most"),
         (json!({"method": "TRACE"}), "use one of"),
         (json!({"redirects_max": 200}), "use 0 to 10"),
         (json!({"headers": {"Host": "evil.example"}}), "is set by the connection"),

@@ -226,6 +226,6 @@ async fn retry_has_the_same_form_in_configuration_and_api() {
     }
     let past = json!({ "topic": "t", "at": "2020-01-01T00:00:00Z" });
     let refused = site.post("/api/v1/messages", &past).await;
-    assert!(refused.text.contains("lies in the past"), "{}", refused.text);
+    assert!(refused.text.contains("is in the past"), "{}", refused.text);
     assert_plain("a message in the past", &refused.text);
 }

@@ -63,7 +63,7 @@ pub(crate) fn run_groups(name: &str, groups: Vec<CaseGroup>) -> ExitCode {
     run_as(&Arguments::from_args(), name, groups)
 }
 
-/// Runs `count` cases at once unless the command line sets the number of threads.
+/// Runs `count` cases in parallel unless the command line sets the number of threads.
 pub(crate) fn run_at_once(
     count: usize,
     name: &str,

@@ -50,7 +50,7 @@ use self::case::{Case, run_case};
 use self::results::ResultsWriter;
 use crate::harness::{self, Availability, TestCase, catch_panic};
 
-/// Number of cases that run at once in one process; they mostly wait.
+/// Number of cases that run in parallel in one process; they mostly wait.
 const CONCURRENCY: usize = 8;
 
 /// Runs the behaviours that the command line selects on a transport; the only call of `main`.

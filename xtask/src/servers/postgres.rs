@@ -20,7 +20,7 @@ const PREFERRED: u32 = 15;
 const DEBIAN: &str = "/usr/lib/postgresql";
 /// The user the package creates, and the one superuser of the private database.
 const USER: &str = "postgres";
-/// Many test processes run at once, each with a small pool.
+/// Many test processes run in parallel, each with a small pool.
 const CONNECTIONS_MAX: &str = "max_connections=300";
 
 /// A private PostgreSQL.
@@ -90,7 +90,7 @@ impl Server for Postgres {
         format!("postgres://{USER}@127.0.0.1:{}/postgres", place.port)
     }
 
-    /// Ends sessions at once and shuts down in order; the default signal would wait for every session.
+    /// Ends sessions immediately and shuts down in order; the default signal would wait for every session.
     fn stop_signal(&self) -> &'static str {
         "INT"
     }

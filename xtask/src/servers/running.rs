@@ -125,7 +125,7 @@ impl Running {
             ended.is_some() || self.server.is_ready(place)
         });
         if let Some(status) = ended {
-            bail!("{} ended at once ({status}):\n{}", self.server.name(), place.log_tail());
+            bail!("{} ended immediately ({status}):\n{}", self.server.name(), place.log_tail());
         }
         let ready = self.server.is_ready(place);
         let tail = place.log_tail();

@@ -192,7 +192,7 @@ fn misfire(misfire: &Value) -> String {
     format!("{policy}, missed when later than {} ({source})", duration_of(&misfire["threshold_ms"]))
 }
 
-/// Returns who paused something, why, and until when.
+/// Returns a pause: the user, the reason and the end.
 pub(crate) fn pause_summary(pause: &Value, now: Timestamp) -> String {
     if pause.is_null() {
         return "-".to_owned();

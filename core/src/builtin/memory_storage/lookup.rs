@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::model::time::add;
 use crate::model::{BatchId, JobName, Key, Message, MessageId, Topic, Unique};
 
-/// Number of expired keys removed at once.
+/// Number of expired keys removed per call.
 const EXPIRED_MAX: usize = 16;
 
 /// Ids of alive messages by name.

@@ -12,7 +12,7 @@ use crate::storage::{Command, CommandResult};
 
 /// The most messages that one call counts one by one, or changes.
 pub const BULK_MAX: usize = 10_000;
-/// Number of commands in flight at once.
+/// Number of concurrent commands.
 const CONCURRENCY: usize = 32;
 
 /// Number of messages that match a filter.
@@ -119,7 +119,7 @@ impl Admin {
         self.bulk(BulkCommand::Discard, filter, limit).await
     }
 
-    /// Cancels up to `limit` messages that match, newest first: pending ones at once, running ones by a request
+    /// Cancels up to `limit` messages that match, newest first: pending ones immediately, running ones by a request
     /// to their handlers.
     pub async fn cancel_all(&self, filter: MessageFilter, limit: usize) -> Result<BulkResult> {
         self.bulk(BulkCommand::Cancel, filter, limit).await

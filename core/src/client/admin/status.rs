@@ -80,7 +80,7 @@ impl Admin {
             !process.env.options.handling || process.runner.registry.contains(topic)
         };
         facts.status(handles, process.now()).jobs.pop().ok_or_else(|| {
-            Error::not_found(format!("there is no job {name:?}; jobs() lists what there is"))
+            Error::not_found(format!("there is no job {name:?}; jobs() lists the jobs"))
         })
     }
 

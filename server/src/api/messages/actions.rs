@@ -143,7 +143,7 @@ fn change(what: &'static str, id: MessageId, reason: Option<String>) -> Change {
     Change { reason, ..Change::new(what, id) }
 }
 
-/// Cancels a message. A pending message is cancelled at once; the handler of a running one is asked to stop.
+/// Cancels a message. A pending message is cancelled immediately; the handler of a running one is asked to stop.
 #[utoipa::path(post, path = "/messages/{id}/cancel", tag = "messages", params(("id" = String, Path)),
     request_body = MessageActionRequest,
     responses((status = 200, body = MessageActionResult), (status = 409, body = Problem)))]

@@ -106,7 +106,7 @@ pub(super) async fn pause(
         return Err(Problem::refused(format!(
             "the pause would end at {until}, which is in the past; it is {now}"
         ))
-        .field("until", "lies in the past"));
+        .field("until", "is in the past"));
     }
     let (by, until) = (caller.name.clone(), request.until);
     let pause = Pause { by, reason: reason.to_owned(), at: now, until };
@@ -164,7 +164,7 @@ pub(super) async fn concurrency(
     Ok(QueueSettingsView::new(&queue, &after, app.clock.now()))
 }
 
-/// Deletes the pending messages of a queue, at most 10000 at once. Running messages continue.
+/// Deletes the pending messages of a queue, at most 10000 per request. Running messages continue.
 #[utoipa::path(post, path = "/queues/{name}/purge", tag = "queues", params(("name" = String, Path)),
     request_body = QueuePurgeRequest, responses((status = 200, body = BulkResult), (status = 422, body = Problem)))]
 pub(super) async fn purge(

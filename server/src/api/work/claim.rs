@@ -59,7 +59,7 @@ pub(super) async fn claim(
     caller.must_work()?;
     let (ask, wait) = checked(&request)?;
     caller.must_work_on(ask.queue.as_str())?;
-    // An empty response at once would make the worker poll in a loop.
+    // An immediate empty response would make the worker poll in a loop.
     if app.punctual.is_stopping() {
         return Err(Problem::stopping());
     }
@@ -83,7 +83,7 @@ pub(super) async fn claim(
 }
 
 /// Claims in a separate task, because a dropped claim may leave messages without a worker. Messages that arrive
-/// after the worker has disconnected are released at once.
+/// after the worker has disconnected are released immediately.
 async fn claim_or_release(
     app: App,
     ask: HttpWorkerClaim,

@@ -1,4 +1,4 @@
-//! Last admin protection: a user who may manage users always remains, however many servers change users at once.
+//! Last admin protection: a user who may manage users always remains, however many servers change users concurrently.
 //!
 //! A request that removes the role of an admin announces it first, in one document that all servers share. An
 //! announcement names the version of the user that it was decided on, and the user is then changed only in that

@@ -18,7 +18,7 @@ pub struct Proxy {
 
 #[derive(Clone, Copy)]
 struct State {
-    /// Number of cuts so far. A connection from before the last cut ends, even when the proxy was mended at once.
+    /// Number of cuts so far. A connection from before the last cut ends, even when the proxy was repaired immediately.
     cuts: u64,
     is_open: bool,
     slowness: Slowness,
@@ -35,7 +35,7 @@ pub struct Slowness {
     pub response: Duration,
 }
 
-/// Largest number of bytes forwarded at once.
+/// Largest number of bytes forwarded in one step.
 const CHUNK_BYTES: usize = 64 << 10;
 
 impl Proxy {
@@ -60,7 +60,7 @@ impl Proxy {
         &self.address
     }
 
-    /// Cuts every connection; new connections are closed at once.
+    /// Cuts every connection; new connections are closed immediately.
     pub fn cut(&self) {
         self.state.send_modify(|state| {
             state.cuts += 1;

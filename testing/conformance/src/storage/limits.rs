@@ -183,7 +183,7 @@ async fn work(
             Claim { running_max: serial, ..Claim::new(Queue::default(), owner, 5, at(120)) };
         let claimed = node.storage.claim(claim, at(60)).await.unwrap();
         let now = running.fetch_add(claimed.len(), Ordering::SeqCst) + claimed.len();
-        assert!(now <= most, "{now} run at once");
+        assert!(now <= most, "{now} run in parallel");
         tokio::task::yield_now().await;
         handled.extend(ids_of(&claimed));
         for one in &claimed {

@@ -1,4 +1,4 @@
-//! Poison: a message that cannot be read becomes an invalid message at once, and never stops others. Foreign
+//! Poison: a message that cannot be read becomes an invalid message immediately, and never stops others. Foreign
 //! messages are read as far as possible.
 
 use punctual::model::{Body, DeadReason, Message};
