@@ -1,7 +1,7 @@
-//! Architecture decision records: giving out the next number and keeping the index.
+//! Architecture decision records: creates a record with the next number and renders the index.
 //!
 //! Numbers come from this tool, so that two records never share one; `tidy` checks that none is
-//! missing or doubled, also after a merge.
+//! missing or used twice, also after a merge.
 
 use std::fs;
 
@@ -56,9 +56,9 @@ pub(crate) fn records(sources: &[Source]) -> Vec<Record<'_>> {
 pub(crate) fn index(sources: &[Source]) -> String {
     let mut text = String::from(
         "# Decisions\n\n\
-         One page each: what forced the decision, what was decided, what follows from it, and what was\n\
-         refused. A record is never rewritten to mean something else; a newer one replaces it and says so.\n\
-         `cargo xtask adr new \"title\"` gives out the next number and adds the line below.\n\n",
+         One page each: context, decision, consequences and refused alternatives. The decision of a record never\n\
+         changes; a newer record replaces it, and the status names that record. Dated notes state what was built\n\
+         differently. `cargo xtask adr new \"title\"` creates the next record and adds it to this list.\n\n",
     );
     let lines = records(sources).into_iter().map(|record| {
         let Record { number, file, title, .. } = record;
@@ -87,9 +87,9 @@ fn draft(number: u32, title: &str) -> Result<Source> {
     let text = format!(
         "# {number:04}. {title}\n\n\
          Status: accepted\n\n\
-         ## Context\n\nWhat forces a decision, with evidence.\n\n\
-         ## Decision\n\nWhat we do, in one paragraph.\n\n\
-         ## Consequences\n\n- What becomes easier, what becomes harder, what is checked and where.\n\n\
+         ## Context\n\nThe problem that needs a decision, with evidence.\n\n\
+         ## Decision\n\nThe decision, in one paragraph.\n\n\
+         ## Consequences\n\n- Advantages, costs, and where they are checked.\n\n\
          ## Alternatives refused\n\n- Each with its reason.\n"
     );
     Ok(Source::new(format!("{FOLDER}{number:04}-{slug}.md"), text))
