@@ -30,7 +30,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
                 Some(at) => println!("failed, again at {at}"),
                 None => println!("failed permanently"),
             })
-            .on_exhausted(|end| println!("given up: {}", end.error.unwrap_or("-")))
+            .on_exhausted(|end| println!("dead: {}", end.error.unwrap_or("-")))
     })
     .await?;
     for card in ["good", "stolen", "lost", "new"] {
@@ -45,9 +45,9 @@ pub(crate) async fn main() -> punctual::Result<()> {
 // good:
 // stolen:
 // failed permanently
-// given up: the card is stolen
+// dead: the card is stolen
 // lost:
 // failed permanently
-// given up: the card was not found
+// dead: the card was not found
 // new:
 // failed, again at 2026-03-02T11:00:00Z

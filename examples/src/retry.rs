@@ -22,7 +22,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
     harness.publisher().publish("charge", &8).await?;
     harness.advance(Duration::from_secs(70)).await;
     for dead in harness.dead("charge") {
-        println!("given up: {}", dead.error.as_deref().unwrap_or_default());
+        println!("dead: {}", dead.error.as_deref().unwrap_or_default());
     }
     Ok(())
 }
@@ -34,4 +34,4 @@ pub(crate) async fn main() -> punctual::Result<()> {
 // 2026-03-02T07:01:10Z: order 8, attempt 1
 // 2026-03-02T07:01:20Z: order 8, attempt 2
 // 2026-03-02T07:02:20Z: order 8, attempt 3
-// given up: the bank is closed
+// dead: the bank is closed
