@@ -29,7 +29,7 @@ pub(crate) struct Record<'a> {
     pub(crate) file: &'a str,
     /// The heading without its number, empty when the heading is missing.
     pub(crate) title: &'a str,
-    /// The number the heading claims.
+    /// The number in the heading.
     pub(crate) heading_number: Option<u32>,
 }
 
@@ -45,14 +45,14 @@ pub(crate) fn run(workspace: &Workspace, action: &Action) -> Result<()> {
     fs::write(workspace.path(INDEX), index(&sources)).context("write the index")
 }
 
-/// The records among these files, in order of their numbers.
+/// Returns the records among these files, in order of their numbers.
 pub(crate) fn records(sources: &[Source]) -> Vec<Record<'_>> {
     let mut records: Vec<Record<'_>> = sources.iter().filter_map(record).collect();
     records.sort_by_key(|record| (record.number, record.file));
     records
 }
 
-/// The whole text of the index.
+/// Returns the text of the index.
 pub(crate) fn index(sources: &[Source]) -> String {
     let mut text = String::from(
         "# Decisions\n\n\

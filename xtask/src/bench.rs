@@ -1,6 +1,6 @@
-//! `cargo xtask bench`: hands its arguments to the `punctual-bench` crate, built for release.
+//! `cargo xtask bench`: passes its arguments to the crate `punctual-bench`, built for release.
 //!
-//! Measurements of storages, transports and the server get private servers that wait for the disk as in
+//! Benchmarks of storages, transports and the server get private servers that flush to disk as in
 //! production, unless the environment names others. Those of the server also get the program as it is shipped.
 
 use std::process::Command;
@@ -15,18 +15,18 @@ use crate::workspace::Workspace;
 
 /// The suites that need servers.
 const WITH_SERVERS: [&str; 4] = ["storage", "jobs", "transport", "server"];
-/// The suite that measures the program itself, and how that is built: as it is shipped.
+/// The suite that measures the program itself, which is built as it is shipped.
 const SERVER: &str = "server";
 const SHIPPED: &str = "dist";
-/// The back-ends that the bench crate builds only when asked, because they take long.
+/// The back-ends that the bench crate builds only on request, because they take long.
 const HEAVY: [&str; 3] = ["kafka", "servicebus", "sqs"];
 /// Features of a release that the default build leaves out.
 const OPTIONAL: [&str; 5] = ["mqtt", "nats", "rabbitmq", "redis", "otlp"];
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Back-ends whose server is neither installed nor started, and which are not built where they are
-    /// heavy; the measurement says so.
+    /// Back-ends whose server is neither installed nor started, and heavy ones of
+    /// which are not built; the report lists them.
     #[arg(long, value_name = "A,B", value_delimiter = ',')]
     without: Vec<String>,
     /// Arguments of the `punctual-bench` program.

@@ -1,4 +1,4 @@
-//! The dashboard in a real browser: Debian's Chromium, driven from Node, against the program as it is built.
+//! Browser tests of the dashboard: Debian's Chromium, controlled from Node, with the built program.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,19 +12,19 @@ use crate::needs;
 use crate::tally::{Runner, Tally};
 use crate::workspace::Workspace;
 
-/// Where the tests are.
+/// Folder of the tests.
 const FOLDER: &str = "testing/browser";
 /// Its name in `--without`.
 pub(crate) const NAME: &str = "browser";
 /// The browser that the flows start.
 const BROWSER: &str = "/usr/bin/chromium";
-/// Other programs it needs, and the packages that have them.
+/// Other required programs, and their packages.
 const PROGRAMS: [(&str, &str); 3] = [("node", "nodejs"), ("npm", "npm"), ("python3", "python3")];
-/// The tests of its modules, which need no browser.
+/// Folder of the tests of its modules, which need no browser.
 const MODULES: &str = "dashboard/tests";
 const MODULE_ENDING: &str = ".test.js";
 
-/// Installs what is missing.
+/// Installs missing programs.
 pub(crate) fn provide() -> Result<()> {
     let missing = PROGRAMS.iter().filter(|(program, _)| !starts(program));
     let mut packages: Vec<String> = missing.map(|(_, package)| (*package).to_owned()).collect();
@@ -39,7 +39,7 @@ pub(crate) fn provide() -> Result<()> {
     })
 }
 
-/// Drives the program; one of its storages has so many rows.
+/// Runs the browser tests; one of their storages has this number of rows.
 pub(crate) fn run(workspace: &Workspace, program: &Path, rows: u32) -> Result<Tally> {
     provide()?;
     let mut tally = modules(workspace)?;

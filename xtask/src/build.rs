@@ -1,6 +1,6 @@
 //! Build of everything that the test command runs: one profile, one set of features, once.
 //!
-//! Every program and every test binary comes out of one call of cargo and is started by its path. A
+//! One call of cargo builds every program and every test binary, which are started by their paths. A
 //! second call for one package (`cargo run -p ...`) would choose other features for the dependencies
 //! and compile them again.
 
@@ -38,7 +38,7 @@ impl Built {
         Self::by(command)
     }
 
-    /// Runs a build and collects what it made.
+    /// Runs a build and returns its executables.
     pub(crate) fn by(mut command: Command) -> Result<Self> {
         command.args(["--message-format", "json-render-diagnostics"]).stdout(Stdio::piped());
         let output = command.spawn().and_then(std::process::Child::wait_with_output);

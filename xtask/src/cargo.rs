@@ -1,7 +1,7 @@
-//! Starting cargo, and believing a test run only when it shows that tests ran.
+//! Cargo commands; a test run passes only when tests ran.
 //!
-//! The standard harness calls an empty run "ok", so a filter with a typing mistake would pass for
-//! ever. Every run that is meant to hold tests is therefore counted, and none is a failure.
+//! The standard harness reports an empty run as "ok", so a filter with a typing mistake would always
+//! pass. Therefore the tests of a run are counted, and none is a failure.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read};
@@ -15,7 +15,7 @@ use anyhow::{Context, Result, bail};
 use crate::tally::{Runner, Tally, file_without_tests};
 use crate::workspace::Workspace;
 
-/// Whether a test run without a single test is a mistake.
+/// Whether a test run without a test is a failure.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Empty {
     Allowed,
@@ -33,7 +33,7 @@ pub(crate) fn cargo(workspace: &Workspace, arguments: &[&str]) -> Command {
 }
 
 /// Returns whether `cargo run` has set this variable for the tool itself. Some build scripts depend on such variables,
-/// and everything behind them would be compiled again whenever cargo is called with others.
+/// and their dependents would be compiled again whenever cargo is called with other values.
 fn is_of_this_package(variable: &OsStr) -> bool {
     let name = variable.to_string_lossy();
     ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"]
@@ -50,7 +50,7 @@ pub(crate) fn has_subcommand(workspace: &Workspace, name: &str) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Runs a command that either passes or fails as a whole.
+/// Runs a command that passes or fails as a whole.
 pub(crate) fn pass_or_fail(mut command: Command) -> Result<Tally> {
     announce(&command);
     let status = command.status().with_context(|| describe(&command))?;
@@ -60,12 +60,12 @@ pub(crate) fn pass_or_fail(mut command: Command) -> Result<Tally> {
     Ok(Tally::ONE_PASSED)
 }
 
-/// Runs a test command of the standard harness, shows its output as it comes and counts its tests.
+/// Runs a test command of the standard harness, prints its output as it arrives and counts its tests.
 pub(crate) fn count_tests(command: Command, empty: Empty) -> Result<Tally> {
     count_tests_by(Runner::Harness, command, empty)
 }
 
-/// The same for a runner that has to be named.
+/// Does the same for another runner.
 pub(crate) fn count_tests_by(runner: Runner, mut command: Command, empty: Empty) -> Result<Tally> {
     announce(&command);
     let mut child = command

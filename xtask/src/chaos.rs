@@ -1,7 +1,7 @@
 //! `cargo xtask chaos`: the kill loop over real storages.
 //!
-//! The command runs it in a release build, the test command in its own build. PostgreSQL is a private one that waits for the disk as in production, unless the environment names
-//! another; what the loop does is the business of the `punctual-chaos` crate.
+//! The command runs it in a release build, the test command in its own build. PostgreSQL is a private server that
+//! flushes to disk as in production, unless the environment names another. The loop is in the crate `punctual-chaos`.
 
 use std::process::Command;
 
@@ -34,13 +34,13 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// So many kills on every storage but these.
+    /// Returns options for this number of kills on every storage except these.
     pub(crate) fn of_test(kills: usize, without: &[String]) -> Self {
         let alone = without.iter().any(|name| name == POSTGRES).then(|| "sqlite".to_owned());
         Self { keyed: false, kills, storage: alone, seed: None }
     }
 
-    /// So many kills of servers under keyed requests on every storage but these.
+    /// Returns options for this number of kills of servers under keyed requests on every storage except these.
     pub(crate) fn keyed_of_test(kills: usize, without: &[String]) -> Self {
         Self { keyed: true, ..Self::of_test(kills, without) }
     }
@@ -70,12 +70,12 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) {
     steps.run_as(Phase::CompileAndRun, &options.title(), || kill_loop(workspace, options, command));
 }
 
-/// Runs the program that is built already.
+/// Runs the built program.
 pub(crate) fn run_built(workspace: &Workspace, built: &Built, options: &Options) -> Result<Tally> {
     kill_loop(workspace, options, Command::new(built.program("punctual-chaos")?))
 }
 
-/// Runs the loop by the start of a command.
+/// Runs the loop with a command.
 fn kill_loop(workspace: &Workspace, options: &Options, mut command: Command) -> Result<Tally> {
     let mut servers = Servers::default();
     if options.keyed {

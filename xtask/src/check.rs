@@ -1,4 +1,4 @@
-//! `cargo xtask check`: what can be judged without running a test, cheapest first.
+//! `cargo xtask check`: everything that can be checked without running a test, cheapest first.
 
 use crate::cargo::{cargo, pass_or_fail};
 use crate::deny::Deny;
@@ -26,7 +26,7 @@ pub(crate) fn run(workspace: &Workspace, steps: &mut Steps) {
     steps.run("licences and sources of dependencies", || deny.check(workspace));
 }
 
-/// The rules that need no compiler.
+/// Runs the rules that need no compiler.
 pub(crate) fn tidy(workspace: &Workspace, steps: &mut Steps) {
     steps.run("tidy", || {
         let sources = workspace.sources()?;
@@ -41,7 +41,7 @@ pub(crate) fn tidy(workspace: &Workspace, steps: &mut Steps) {
 mod tests {
     use super::*;
 
-    /// The rules hold for the tree as it is, also where only the tests are run.
+    /// The tree passes all rules, also where only the tests are run.
     #[test]
     fn this_workspace_is_tidy() {
         let workspace = Workspace::find().unwrap();

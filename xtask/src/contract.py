@@ -1,4 +1,4 @@
-# Whether the document at an address is a description of an API as OpenAPI 3.1 says.
+# Checks that the document at an address is valid OpenAPI 3.1.
 import json
 import sys
 import urllib.request

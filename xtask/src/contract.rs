@@ -1,6 +1,6 @@
-//! Contract of the REST API: the description is valid `OpenAPI` 3.1, and the responses of the program are
-//! those it describes. Two tools from the Python package index check this: a validator, and
-//! schemathesis, which sends what the document allows and what it forbids.
+//! Contract of the REST API: the document is valid `OpenAPI` 3.1, and the responses of the program match it. Two
+//! tools from the Python package index check this: a validator, and schemathesis, which sends valid and invalid
+//! requests.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -25,26 +25,26 @@ const TOOLS: VirtualEnvironment = VirtualEnvironment {
     name: "contract",
     requirements: &["schemathesis==4.32.5", "openapi-spec-validator==0.9.0"],
 };
-/// Fails unless the environment holds what is required.
+/// Fails unless the environment has the requirements.
 const LOOK: &str = "from importlib.metadata import version as v\nimport sys\n\
      sys.exit((v('schemathesis'), v('openapi-spec-validator')) != ('4.32.5', '0.9.0'))";
 const VALIDATE: &str = include_str!("contract.py");
-/// The longest a run may take, in seconds; it takes about a minute.
+/// Timeout of a run in seconds; it takes about a minute.
 const LEN_MAX: &str = "600";
-/// What is checked. Whether everything is accepted that fits the types is not: a cron text, a length or the
-/// name of a zone is a text to the document, and most texts are none.
+/// The checks. That every value of the right type is accepted is not checked: a cron expression, a duration or the
+/// name of a zone is a string in the document, and most strings are invalid.
 const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,\
      response_headers_conformance,response_schema_conformance,negative_data_rejection,\
      missing_required_header,unsupported_method,allow_header_conformance,use_after_free,\
      ensure_resource_availability";
-/// Operations that are not called: the event stream has no end, and a claim waits for work by its nature.
+/// Operations that are not called: the event stream has no end, and a claim waits for messages.
 const LEFT_OUT: [&str; 2] = ["/api/v1/events", "/api/v1/work/claim"];
-/// Jobs to ask about.
+/// Jobs of the test data.
 const CONFIGURATION: &str = "[jobs.nightly]\ncron = \"30 2 * * *\"\nzone = \"Europe/Warsaw\"\n\
      http = { url = \"http://127.0.0.1:9/\", method = \"POST\" }\n\
      [jobs.often]\nevery = \"1h\"\nhttp = { url = \"http://127.0.0.1:9/\" }\n";
 
-/// Starts the program and checks its description and its responses.
+/// Starts the program and checks its document and its responses.
 pub(crate) fn run(workspace: &Workspace, program: &Path) -> Result<Tally> {
     let python = provide().with_context(|| {
         format!("the tools that ask the API are not here; leave them out with --without {NAME}")
@@ -81,7 +81,7 @@ pub(crate) fn provide() -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Every operation but those that wait, with a fixed seed and a bounded number of requests.
+/// Tests every operation but those that wait, with a fixed seed and a bounded number of requests.
 fn ask(python: &Path, document: &str, target: &Path) -> Command {
     let mut command = Command::new("timeout");
     command
@@ -106,7 +106,7 @@ fn ask(python: &Path, document: &str, target: &Path) -> Command {
     command
 }
 
-/// The program itself, as a server among the others.
+/// The program as a server.
 struct Program {
     file: PathBuf,
 }

@@ -1,7 +1,7 @@
-//! The comparison of the cron search with its oracle, over more cases than the tests have.
+//! Cron oracle: runs the comparison of the cron search with its oracle over more cases than the tests.
 //!
 //! The comparison itself is a test of `schedule/`, which runs with all others over a few hundred cases;
-//! this only sets how many there are.
+//! this only sets their number.
 
 use std::process::Command;
 
@@ -11,7 +11,7 @@ use crate::step::Steps;
 
 const TEST: &str = "cron::tests::oracle::agrees_with_the_oracle_in_bulk";
 
-/// Runs the test binary of the schedules that is built already.
+/// Runs the built test binary of the schedules.
 pub(crate) fn run_built(built: &Built, cases: u32, steps: &mut Steps) {
     steps.run(&format!("cron search and its oracle, {cases} cases"), || {
         let mut command = Command::new(built.test("punctual-schedule", "punctual_schedule")?);

@@ -1,8 +1,8 @@
 //! cargo-deny: licences, sources and versions of the dependencies, as `deny.toml` allows them.
 //!
 //! It is compiled once, without optimisation, and kept in the user's cache folder. Known
-//! vulnerabilities (advisories) are a check of its own: their database comes from the internet, and a
-//! new entry would fail a change that has nothing to do with it.
+//! vulnerabilities (advisories) are a separate check: their database comes from the internet, and a
+//! new entry would fail an unrelated change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,17 +20,17 @@ use crate::workspace::Workspace;
 pub(crate) const ADVISORIES: &str = "advisories";
 const PROGRAM: &str = "cargo-deny";
 const VERSION: &str = "0.20.2";
-/// Settings under which it compiles fastest.
+/// Settings for the fastest compilation.
 const SETTINGS: [(&str, &str); 2] =
     [("CARGO_INCREMENTAL", "0"), ("CARGO_PROFILE_DEV_DEBUG", "false")];
 
-/// The program, there already or still being installed.
+/// The program, installed or being installed.
 pub(crate) struct Deny {
     program: JoinHandle<Result<PathBuf>>,
 }
 
 impl Deny {
-    /// Finds the program, or begins to install it beside whatever runs next.
+    /// Finds the program, or begins to install it in parallel with the next steps.
     pub(crate) fn provide(workspace: &Workspace) -> Self {
         let root = cache::folder(&format!("{PROGRAM}-{VERSION}"));
         let target = workspace.target().join("tools");
@@ -54,7 +54,7 @@ impl Deny {
         Self { program }
     }
 
-    /// Checks licences, sources and bans. The registry is asked only for what is not downloaded yet.
+    /// Checks licences, sources and bans. Uses the registry only for packages that are not downloaded yet.
     pub(crate) fn check(self, workspace: &Workspace) -> Result<Tally> {
         self.run(workspace, &["bans", "licenses", "sources"])
     }
@@ -80,7 +80,7 @@ fn in_workspace(mut command: Command, workspace: &Workspace) -> Command {
     command
 }
 
-/// Below the other steps in priority: it takes mostly what they leave of the processor.
+/// Lower priority than that of the other steps, so that it uses mostly idle CPU time.
 fn install(workspace: &Workspace, root: &Path, target: &Path) -> Command {
     let cargo = cargo(workspace, &["install", PROGRAM, "--locked", "--version", VERSION]);
     let mut command = Command::new("nice");

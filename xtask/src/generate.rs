@@ -22,7 +22,7 @@ const RENDERED: [(&str, &[&str]); 2] = [
 
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// Only say whether they are fresh.
+    /// Only report outdated documents.
     #[arg(long)]
     check: bool,
 }

@@ -1,4 +1,4 @@
-//! Report of nextest in the `JUnit` format: how long each test took and whether it failed.
+//! Report of nextest in the `JUnit` format: duration and result of each test.
 //!
 //! Only the two elements that nextest writes for a test are read; the names of Rust tests need no
 //! decoding of XML entities.

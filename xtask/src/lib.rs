@@ -1,4 +1,4 @@
-//! The part of the tools that other crates use too: local servers for tests and measurements.
+//! Local servers for tests and benchmarks: the part of the tools that other crates use.
 //!
 //! The rest of the tools is the program in `main.rs`. Only tools and tests depend on this library,
 //! never a crate that is shipped.

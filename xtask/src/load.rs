@@ -1,4 +1,4 @@
-//! Load on every core, to see which tests hold on a busy machine.
+//! Load on every core, to test on a busy machine.
 
 use std::hint::spin_loop;
 use std::sync::Arc;

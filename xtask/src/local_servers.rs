@@ -1,7 +1,7 @@
-//! `cargo xtask servers`, and the servers of one run of the tests or of a measurement.
+//! Local servers: `cargo xtask servers`, and the servers of one run of the tests or of a benchmark.
 //!
-//! Which servers are wanted follows from the folders that exist. An address that is in the environment
-//! already is used as it is: then nothing is installed, started or stopped for that back-end.
+//! The existing folders of back-ends determine the servers. An address in the environment
+//! is used as it is: then nothing is installed, started or stopped for that back-end.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -15,15 +15,15 @@ use crate::workspace::Workspace;
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Action {
-    /// Install what is missing, start them, print the environment to export.
+    /// Install missing servers, start them, and print the variables to export.
     Up {
-        /// Let them wait for the disk as in production, for measurements and kill tests.
+        /// Flush to disk as in production, for benchmarks and kill tests.
         #[arg(long)]
         durable: bool,
     },
-    /// Stop what `up` started.
+    /// Stop the servers that `up` started.
     Down,
-    /// Say which of them run, where, and since when.
+    /// List the running servers with their addresses and start times.
     Status,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Servers {
 }
 
 impl Servers {
-    /// Starts what the wanted back-ends need.
+    /// Starts the servers of these back-ends.
     pub(crate) fn start(
         workspace: &Workspace,
         wanted: &[&'static dyn Server],
@@ -80,7 +80,7 @@ impl Servers {
         let mut servers = Self::default();
         for server in wanted {
             if is_given(*server) {
-                println!("    {} is as {} says", server.name(), server.variable());
+                println!("    {} is at the address in {}", server.name(), server.variable());
                 continue;
             }
             let running = Running::start(*server, durability, &records(workspace))?;
@@ -96,7 +96,7 @@ impl Servers {
     }
 }
 
-/// Stops what earlier runs left behind because they were killed.
+/// Stops servers of earlier runs that were killed.
 pub(crate) fn sweep(workspace: &Workspace) -> Result<()> {
     for record in detached::sweep(&records(workspace))? {
         eprintln!("    stopped {} of an earlier run that was killed", record.server);
@@ -104,7 +104,7 @@ pub(crate) fn sweep(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Installs what is missing of these, unless their address is given.
+/// Installs the missing ones of these, unless their address is in the environment.
 pub(crate) fn provide(wanted: &[&'static dyn Server]) -> Result<()> {
     let ours: Vec<&dyn Server> = wanted
         .iter()
@@ -115,7 +115,7 @@ pub(crate) fn provide(wanted: &[&'static dyn Server]) -> Result<()> {
     needs::provide(&ours)
 }
 
-/// The servers that the folders present need, but for these back-ends.
+/// Returns the servers of the existing back-ends, except these.
 pub(crate) fn wanted(workspace: &Workspace, without: &[String]) -> Vec<&'static dyn Server> {
     let has = |folder: &str| workspace.has(&format!("{folder}/Cargo.toml"));
     chosen(SERVERS, has, without)

@@ -1,8 +1,8 @@
-//! The project's own tools, run as `cargo xtask <command>`.
+//! Tools of the project, run as `cargo xtask <command>`.
 //!
-//! This file only reads the command line and hands over: one file per command, and below them the
-//! pieces they share (`step` runs and reports, `cargo` starts the build tool, `tidy` holds the rules).
-//! Nothing here is shipped, and nothing here knows how Punctual works inside.
+//! This file only parses the command line. There is one file per command, and files for the parts they share
+//! (`step` runs and reports, `cargo` starts cargo, `tidy` contains the rules). Nothing here is shipped, and nothing
+//! depends on internals of Punctual.
 
 #![allow(
     clippy::print_stdout,
@@ -47,7 +47,7 @@ use crate::step::Steps;
 use crate::workspace::Workspace;
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "The tools of the Punctual workspace.")]
+#[command(name = "cargo xtask", about = "Tools of the Punctual workspace.")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -55,37 +55,36 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Everything that needs no test run: tidy, requirements, format, clippy, rustdoc, public API, dependency rules,
-    /// cargo-deny.
+    /// Run everything but tests: tidy, dependency rules, requirements, format, clippy, rustdoc, public API, cargo-deny.
     Check,
-    /// The rules that need no compiler, alone.
+    /// Run only the rules that need no compiler.
     Tidy,
     /// List the numbered requirements with the files whose tests name them.
     Requirements,
-    /// Install what is missing, then run every test this workspace promises.
+    /// Install missing programs, then run every test.
     Test(test::Options),
-    /// `check`, then `test`.
+    /// Run `check`, then `test`.
     Ci(test::Options),
     /// Run the simulation over many seeds, or replay one.
     Simulate(simulate::Options),
-    /// Hold the API of the built program to its description, with a validator and schemathesis.
+    /// Compare the API of the built program with its OpenAPI document, by a validator and schemathesis.
     Contract,
-    /// Kill workers of real storages again and again, and account for every message.
+    /// Kill workers of real storages repeatedly, and account for every message.
     Chaos(chaos::Options),
-    /// Restart a broker under load again and again, and account for every message.
+    /// Restart a broker under load repeatedly, and account for every message.
     Soak(soak::Options),
-    /// Measure, in a release build; the arguments go to the `punctual-bench` crate.
+    /// Run the benchmarks in a release build; the arguments are passed to the crate `punctual-bench`.
     Bench(bench::Options),
-    /// The local servers that the tests of the present crates need.
+    /// Start, stop and list local servers for the tests.
     Servers {
         #[command(subcommand)]
         action: local_servers::Action,
     },
-    /// Rewrite the generated documents.
+    /// Write the generated documents.
     Generate(generate::Options),
     /// Record the public items of the libraries.
     PublicApi,
-    /// Architecture decision records.
+    /// Create architecture decision records.
     Adr {
         #[command(subcommand)]
         action: adr::Action,
@@ -103,7 +102,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Returns whether everything passed; an error is a tool that could not do its work.
+/// Returns whether everything passed; an error means that a tool could not run.
 fn run(command: Command) -> anyhow::Result<bool> {
     let workspace = Workspace::find()?;
     let mut steps = Steps::default();

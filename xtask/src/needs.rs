@@ -1,8 +1,8 @@
 //! Requirements of the tests beside the Rust toolchain, and their installation.
 //!
-//! A server that is present is never touched. Installing is done with the distribution's packages as
-//! root; for other users the command is printed. Packages like to start the service they bring: while
-//! they are installed, a policy prevents that, and an existing policy is not changed.
+//! An installed server is never changed. As root, the packages of the distribution are installed; for other users
+//! the command is printed. Packages may start their service when they are installed: a policy prevents that, and an
+//! existing policy is not changed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -18,14 +18,14 @@ use crate::workspace::Workspace;
 const POLICY: &str = "/usr/sbin/policy-rc.d";
 const POLICY_TEXT: &str = "#!/bin/sh\n# Put here by `cargo xtask` while it installs packages; may be removed.\nexit 101\n";
 
-/// What the build of a back-end needs beside Rust: its folder, a file that is there when all is well, and
-/// the package that brings it.
+/// Requirement of building a back-end besides Rust: its folder, a file that exists when it is installed, and
+/// the package that contains it.
 const BUILDS: [(&str, &str, &str); 2] = [
     ("transports/kafka", "/usr/include/zlib.h", "zlib1g-dev"),
     ("transports/kafka", "/usr/bin/make", "make"),
 ];
 
-/// Installs what building the back-ends present needs and is not there yet.
+/// Installs missing build requirements of the existing back-ends.
 pub(crate) fn provide_builds(workspace: &Workspace) -> Result<()> {
     let is_missing = |folder: &str, file: &str| workspace.has(folder) && !Path::new(file).exists();
     let missing = BUILDS.iter().filter(|(folder, file, _)| is_missing(folder, file));
@@ -43,8 +43,7 @@ pub(crate) fn provide_packages(packages: &[String]) -> Result<()> {
     apt(&["update", "--quiet"]).and_then(|()| install(packages))
 }
 
-/// Installs the servers that are not there yet. Speaks on standard error only: what `servers up` prints
-/// is read by a shell.
+/// Installs missing servers. Prints to standard error only, because a shell reads the output of `servers up`.
 pub(crate) fn provide(servers: &[&dyn Server]) -> Result<()> {
     let absent: Vec<&&dyn Server> =
         servers.iter().filter(|server| !server.is_installed()).collect();

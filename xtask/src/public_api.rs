@@ -1,4 +1,4 @@
-//! Public API: the items that applications may name, recorded in the repository so that a review shows every change.
+//! Public API: the items that applications may name, recorded in the repository so that reviews show every change.
 //!
 //! The list is read from rustdoc's JSON, which only a nightly toolchain writes by itself. `rustdoc.sh` allows the
 //! format for the recorded crates alone: set for all of cargo, the variable would have dependencies compiled again.
@@ -20,7 +20,7 @@ const RECORDED: [&str; 2] = ["punctual", "punctual_schedule"];
 const FOLDER: &str = "docs/public-api";
 const WRAPPER: &str = include_str!("rustdoc.sh");
 
-/// Writes the lists of public items anew.
+/// Writes the lists of public items.
 pub(crate) fn record(workspace: &Workspace, steps: &mut Steps) {
     steps.run_as(Phase::Compile, "rustdoc", || document(workspace));
     steps.run("public API", || {
@@ -36,7 +36,7 @@ pub(crate) fn record(workspace: &Workspace, steps: &mut Steps) {
 
 /// Builds the pages of every library, warnings denied, and the JSON of the recorded crates.
 ///
-/// The binary shares the library's name, both would be written to one folder, and nobody reads a binary's pages: it
+/// The binary shares the library's name, both would be written to one folder, and the pages of a binary are useless: it
 /// is left out. No crate has examples of cargo's kind; asking for them makes cargo choose the features that clippy's
 /// build had, and use that.
 pub(crate) fn document(workspace: &Workspace) -> Result<Tally> {

@@ -1,7 +1,7 @@
-//! `cargo xtask test --repeat N`: the same tests again and again, to find those that fail only sometimes.
+//! `cargo xtask test --repeat N`: runs the same tests repeatedly, to find those that fail sometimes.
 //!
-//! No failed test is run again to make it pass: each one is listed with how often it failed. The
-//! command needs nextest, whose report names the tests that failed.
+//! No failed test is retried to make it pass: each one is listed with the number of its failures. The
+//! command needs nextest, whose report names the failed tests.
 
 use std::collections::BTreeMap;
 
@@ -17,13 +17,13 @@ use crate::test::Tests;
 #[derive(clap::Args)]
 #[group(skip)] // its name would be taken: it is a part of the options of the test command
 pub(crate) struct Options {
-    /// Run the tests N times and count for each how often it failed; nothing else is run.
+    /// Run only the tests, N times, and count the failures of each.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     repeat: Option<u32>,
-    /// Keep every core busy meanwhile.
+    /// Keep every core busy during the runs.
     #[arg(long, requires = "repeat")]
     under_load: bool,
-    /// Only these tests, as nextest's filter expressions say: `package(punctual-nats)`.
+    /// Filter expression of nextest, such as `package(punctual-nats)`.
     #[arg(long, value_name = "FILTER", requires = "repeat")]
     only: Option<String>,
 }

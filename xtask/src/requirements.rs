@@ -1,8 +1,8 @@
 //! Requirement coverage: every numbered requirement of `docs/requirements.md` is named by a test, or its
-//! line says why none can.
+//! entry has a reason why none can.
 //!
-//! A test names what it proves in a comment directly above it, `// spec: H-42, M-17` or `// Trap 9: ...`.
-//! The check compares names only: whether a test proves what it names is for reviewers to judge.
+//! A test names its requirements in a comment directly above it, `// spec: H-42, M-17` or `// Trap 9: ...`.
+//! The check compares names only: reviewers check that a test proves the requirements it names.
 
 mod list;
 mod tags;
@@ -20,7 +20,7 @@ use crate::tally::Tally;
 use crate::tidy::{Finding, Source, report};
 use crate::workspace::Workspace;
 
-/// The endings of files that hold tests.
+/// The endings of files with tests.
 const TESTS: [&str; 4] = ["rs", "js", "mjs", "py"];
 
 /// Requirements, traps, and the tests that name them.
@@ -58,7 +58,7 @@ impl Coverage {
         Self { list, tags, findings }
     }
 
-    /// The files that name each id.
+    /// Returns the files that name each id.
     fn named(&self) -> BTreeMap<&str, BTreeSet<&str>> {
         let mut named: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for tag in self.tags.iter().filter(|tag| tag.names_a_test()) {
@@ -69,7 +69,7 @@ impl Coverage {
         named
     }
 
-    /// Returns everything that is wrong with the list, the tags, or the two together.
+    /// Returns all findings about the list, the tags, and their combination.
     fn findings(&self) -> Vec<Finding> {
         let named = self.named();
         let mut findings = self.findings.clone();
@@ -81,7 +81,9 @@ impl Coverage {
         for entry in &self.list.entries {
             let what = match (named.contains_key(entry.id.as_str()), &entry.remark) {
                 (false, None) => "is named by no test and has no reason",
-                (true, Some(Remark::NoTest)) => "says that no test names it, but one does",
+                (true, Some(Remark::NoTest)) => {
+                    "has the remark that no test names it, but one does"
+                }
                 _ => continue,
             };
             findings.push(Finding::new(LIST, entry.line, format!("`{}` {what}", entry.id)));
@@ -106,7 +108,7 @@ impl Coverage {
         )
     }
 
-    /// One line for each requirement and an indented one for each file that names it.
+    /// Returns one line for each requirement and an indented one for each file that names it.
     fn listing(&self) -> String {
         let named = self.named();
         let mut text = String::new();

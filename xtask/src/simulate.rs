@@ -1,6 +1,7 @@
 //! `cargo xtask simulate`: the simulation of core over many seeds, or one seed with its trace.
 //!
-//! The simulation itself is the test `bulk` of `testing/simulation/`; this only sets the variables it reads. The command runs it in a release build, the test command in its own build.
+//! The simulation itself is the test `bulk` of `testing/simulation/`; this only sets its variables. The command runs
+//! it in a release build, the test command in its own build.
 
 use std::process::Command;
 
@@ -17,10 +18,10 @@ pub(crate) struct Options {
     /// Number of seeds to run.
     #[arg(long, default_value_t = 1_000, value_name = "N")]
     seeds: u64,
-    /// The first of them.
+    /// First seed.
     #[arg(long, default_value_t = 0, value_name = "S")]
     start: u64,
-    /// Replay exactly this seed and print its trace.
+    /// Replay this seed and print its trace.
     #[arg(long, value_name = "S", conflicts_with_all = ["seeds", "start"])]
     seed: Option<u64>,
 }
@@ -64,7 +65,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) {
     steps.run_as(Phase::CompileAndRun, &options.title(), || count_tests(command, Empty::Refused));
 }
 
-/// Runs the test binary that is built already.
+/// Runs the built test binary.
 pub(crate) fn run_built(built: &Built, options: &Options) -> Result<Tally> {
     let command = options.command(Command::new(built.test("punctual-simulation", "simulation")?));
     count_tests(command, Empty::Refused)

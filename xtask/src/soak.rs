@@ -1,7 +1,6 @@
-//! `cargo xtask soak BROKER`: a broker under load, restarted again and again, in a release build.
+//! `cargo xtask soak BROKER`: a broker under load that is restarted repeatedly, in a release build.
 //!
-//! The soak starts and restarts a private server by itself; what it does and checks is the business of
-//! the `punctual-soak` crate.
+//! The test starts and restarts a private server itself; it is in the crate `punctual-soak`.
 
 use anyhow::Result;
 use xtask::servers::named;
@@ -25,7 +24,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// A short soak of one broker with several restarts.
+    /// Returns options for a short test of one broker with several restarts.
     pub(crate) fn of_test(broker: &str) -> Self {
         Self { broker: broker.to_owned(), seconds: 120, restart_every: 20 }
     }

@@ -1,7 +1,7 @@
 //! Steps: run one after another, or two in parallel, each timed, counted and listed in a table at the end.
 //!
-//! A step never ends the run: the steps after it still run, so that one command shows everything that
-//! is wrong. The last line is always plain: `N passed, N failed`.
+//! A failed step does not end the run: the steps after it still run, so that one command shows all failures. The
+//! last line is always `N passed, N failed`.
 
 use std::thread;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(crate) enum Phase {
     Prepare,
     /// Compiling.
     Compile,
-    /// Running what was compiled.
+    /// Running programs and tests.
     Run,
     /// Both together, where the tool does not separate them.
     CompileAndRun,
@@ -54,13 +54,13 @@ struct Step {
 }
 
 impl Steps {
-    /// Runs `work` under a heading. A step that ends in an error counts as one failure; a tally with
-    /// nothing in it is a note, which neither passes nor fails.
+    /// Runs `work` under a heading. A step with an error counts as one failure; an empty
+    /// tally is a note, which neither passes nor fails.
     pub(crate) fn run(&mut self, name: &str, work: impl FnOnce() -> Result<Tally>) {
         self.run_as(Phase::Run, name, work);
     }
 
-    /// The same for a step that does not only run.
+    /// Does the same for a step of another phase.
     pub(crate) fn run_as(
         &mut self,
         phase: Phase,
@@ -72,7 +72,7 @@ impl Steps {
     }
 
     /// Runs two steps at the same time, one of which mostly waits. Their output is mixed, and each is timed
-    /// for itself.
+    /// separately.
     pub(crate) fn run_both(
         &mut self,
         first: (&str, impl FnOnce() -> Result<Tally> + Send),
@@ -89,7 +89,7 @@ impl Steps {
         });
     }
 
-    /// Keeps the slowest tests for the report.
+    /// Stores the slowest tests for the report.
     pub(crate) fn set_slowest(&mut self, slowest: Vec<TestTime>) {
         self.slowest = slowest;
     }
@@ -98,13 +98,13 @@ impl Steps {
         self.total().failed == 0
     }
 
-    /// Prints the table and the plain last line; returns whether everything passed.
+    /// Prints the table and the last line; returns whether everything passed.
     pub(crate) fn conclude(&self) -> bool {
         println!("\n{}", self.table());
         self.all_passed()
     }
 
-    /// The same facts as the table, for programs.
+    /// Returns the data of the table, for programs.
     pub(crate) fn to_json(&self) -> Value {
         let Tally { passed, failed, ignored } = self.total();
         let phases = Phase::ALL.map(|phase| (phase.name().to_owned(), self.seconds(phase).into()));
@@ -144,7 +144,7 @@ impl Steps {
         let total = self.total();
         if total.ignored > 0 {
             lines.push(format!(
-                "{} ignored: they run elsewhere or need what is not here",
+                "{} ignored: they run elsewhere, or their requirements are missing",
                 total.ignored
             ));
         }
@@ -152,7 +152,7 @@ impl Steps {
         lines.join("\n")
     }
 
-    /// Time of each phase, and of all of them.
+    /// Returns the time of each phase, and the total.
     fn phases(&self) -> String {
         let present = Phase::ALL.map(|phase| (phase.name(), self.seconds(phase)));
         let mut parts: Vec<String> = present

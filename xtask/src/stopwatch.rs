@@ -1,7 +1,7 @@
-//! Stopwatch: the time a step took; the one place in the tools that reads a clock.
+//! Stopwatch: the duration of a step; the only place in the tools that reads a clock.
 //!
-//! The product takes its time from a `Clock`; a tool that reports how long the compiler needed has no
-//! use for one, so the lint is lifted here and nowhere else in this crate.
+//! The product takes its time from a `Clock`; a tool that measures the compiler does not need one, so the lint is
+//! lifted here and nowhere else in this crate.
 
 use std::time::{Duration, Instant};
 

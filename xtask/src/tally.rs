@@ -2,9 +2,9 @@
 //!
 //! Four runners are understood: the standard harness (`test result: ok. 3 passed; ...`), nextest
 //! (`Summary [0.1s] 3 tests run: 3 passed, 1 skipped`), Node's (`pass 3` and `fail 1` on lines of their
-//! own) and schemathesis (`30 generated, 30 passed, 1 skipped`). Which of them runs has to be said:
+//! own) and schemathesis (`30 generated, 30 passed, 1 skipped`). The caller passes the runner:
 //! nextest repeats the harness's lines when it shows a failure, and they would be counted again. The
-//! exit status of a runner is not judged here; see `cargo.rs`.
+//! exit status of a runner is checked in `cargo.rs`.
 
 use std::ops::AddAssign;
 
@@ -27,10 +27,10 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// A step that is no test run: it passed as a whole.
+    /// A passed step that is no test run.
     pub(crate) const ONE_PASSED: Self = Self { passed: 1, failed: 0, ignored: 0 };
 
-    /// A step that is no test run, or a test run that broke before it counted: it failed as a whole.
+    /// A failed step that is no test run, or a test run that failed before it counted.
     pub(crate) const ONE_FAILED: Self = Self { passed: 0, failed: 1, ignored: 0 };
 
     pub(crate) fn ran(self) -> u64 {
@@ -54,7 +54,7 @@ impl Tally {
         Self::from_counts(counts.unwrap_or_default().split(['.', ';', ',']))
     }
 
-    /// One line of the summary of Node's runner: `ℹ pass 3` of the reporter `spec`, `# pass 3` of `tap`.
+    /// Counts one line of the summary of Node's runner: `ℹ pass 3` of the reporter `spec`, `# pass 3` of `tap`.
     fn from_node(line: &str) -> Self {
         let mut words = line.split_whitespace();
         let (Some("ℹ" | "#"), Some(kind), Some(count), None) =
@@ -71,8 +71,8 @@ impl Tally {
         }
     }
 
-    /// The summary of schemathesis. Its first number has all calls, and `passed` repeats it; `skipped`
-    /// are those to which no check applied, which show nothing and are not counted.
+    /// Counts the summary of schemathesis. Its first number has all calls, and `passed` repeats it; `skipped`
+    /// are calls without an applicable check, which are not counted.
     fn from_schemathesis(line: &str) -> Self {
         let mut pieces = line.split(", ").map(|piece| {
             let (count, word) = piece.split_once(' ').unwrap_or_default();

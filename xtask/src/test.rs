@@ -1,8 +1,8 @@
-//! `cargo xtask test`: everything the README promises, in one command.
+//! `cargo xtask test`: all tests in one command.
 //!
 //! Everything is built once and then run from that build. The servers that back-ends need are
-//! installed, started privately, required and stopped again; to leave one out takes `--without`, so
-//! that a run never shows less than it seems to. `docs/ci.md` says what belongs to which depth.
+//! installed, started privately, required and stopped again; only `--without` omits one, so
+//! that no test is skipped silently. `docs/ci.md` describes the two depths.
 
 use std::fs;
 use std::path::Path;
@@ -32,7 +32,7 @@ use crate::workspace::Workspace;
 
 /// Brokers whose servers can be restarted with their data.
 const SOAKED: [&str; 4] = ["redis", "nats", "mqtt", "rabbitmq"];
-/// Tests that wait at the same time on one core; `.config/nextest.toml` says which tests take all of them.
+/// Tests that wait at the same time on one core; `.config/nextest.toml` lists the tests that take all of them.
 const PLACES: usize = 8;
 /// Number of the slowest tests that are listed.
 const SLOWEST: usize = 10;
@@ -65,10 +65,11 @@ pub(crate) struct Options {
     /// `contract`, and `advisories` of the full depth. Their tests are ignored, visibly.
     #[arg(long, value_name = "A,B", value_delimiter = ',', conflicts_with = "with")]
     without: Vec<String>,
-    /// Keep what the suites of back-ends showed with the sources, for the generated documents.
+    /// Record the results of the suites of back-ends for the generated documents.
     #[arg(long)]
     record: bool,
-    /// Add what takes hours: more kills, seeds, rows and cron cases, soaks of the brokers, all tests in a release build.
+    /// Run larger numbers of kills, seeds, rows and cron cases, soak tests of the brokers, and all tests in a release
+    /// build.
     #[arg(long)]
     full: bool,
     #[command(flatten)]
@@ -89,7 +90,7 @@ impl Options {
     }
 }
 
-/// Builds, then runs every test once, or with `--repeat` the same tests again and again.
+/// Builds, then runs every test once, or with `--repeat` the same tests repeatedly.
 pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -> Result<()> {
     let mut present = workspace.back_ends();
     present.extend([browser::NAME, contract::NAME, deny::ADVISORIES].map(str::to_owned));
@@ -130,7 +131,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
     fs::write(workspace.target().join(REPORT), report).with_context(|| format!("write {REPORT}"))
 }
 
-/// Installs what is missing while the workspace is compiled.
+/// Installs missing programs while the workspace is compiled.
 fn install_meanwhile(
     options: &Options,
     wanted: Vec<&'static dyn Server>,
@@ -188,7 +189,7 @@ fn run_once(tests: &Tests<'_>, options: &Options, built: &Built, steps: &mut Ste
     }
 }
 
-/// Steps of the full depth alone: every test as users build it, brokers that are restarted under load, and
+/// Runs the steps of the full depth only: every test in a release build, brokers that are restarted under load, and
 /// known vulnerabilities of the dependencies.
 fn run_full((tests, built): (&Tests<'_>, &Built), options: &Options, steps: &mut Steps) {
     steps.run_as(Phase::CompileAndRun, "tests in a release build", || {
@@ -207,7 +208,7 @@ fn run_full((tests, built): (&Tests<'_>, &Built), options: &Options, steps: &mut
     }
 }
 
-/// Every test of the workspace but the doc tests, with the servers it needs.
+/// Runs every test of the workspace but the doc tests, with the servers they need.
 pub(crate) struct Tests<'a> {
     pub(crate) workspace: &'a Workspace,
     servers: &'a Servers,

@@ -1,7 +1,7 @@
-//! Where the workspace is and which files it holds.
+//! Workspace: its folder and its files.
 //!
-//! Files are read from the folder, not from version control, so that the rules also hold for a file
-//! that was written a minute ago and for a source archive.
+//! Files are read from the folder, not from version control, so that the rules also apply to new files and to a
+//! source archive.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 use crate::tidy::Source;
 
-/// Folders that hold nothing written by hand.
+/// Folders without hand-written files.
 const SKIPPED: [&str; 3] = [".git", "node_modules", "vendor"];
 /// Endings of the text files that the rules read.
 const TEXTS: [&str; 5] = ["rs", "md", "toml", "sql", "sh"];
@@ -45,7 +45,7 @@ impl Workspace {
         self.path(relative).exists()
     }
 
-    /// The back-ends present, by folder name: `storages/*` and `transports/*`.
+    /// Returns the existing back-ends by folder name: `storages/*` and `transports/*`.
     pub(crate) fn back_ends(&self) -> Vec<String> {
         let mut names: Vec<String> = ["storages", "transports"]
             .iter()
@@ -60,12 +60,12 @@ impl Workspace {
         names
     }
 
-    /// Every text file, sorted by path.
+    /// Returns every text file, sorted by path.
     pub(crate) fn sources(&self) -> Result<Vec<Source>> {
         self.files(&TEXTS)
     }
 
-    /// Every file with one of these endings, and `.ci/run`, sorted by path.
+    /// Returns every file with one of these endings, and `.ci/run`, sorted by path.
     pub(crate) fn files(&self, endings: &[&str]) -> Result<Vec<Source>> {
         let mut sources = Vec::new();
         collect(&self.root, &self.root, endings, &mut sources)?;

@@ -1,11 +1,11 @@
-//! The list of requirements and traps in `docs/requirements.md`.
+//! List of requirements and traps in `docs/requirements.md`.
 //!
 //! An entry is a list item `- H-4: sentence`, continued on indented lines. It may end with a remark:
 //! `(no test: reason)` where no test can name it, `(open: what is missing)` where Punctual does less.
 
 use crate::tidy::{Finding, Source};
 
-/// Where the list is kept.
+/// Path of the list.
 pub(super) const LIST: &str = "docs/requirements.md";
 /// The letters of the families.
 const FAMILIES: &str = "HMDUTC";
@@ -44,7 +44,7 @@ impl Entry {
     }
 }
 
-/// Returns the entries, and a finding for each line that looks like one and is not, or is there twice.
+/// Returns the entries, and a finding for each invalid or duplicate entry.
 pub(super) fn parse(document: &Source) -> (List, Vec<Finding>) {
     let mut list = List { entries: Vec::new() };
     let mut findings = Vec::new();

@@ -1,8 +1,8 @@
-//! Tags: comments with which tests name requirements and traps.
+//! Tags: comments by which tests name requirements and traps.
 //!
-//! A tag begins its comment and stands directly above its test: only comments and attributes may come
+//! A tag begins its comment and is directly above its test: only comments and attributes may be
 //! between. A Rust test has a test attribute, or is a case of a suite: a function in a `tests` folder or
-//! in `testing/conformance/src` whose name stands a second time in the same folder, where the suite lists it.
+//! in `testing/conformance/src` whose name occurs a second time in the same folder, where the suite lists it.
 
 use super::list::is_id;
 use crate::tidy::{Finding, Source, has_word, is_test_attribute};
@@ -16,7 +16,7 @@ pub(super) struct Tag {
     pub(super) path: String,
     line: usize,
     pub(super) ids: Vec<String>,
-    /// Why it names nothing.
+    /// Reason why the tag is invalid.
     problem: Option<String>,
 }
 
@@ -57,13 +57,13 @@ fn tags_of(source: &Source, sources: &[Source]) -> Vec<Tag> {
     tags
 }
 
-/// The text of a line that is a comment.
+/// Returns the text of a line that is a comment.
 fn comment(line: &str) -> Option<&str> {
     let line = line.trim_start();
     line.strip_prefix("//").or_else(|| line.strip_prefix("# ")).map(str::trim_start)
 }
 
-/// Returns what a comment names, when it is a tag.
+/// Returns the ids that a comment names, when it is a tag.
 fn named(comment: &str) -> Option<Vec<String>> {
     if let Some(ids) = comment.strip_prefix("spec:") {
         return Some(ids.split(',').map(|id| id.trim().to_owned()).collect());
@@ -107,7 +107,7 @@ fn is_test(
     Err(format!("`{name}` below this tag is no test, and no suite lists it"))
 }
 
-/// The name of the function that a line begins.
+/// Returns the name of the function that a line begins.
 fn function(line: &str) -> Option<&str> {
     let (before, rest) = line.split_once("fn ")?;
     let qualifiers = ["pub", "pub(crate)", "pub(super)", "async", "const", "unsafe"];

@@ -1,4 +1,4 @@
-//! Asking a server on this machine one thing, to see whether it is ready.
+//! Readiness probes: sends one request to a local server.
 
 use std::io::{Read as _, Result, Write as _};
 use std::net::{Ipv4Addr, TcpStream};

@@ -1,8 +1,8 @@
-//! Cache folder of the user: tools that are made once and used by every run after.
+//! Cache folder of the user: tools that are installed once and used by later runs.
 
 use std::path::PathBuf;
 
-/// Returns where a tool of this name is kept; nothing without a home folder.
+/// Returns the folder of a tool; `None` without a home folder.
 pub fn folder(name: &str) -> Option<PathBuf> {
     let named = std::env::var_os("XDG_CACHE_HOME").filter(|folder| !folder.is_empty());
     let folder = match named {

@@ -1,4 +1,4 @@
-//! Servers that outlive the command that starts them: `cargo xtask servers up`, `down`, `status`.
+//! Detached servers, which outlive the command that starts them: `cargo xtask servers up`, `down`, `status`.
 
 use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
@@ -14,20 +14,20 @@ use super::{Durability, Keeper, Place, Server, named, process};
 /// Longest time from the start to the first response.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// Stops what killed runs left behind and removes the records of ended servers; returns the stopped ones.
+/// Stops servers of killed runs and removes the records of ended servers; returns the stopped ones.
 pub fn sweep(records: &Path) -> Result<Vec<Record>> {
     let forgotten = record::all(records).into_iter().filter(Record::is_forgotten);
     forgotten.map(|record| record.end(records).map(|()| record)).collect()
 }
 
-/// Every server on record.
+/// Returns every recorded server.
 pub fn list(records: &Path) -> Vec<Record> {
     record::all(records)
 }
 
 /// Starts a server that outlives the command, or returns the running one.
 ///
-/// One that runs with another durability is refused: another program may be using it.
+/// Fails when it runs with another durability, because another program may be using it.
 pub fn up(server: &dyn Server, durability: Durability, records: &Path) -> Result<Record> {
     sweep(records)?;
     if let Some(record) = kept(server.name(), records) {
@@ -49,14 +49,14 @@ pub fn up(server: &dyn Server, durability: Durability, records: &Path) -> Result
     started.map(|()| record)
 }
 
-/// Stops only what `up` started, and returns its names.
+/// Stops only servers that `up` started, and returns their names.
 pub fn down(records: &Path) -> Result<Vec<Record>> {
     sweep(records)?;
     let kept = record::all(records).into_iter().filter(|record| record.keeper == Keeper::Person);
     kept.map(|record| record.end(records).map(|()| record)).collect()
 }
 
-/// The line a shell understands.
+/// Returns the line for a shell.
 pub fn export(record: &Record) -> Result<String> {
     let server = named(&record.server)?;
     Ok(format!("export {}={}", server.variable(), server.address(&record.place)))

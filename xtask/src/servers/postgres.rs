@@ -1,4 +1,4 @@
-//! PostgreSQL: where its programs are, which package brings them, and how a private one is started.
+//! PostgreSQL: its programs, its package, and how a private one is started.
 //!
 //! It refuses to run as root, so root starts it as the package's user; other users start it as themselves. It
 //! listens on the loopback address only, accepts every connection without a password, and contains test data only.
@@ -14,9 +14,9 @@ use anyhow::{Context, Result, bail};
 
 use super::{Durability, Place, Server};
 
-/// The version everything is tried with, preferred where a distribution has several.
+/// The tested version, preferred where a distribution has several.
 const PREFERRED: u32 = 15;
-/// Debian keeps versions beside each other here, outside the search path.
+/// Folder of Debian's versions, outside the search path.
 const DEBIAN: &str = "/usr/lib/postgresql";
 /// The user the package creates, and the one superuser of the private database.
 const USER: &str = "postgres";
@@ -104,10 +104,10 @@ fn settings(durability: Durability) -> Vec<&'static str> {
     settings
 }
 
-/// As whom the server runs.
+/// The user of the server process.
 enum Identity {
     Oneself,
-    /// Root becomes the package's user.
+    /// As root: the package's user.
     Package {
         user: u32,
         group: u32,
@@ -166,7 +166,7 @@ fn create_database(identity: &Identity, programs: &Path, data: &Path) -> Result<
     Ok(())
 }
 
-/// The folder with the programs: what the search path leads to, otherwise Debian's.
+/// Returns the folder of the programs: from the search path, otherwise Debian's.
 fn programs() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let from_path = std::env::split_paths(&folders)

@@ -1,28 +1,28 @@
-//! Presence of the programs that tests need to start a server of their own.
+//! Presence of the programs with which tests start their own server.
 //!
-//! A product that is not installed, or was left out by name, makes them *ignored*; when it is required
-//! by name, it makes them *fail*. They never pass without having run.
+//! When a product is not installed, or was left out by name, its tests are *ignored*; when it is required
+//! by name, they *fail*. They never pass without having run.
 
 use super::Server;
 
-/// Back-ends that must take part, separated by commas.
+/// Required back-ends, separated by commas.
 const REQUIRED: &str = "PUNCTUAL_REQUIRE";
-/// Back-ends that were left out on purpose, separated by commas.
+/// Back-ends to leave out, separated by commas.
 pub const LEFT_OUT: &str = "PUNCTUAL_WITHOUT";
 
-/// What a test does when a product may be missing.
+/// Decision about a test whose product may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
     /// Run.
     Here,
-    /// Say that they were ignored, and why.
+    /// Report them as ignored, with the reason.
     Ignored(&'static str),
-    /// Fail, and say why.
+    /// Fail with the reason.
     Missing(&'static str),
 }
 
 impl Presence {
-    /// Decides about a product from what is installed and from the environment.
+    /// Returns the decision about a product, from its installation and the environment.
     pub fn of(server: &dyn Server) -> Self {
         let names = |variable: &str| {
             let text = std::env::var(variable).unwrap_or_default();
@@ -31,7 +31,7 @@ impl Presence {
         decide(server.is_installed(), names(REQUIRED), names(LEFT_OUT))
     }
 
-    /// Why it cannot be run, when it cannot.
+    /// Returns the reason why it cannot be run, if any.
     pub fn reason(self) -> Option<&'static str> {
         match self {
             Self::Here => None,

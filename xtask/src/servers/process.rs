@@ -1,8 +1,7 @@
-//! Processes of the system: whether one lives, whose it is, signalling it, waiting with an end.
+//! Processes of the system: checks whether one runs and whose it is, sends signals, waits with a timeout.
 //!
-//! A process id alone proves nothing, because ids are used again: before anything is signalled, its
-//! command line has to name our scratch folder. Signals go through the shell's own `kill`, which every
-//! system has.
+//! A process id is not sufficient, because ids are reused: before a signal is sent, the command line of the process
+//! has to name our scratch folder. Signals are sent by the `kill` of the shell, which every system has.
 
 use std::fs;
 use std::path::Path;
@@ -15,17 +14,17 @@ use anyhow::{Context, Result, bail};
 /// Interval between two checks of a condition.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Returns whether the process lives and serves from this folder.
+/// Returns whether the process runs and uses this folder.
 pub(super) fn is_ours(pid: u32, folder: &Path) -> bool {
     command_line(pid).is_some_and(|line| line.contains(&*folder.to_string_lossy()))
 }
 
-/// Returns whether the process lives and is one of these tools, or a test of theirs.
+/// Returns whether the process runs and is one of these tools or their tests.
 pub(super) fn is_alive(pid: u32) -> bool {
     command_line(pid).is_some_and(|line| !line.trim().is_empty())
 }
 
-/// The processes a process has started itself.
+/// Returns the child processes of a process.
 pub(super) fn children(pid: u32) -> Vec<u32> {
     let tasks = format!("/proc/{pid}/task/{pid}/children");
     let list = std::fs::read_to_string(tasks).unwrap_or_default();
@@ -44,7 +43,7 @@ pub(super) fn signal(name: &str, pid: i64) -> Result<()> {
     Ok(())
 }
 
-/// Checks a condition until it holds or the time is over; returns whether it holds.
+/// Checks a condition until it holds or the timeout has passed; returns whether it holds.
 pub(super) fn eventually(at_most: Duration, mut is_so: impl FnMut() -> bool) -> bool {
     let polls = at_most.as_millis() / LOOK.as_millis();
     (0..polls).any(|_| {
@@ -56,7 +55,7 @@ pub(super) fn eventually(at_most: Duration, mut is_so: impl FnMut() -> bool) -> 
     }) || is_so()
 }
 
-/// Ends a server: asks with its signal, and insists when it does not listen.
+/// Ends a server: sends its signal, then SIGKILL when it does not end.
 pub(super) fn end(pid: u32, folder: &Path, stop_signal: &str) -> Result<()> {
     if !is_ours(pid, folder) {
         return Ok(());
@@ -73,7 +72,7 @@ pub(super) fn end(pid: u32, folder: &Path, stop_signal: &str) -> Result<()> {
     Ok(())
 }
 
-/// Waits; nothing is ever sent on the channel.
+/// Waits by receiving from a channel without a sender.
 fn pause(length: Duration) {
     let (_never, wait) = mpsc::channel::<()>();
     let _ = wait.recv_timeout(length);

@@ -1,9 +1,8 @@
-//! RabbitMQ: where its programs are, which package brings them, and how a private one is started.
+//! RabbitMQ: its programs, its package, and how a private one is started.
 //!
-//! The package's own command switches user and writes to the system's folders, so the script behind it
-//! is called itself, with everything it writes in the scratch folder. An Erlang node needs a small name
-//! server beside it, which would stay behind as a daemon: it is started here, on a port of its own, and
-//! ends with the node.
+//! The package's own command switches user and writes to the system's folders, so the script that it
+//! wraps is called directly, with all of its files in the scratch folder. An Erlang node needs a small name
+//! server, which would stay as a daemon: it is started here, on its own port, and ends with the node.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -16,13 +15,13 @@ use anyhow::{Context, Result};
 
 use super::{Durability, Place, Server};
 
-/// The script behind Debian's wrapper.
+/// The script that Debian's wrapper calls.
 const SCRIPT: &str = "/usr/lib/rabbitmq/bin/rabbitmq-server";
 const SETTINGS: &str = "log.console = true\nlog.file = false\ndisk_free_limit.absolute = 50MB\n";
-/// Makes quorum queues as careless as tests can afford.
+/// Lets quorum queues skip flushes to disk, for tests.
 const CARELESS: &str = "[{ra, [{wal_sync_method, none}]}].\n";
-/// `$1` the port of the name server, then the node's command. The node takes the place of this shell, so
-/// that its process id is the one that was started; what it leaves in the background outlives it by a
+/// `$1` the port of the name server, then the node's command. The node replaces this shell, so
+/// that its process id is the one that was started; its background processes outlive it by a
 /// second at most.
 const SERVE: &str = r#"
 node=$$ port=$1
@@ -129,7 +128,7 @@ fn greets(port: u16) -> std::io::Result<bool> {
     Ok(answer == [1])
 }
 
-/// The ports beside the one for clients: kept in the folder, because a node that comes back keeps them.
+/// The ports besides the one for clients, stored in the folder, because a restarted node uses the same.
 struct Ports {
     names: String,
     nodes: String,

@@ -1,7 +1,7 @@
 //! Record of a started server: one small text file each, in a folder under `target/`.
 //!
-//! A record is written before the server starts and removed after it ended, so a run that was killed
-//! leaves a record behind, and the next run stops what it finds by it.
+//! A record is written before the server starts and removed after it ended. A killed run leaves its record, by which
+//! the next run stops the server.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,18 @@ use super::{named, process};
 /// The owner, who stops the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keeper {
-    /// A person, with `cargo xtask servers down`.
+    /// The user, with `cargo xtask servers down`.
     Person,
     /// The process of this id, when its work is done.
     Run(u32),
 }
 
-/// A server that was started and has not been stopped in order.
+/// A server that was started and not stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// The product.
     pub server: String,
-    /// Where it lives.
+    /// Its folder and port.
     pub place: Place,
     /// The owner.
     pub keeper: Keeper,
@@ -49,7 +49,7 @@ impl Record {
         fs::metadata(self.file(records)).ok()?.modified().ok()?.elapsed().ok()
     }
 
-    /// The process id, while it lives.
+    /// Returns the process id, while it runs.
     pub fn live_pid(&self) -> Option<u32> {
         self.place.pid().filter(|pid| process::is_ours(*pid, &self.place.folder))
     }
@@ -112,7 +112,7 @@ impl Record {
     }
 }
 
-/// Every record, by name; a file that is none is passed over.
+/// Returns every record by name; other files are ignored.
 pub(super) fn all(records: &Path) -> Vec<Record> {
     let entries = fs::read_dir(records).into_iter().flatten().flatten();
     let texts = entries.filter_map(|entry| fs::read_to_string(entry.path()).ok());
@@ -122,7 +122,7 @@ pub(super) fn all(records: &Path) -> Vec<Record> {
     all
 }
 
-/// Only a folder that `Place::create` could have made is ever removed on a record's word.
+/// Only a folder that `Place::create` could have created is removed because of a record.
 fn is_scratch(folder: &Path) -> bool {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     folder.is_absolute() && place::is_scratch_name(&name)

@@ -1,8 +1,7 @@
-//! Redis: which package brings it and how a private one is started.
+//! Redis: its package, and how a private one is started.
 //!
-//! It listens on the loopback address only, asks for no password, and holds nothing but what tests put
-//! there. It always keeps its append-only file, because tests restart it and look for what was
-//! accepted; a relaxed one only does not wait for the disk.
+//! It listens on the loopback address only, needs no password, and contains test data only. It always has an
+//! append-only file, because tests restart it and check accepted messages; a relaxed one does not wait for the disk.
 
 use std::process::Command;
 
@@ -61,7 +60,7 @@ impl Server for Redis {
     }
 }
 
-/// When the append-only file is brought to the disk.
+/// When the append-only file is flushed to disk.
 fn flushes(durability: Durability) -> &'static str {
     match durability {
         Durability::Relaxed => "no",

@@ -11,24 +11,24 @@ use super::{Mqtt, Nats, Place, Postgres, Rabbitmq, Redis, Sqs};
 /// Every product the tools can start.
 pub const SERVERS: &[&dyn Server] = &[&Postgres, &Redis, &Nats, &Rabbitmq, &Mqtt, &Sqs];
 
-/// A product with a server, as far as starting one goes.
+/// A product with a server that can be started.
 pub trait Server: Sync {
-    /// Its name, which is also its back-end's: `postgres`.
+    /// Returns its name, which is also that of its back-end: `postgres`.
     fn name(&self) -> &'static str;
 
-    /// The folder whose tests need it, such as `storages/postgres`.
+    /// Returns the folder whose tests need it, such as `storages/postgres`.
     fn folder(&self) -> &'static str;
 
-    /// The variable by which tests learn where it is.
+    /// Returns the variable that contains its address for tests.
     fn variable(&self) -> &'static str;
 
     /// Returns whether its programs are installed.
     fn is_installed(&self) -> bool;
 
-    /// The distribution's packages that bring it; may ask the package manager.
+    /// Returns the distribution's packages that contain it; may call the package manager.
     fn packages(&self) -> Result<Vec<String>>;
 
-    /// Brings what its packages alone do not; called once they are there.
+    /// Installs parts that its packages do not contain; called after they were installed.
     fn complete(&self) -> Result<()> {
         Ok(())
     }
@@ -39,16 +39,16 @@ pub trait Server: Sync {
     /// Returns whether the server responds.
     fn is_ready(&self, place: &Place) -> bool;
 
-    /// The address for the tests.
+    /// Returns the address for the tests.
     fn address(&self, place: &Place) -> String;
 
-    /// The signal that makes it end soon and in order, without `SIG`.
+    /// Returns the signal that ends it soon and gracefully, without `SIG`.
     fn stop_signal(&self) -> &'static str {
         "TERM"
     }
 }
 
-/// The product of this name.
+/// Returns the product of this name.
 pub fn named(name: &str) -> Result<&'static dyn Server> {
     let found = SERVERS.iter().find(|server| server.name() == name);
     found.copied().with_context(|| {

@@ -1,8 +1,7 @@
-//! Amazon SQS, as an emulator that speaks its protocol: `moto` from the Python package index, because
-//! the real one cannot be started locally. It is used where Python finds it, and else put into a virtual environment
-//! in the user's cache folder.
+//! Amazon SQS, as an emulator: `moto` from the Python package index, because the real one cannot be started locally.
+//! An installed one is used, otherwise it is installed into a virtual environment in the user's cache folder.
 //!
-//! It listens on the loopback address only, takes any key and secret, and keeps everything in memory.
+//! It listens on the loopback address only, accepts any key and secret, and stores everything in memory.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,7 +18,7 @@ const MOTO: VirtualEnvironment =
 /// Returns whether Python has it; much faster than importing it.
 const LOOK: &str = "from importlib.util import find_spec as f\nimport sys\n\
                     sys.exit(not (f('moto') and f('flask')))";
-/// Serves; a file in the server's folder, so that it is known as ours by its command line.
+/// Server script; a file in the server's folder, so that its command line identifies it as ours.
 const SERVE: &str = include_str!("sqs.py");
 
 /// A private emulator of SQS.
@@ -68,7 +67,7 @@ impl Server for Sqs {
     }
 }
 
-/// The Python that has it.
+/// Returns the Python that has it.
 fn python() -> Option<PathBuf> {
     MOTO.program("python")
         .into_iter()

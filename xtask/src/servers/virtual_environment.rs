@@ -1,5 +1,5 @@
-//! Virtual environments of Python in the user's cache folder: for servers and tools that the Python package
-//! index has and the distribution has not, or not new enough.
+//! Virtual environments of Python in the user's cache folder, for servers and tools that are missing or too old in
+//! the distribution and available in the Python package index.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -8,24 +8,24 @@ use anyhow::{Context, Result, ensure};
 
 use super::cache;
 
-/// The distribution's package that can make one.
+/// The distribution's package that creates one.
 pub const PACKAGE: &str = "python3-venv";
 
 /// A virtual environment with a few packages in it.
 pub struct VirtualEnvironment {
-    /// Its name among ours.
+    /// Its name.
     pub name: &'static str,
     /// The packages and their versions, as `pip` reads them.
     pub requirements: &'static [&'static str],
 }
 
 impl VirtualEnvironment {
-    /// Where a program of it is once it has been made.
+    /// Returns the path of one of its programs.
     pub fn program(&self, name: &str) -> Option<PathBuf> {
         Some(program_in(&self.folder()?, name))
     }
 
-    /// Makes it, or brings it up to what is required.
+    /// Creates it, or installs the required packages.
     pub fn create(&self) -> Result<()> {
         let folder = self.folder().context("no home folder for a virtual environment of Python")?;
         run(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;

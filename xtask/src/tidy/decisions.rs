@@ -1,4 +1,4 @@
-//! Decision records: numbers without gap or double, heading and file name in agreement, index fresh.
+//! Decision records: consecutive numbers, matching headings and file names, and an up-to-date index.
 
 use crate::adr::{self, Record};
 

@@ -1,9 +1,9 @@
 //! Dependency rules between crates, checked in the manifests and in the code.
 //!
-//! A storage or a transport knows the core and nothing else of ours, but for the column codecs that the SQL
-//! storages share; an integration knows the core alone; the core knows none of them; only `backends/`, which opens
-//! them by address, names concrete ones. Back-ends are recognised by their folder, so a new one is
-//! under the rule from its first commit.
+//! A storage or a transport depends on no crate of ours but the core, and the column codecs that the SQL
+//! storages share; an integration depends on the core only; the core on none of them; only `backends/`, which opens
+//! them by address, names concrete ones. Back-ends are recognized by their folder, so the rule applies to a new one
+//! from its first commit.
 
 use super::source::has_word;
 use super::{Finding, Source};
@@ -21,7 +21,7 @@ const PARTS: [&str; 2] = ["punctual-macros", "punctual-schedule"];
 const BACKENDS: &str = "backends/";
 /// Crates that connect the core with other libraries.
 const INTEGRATIONS: &str = "integrations/";
-/// Folders outside the product: they show and measure concrete back-ends.
+/// Folders outside the product: they demonstrate and measure concrete back-ends.
 const OUTSIDE: [&str; 5] =
     ["examples/", "testing/bench/", "testing/chaos/", "testing/soak/", "xtask/"];
 
@@ -38,7 +38,7 @@ pub(crate) fn dependency_rules(sources: &[Source]) -> Vec<Finding> {
     findings
 }
 
-/// The package name of a back-end, when this is its manifest.
+/// Returns the package name of a back-end, when this is its manifest.
 fn back_end(source: &Source) -> Option<String> {
     if source.path.starts_with(COLUMNS_FOLDER) {
         return None;
@@ -68,7 +68,7 @@ fn manifest(source: &Source, back_ends: &[String]) -> Vec<Finding> {
     findings
 }
 
-/// Why this manifest may not depend on that package of ours.
+/// Returns the reason why this manifest may not depend on that package of ours.
 fn refusal(source: &Source, section: &str, package: &str, back_ends: &[String]) -> Option<String> {
     let folder = source.path.trim_end_matches("Cargo.toml");
     let is_back_end = back_end(source).is_some();

@@ -1,4 +1,4 @@
-//! A file is named after the thing in it; some names say nothing and are refused.
+//! File names: a file is named after its content; names without a meaning are refused.
 
 use super::{Finding, Source};
 
@@ -13,7 +13,9 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
     let stem = source.path.trim_end_matches(".rs");
     stem.split('/')
         .filter(|part| EMPTY_NAMES.contains(part))
-        .map(|part| source.finding(0, format!("`{part}` names nothing; name what is inside")))
+        .map(|part| {
+            source.finding(0, format!("`{part}` has no meaning; name the content of the file"))
+        })
         .collect()
 }
 

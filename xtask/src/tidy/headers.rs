@@ -1,4 +1,4 @@
-//! Every Rust file opens by saying what it is for.
+//! Headers: every Rust file begins with a comment.
 
 use super::{Finding, Source};
 
@@ -9,7 +9,7 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
     let opening = source.text.lines().find(|line| !line.trim().is_empty());
     match opening {
         Some(line) if line.starts_with("//") => Vec::new(),
-        _ => vec![source.finding(1, "a file opens with a comment that says what it is for")],
+        _ => vec![source.finding(1, "begin the file with a comment about its purpose")],
     }
 }
 

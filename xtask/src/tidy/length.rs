@@ -1,4 +1,4 @@
-//! Long files are noted, not refused: one thought of 600 lines is better than two halves.
+//! File length: long files are noted, not refused, because one concept of 600 lines is better than two halves.
 
 use super::{Finding, Source};
 

@@ -1,4 +1,4 @@
-//! A link from one document to a file of the workspace leads somewhere.
+//! Links: the target of a link from a document to a file of the workspace exists.
 
 use super::{Finding, Source};
 
@@ -35,7 +35,7 @@ fn targets(line: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The path from the root a target means, or nothing when it leads outside the workspace's files.
+/// Returns the path of a target from the root; `None` when it is outside the workspace.
 fn local_path(document: &str, target: &str) -> Option<String> {
     let file = target.split('#').next().unwrap_or_default();
     if file.is_empty() || file.contains(':') {

@@ -1,4 +1,4 @@
-//! A path of one person's machine works on no other.
+//! Machine paths: no file contains an absolute path of a developer's machine.
 
 use super::{Finding, Source};
 
@@ -17,7 +17,7 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns whether an absolute path begins with this folder, so that `a/home/b` and `/homely` are let through.
+/// Returns whether an absolute path begins with this folder, so that `a/home/b` and `/homely` are accepted.
 fn names_folder(line: &str, folder: &str) -> bool {
     line.match_indices(folder).any(|(start, _)| {
         let before = line[..start].chars().next_back();

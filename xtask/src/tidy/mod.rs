@@ -1,8 +1,7 @@
-//! Rules that can be checked without taste: each a pure function over paths and texts.
+//! Tidy: rules that can be checked mechanically, each a pure function over paths and texts.
 //!
-//! A rule returns findings and never reads the disk, so each is shown to fail on a bad sample in
-//! its own file. The rules' own folder is exempt from the rules that look for forbidden words, because
-//! it has to spell them.
+//! A rule returns findings and never reads the disk, so each has a test in its own file that it fails on a bad
+//! sample. This folder is exempt from the rules about refused words, because it has to contain them.
 
 mod decisions;
 mod dependencies;

@@ -1,12 +1,12 @@
-//! Things that live in one place: the clock, waiting, randomness, the runtime.
+//! One place: the clock, waiting, randomness and the runtime are used in one place each.
 //!
-//! Clippy's `disallowed-methods` is the first line and knows types; this second line reads text, so it
-//! also holds where a lint was lifted or a macro hides the call.
+//! Clippy's `disallowed-methods` checks types; this rule reads text, so it also applies where a lint was lifted or a
+//! macro hides the call.
 
 use super::source::has_word;
 use super::{Finding, Source};
 
-/// Words that may stand in code only under these paths.
+/// Words that are allowed in code only under these paths.
 struct OnePlace {
     words: &'static [&'static str],
     homes: &'static [&'static str],

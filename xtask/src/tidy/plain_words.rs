@@ -1,7 +1,7 @@
 //! Plain words: names, file names and the first line of a file use the technical noun of the field.
 //!
 //! The words below were a dialect of this project's early days. A reader who does not know it can neither guess nor
-//! search it. The rule reads identifiers, file names and first lines; the rest of a text is left to review.
+//! search it. The rule reads identifiers, file names and first lines; the rest of a text is checked in reviews.
 
 use super::{Finding, Source};
 
@@ -98,7 +98,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Returns the identifiers of a line, without what stands in quotes. Strings over several lines are not recognized.
+/// Returns the identifiers of a line, without quoted text. Strings over several lines are not recognized.
 fn identifiers(line: &str) -> impl Iterator<Item = &str> {
     let is_quoted = |index: usize| index % 2 == 1;
     line.split('"').enumerate().filter(move |(index, _)| !is_quoted(*index)).flat_map(

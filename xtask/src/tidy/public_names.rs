@@ -1,6 +1,6 @@
 //! Public names: a public type of one crate has no namesake in another crate or module of the product.
 //!
-//! Two types with one name make a search answer twice and an import ambiguous. Tools and suites are not part of the
+//! Two types with one name make searches and imports ambiguous. Tools and suites are not part of the
 //! product and are not checked.
 
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
-//! A bool that a comparison gave, used as a value and then returned: some compilers lose the value.
+//! Returned flags: the bool of a comparison, used as a value and then returned, which some compilers lose.
 //!
 //! Rust 1.94.0 to 1.96.0 remove a comparison with a constant although its result is still used, when a function with the
 //! result as its value is inlined into an `if` (<https://github.com/rust-lang/rust/issues/158206>). This rule reads text
-//! and relies on the format of rustfmt: it finds the shape where it is spelled out, not where a call hides the
+//! and relies on the format of rustfmt: it finds the pattern where it is written out, not where a call hides the
 //! comparison.
 
 use super::source::has_word;
@@ -41,7 +41,7 @@ fn has_cast(line: &str) -> bool {
     })
 }
 
-/// Returns whether the expression at the end of a text is a bool, as far as its spelling says.
+/// Returns whether the expression at the end of a text is a bool, as far as the text shows.
 fn is_bool(text: &str) -> bool {
     let Some(inner) = text.strip_suffix(')') else {
         return is_fact(last_name(text));

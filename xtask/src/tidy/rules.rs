@@ -1,4 +1,4 @@
-//! The list of rules, and running all of them.
+//! Rules: the list of all rules, and running them.
 
 use super::{
     Finding, Source, decisions, file_names, headers, layers, length, links, machine_paths,

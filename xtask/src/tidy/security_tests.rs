@@ -1,4 +1,4 @@
-//! Security tests: each test that a table of the security documents names is there. A table counts when its last column is
+//! Security tests: each test that a table of the security documents names exists. A table counts when its last column is
 //! called `test`; a name is one in backticks there, a function or a module, by as much of its path as is written. A
 //! function has a test attribute, or is a case that its file lists for a suite; a module has such a function inside.
 
@@ -37,7 +37,7 @@ pub(super) fn check(sources: &[Source]) -> Vec<Finding> {
         .collect()
 }
 
-/// The names in the last column of tables about tests, with their lines.
+/// Returns the names in the last column of tables about tests, with their lines.
 fn named(source: &Source) -> Vec<(&Source, usize, String)> {
     let (mut found, mut is_about_tests) = (Vec::new(), false);
     for (number, line) in source.lines() {
@@ -79,7 +79,7 @@ enum Kind {
     Test,
 }
 
-/// The paths of all tests, and of the modules that have one inside.
+/// Returns the paths of all tests, and of the modules that contain one.
 fn tests_and_their_modules(declared: &[Declared]) -> BTreeSet<&str> {
     let of_kind = |kind: Kind| declared.iter().filter(move |one| one.kind == kind);
     let tests: BTreeSet<&str> = of_kind(Kind::Test).map(|test| test.path.as_str()).collect();
@@ -91,7 +91,7 @@ fn tests_and_their_modules(declared: &[Declared]) -> BTreeSet<&str> {
     modules.chain(tests.iter().copied()).collect()
 }
 
-/// The modules and functions of a file: its own, and those in it.
+/// Returns the modules and functions of a file.
 fn declarations(source: &Source) -> Vec<Declared> {
     let parts = source.path.split('/').filter(|part| !NO_MODULES.contains(part));
     let file = parts.map(|part| part.trim_end_matches(".rs")).collect::<Vec<_>>().join("::");
@@ -129,7 +129,7 @@ fn declarations(source: &Source) -> Vec<Declared> {
     found
 }
 
-/// The functions that a file lists as cases of a suite.
+/// Returns the functions that a file lists as cases of a suite.
 fn cases(source: &Source) -> BTreeSet<&str> {
     let (mut found, mut is_listed) = (BTreeSet::new(), false);
     for (_, line) in source.code_lines() {
@@ -147,7 +147,7 @@ fn cases(source: &Source) -> BTreeSet<&str> {
     found
 }
 
-/// The name that a line declares after a word.
+/// Returns the name that a line declares after a word.
 fn declared<'a>(line: &'a str, word: &str) -> Option<&'a str> {
     let (before, after) = line.split_once(word)?;
     let mut words = before.split_whitespace();

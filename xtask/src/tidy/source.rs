@@ -43,7 +43,7 @@ impl Source {
         Path::new(&self.path).extension().is_some_and(|own| own == ending)
     }
 
-    /// The rules spell what they forbid.
+    /// The rules contain the words they refuse.
     pub(crate) fn is_a_rule(&self) -> bool {
         self.path.starts_with("xtask/src/tidy/")
     }
@@ -53,8 +53,8 @@ impl Source {
         self.text.lines().enumerate().map(|(i, line)| (i + 1, line))
     }
 
-    /// Lines of Rust without what follows a `//`. A `//` inside a string cuts that line short, which
-    /// can hide a word from a rule but never invents one.
+    /// Returns the lines of Rust without comments. A `//` inside a string truncates the line, which
+    /// can hide a word from a rule but never adds one.
     pub(crate) fn code_lines(&self) -> impl Iterator<Item = (usize, &str)> {
         self.lines().map(|(number, line)| (number, line.split("//").next().unwrap_or_default()))
     }
@@ -90,7 +90,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Returns whether `word` stands in `line` with no letter, digit or underscore on either side.
+/// Returns whether `line` contains `word` with no letter, digit or underscore on either side.
 pub(crate) fn has_word(line: &str, word: &str) -> bool {
     let joins = |letter: char| letter.is_alphanumeric() || letter == '_';
     line.match_indices(word).any(|(start, _)| {

@@ -1,7 +1,7 @@
-//! Filters of `.config/nextest.toml` that name a module of tests name one that exists.
+//! Test filters: a module that a filter of `.config/nextest.toml` names exists.
 //!
-//! A filter that matches nothing is no error for nextest: after a rename its tests silently run with the
-//! limits of all others.
+//! A filter without a match is no error for nextest: after a rename its tests would silently run with the
+//! default limits.
 
 use super::{Finding, Source};
 

@@ -1,4 +1,4 @@
-//! A doubt is an issue, not a comment: a mark for later work carries the number of its issue.
+//! Unfinished work: a `TODO` carries the number of its issue.
 
 use super::source::has_word;
 use super::{Finding, Source};

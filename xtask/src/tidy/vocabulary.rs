@@ -1,12 +1,12 @@
-//! One word per thing: public types of our own crates avoid the words the glossary refuses.
+//! Vocabulary: the names of public types avoid the words that the glossary refuses.
 //!
-//! Only the words that have no other honest use are checked, and only in the names of public types; a
-//! person still decides the rest. Back-end crates speak their product's language and are not checked.
+//! Only words without another legitimate use are checked, and only in the names of public types; reviewers check the
+//! rest. Back-end crates use the words of their product and are not checked.
 
 use super::{Finding, Source};
 
-/// Refused word, and what to say instead. `Firing`, `Broker`, `Consumer`, `Producer`, `Item`, `Lock`,
-/// `Result` and `Status` are refused for one thing each and right for another, so they are left to people.
+/// Refused word, and its replacement. `Firing`, `Broker`, `Consumer`, `Producer`, `Item`, `Lock`,
+/// `Result` and `Status` are refused for one meaning and correct for another, so reviewers check them.
 const REFUSED: [(&str, &str); 21] = [
     ("Task", "Message or Job"),
     ("Ticker", "Job"),
@@ -30,7 +30,7 @@ const REFUSED: [(&str, &str); 21] = [
     ("Subject", "Topic"),
     ("Strategy", "a policy by its name: Retry, Misfire, Overlap"),
 ];
-/// Names that contain a refused word and are right: a store of small documents is no storage of messages.
+/// Allowed names that contain a refused word: a store of small documents is no storage of messages.
 const ALLOWED: [&str; 1] = ["DocumentStore"];
 const KINDS: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
 const CHECKED: [&str; 6] =
@@ -50,7 +50,7 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
         }
         for (word, instead) in REFUSED {
             if camel_words(name).contains(&word) {
-                let what = format!("`{name}` uses the refused word `{word}`; say {instead}");
+                let what = format!("`{name}` uses the refused word `{word}`; use {instead}");
                 findings.push(source.finding(number, what));
             }
         }
@@ -58,7 +58,7 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
     findings
 }
 
-/// The name a line declares, when it declares a public type.
+/// Returns the name of the public type that a line declares.
 fn public_type(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix("pub ")?;
     let (kind, name) = rest.split_once(' ')?;
@@ -66,7 +66,7 @@ fn public_type(line: &str) -> Option<&str> {
     KINDS.contains(&kind).then(|| &name[..end.unwrap_or(name.len())])
 }
 
-/// `StoredTransport` is `Stored` and `Transport`.
+/// Splits `StoredTransport` into `Stored` and `Transport`.
 fn camel_words(name: &str) -> Vec<&str> {
     let mut starts: Vec<usize> =
         name.char_indices().filter(|(_, letter)| letter.is_uppercase()).map(|(i, _)| i).collect();
