@@ -70,7 +70,7 @@ impl Address {
         }
     }
 
-    /// Returns what is wrong with an address that leads to another machine and says nothing of TLS.
+    /// Returns the problem of an address of another machine without a TLS setting.
     pub fn tls_warning(&self) -> Option<String> {
         match self {
             #[cfg(feature = "postgres")]
@@ -140,7 +140,7 @@ fn sqlite(rest: &str) -> Result<SqliteAddress> {
     Ok(address)
 }
 
-/// Takes what is ours out of the address; the rest is the driver's to understand.
+/// Removes our parameters from the address; the driver parses the rest.
 fn postgres(text: &str) -> Result<PostgresAddress> {
     let (base, parameters) = text.split_once('?').unwrap_or((text, ""));
     if !base.contains("://") {

@@ -27,11 +27,11 @@ type Open = fn(&str) -> Opening<'_>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum StorageNeed {
-    /// Any storage will do: the transport keeps every delay itself, or forgets messages with a restart as well.
+    /// Any storage: the transport keeps every delay itself, or loses messages at a restart as well.
     Any,
     /// The storage must be durable: messages survive a restart, and so must their delays.
     Durable,
-    /// Only the broker knows whether its messages survive a restart; a durable storage is always right.
+    /// Depends on the broker's persistence; a durable storage always works.
     BrokerDecides,
 }
 
@@ -229,7 +229,7 @@ impl OpenedTransport {
         Ok(topics)
     }
 
-    /// Ends what is done in the background, where anything is.
+    /// Stops the background tasks, if any.
     pub async fn close(&self) -> Result<()> {
         match &self.storage {
             Some(opened) => opened.close().await,

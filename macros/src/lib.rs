@@ -2,7 +2,7 @@
 //! library itself, and expands it to builder calls: whatever the attribute can express,
 //! `Job::cron(...)` can express too, with the same effect.
 //!
-//! It knows nothing of storages or of other declarations. Two jobs of one name, and a calendar that
+//! It has no access to storages or other declarations. Two jobs of one name, and a calendar that
 //! was not configured, are found by `build()`.
 
 mod declaration;
@@ -24,7 +24,7 @@ use proc_macro::TokenStream;
 /// | `cron` | `"0 2 * * *"` | a cron expression of five or six fields |
 /// | `zone` | `"Europe/Warsaw"` | the IANA zone the expression is read in; UTC otherwise |
 /// | `every` | `"5m"` | a fixed interval instead |
-/// | `anchor` | `"2026-01-01T00:00:00Z"` | where the counting of `every` begins, or `"last run"` to count anew from each late run; the epoch otherwise |
+/// | `anchor` | `"2026-01-01T00:00:00Z"` | the start of the intervals of `every`, or `"last run"` to restart them at each late run; the epoch otherwise |
 /// | `once` | an instant | one run instead |
 /// | `start`, `end` | an instant | no run before `start`; no run from `end` on |
 /// | `max_runs` | a number | no more runs than this |

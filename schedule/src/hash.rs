@@ -1,5 +1,5 @@
 //! Stable hash of 64 bits that never changes: `H` in cron texts and spread offsets are
-//! drawn from it, so a new version of Punctual must give the same numbers.
+//! drawn from it, so a new version of Punctual must return the same numbers.
 //!
 //! FNV-1a over the parts (each followed by its length, so that `ab`,`c` and
 //! `a`,`bc` differ), finished by the mixing step of splitmix64, because the low

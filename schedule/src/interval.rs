@@ -1,7 +1,7 @@
 //! [`Interval`]: occurrences at a fixed distance, computed by division from an anchor.
 //!
 //! No wall clock is involved: 36 hours are 36 hours, also when clocks change.
-//! The anchor only sets the phase; occurrences lie on both sides of it, and a
+//! The anchor only sets the phase; there are occurrences on both sides of it, and a
 //! first or last one is set by the schedule's bounds.
 
 use std::time::Duration;

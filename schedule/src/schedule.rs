@@ -2,7 +2,7 @@
 //!
 //! The order is fixed: expand, exclude, bound. `next`, `prev`, `count` and
 //! `occurrences` agree on one set of instants. Misfires, overlaps and counting
-//! runs are policies of the job and not known here.
+//! runs are policies of the job and not part of a schedule.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ pub(super) enum Rule {
     Once(Timestamp),
 }
 
-/// Largest number of excluded periods in a row before a search gives up: more than thirteen years of days. It bounds a cron text whose every
+/// Largest number of excluded periods in a row before a search ends: more than thirteen years of days. It bounds a cron text whose every
 /// occurrence is excluded.
 const EXCLUDED_MAX: usize = 5_000;
 
@@ -93,14 +93,14 @@ impl Schedule {
         self.checked()
     }
 
-    /// Limits the number of runs. Only stored here: the scheduler counts the runs, `next`
-    /// does not know how many there were.
+    /// Limits the number of runs. Only stored here: the scheduler counts the runs, and `next`
+    /// ignores them.
     pub fn at_most(mut self, runs_max: u64) -> Schedule {
         self.runs_max = Some(runs_max);
         self
     }
 
-    /// Excludes the occurrences that lie in a calendar.
+    /// Excludes the occurrences that a calendar contains.
     pub fn excluding(mut self, calendar: Calendar) -> Schedule {
         self.calendars.push(calendar);
         self

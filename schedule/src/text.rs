@@ -73,12 +73,9 @@ impl Schedule {
                     anchor if anchor == Timestamp::UNIX_EPOCH => String::new(),
                     anchor => format!(", counted from {anchor}"),
                 };
-                let anew = if interval.follows_last_run() {
-                    ", counted anew from each late run"
-                } else {
-                    ""
-                };
-                format!("every {every}{anchor}{anew}")
+                let restart =
+                    if interval.follows_last_run() { ", restarted at each late run" } else { "" };
+                format!("every {every}{anchor}{restart}")
             }
             Rule::Once(at) => format!("once, at {at}"),
         };

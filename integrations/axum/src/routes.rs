@@ -127,7 +127,7 @@ fn check(mounted: &[(String, Router<Arc<Punctual>>)]) -> Result<()> {
     Ok(())
 }
 
-/// Returns whether one path equals the other or lies under it.
+/// Returns whether one path equals the other or is below it.
 fn overlap(one: &str, other: &str) -> bool {
     let under = |long: &str, short: &str| {
         long.strip_prefix(short).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

@@ -108,7 +108,7 @@ fn backward(fields: &Fields, until: DateTime, zone: &Zone) -> Option<Timestamp> 
     }
 }
 
-/// Returns the instant, unless it lies past the end of time.
+/// Returns the instant, unless it is past the end of time.
 fn instant(wall: DateTime, offset: Offset) -> Option<Timestamp> {
     offset.to_timestamp(wall).ok()
 }

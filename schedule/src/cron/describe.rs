@@ -1,8 +1,8 @@
 //! Descriptions: an expression in words, from its parsed value and not from its text: "every
 //! 15 minutes of the hours 9 to 17, on Monday to Friday".
 //!
-//! Units are listed from the smallest upwards. Both day fields must match, and
-//! the text says so.
+//! Units are listed from the smallest upwards. Both day fields must match, which
+//! the text states.
 
 use super::field::{Days, Fields, WEEK, Weekdays};
 use super::words::{join, list, month, nth, ordinal, values, weekday};

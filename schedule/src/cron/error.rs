@@ -30,7 +30,7 @@ pub enum CronErrorKind {
     Value,
     /// A step below 1 or above the field's highest value.
     Step,
-    /// A character that cannot stand where it stands.
+    /// A character at an invalid position.
     Unexpected,
     /// `H` without a seed to draw its value from.
     SeedMissing,

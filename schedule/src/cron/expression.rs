@@ -111,7 +111,7 @@ impl Cron {
     /// start of an inclusive search.
     ///
     /// A run that was moved out of a gap does not count: the clock reads 03:00
-    /// and the field says 02:30. So a scheduler searches for the first one after the
+    /// and the field is 02:30. So a scheduler searches for the first one after the
     /// last planned time, and never inclusively.
     pub fn matches(&self, at: Timestamp, zone: &Zone) -> bool {
         clock_change::matches(&self.fields, at, zone)

@@ -1,7 +1,7 @@
 //! The six fields of a cron expression: their names, ranges and values.
 //!
 //! [`Fields`] is the whole meaning of an expression; two expressions are equal
-//! when their fields are. It knows nothing of text, dates or zones.
+//! when their fields are. It is independent of text, dates and zones.
 
 use std::fmt;
 

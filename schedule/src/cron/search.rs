@@ -1,8 +1,8 @@
 //! Wall clock search: the nearest date and time at which all fields
 //! match, forward and backward, as "next set bit" per unit.
 //!
-//! Nothing here knows zones. The caller has made sure that the expression
-//! happens at all, so a search ends within the 400 years of the calendar's
+//! The search is independent of zones. The caller ensures that the expression
+//! has occurrences, so a search ends within the 400 years of the calendar's
 //! cycle, or at the end of the year 9999, or at the start of the year 1.
 
 use jiff::civil::DateTime;

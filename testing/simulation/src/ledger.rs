@@ -138,7 +138,7 @@ impl Ledger {
     pub(crate) fn compare(&mut self, id: MessageId, stored: Option<&MessageRecord>) {
         let expected = self.messages.get(&id).map(facts);
         let found = stored.map(facts);
-        self.must(found == expected, "the storage holds what its contract says", || {
+        self.must(found == expected, "the storage contains the expected records", || {
             format!("message {id}: stored {found:?}, expected {expected:?}")
         });
     }

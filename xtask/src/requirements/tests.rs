@@ -39,7 +39,10 @@ fn a_requirement_without_a_test_needs_a_reason() {
 #[test]
 fn a_reason_beside_a_test_is_refused_and_an_open_part_is_not() {
     let found = findings("- H-1: It works. (no test: too simple)\n", "core/src/a.rs", TEST);
-    assert_eq!(found, ["docs/requirements.md:1: `H-1` has the remark that no test names it, but one does"]);
+    assert_eq!(
+        found,
+        ["docs/requirements.md:1: `H-1` has the remark that no test names it, but one does"]
+    );
     assert!(findings("- H-1: It works. (open: half)\n", "core/src/a.rs", TEST).is_empty());
 }
 

@@ -1,4 +1,4 @@
-//! Fuzzing: text of any kind and length gives a value or an error, quickly, never a panic.
+//! Fuzzing: text of any kind and length returns a value or an error, quickly, never a panic.
 
 use proptest::prelude::*;
 

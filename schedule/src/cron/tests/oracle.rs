@@ -1,7 +1,7 @@
 //! Oracle: a second implementation, written as differently as possible. It steps through time
 //! second by second, watches the wall clock, and tests every text field by
-//! spelling it out. It knows gaps only as jumps of the wall clock forward and
-//! folds as times it has seen before.
+//! spelling it out. It detects gaps only as jumps of the wall clock forward and
+//! folds as repeated times.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use jiff::{Timestamp, ToSpan, Unit};
 use super::generate::{Random, ZONES, random_expression};
 use crate::{Cron, Zone};
 
-/// Cases of the comparison in bulk, unless `PUNCTUAL_CRON_CASES` says how many: some seconds of work.
+/// Cases of the comparison in bulk, unless `PUNCTUAL_CRON_CASES` sets the number: some seconds of work.
 const BULK_CASES_DEFAULT: u64 = 300;
 
 /// Every occurrence within a span, in seconds since 1970.

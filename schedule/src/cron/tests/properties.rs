@@ -1,4 +1,4 @@
-//! What holds for every expression, every zone and every instant.
+//! Properties of every expression, every zone and every instant.
 
 use jiff::civil::date;
 use jiff::{SignedDuration, Timestamp, ToSpan};
