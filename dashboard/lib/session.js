@@ -1,4 +1,4 @@
-// Session: the signed-in user and role. The server checks every call; this only explains what is not allowed.
+// Session: the signed-in user and role. The server checks every call; this only explains missing permissions.
 
 import { createContext, useContext } from './html.js';
 

@@ -1,4 +1,4 @@
-// Calendar days and hours in a time zone. A day may have 23 or 25 hours; the browser knows the rules of every zone.
+// Calendar days and hours in a time zone. A day may have 23 or 25 hours; the browser has the rules of every zone.
 
 const DAY = 86_400_000;
 const HOUR = 3_600_000;
@@ -67,7 +67,7 @@ export const dayName = (day, style = 'long') =>
     new Date(`${day}T00:00:00Z`),
   );
 
-/** Whether the browser knows a zone. */
+/** Whether the browser supports a zone. */
 export function isZone(zone) {
   try {
     new Intl.DateTimeFormat('en-GB', { timeZone: zone });

@@ -1,4 +1,4 @@
-// Overview page: is everything on time, and if not, what is the cause?
+// Overview page: health, late and failing jobs, queues, dead letters and charts.
 
 import { html } from '../lib/html.js';
 import { get } from '../lib/api.js';

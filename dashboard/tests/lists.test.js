@@ -31,8 +31,8 @@ test('rows are updated in place and new ones are counted', () => {
   assert.equal(mergeRows(shown, fresh, id, true).removed, 1);
 });
 
-// Regression: with more rows to search, the list said that nothing matches.
-test('a list without rows says that nothing matches only when every row was searched', () => {
+// Regression: with more rows to search, the list showed that nothing matches.
+test('a list without rows shows that nothing matches only when every row was searched', () => {
   assert.equal(emptyReason('01jn8v', 'key:ada'), 'soFar');
   assert.equal(emptyReason('01jn8v', ''), 'soFar');
   assert.equal(emptyReason(null, 'key:ada'), 'noMatch');

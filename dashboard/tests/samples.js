@@ -1,4 +1,4 @@
-// One call or more of every function that makes a line for the shell. What they answer is kept in commands.json.
+// Calls of every function that creates a shell command. Their results are stored in commands.json.
 
 const AT = '2026-03-02T07:00:00Z';
 const ID = '01jn8v2f5h000000000000000a';

@@ -10,7 +10,7 @@ import { gzipSync } from 'node:zlib';
 const FOLDER = fileURLToPath(new URL('..', import.meta.url));
 const MOST = 200_000;
 
-/** The files that a file names: what it imports, or in HTML what it links to. */
+/** The files that a file imports, or in HTML links to. */
 function named(file) {
   const text = readFileSync(join(FOLDER, file), 'utf8');
   const pattern = file.endsWith('.html')

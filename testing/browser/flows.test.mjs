@@ -1,4 +1,4 @@
-// What people do with the dashboard, in a real browser on a real server.
+// Common flows of the dashboard, in a real browser with a real server.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -12,7 +12,7 @@ before(async () => { web = await browser(); open = await site(); }, { timeout: 6
 after(async () => { await open?.close(); await web?.close(); });
 
 for (const theme of ['light', 'dark']) {
-  test(`every page shows, accessibly and without a complaint, in ${theme}`, { timeout: 180_000 }, async () => {
+  test(`every page renders accessibly and without errors in ${theme}`, { timeout: 180_000 }, async () => {
     const view = await web.open(open.address, { theme });
     for (const name of PAGES) {
       await view.go(`#/${name}`);
@@ -39,7 +39,7 @@ test('no page scrolls sideways on a phone', { timeout: 120_000 }, async () => {
   await view.close();
 });
 
-test('a job is found, paused with a reason, resumed and triggered, and its run is seen', { timeout: 90_000 }, async () => {
+test('a job is found, paused with a reason, resumed and triggered, and its run is listed', { timeout: 90_000 }, async () => {
   const { page, go, shot, close } = await web.open(open.address);
   await go('#/jobs');
   await page.getByRole('link', { name: 'nightly' }).first().click();
@@ -96,7 +96,7 @@ test('the storage is fully checked on request', { timeout: 60_000 }, async () =>
   await close();
 });
 
-test('a viewer sees and cannot act, and an admin can', { timeout: 90_000 }, async () => {
+test('a viewer can read but not act, and an admin can act', { timeout: 90_000 }, async () => {
   const password = 'a long enough password';
   const closed = await site({ users: [{ name: 'ada', role: 'admin', password }, { name: 'bob', role: 'viewer', password }] });
   try {

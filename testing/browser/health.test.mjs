@@ -1,4 +1,4 @@
-// What the start page says of health, and the dialogs that delete or send again: nothing that is not true.
+// Health on the start page, and the texts of dialogs that delete or redrive.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -10,13 +10,13 @@ let open;
 before(async () => { web = await browser(); open = await site(); }, { timeout: 60_000 });
 after(async () => { await open?.close(); await web?.close(); });
 
-/** Waits, with a bound, until the strip says a word. */
+/** Waits, with a timeout, until the strip contains a text. */
 const condition = (page, word, timeout = 30_000) => page.waitForSelector(`.health[data-condition="${word}"]`, { timeout });
 
-/** Answers in place of the server, as it does while its storage is gone. */
+/** Responds in place of the server, as it does while its storage is unavailable. */
 const away = (route) => route.fulfill({ status: 503, contentType: 'application/problem+json', body: JSON.stringify({ type: 'about:blank', title: 'Service Unavailable', status: 503, detail: 'the storage does not answer' }) });
 
-test('the strip is red within five seconds of a storage that is gone, and lists are no longer lists', { timeout: 90_000 }, async () => {
+test('the strip is red within five seconds of a storage outage, and lists show the error', { timeout: 90_000 }, async () => {
   const { page, go, shot, close } = await web.open(open.address);
   await condition(page, 'healthy');
   await page.route('**/api/v1/health', (route) => route.fulfill({ json: { condition: 'unhealthy', at: new Date().toISOString(), reasons: [], alerts: [{ kind: 'server', text: 'the storage does not answer: connection refused', count: 1, subjects: [], fix: 'look' }], failing_jobs: [], failing_count: 0, storage_latency_ms: null, last_tick_age_ms: null, stale_count: 0 } }));
@@ -32,7 +32,7 @@ test('the strip is red within five seconds of a storage that is gone, and lists 
   await close();
 });
 
-test('the strip is grey with the age of the last answer when there is none for five seconds', { timeout: 90_000 }, async () => {
+test('the strip is grey with the age of the last response when there is none for five seconds', { timeout: 90_000 }, async () => {
   const { page, shot, close } = await web.open(open.address);
   await condition(page, 'healthy');
   await page.route('**/api/v1/health', () => {});
@@ -65,7 +65,7 @@ test('a job that fails is named in the strip and in the first card', { timeout: 
   await close();
 });
 
-test('the dialog that deletes a job says what goes with it and wants its name', { timeout: 60_000 }, async () => {
+test('the dialog that deletes a job lists what is deleted and requires its name', { timeout: 60_000 }, async () => {
   const made = await fetch(`${open.address}/api/v1/jobs`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ name: 'doomed', cron: '0 5 1 1 *', topic: 'nothing', queue: 'nobody' }) });
   assert.equal(made.status, 201, await made.text());
   await fetch(`${open.address}/api/v1/jobs/doomed/trigger`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' });
@@ -83,7 +83,7 @@ test('the dialog that deletes a job says what goes with it and wants its name', 
   await close();
 });
 
-/** Answers as a server does that has nothing yet. */
+/** Responds as a server without jobs and messages. */
 const emptied = (more) => async (route) => {
   const response = await route.fetch();
   const overview = await response.json();

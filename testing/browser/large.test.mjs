@@ -1,4 +1,4 @@
-// The dashboard on a large storage: it shows, counts, pages, filters and acts with a bound. PUNCTUAL_ROWS is the number of
+// The dashboard on a large storage: lists, counts, pages, filters and bulk actions are bounded. PUNCTUAL_ROWS is the number of
 // messages: 200,000 in the test command, a million with `cargo xtask test --full`.
 
 import assert from 'node:assert/strict';
@@ -15,7 +15,7 @@ const TIMEOUT = 5_000;
 let web;
 let open;
 
-/** One message by the program itself, and many copies of it. */
+/** Publishes one message by the program itself, and copies it many times. */
 async function seed({ path, storage }) {
   await run(['migrate', '--storage', storage]);
   await run(['messages', 'publish', 'bulk', '{"n":1}', '--queue', 'bulk', '--delay', '30d', '--storage', storage]);
@@ -47,7 +47,7 @@ test('the overview and the list load immediately, with the count', { timeout: 60
   await close();
 });
 
-test('pages follow, a filter narrows, and all that match are counted before anything happens', { timeout: 90_000 }, async () => {
+test('pages follow, a filter narrows, and all matching messages are counted before an action', { timeout: 90_000 }, async () => {
   const { page, go, shot, close } = await web.open(open.address);
   await go('#/messages');
   const rows = page.locator('main tbody tr');
@@ -70,7 +70,7 @@ test('pages follow, a filter narrows, and all that match are counted before anyt
   await close();
 });
 
-test('what is about more than a bound says so', { timeout: 60_000 }, async () => {
+test('counts above a limit are marked', { timeout: 60_000 }, async () => {
   const { page, go, close } = await web.open(open.address);
   await go('#/messages');
   await page.locator('main tbody tr').first().waitFor();

@@ -10,7 +10,7 @@ const ID = '01a1effb-557e-7000-a8da-129c11f5d47a';
 let web;
 let open;
 
-/** What an application stores when it plans a one-time job for the next day, as the lines of an export. */
+/** A one-time job that an application planned for the next day, as the lines of an export. */
 async function plan({ path, storage }) {
   const now = new Date();
   const due = new Date(now.getTime() + 86_400_000).toISOString();

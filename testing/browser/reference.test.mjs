@@ -1,4 +1,4 @@
-// The API's reference, in a real browser on a real server.
+// The API reference, in a real browser with a real server.
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -10,7 +10,7 @@ let open;
 before(async () => { web = await browser(); open = await site(); }, { timeout: 60_000 });
 after(async () => { await open?.close(); await web?.close(); });
 
-/** The reference, reached from the dashboard as people do. */
+/** Opens the reference from the dashboard. */
 async function reference(options) {
   const view = await web.open(open.address, options);
   await view.page.goto(`${open.address}/api/docs`);
@@ -19,7 +19,7 @@ async function reference(options) {
 }
 
 for (const theme of ['light', 'dark']) {
-  test(`the reference shows, accessibly and without a complaint, in ${theme}`, { timeout: 60_000 }, async () => {
+  test(`the reference renders accessibly and without errors in ${theme}`, { timeout: 60_000 }, async () => {
     const view = await reference({ theme });
     assert.ok(await view.page.locator('details.operation').count() > 80);
     await view.page.goto(`${open.address}/api/docs#publish_messages`);

@@ -1,6 +1,6 @@
-// A real server with something to show, and a real browser on it. The program is named by PUNCTUAL_PROGRAM,
-// the browser by PUNCTUAL_CHROMIUM; screenshots go to PUNCTUAL_SHOTS. PUNCTUAL_DASHBOARD names a folder whose files stand in for those within the
-// program, so that a change of the dashboard needs no new program.
+// A real server with test data, and a real browser. The program is named by PUNCTUAL_PROGRAM,
+// the browser by PUNCTUAL_CHROMIUM; screenshots go to PUNCTUAL_SHOTS. PUNCTUAL_DASHBOARD names a folder whose files replace those in the
+// program, so that a change of the dashboard needs no new build.
 
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ const FILES = process.env.PUNCTUAL_DASHBOARD;
 const SHOTS = process.env.PUNCTUAL_SHOTS ?? '../../target/screenshots';
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 
-/** What the tests of the dashboard have jobs for: ones that work, one that fails, one that fails again and again. */
+/** Configuration of the test jobs: some succeed, one fails, one fails repeatedly. */
 const configuration = (target, { prefix, roles }) => `
 [server]
 listen = "127.0.0.1:0"
@@ -27,7 +27,7 @@ ${roles ? `roles = ${JSON.stringify(roles)}` : ''}
 allow = ["127.0.0.1"]
 
 [jobs.fine]
-description = "Answers at once"
+description = "Responds immediately"
 every = "2s"
 http = { url = "${target}/fine", method = "POST" }
 
@@ -54,7 +54,7 @@ misfire = "fire_once"
 http = { url = "${target}/fine", method = "POST" }
 `;
 
-/** Answers /fine with 200 and everything else with 503. */
+/** Returns 200 for /fine and 503 for all other paths. */
 async function target() {
   const server = createServer((request, response) => {
     request.resume();
@@ -65,10 +65,10 @@ async function target() {
   return server;
 }
 
-/** Runs a server until it is stopped; answers where it listens. */
+/** Runs a server until it is stopped; returns its address. */
 async function serve(folder, file, storage) {
   const child = spawn(PROGRAM, ['serve', '--config', file, '--storage', storage], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
-  const address = await said(child, /http:\/\/127\.0\.0\.1:\d+/);
+  const address = await printed(child, /http:\/\/127\.0\.0\.1:\d+/);
   const stop = async () => {
     const ended = new Promise((done) => { child.once('exit', done); });
     child.kill('SIGTERM');
@@ -80,7 +80,7 @@ async function serve(folder, file, storage) {
   return { address, stop };
 }
 
-/** Starts a server; `users` makes it ask for passwords, and `seed` fills its storage before it starts. */
+/** Starts a server; `users` enables password logins, and `seed` fills its storage before it starts. */
 export async function site({ users = [], extra = '', prefix = '', seed } = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'punctual-browser-'));
   const called = await target();
@@ -105,7 +105,7 @@ export async function site({ users = [], extra = '', prefix = '', seed } = {}) {
   return site;
 }
 
-/** Runs the program with a line, which has to go well. */
+/** Runs the program with a command line, which must succeed. */
 export async function run(line, input = '') {
   const child = spawn(PROGRAM, line, { stdio: ['pipe', 'pipe', 'pipe'] });
   child.stdin.end(`${input}\n`);
@@ -115,7 +115,7 @@ export async function run(line, input = '') {
   if (code !== 0) throw new Error(`punctual ${line[0]} ended with ${code}: ${text}`);
 }
 
-/** Runs a line that the page shows, as a person would who copies it; `punctual` is the program, and asks this server. */
+/** Runs a command line that the page shows; `punctual` is the program, and uses this server. */
 export async function shell(line, address) {
   const folder = mkdtempSync(join(tmpdir(), 'punctual-line-'));
   symlinkSync(resolve(PROGRAM), join(folder, 'punctual'));
@@ -128,7 +128,7 @@ export async function shell(line, address) {
   if (code !== 0) throw new Error(`${line} ended with ${code}: ${text}`);
 }
 
-/** Asks again and again, with a bound, until the items of a list fit. */
+/** Requests a list repeatedly, with a timeout, until its items match. */
 export async function until(address, path, fits, timeout = 30_000) {
   const end = Date.now() + timeout;
   for (;;) {
@@ -139,25 +139,25 @@ export async function until(address, path, fits, timeout = 30_000) {
   }
 }
 
-/** Waits, with a bound, until the program says something that fits. */
-function said(child, pattern) {
+/** Waits, with a timeout, until the output of the program matches. */
+function printed(child, pattern) {
   return new Promise((resolve, reject) => {
     let text = '';
-    const timer = setTimeout(() => reject(new Error(`the server did not say ${pattern}: ${text}`)), 30_000);
-    const hear = (part) => {
+    const timer = setTimeout(() => reject(new Error(`the server did not print ${pattern}: ${text}`)), 30_000);
+    const collect = (part) => {
       text += part;
       const found = text.match(pattern);
       if (found) { clearTimeout(timer); resolve(found[0]); }
     };
-    child.stdout.on('data', hear);
-    child.stderr.on('data', hear);
+    child.stdout.on('data', collect);
+    child.stderr.on('data', collect);
     child.once('exit', (code) => { clearTimeout(timer); reject(new Error(`the server ended with ${code}: ${text}`)); });
   });
 }
 
 const KINDS = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.css': 'text/css; charset=utf-8', '.svg': 'image/svg+xml' };
 
-/** Files of a folder in place of those within the program; the headers stay the server's. */
+/** Serves files of a folder in place of those in the program, with the headers of the server. */
 async function fromFolder(context, address) {
   const base = address.endsWith('/') ? address : `${address}/`;
   const policy = (await fetch(base)).headers.get('content-security-policy');
@@ -169,7 +169,7 @@ async function fromFolder(context, address) {
   });
 }
 
-/** A browser, with helpers. Anything a page complains about fails the test that asks `complaints`. */
+/** A browser with helpers. An error in the console of a page fails the tests that check `complaints`. */
 export async function browser() {
   const launched = await chromium.launch({ executablePath: BROWSER, args: ['--no-sandbox'] });
   const open = async (address, { theme = 'light', width = 1360, height = 900 } = {}) => {

@@ -10,7 +10,7 @@ let open;
 before(async () => { web = await browser(); open = await site(); }, { timeout: 60_000 });
 after(async () => { await open?.close(); await web?.close(); });
 
-test('a failure is watched live through its retries to the dead letter', { timeout: 90_000 }, async () => {
+test('a failure is shown live through its retries to the dead letter', { timeout: 90_000 }, async () => {
   const { page, go, shot, axe, complaints, close } = await web.open(open.address);
   await go('#/jobs/fragile');
   await page.getByRole('button', { name: 'Run now' }).click();
@@ -20,7 +20,7 @@ test('a failure is watched live through its retries to the dead letter', { timeo
   await go('#/messages?q=job:fragile');
   await page.locator('main tbody tr a.row').first().click();
   await page.waitForFunction(() => /^#\/messages\/.+/.test(location.hash));
-  // Nobody loads the page again: what follows comes by itself.
+  // Without a reload: the page updates itself.
   await page.locator('main .badge', { hasText: /^retrying$/ }).first().waitFor();
   await shot('failure-retrying');
   await page.locator('main .badge', { hasText: /^dead$/ }).first().waitFor({ timeout: 30_000 });
@@ -57,7 +57,7 @@ test('a backfill is previewed first, and only then run', { timeout: 90_000 }, as
   await close();
 });
 
-test('what waits is made more urgent, put into another queue and made due later, one and all that match', { timeout: 90_000 }, async () => {
+test('pending messages get another priority, queue and due time, one by one and all that match', { timeout: 90_000 }, async () => {
   const { page, go, shot, axe, complaints, close } = await web.open(open.address);
   for (let number = 0; number < 3; number += 1) {
     const answer = await fetch(`${open.address}/api/v1/messages`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ topic: 'letter', json: { number }, delay: '1h' }) });
@@ -81,7 +81,7 @@ test('what waits is made more urgent, put into another queue and made due later,
   await page.getByRole('button', { name: /^Select all/ }).click();
   await page.getByRole('button', { name: 'Reassign' }).click();
   const sure = dialog.getByRole('button', { name: 'Reassign (3)' });
-  assert.ok(await sure.isDisabled(), 'nothing says what to change');
+  assert.ok(await sure.isDisabled(), 'without a change the button is disabled');
   await dialog.getByLabel('Queue').fill('bulk');
   await dialog.getByText('punctual messages reassign --topic letter --to bulk').waitFor();
   await shot('reassign-all');
@@ -102,7 +102,7 @@ test('what waits is made more urgent, put into another queue and made due later,
   await close();
 });
 
-test('dark is chosen, is kept, and is readable', { timeout: 60_000 }, async () => {
+test('the dark theme is stored and readable', { timeout: 60_000 }, async () => {
   const { page, shot, axe, close } = await web.open(open.address, { theme: 'light' });
   const theme = () => page.evaluate(() => document.documentElement.dataset.theme);
   await page.locator('.tiles').waitFor();
@@ -118,7 +118,7 @@ test('dark is chosen, is kept, and is readable', { timeout: 60_000 }, async () =
   await close();
 });
 
-test('under a prefix everything is found', { timeout: 60_000 }, async () => {
+test('all pages work under a URL prefix', { timeout: 60_000 }, async () => {
   const under = await site({ prefix: '/ops/jobs' });
   try {
     const { page, go, complaints, close } = await web.open(under.address);
@@ -134,7 +134,7 @@ test('under a prefix everything is found', { timeout: 60_000 }, async () => {
   }
 });
 
-test('the late job is found, with why it is late', { timeout: 180_000 }, async () => {
+test('a late job is shown with the reason', { timeout: 180_000 }, async () => {
   const late = await site();
   try {
     // A server with the role api only: no scheduler fires due jobs.
@@ -148,7 +148,7 @@ test('the late job is found, with why it is late', { timeout: 180_000 }, async (
     await page.getByText('Check that a process with the role scheduler runs').waitFor();
     await shot('late-why');
     assert.deepEqual(await axe(), []);
-    // The overview says so after a minute, when it is no matter of a moment any more.
+    // The overview reports it after a minute.
     await go('#/overview');
     const card = page.locator('section.card', { has: page.getByRole('heading', { name: 'Late jobs' }) });
     await card.getByRole('link', { name: 'fine' }).waitFor({ timeout: 90_000 });
