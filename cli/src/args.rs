@@ -29,7 +29,7 @@ use crate::commands::webhooks::WebhooksArgs;
 use crate::commands::workers::WorkersArgs;
 use crate::error::EXIT_CODES_HELP;
 
-/// Messages now, messages later, and work on a schedule.
+/// Message queue, delayed messages and job scheduler.
 #[derive(Debug, Parser)]
 #[command(name = "punctual", version, about, after_help = EXIT_CODES_HELP)]
 pub(crate) struct Args {

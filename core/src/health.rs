@@ -286,7 +286,7 @@ mod tests {
 
     // Decision 3.44.
     #[test]
-    fn a_stopping_process_is_unhealthy_at_once() {
+    fn a_stopping_process_is_unhealthy_immediately() {
         for (lifecycle, reason) in [
             (Lifecycle::Stopping, "the process is stopping"),
             (Lifecycle::Stopped, "the process has stopped"),

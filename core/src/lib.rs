@@ -1,4 +1,4 @@
-//! Messages now, messages later, and jobs on a schedule.
+//! Messages, delayed messages and scheduled jobs, as one library.
 //!
 //! Everything Punctual does is **a message that becomes due**. It has six concepts, each built on the ones
 //! before:

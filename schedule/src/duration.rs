@@ -54,7 +54,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn reads_what_people_write() {
+    fn reads_common_spellings() {
         for (text, seconds) in [
             ("5m", 300),
             ("1h 30m", 5_400),

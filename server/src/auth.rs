@@ -350,7 +350,7 @@ impl Auth {
     }
 
     /// Returns whether the credentials of a caller still grant at least the role viewer.
-    pub(crate) async fn still_lets_in(&self, caller: &Caller) -> Answer<bool> {
+    pub(crate) async fn is_still_authorized(&self, caller: &Caller) -> Answer<bool> {
         let role = match &caller.proof {
             Proof::Application | Proof::NotRequired => return Ok(true),
             Proof::Proxy { generation } => self.proxy_user_role(&caller.name, *generation).await?,

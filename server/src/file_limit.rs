@@ -61,7 +61,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn the_limit_is_raised_to_what_the_system_allows() {
+    fn the_limit_is_raised_to_the_limit_of_the_system() {
         use rustix::process::{Resource, getrlimit};
         raise();
         let limit = getrlimit(Resource::Nofile);

@@ -40,7 +40,7 @@ fn main() -> ExitCode {
         let cases: [(&str, fn(&'static str, &'static str) -> _); 3] = [
             ("works", works),
             ("is_replaced_when_killed", is_replaced_when_killed),
-            ("stops_at_once_when_it_has_nothing_to_do", stops_at_once_when_it_has_nothing_to_do),
+            ("stops_immediately_when_it_is_idle", stops_immediately_when_it_is_idle),
         ];
         cases.map(|(case, run)| {
             let act = move || {
@@ -192,7 +192,7 @@ fn works(program: &'static str, script: &'static str) -> Running {
 }
 
 /// A signal ends the wait for work, which lasts 20 seconds.
-fn stops_at_once_when_it_has_nothing_to_do(program: &'static str, script: &'static str) -> Running {
+fn stops_immediately_when_it_is_idle(program: &'static str, script: &'static str) -> Running {
     Box::pin(async move {
         let server = Server::start().await;
         let mut worker = server.spawn(program, script);

@@ -60,7 +60,7 @@ fn row(table: &str, name: &str) -> Vec<(String, String)> {
 
 // The capabilities that transports declare are rendered into the documentation.
 #[test]
-fn a_transport_needs_what_its_capabilities_say() {
+fn the_storage_need_of_a_transport_matches_its_capabilities() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/capabilities.md");
     let table = std::fs::read_to_string(file).unwrap();
     let (survives, publish, requeue) = (

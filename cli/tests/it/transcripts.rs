@@ -199,7 +199,7 @@ fn an_unreachable_server_is_reported_with_a_hint() {
 }
 
 #[test]
-fn only_the_secret_of_a_token_goes_to_standard_output() {
+fn only_the_secret_of_a_token_is_printed_to_standard_output() {
     let created = json!({ "id": "7", "name": "ci", "scopes": ["read"], "expires_at": null, "secret": "pct_7_x" });
     let args = ["tokens", "create", "ci", "--scope", "read,publish"];
     let (output, received) = run(&args, vec![("POST /api/v1/tokens", 201, created)]);

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_count_is_what_the_schedule_counts() {
+    fn a_count_equals_that_of_the_schedule() {
         let (clock, now, abandoned) = start();
         let walk = Walk::new(clock, abandoned);
         let until = add(now, Duration::from_hours(24));

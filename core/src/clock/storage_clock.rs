@@ -202,14 +202,14 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_counts_as_old_as_its_call() {
+    fn a_reading_is_as_old_as_its_call() {
         let answer = Bounds::of_answer(at(5_000), at(1_000), at(1_100));
         assert_eq!((answer.earliest, answer.latest), (ms(3_900), ms(4_000)));
         assert_eq!(answer.width(), Duration::from_millis(100));
     }
 
     #[test]
-    fn two_answers_prove_what_both_allow() {
+    fn two_readings_narrow_the_bounds() {
         let slow = Bounds::of_answer(at(5_000), at(1_000), at(1_100));
         let quick = Bounds::of_answer(at(5_150), at(1_200), at(1_204));
         let both = slow.narrowed_by(quick);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_contradicts_what_was_known_replaces_it() {
+    fn a_contradicting_reading_replaces_the_bounds() {
         let before = Bounds::of_answer(at(5_000), at(1_000), at(1_001));
         let after = Bounds::of_answer(at(3_605_000), at(2_000), at(2_010));
         assert_eq!(before.narrowed_by(after), after);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slow_answer_is_enough_only_where_all_are_slow() {
+    fn a_slow_reading_is_enough_only_when_all_are_slow() {
         let slow = Bounds::of_answer(at(5_000), at(1_000), at(1_040));
         assert!(!slow.is_enough_beside(None), "the first may have opened the connection");
         assert!(slow.is_enough_beside(Some(slow)));

@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_log_leaves_out_what_has_no_value_and_wraps_nothing() {
+    fn the_log_omits_missing_values_and_wraps_nothing() {
         let logged = |field: &Option<u32>| field.logged().map(|value| format!("{value:?}"));
         assert_eq!(logged(&Some(7)), Some("7".to_owned()));
         assert_eq!(logged(&None), None);

@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_worker_that_took_many_slots_lets_ready_attempts_end_before_it_takes_again() {
+    async fn a_worker_that_took_many_slots_waits_for_ready_attempts_before_it_takes_more() {
         let slots = Slots::new(100);
         for _ in 0..100 {
             let slot = slots.take();

@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_paused_is_not_resumed_and_what_waits_for_a_batch_not_paused() {
+    fn only_paused_messages_are_resumed_and_those_waiting_for_a_batch_are_not_paused() {
         assert_eq!(DueTime::at(at(10)).resumed(None, at(50)), None);
         assert_eq!(DueTime::at(at(10)).resumed(Some(at(2)), at(1)), Some(DueTime::at(at(2))));
         assert_eq!(DueTime::at(END_OF_TIME).paused_by(pause()), None);

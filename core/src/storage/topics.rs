@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_filter_admits_what_it_names() {
+    fn a_filter_admits_the_topics_it_names() {
         let only = TopicFilter::only([topic("mail"), topic("fax"), topic("mail")]);
         for (filter, mail, fax, text, system) in [
             (TopicFilter::All, true, true, true, true),

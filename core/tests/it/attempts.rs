@@ -56,7 +56,7 @@ async fn no_more_is_claimed_than_can_start() {
 // Decision 3.27: a queue that runs one at a time keeps the order.
 // spec: T-27
 #[tokio::test]
-async fn one_at_a_time_keeps_the_order_also_of_what_was_there_before() {
+async fn one_at_a_time_keeps_the_order_also_of_earlier_messages() {
     let log = Log::default();
     let world = world();
     let sender = Bench::start_in(world.clone(), |builder| {

@@ -33,7 +33,7 @@ async fn filled(bench: &Bench, range: (i64, i64), backfill: &Backfill) -> Backfi
 }
 
 #[tokio::test]
-async fn a_dry_run_says_what_would_run_and_the_run_does_that_once() {
+async fn a_dry_run_lists_the_runs_and_the_backfill_runs_each_once() {
     let log = Log::default();
     let bench = hourly(&log).await;
     let before = bench.punctual.admin().job("hourly").await.unwrap();
@@ -89,7 +89,7 @@ async fn a_backfill_is_capped_and_ordered() {
 }
 
 #[tokio::test]
-async fn occurrences_still_undecided_are_left_to_the_schedule() {
+async fn undecided_occurrences_are_fired_by_the_schedule() {
     let log = Log::default();
     let bench = hourly(&log).await;
     let admin = bench.punctual.admin();

@@ -219,7 +219,7 @@ fn policies_that_can_never_run_anything_are_refused() {
 }
 
 #[test]
-fn two_jobs_of_one_name_are_refused_whatever_their_case() {
+fn two_jobs_of_one_name_are_refused_in_any_case() {
     let error = refused(|builder| {
         builder
             .declare(Job::cron("nightly", "0 2 * * *"))

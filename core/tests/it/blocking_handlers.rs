@@ -115,7 +115,7 @@ async fn a_handler_that_checks_its_cancellation_stops_in_its_grace() {
 }
 
 #[tokio::test]
-async fn a_panic_is_a_failure_and_gives_the_slot_back() {
+async fn a_panic_is_a_failure_and_releases_the_slot() {
     fn panicking_handler() {
         panic!("pulled the wrong wire");
     }

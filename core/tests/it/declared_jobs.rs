@@ -193,7 +193,7 @@ async fn discovery_finds_every_declaration_of_the_program_by_name() {
 
 // spec: U-35, U-20
 #[tokio::test]
-async fn a_declared_job_runs_the_function_it_stands_on() {
+async fn a_declared_job_runs_its_function() {
     let seen = SharedLog::default();
     let bench = Bench::start(|builder| {
         builder.state(seen.clone()).calendar(holidays()).calendar(stocktaking()).register::<full>()

@@ -58,7 +58,7 @@ async fn without_a_storage_there_is_nothing_to_rescue() {
 
 // spec: H-16
 #[test]
-fn the_options_say_when_a_message_is_stale() {
+fn the_options_document_when_a_message_is_stale() {
     let options = include_str!("../../src/options.rs");
     assert!(options.contains("Exactly at its end a lease still holds"));
     assert!(options.contains("strictly after it the message is"));

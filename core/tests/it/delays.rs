@@ -99,7 +99,7 @@ async fn each_of_many_delays_is_kept() {
 // Without any configuration, and with many deferred at the same moment, each comes back once.
 // spec: D-16, D-17, D-19, D-24
 #[tokio::test]
-async fn many_deliveries_deferred_at_once_come_back_once_each() {
+async fn concurrently_deferred_deliveries_return_once_each() {
     let (world, log) = (world(), Log::default());
     let (broker, seen) = (Broker::new(&world.0, PLAIN), log.clone());
     let bench = Bench::start_in(world, |builder| {

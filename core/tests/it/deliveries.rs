@@ -55,7 +55,7 @@ async fn a_plain_broker_s_message_waits_in_the_storage_and_dies_at_its_last_atte
 
 // Trap 15: an operator sends it again, and the count starts anew.
 #[tokio::test]
-async fn a_redriven_dead_letter_starts_its_attempts_anew() {
+async fn a_redriven_dead_letter_has_its_attempts_reset() {
     let log = Log::default();
     let (bench, _broker) = post(PLAIN, failing_with(&log, Retry::intervals([seconds(10)]))).await;
     let sent = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
@@ -88,7 +88,7 @@ async fn a_broker_that_can_delay_and_count_does_it_by_itself() {
 
 // spec: D-21
 #[tokio::test]
-async fn a_broker_that_can_delay_leaves_it_to_the_storage_where_that_is_wanted() {
+async fn a_broker_that_can_delay_uses_the_storage_when_it_is_preferred() {
     let capabilities =
         Capabilities { requeue_delay: Delay::Any, attempts: AttemptCount::Counted, ..PLAIN };
     let log = Log::default();
@@ -345,7 +345,7 @@ async fn a_snooze_spends_no_attempt_where_the_broker_counts() {
 
 // Two groups fail over the same message: each gets its own retry and not the other's.
 #[tokio::test]
-async fn a_retry_goes_back_to_its_own_group() {
+async fn a_retry_returns_to_its_own_group() {
     let (world, log) = (world(), Log::default());
     let groups = ["office", "archive"].map(str::to_owned).to_vec();
     let broker = Broker::with_groups(&world.0, PLAIN, groups);

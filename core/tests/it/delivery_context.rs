@@ -164,7 +164,7 @@ async fn a_handler_that_panics_or_never_returns_delays_no_other() {
 
 // spec: D-1, D-16
 #[tokio::test]
-async fn a_delay_of_a_year_is_kept_and_comes_back() {
+async fn a_delay_of_a_year_is_stored_and_the_message_returns() {
     let log = Log::default();
     let recorded = log.clone();
     let (bench, broker) = post(|builder| {

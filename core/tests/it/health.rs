@@ -168,7 +168,7 @@ async fn reading_health_changes_nothing() {
 // Decision 3.44.
 // spec: H-49
 #[tokio::test]
-async fn health_says_stopping_from_the_first_moment_and_then_stopped() {
+async fn health_reports_stopping_immediately_and_then_stopped() {
     let (log, gate) = (Log::default(), Gate::shut());
     let bench = Bench::start(|builder| builder.handler("slow", waiting::<()>(&log, &gate))).await;
     bench.punctual.publisher().publish("slow", &()).await.unwrap();

@@ -267,7 +267,7 @@ async fn progress_and_checkpoints_of_a_worker_are_stored() {
 }
 
 #[tokio::test]
-async fn what_is_released_is_due_at_once_and_spends_nothing() {
+async fn a_released_message_is_due_immediately_and_uses_no_attempt() {
     let bench = bench_without_worker().await;
     let workers = bench.punctual.http_workers();
     let sent = bench.punctual.publisher().publish("mail", &()).await.unwrap();
@@ -423,7 +423,7 @@ async fn waiting_for_a_queue_ends_when_something_may_be_due() {
 }
 
 #[tokio::test]
-async fn any_process_settles_what_another_one_handed_out() {
+async fn any_process_settles_a_message_that_another_one_claimed_for_a_worker() {
     let world = world();
     let first = Bench::start_in(world.clone(), without_worker).await;
     let second = Bench::start_in(world, without_worker).await;
@@ -440,7 +440,7 @@ async fn any_process_settles_what_another_one_handed_out() {
 }
 
 #[tokio::test]
-async fn what_follows_sees_what_the_worker_returned() {
+async fn a_follower_gets_the_result_of_the_worker() {
     let bench = bench_without_worker().await;
     let (workers, publisher) = (bench.punctual.http_workers(), bench.punctual.publisher());
     let next = publisher.publish("second", &());

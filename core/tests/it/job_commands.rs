@@ -26,7 +26,7 @@ async fn hourly(log: &Log) -> Bench {
 // trap 8
 // spec: U-33, U-32, T-58, T-35
 #[tokio::test]
-async fn a_trigger_runs_a_paused_job_and_leaves_its_schedule_alone() {
+async fn a_trigger_runs_a_paused_job_and_does_not_change_its_schedule() {
     let log = Log::default();
     let bench = hourly(&log).await;
     let admin = bench.punctual.admin();
@@ -89,7 +89,7 @@ async fn a_trigger_respects_the_overlap_policy_unless_it_overrides_it() {
 // Decision 3.16.
 // spec: U-34
 #[tokio::test]
-async fn a_pause_lets_a_run_finish_and_a_resume_replays_nothing() {
+async fn a_run_finishes_during_a_pause_and_a_resume_replays_nothing() {
     let (log, gate) = (Log::default(), Gate::shut());
     let job = Job::cron("hourly", "0 * * * *").misfire(Misfire::fire_all());
     let bench = Bench::start(|builder| builder.job(job, waiting::<Occurrence>(&log, &gate))).await;

@@ -10,7 +10,7 @@ use crate::harness::{Bench, Log, seconds, world};
 use crate::test_handlers::{Gate, endings, history, logging, waiting};
 
 #[tokio::test]
-async fn no_more_of_a_limit_run_at_once_on_all_processes_together() {
+async fn no_more_of_a_limit_run_in_parallel_on_all_processes_together() {
     let (log, gate) = (Log::default(), Gate::shut());
     let world = world();
     let start = || {

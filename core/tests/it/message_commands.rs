@@ -11,7 +11,7 @@ use crate::test_handlers::{
 };
 
 #[tokio::test]
-async fn a_pending_message_is_cancelled_at_once() {
+async fn a_pending_message_is_cancelled_immediately() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         builder.handler("mail", logging::<()>(&log, |(), _| "sent".to_owned()))
@@ -100,7 +100,7 @@ async fn a_failure_of_a_message_that_is_to_be_cancelled_ends_it() {
 // Trap 15.
 // spec: T-34
 #[tokio::test]
-async fn a_redrive_starts_the_attempts_anew() {
+async fn a_redrive_resets_the_attempts() {
     let log = Log::default();
     let handler_options = retrying(Retry::intervals([seconds(10)]));
     let bench =
@@ -170,7 +170,7 @@ async fn a_handler_may_cancel_its_own_message() {
 
 // spec: U-32, H-62
 #[tokio::test]
-async fn a_deleted_job_is_gone_with_its_history_and_comes_back_new_when_declared_again() {
+async fn a_deleted_job_loses_its_history_and_is_new_when_declared_again() {
     let log = Log::default();
     let world = world();
     let declare = |builder: punctual::Builder| {

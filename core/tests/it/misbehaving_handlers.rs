@@ -49,7 +49,7 @@ async fn a_panic_is_a_failed_attempt_and_nothing_more() {
 }
 
 #[tokio::test]
-async fn a_handler_that_never_returns_takes_its_slot_and_no_other() {
+async fn a_handler_that_never_returns_occupies_only_its_slot() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         builder
@@ -143,7 +143,7 @@ async fn a_payload_type_that_panics_while_it_is_read_is_a_failed_attempt() {
 
 // A payload that cannot be read is never replaced by an empty one.
 #[tokio::test]
-async fn a_body_that_cannot_be_read_is_dead_at_once() {
+async fn an_undecodable_body_is_dead_immediately() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         builder.handler("count", logging::<u32>(&log, |number, _| number.to_string()))

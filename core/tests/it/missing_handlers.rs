@@ -66,7 +66,8 @@ async fn a_new_job_beside_an_older_release_loses_no_slot() {
 
 // spec: T-29
 #[tokio::test]
-async fn a_message_that_an_older_release_does_not_know_reaches_the_new_one_as_its_first_attempt() {
+async fn a_message_without_a_handler_in_an_older_release_reaches_the_new_one_as_its_first_attempt()
+{
     let (world, log) = (world(), Log::default());
     let older = Bench::start_in(world.clone(), |builder| older_release(builder, &log)).await;
     let id = older.punctual.publisher().publish("fresh", &()).await.unwrap().id;
@@ -116,7 +117,7 @@ async fn a_process_does_not_poll_faster_because_of_messages_it_has_no_handler_fo
 
 // spec: T-29
 #[tokio::test]
-async fn what_is_claimed_without_a_handler_is_given_back_at_no_cost() {
+async fn a_message_claimed_without_a_handler_is_released_at_no_cost() {
     let (world, log) = (world(), Log::default());
     let older = Bench::start_in(world.clone(), |builder| with_many_handlers(builder, &log)).await;
     let id = older.punctual.publisher().publish("fresh", &()).await.unwrap().id;
@@ -140,7 +141,7 @@ async fn what_is_claimed_without_a_handler_is_given_back_at_no_cost() {
 
 // spec: T-29
 #[tokio::test]
-async fn what_is_given_back_for_a_day_is_dead_and_a_redrive_has_a_day_of_its_own() {
+async fn a_message_released_for_a_day_is_dead_and_a_redrive_has_another_day() {
     let log = Log::default();
     let bench = Bench::start(|builder| with_many_handlers(builder, &log)).await;
     let id = bench.punctual.publisher().publish("fresh", &()).await.unwrap().id;
@@ -215,7 +216,7 @@ async fn health_finds_many_messages_of_one_instant_that_no_process_handles() {
 
 // spec: T-29
 #[tokio::test]
-async fn health_leaves_a_backlog_that_another_process_works_on_to_that_process() {
+async fn health_does_not_report_a_backlog_that_another_process_works_on() {
     let (world, log, gate) = (world(), Log::default(), Gate::shut());
     let older = Bench::start_in(world.clone(), |builder| older_release(builder, &log)).await;
     let slow = waiting::<()>(&log, &gate);

@@ -155,7 +155,7 @@ async fn a_running_one_time_job_is_not_replaced() {
 
 // spec: T-43, D-35
 #[tokio::test]
-async fn a_cancel_by_name_and_key_takes_what_is_pending_and_nothing_else() {
+async fn a_cancel_by_name_and_key_cancels_pending_messages_only() {
     let (log, gate) = (Log::default(), Gate::shut());
     let bench = Bench::start(|builder| builder.handler("remind", waiting::<()>(&log, &gate))).await;
     let jobs = bench.punctual.jobs();
@@ -259,7 +259,7 @@ async fn declarations_leave_one_time_jobs_alone() {
 
 // spec: D-32, D-34
 #[tokio::test]
-async fn many_replacements_at_once_leave_exactly_one() {
+async fn many_concurrent_replacements_leave_exactly_one() {
     let log = Log::default();
     let bench = Bench::start(reminding(&log)).await;
     let jobs = bench.punctual.jobs();
@@ -278,7 +278,7 @@ async fn many_replacements_at_once_leave_exactly_one() {
 // Decision 3.43.
 // spec: T-43
 #[tokio::test]
-async fn cancelling_one_time_jobs_leaves_published_messages_of_the_topic_alone() {
+async fn cancelling_one_time_jobs_does_not_change_published_messages_of_the_topic() {
     let log = Log::default();
     let bench = Bench::start(reminding(&log)).await;
     let jobs = bench.punctual.jobs();

@@ -100,7 +100,7 @@ async fn a_job_on_a_topic_keeps_the_retries_of_its_handler_unless_it_sets_its_ow
 }
 
 #[tokio::test]
-async fn the_queue_and_the_process_set_what_the_inner_layers_do_not() {
+async fn the_queue_and_the_process_set_options_that_the_inner_layers_do_not() {
     let harness = harness(|builder| {
         failing(builder, HandlerOptions::new())
             .handler_options(no_retries())
@@ -118,7 +118,7 @@ async fn the_queue_and_the_process_set_what_the_inner_layers_do_not() {
 
 // spec: T-74
 #[tokio::test]
-async fn a_definition_gives_one_time_jobs_what_a_call_does_not_set() {
+async fn a_definition_sets_options_of_one_time_jobs_that_a_call_does_not_set() {
     let definition = OneTimeJob::new("charge")
         .max_retries(2)
         .timeout(Duration::from_secs(5))

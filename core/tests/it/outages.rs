@@ -55,7 +55,7 @@ async fn skipped(bench: &Bench) -> Vec<(String, SkipReason)> {
 
 // spec: M-4, M-11
 #[tokio::test]
-async fn a_short_outage_of_a_frequent_job_goes_by_its_policy() {
+async fn a_short_outage_of_a_frequent_job_follows_its_policy() {
     for (policy, ran) in [
         (MisfirePolicy::FireNow, &["07:01 for 2", "07:03"][..]),
         (MisfirePolicy::FireOnce, &["07:02 for 2", "07:03"]),
@@ -119,7 +119,7 @@ async fn slow_until(back: &str, job: impl Fn() -> JobBuilder) -> (Bench, Log, Ga
 }
 
 #[tokio::test]
-async fn late_runs_of_a_job_never_start_together_unless_fire_all_asks_for_it() {
+async fn late_runs_of_a_job_start_together_only_under_fire_all() {
     let allow = Overlap::Allow { parallel_max: None };
     // An explicit threshold is used unchanged: all three are in time.
     let misfire = Misfire::skip_to_next().threshold(seconds(300));
@@ -163,7 +163,7 @@ async fn late_runs_of_a_job_never_start_together_unless_fire_all_asks_for_it() {
 }
 
 #[tokio::test]
-async fn a_run_from_before_the_outage_is_what_overlap_skips_for() {
+async fn a_run_from_before_the_outage_makes_overlap_skip() {
     let (log, gate) = (Log::default(), Gate::shut());
     let job = || Job::cron("minutely", "* * * * *").misfire(Misfire::fire_now());
     let build =

@@ -135,7 +135,7 @@ async fn a_running_one_and_a_pause_with_an_end_are_refused() {
 // A dead letter that was sent again is the same one-time job.
 // spec: T-75
 #[tokio::test]
-async fn a_redriven_one_takes_commands_as_before() {
+async fn a_redriven_one_accepts_commands_as_before() {
     let log = Log::default();
     let bench = Bench::start(|builder| builder.handler("remind", failing::<()>(&log))).await;
     let jobs = bench.punctual.jobs();
@@ -206,7 +206,7 @@ async fn those_of_every_name_are_listed_page_by_page() {
 // Decision 3.37: neither a planned nor a paused one blocks the schedule.
 // spec: T-75
 #[tokio::test]
-async fn a_paused_one_leaves_its_recurring_twin_alone() {
+async fn a_paused_one_does_not_affect_the_recurring_job_of_its_name() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         reminding(&log)(builder).declare(Job::every("remind", seconds(3_600)))

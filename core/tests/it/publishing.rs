@@ -161,7 +161,7 @@ async fn without_a_storage_durable_is_refused_and_automatic_is_direct() {
 
 // spec: D-13
 #[tokio::test]
-async fn direct_and_automatic_go_past_the_storage_when_the_transport_takes_them() {
+async fn direct_and_automatic_do_not_use_the_storage_when_the_transport_accepts_them() {
     let (world, log) = (world(), Log::default());
     let broker = Broker::with_groups(&world.0, PLAIN, vec![GROUP_DEFAULT.to_owned()]);
     let faulty = FaultyStorage::over(&world.1);
@@ -230,7 +230,7 @@ struct Passing;
 impl Middleware for Passing {}
 
 #[tokio::test]
-async fn through_middleware_each_message_goes_by_itself() {
+async fn middleware_is_called_for_each_message() {
     let log = Log::default();
     let (bench, broker) =
         post(PLAIN, &log, |builder| builder.via_default("post").middleware(Passing)).await;

@@ -24,7 +24,7 @@ fn a_first_job_takes_fifteen_lines_and_a_schedule_three_more() {
 
 // spec: U-48
 #[test]
-fn the_readme_shows_what_is_compiled() {
+fn the_readme_shows_compiled_code() {
     let shown = format!("```rust,no_run\n{}```\n", code(HELLO));
     assert!(README.contains(&shown), "the README does not show examples/src/hello.rs as it is");
     for line in code(CRON).lines().filter(|line| !code(HELLO).contains(line)) {

@@ -61,7 +61,7 @@ async fn another_schedule_is_stored_and_moves_the_cursor() {
 // Trap 2: a deploy without a change writes nothing.
 // spec: U-39d, T-46
 #[tokio::test]
-async fn the_same_declaration_writes_nothing_and_keeps_what_is_overdue() {
+async fn the_same_declaration_writes_nothing_and_keeps_overdue_occurrences() {
     let world = world();
     let first = deploy(&world, |builder| daily(hourly(builder))).await;
     world.0.set(instant("2026-03-02T10:30:00Z"));
@@ -237,7 +237,7 @@ async fn declaring_nothing_retires_nothing_unless_that_is_allowed() {
 }
 
 #[tokio::test]
-async fn another_application_s_jobs_are_left_alone() {
+async fn jobs_of_another_application_are_not_changed() {
     let world = world();
     deploy(&world, |builder| hourly(builder.app("shop"))).await;
     let bench = Bench::start_in(world, |builder| {
@@ -270,7 +270,7 @@ async fn several_nodes_that_start_together_declare_a_job_once() {
 // The storage is the authority while processes run: a deploy of another process takes effect here.
 // spec: T-19, T-20
 #[tokio::test]
-async fn a_running_node_follows_what_another_deploy_changed() {
+async fn a_running_node_follows_changes_of_another_deploy() {
     let log = Log::default();
     let world = world();
     let fired = logging::<Occurrence>(&log, |occurrence, _| occurrence.nominal.to_string());

@@ -47,7 +47,7 @@ fn failing_once(log: &Log) -> impl FnOnce(Builder) -> Builder + use<'_> {
 // Brighter issues 1755 and 104: a requeue that reaches every subscriber.
 // spec: D-28
 #[tokio::test]
-async fn a_redriven_dead_letter_goes_back_to_its_group_only() {
+async fn a_redriven_dead_letter_returns_to_its_group_only() {
     let (failed, archived) = (Log::default(), Log::default());
     let (bench, _archive, broker) = groups(failing_once(&failed), |builder| {
         builder.handler("mail", logging::<String>(&archived, |text, _| text.clone()))
@@ -71,7 +71,7 @@ async fn a_redriven_dead_letter_goes_back_to_its_group_only() {
 }
 
 #[tokio::test]
-async fn two_groups_that_give_up_one_message_keep_a_dead_letter_each() {
+async fn two_groups_that_fail_one_message_have_a_dead_letter_each() {
     let logs = [Log::default(), Log::default()];
     let (bench, _archive, broker) = groups(failing_once(&logs[0]), failing_once(&logs[1])).await;
     let sent = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();

@@ -60,7 +60,7 @@ async fn a_topic_that_hangs_delays_no_other() {
 
 // The broker refuses a batch because of one of its messages.
 #[tokio::test]
-async fn only_the_message_a_transport_never_accepts_is_given_up() {
+async fn only_the_message_that_a_transport_never_accepts_is_dead() {
     let log = Log::default();
     let (bench, _broker) = post(PLAIN, &log, |builder| builder).await;
     let mut events = bench.punctual.events().listen();

@@ -87,7 +87,7 @@ async fn the_context_has_its_identity_and_its_start() {
 
 // spec: T-5, T-9, T-10, T-11
 #[tokio::test]
-async fn the_history_keeps_what_was_reported() {
+async fn the_history_contains_the_reports() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         builder

@@ -70,7 +70,7 @@ async fn a_request_gets_its_reply_by_every_route() {
 }
 
 #[tokio::test]
-async fn many_requests_at_once_get_each_its_own_reply() {
+async fn concurrent_requests_each_get_their_own_reply() {
     let bench = process_with_handlers(broker, |builder| builder.via_default("post")).await;
     let publisher = bench.punctual.publisher();
     let asking = (0..50_u64).map(|number| {
@@ -83,7 +83,7 @@ async fn many_requests_at_once_get_each_its_own_reply() {
 }
 
 #[tokio::test]
-async fn what_a_handler_returns_answers_too_and_its_own_reply_wins() {
+async fn the_returned_value_is_a_reply_and_an_explicit_reply_takes_precedence() {
     async fn quiet(text: String, context: Context) -> Result<(), HandlerError> {
         context.returns(&format!("{text}!"))?;
         Ok(())

@@ -10,7 +10,7 @@ use crate::test_handlers::{executions, failing, logging, never_returning, retryi
 // Trap 18.
 // spec: H-17, H-18, H-19, H-20, H-76
 #[tokio::test]
-async fn a_purge_keeps_what_is_exactly_as_old_and_what_runs() {
+async fn pruning_keeps_messages_of_exactly_the_age_and_running_ones() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         builder

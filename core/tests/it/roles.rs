@@ -63,7 +63,7 @@ async fn a_process_without_worker_claims_nothing_and_still_publishes_and_schedul
 
 // spec: T-61
 #[tokio::test]
-async fn a_process_without_relay_hands_nothing_to_a_transport() {
+async fn a_process_without_relay_sends_nothing_to_a_transport() {
     let world = world();
     let broker = Broker::new(&world.0, PLAIN);
     let office = Bench::start_in(world.clone(), |builder| {

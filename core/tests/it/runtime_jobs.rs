@@ -46,7 +46,7 @@ async fn a_job_created_at_run_time_runs_by_its_topic_and_survives_restarts() {
 
 // spec: T-46, T-49, T-59
 #[tokio::test]
-async fn a_change_keeps_what_operators_did_and_the_same_again_writes_nothing() {
+async fn a_change_keeps_operator_settings_and_a_repeat_writes_nothing() {
     let world = world();
     let faulty = FaultyStorage::over(&world.1);
     let bench = Bench::start_in(world, |builder| builder.storage(faulty.clone())).await;
@@ -145,7 +145,7 @@ async fn the_set_of_a_source_is_replaced_in_one_go() {
 }
 
 #[tokio::test]
-async fn a_set_can_be_declared_without_retiring_what_is_missing_in_it() {
+async fn a_set_can_be_declared_without_retiring_missing_jobs() {
     let bench = Bench::start(|builder| builder).await;
     let admin = bench.punctual.admin();
     let set = |names: &[&str]| names.iter().map(|name| every_minute(name)).collect::<Vec<_>>();

@@ -91,7 +91,7 @@ async fn skipping_the_only_occurrence_finishes_a_job() {
 }
 
 #[tokio::test]
-async fn a_cursor_moved_forward_passes_over_what_is_between() {
+async fn a_cursor_moved_forward_skips_the_occurrences_in_between() {
     let log = Log::default();
     let bench = hourly(&log).await;
     let admin = bench.punctual.admin();

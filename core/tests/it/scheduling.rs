@@ -104,7 +104,7 @@ async fn a_handler_receives_the_occurrence_or_the_payload_of_its_job() {
                 }),
             )
             .job(
-                Job::cron("laden", "0 9 * * *").payload(&vec![1, 2, 3]).topic("work"),
+                Job::cron("with-payload", "0 9 * * *").payload(&vec![1, 2, 3]).topic("work"),
                 logging::<Vec<u8>>(&log, |payload, context| {
                     let (job, nominal) = (context.job().unwrap(), context.nominal().unwrap());
                     assert_eq!(context.source(), Source::Scheduled);
@@ -118,10 +118,11 @@ async fn a_handler_receives_the_occurrence_or_the_payload_of_its_job() {
         log.lines(),
         [
             "plain 2026-03-02T08:00:00Z Some(\"0 8 * * * in UTC\")",
-            "[1, 2, 3] laden 2026-03-02T09:00:00Z work"
+            "[1, 2, 3] with-payload 2026-03-02T09:00:00Z work"
         ]
     );
-    let history = bench.punctual.admin().history("laden", PageRequest::first(20)).await.unwrap();
+    let history =
+        bench.punctual.admin().history("with-payload", PageRequest::first(20)).await.unwrap();
     assert_eq!(history.rows.len(), 1);
     let run = &history.rows[0];
     assert_eq!((run.ending, run.source, run.attempt), (Ending::Succeeded, Source::Scheduled, 1));
@@ -161,7 +162,7 @@ async fn a_recurring_job_is_not_retried_its_next_occurrence_is() {
 
 // spec: U-26, U-27, U-31, U-5
 #[tokio::test]
-async fn a_recurring_job_with_intervals_is_retried_and_starts_anew_at_its_next_occurrence() {
+async fn a_recurring_job_with_intervals_is_retried_and_has_all_attempts_at_its_next_occurrence() {
     let log = Log::default();
     let job = Job::cron("hourly", "0 * * * *").retry(Retry::intervals([seconds(1), seconds(5)]));
     let bench = Bench::start(|builder| builder.job(job, failing::<Occurrence>(&log))).await;

@@ -121,7 +121,7 @@ async fn a_message_that_cannot_be_acknowledged_first_is_not_handled_and_frees_it
 }
 
 #[tokio::test]
-async fn a_storage_that_never_settles_is_given_up_and_its_messages_are_rescued() {
+async fn a_settlement_that_never_returns_times_out_and_its_messages_are_rescued() {
     let world = world();
     let (faulty, log) = (FaultyStorage::over(&world.1), Log::default());
     let bench = Bench::start_in(world, |builder| {

@@ -31,7 +31,7 @@ async fn what_is_in_flight_finishes_within_the_drain() {
 
 // spec: U-28
 #[tokio::test]
-async fn no_process_takes_over_what_still_finishes_within_the_drain() {
+async fn no_process_takes_over_messages_that_finish_within_the_drain() {
     let (log, gate) = (Log::default(), Gate::shut());
     let leaving = Bench::start(|builder| {
         builder
@@ -58,7 +58,7 @@ async fn no_process_takes_over_what_still_finishes_within_the_drain() {
 
 // spec: H-28
 #[tokio::test]
-async fn what_is_unfinished_is_given_back_without_spending_an_attempt() {
+async fn unfinished_messages_are_released_without_using_an_attempt() {
     let log = Log::default();
     let recorded = log.clone();
     let leaving = Bench::start(|builder| {
@@ -245,7 +245,7 @@ async fn after_the_stop_is_requested_nothing_new_is_claimed() {
 }
 
 #[tokio::test]
-async fn deregistering_frees_abandoned_messages_at_once() {
+async fn deregistering_releases_abandoned_messages_immediately() {
     let world = world();
     let (faulty, log) = (FaultyStorage::over(&world.1), Log::default());
     let leaving = Bench::start_in(world.clone(), |builder| {

@@ -81,7 +81,7 @@ async fn the_status_shows_endings_durations_and_running_attempts() {
 }
 
 #[tokio::test]
-async fn the_status_shows_who_paused_what_was_changed_and_what_was_removed() {
+async fn the_status_shows_pauses_changes_and_removed_jobs() {
     let world = world();
     let log = Log::default();
     let first = Bench::start_in(world.clone(), |builder| {
@@ -154,7 +154,7 @@ async fn the_last_fifty_runs_are_in_memory_beside_the_stored_ones() {
 
 // spec: T-2, T-55
 #[tokio::test]
-async fn the_status_shows_what_the_process_knows_while_the_storage_is_away() {
+async fn the_status_shows_local_data_while_the_storage_is_unavailable() {
     let (clock, storage) = world();
     let faulty = FaultyStorage::over(&storage);
     let (log, gate) = (Log::default(), Gate::shut());

@@ -28,7 +28,7 @@ async fn send(bench: &Bench, texts: &[&str]) {
 }
 
 #[tokio::test]
-async fn no_more_run_at_once_than_the_subscription_allows() {
+async fn no_more_run_in_parallel_than_the_subscription_allows() {
     let (log, gate) = (Log::default(), Gate::shut());
     let (bench, broker) = post(PLAIN, |builder| {
         builder.handler("mail", waiting::<String>(&log, &gate)).subscription(mail().concurrency(2))
@@ -199,7 +199,7 @@ async fn a_message_whose_last_delivery_was_lost_is_not_handled_again() {
 }
 
 #[tokio::test]
-async fn inline_retries_come_first_and_are_attempts_like_any_other() {
+async fn inline_retries_are_first_and_count_as_attempts() {
     let capabilities =
         Capabilities { requeue_delay: Delay::Any, attempts: AttemptCount::Counted, ..PLAIN };
     for capabilities in [PLAIN, capabilities] {

@@ -79,7 +79,7 @@ impl Subscriber for SpanRecorder {
 
 // spec: C-5
 #[tokio::test]
-async fn every_attempt_has_a_span_with_stable_names_and_says_whether_it_succeeded() {
+async fn every_attempt_has_a_span_with_stable_names_and_its_success() {
     let spans = SpanRecorder::default();
     // With a single subscriber, tests in other threads would disable records of this one.
     let _second = tracing::Dispatch::new(SpanRecorder::default());
@@ -200,7 +200,7 @@ async fn measures_are_recorded_from_the_first_read_on() {
 
 // spec: M-21
 #[tokio::test]
-async fn the_missed_occurrences_a_run_stands_for_are_visible_on_it() {
+async fn the_missed_occurrences_that_a_run_replaces_are_visible_on_it() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         let handler = logging::<Occurrence>(&log, |_, context| {

@@ -40,7 +40,7 @@ async fn a_retry_schedule_of_a_week_passes_in_a_moment() {
 }
 
 #[tokio::test]
-async fn attempts_can_be_made_to_fail_and_what_follows_happens_at_once() {
+async fn attempts_can_be_made_to_fail_and_their_consequences_are_immediate() {
     let harness = TestHarness::start(|builder| {
         builder
             .handler("order", async |name: String, context: Context| {

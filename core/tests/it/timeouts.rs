@@ -104,7 +104,7 @@ async fn a_timeout_cancels_the_handler_with_its_cause_fails_the_attempt_and_is_r
 }
 
 #[tokio::test]
-async fn a_timeout_gives_up_at_once_where_the_options_say_so() {
+async fn a_timeout_is_dead_immediately_when_the_options_set_that() {
     let log = Log::default();
     let handler_options = limited(30, Retry::exponential()).on_timeout(OnTimeout::Fail);
     let bench = Bench::start(|builder| {

@@ -83,7 +83,7 @@ async fn everything_that_is_not_finished_moves_and_nothing_is_lost() {
 }
 
 #[tokio::test]
-async fn an_import_can_be_repeated_and_leaves_alone_what_is_there() {
+async fn an_import_can_be_repeated_and_does_not_change_existing_records() {
     let bench = busy().await;
     let (lines, _) = lines(&bench.storage).await;
     let target = empty(&bench);

@@ -35,7 +35,7 @@ async fn held(storage: &MemoryStorage) -> usize {
 
 // spec: D-8, D-13, D-15, D-36
 #[tokio::test]
-async fn without_a_delay_a_message_goes_at_once_and_past_the_storage() {
+async fn without_a_delay_a_message_is_sent_immediately_without_the_storage() {
     let (world, log) = (world(), Log::default());
     let (broker, faulty) = (Broker::new(&world.0, PLAIN), FaultyStorage::over(&world.1));
     let bench = Bench::start_in(world, |builder| {
@@ -226,7 +226,7 @@ async fn a_broker_that_is_down_at_the_start_is_retried_until_it_responds() {
 }
 
 #[tokio::test]
-async fn a_subscription_that_is_refused_for_good_fails_the_start_which_can_be_tried_again() {
+async fn a_permanently_refused_subscription_fails_the_start_which_can_be_repeated() {
     let (world, log) = (world(), Log::default());
     let broker = Broker::new(&world.0, PLAIN);
     broker.forbid(true);

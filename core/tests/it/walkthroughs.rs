@@ -62,7 +62,7 @@ async fn a_failure_is_retried_by_the_policy_and_ends_as_a_dead_letter() {
 }
 
 #[tokio::test]
-async fn a_snooze_spends_no_attempt_and_a_discard_is_dead_at_once() {
+async fn a_snooze_uses_no_attempt_and_a_discard_is_dead_immediately() {
     let bench = Bench::start(|builder| {
         builder
             .handler("nap", |(): (), context: Context| async move {

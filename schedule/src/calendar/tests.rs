@@ -124,7 +124,7 @@ fn a_search_ends_when_everything_is_excluded() {
 }
 
 #[test]
-fn a_search_finds_exactly_what_no_rule_covers() {
+fn a_search_finds_exactly_the_times_that_no_rule_covers() {
     for (zone, around) in [
         ("Europe/Berlin", "2026-10-25T01:00:00Z"),
         ("Asia/Beirut", "2026-10-24T21:00:00Z"),

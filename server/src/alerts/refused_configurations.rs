@@ -143,7 +143,8 @@ mod tests {
 
     // Regression: only the process itself knew.
     #[tokio::test]
-    async fn every_process_knows_which_one_refused_its_configuration_until_it_is_fixed_or_ended() {
+    async fn every_process_reports_which_one_refused_its_configuration_until_it_is_fixed_or_ended()
+    {
         let clock = Arc::new(ManualClock::new("2026-03-01T12:00:00Z".parse().unwrap()));
         let storage = Arc::new(MemoryStorage::new(clock.clone()));
         let [a, b] = ["a", "b"].map(|name| node(name, &clock, &storage));

@@ -240,7 +240,7 @@ impl Listener {
         }
         self.checked = now;
         // A storage that is unavailable ends no stream; the next check decides.
-        self.app.auth().still_lets_in(&self.caller).await.unwrap_or(true)
+        self.app.auth().is_still_authorized(&self.caller).await.unwrap_or(true)
     }
 
     /// Returns the name and data of the next event; `None` when the stream has ended.

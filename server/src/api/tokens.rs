@@ -124,7 +124,7 @@ async fn create(
         return Err(Problem::refused(sentence).field("scopes", "at least one"));
     }
     for scope in &request.scopes {
-        caller.must_be(scope.given_by())?;
+        caller.must_be(scope.creator_role())?;
     }
     let expires_at = match request.expires_in.as_deref() {
         None => Some(add(app.clock.now(), TTL_DEFAULT)),
@@ -138,7 +138,7 @@ async fn create(
     };
     // Checked after the generation was read: a user disabled in between gets no token, or one that is revoked already.
     let generation = app.auth().tokens_generation(&caller).await?;
-    if !app.auth().still_lets_in(&caller).await? {
+    if !app.auth().is_still_authorized(&caller).await? {
         let sentence = "the credentials of this request have expired; log in again";
         return Err(Problem::new(StatusCode::UNAUTHORIZED, sentence));
     }

@@ -56,7 +56,7 @@ impl Scope {
 
     /// Returns the role that may create a token with this scope. A worker receives unredacted bodies, including those
     /// hidden from operators.
-    pub(crate) fn given_by(self) -> Role {
+    pub(crate) fn creator_role(self) -> Role {
         match self {
             Self::Work => Role::Admin,
             other => other.needs(),

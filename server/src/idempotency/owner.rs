@@ -38,7 +38,7 @@ impl Owner {
     }
 
     /// Returns whether the process of another owner is known to have ended; `self` identifies this machine.
-    pub(super) fn knows_ended(&self, other: &Self) -> bool {
+    pub(super) fn detects_end_of(&self, other: &Self) -> bool {
         match (&self.process, &other.process) {
             (Some(own), Some(other)) if own.machine == other.machine => {
                 began(other.pid) != Some(other.began)
@@ -80,17 +80,17 @@ mod tests {
         let own = Owner::new(Timestamp::UNIX_EPOCH);
         let twin = Owner::new(Timestamp::UNIX_EPOCH);
         assert_ne!(own, twin, "two servers of one process");
-        assert!(!own.knows_ended(&twin));
+        assert!(!own.detects_end_of(&twin));
         let Some(identity) = own.process.clone() else { return };
         let changed = |identity: ProcessIdentity| Owner { process: Some(identity), ..twin.clone() };
-        assert!(own.knows_ended(&changed(ProcessIdentity {
+        assert!(own.detects_end_of(&changed(ProcessIdentity {
             began: identity.began + 1,
             ..identity.clone()
         })));
-        assert!(own.knows_ended(&changed(ProcessIdentity { pid: u32::MAX, ..identity.clone() })));
+        assert!(own.detects_end_of(&changed(ProcessIdentity { pid: u32::MAX, ..identity.clone() })));
         let remote = ProcessIdentity { machine: "another".to_owned(), pid: u32::MAX, began: 1 };
-        assert!(!own.knows_ended(&changed(remote)), "nothing is known of another machine");
-        assert!(!own.knows_ended(&Owner::default()));
+        assert!(!own.detects_end_of(&changed(remote)), "nothing is known of another machine");
+        assert!(!own.detects_end_of(&Owner::default()));
     }
 
     #[test]

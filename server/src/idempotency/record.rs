@@ -92,7 +92,7 @@ impl Record {
     /// Returns whether `owner` may take the request over. A run of the same owner has ended: only one request per
     /// key is in flight in a process.
     pub(super) fn is_free_for(&self, owner: &Owner, now: Timestamp) -> bool {
-        self.until <= now || self.owner == *owner || owner.knows_ended(&self.owner)
+        self.until <= now || self.owner == *owner || owner.detects_end_of(&self.owner)
     }
 
     /// Reads the record of a document.

@@ -34,7 +34,7 @@ fn transports(topics: &[(&str, &str)]) -> String {
 
 // Finding P16 of the newcomer's review: `config check` passed what `serve` refuses with a message for programmers.
 #[tokio::test]
-async fn the_check_refuses_what_serve_refuses() {
+async fn check_and_serve_refuse_the_same_configurations() {
     let job = |name: &str| format!("[jobs.{name:?}]\nevery = \"1h\"\ntopic = \"{name}\"\n");
     let large = format!("{}payload = {:?}\n", job("a"), "x".repeat(1_100_000));
     for (text, key, words) in [

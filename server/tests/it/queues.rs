@@ -92,7 +92,7 @@ async fn counts_above_the_scan_limit_are_marked_as_bounds() {
 }
 
 #[tokio::test]
-async fn a_pause_takes_effect_at_once_and_ends_automatically() {
+async fn a_pause_takes_effect_immediately_and_ends_automatically() {
     let site = working();
     let request = json!({"reason": "a move", "until": "2026-03-01T12:10:00Z"});
     let response = site.post("/api/v1/queues/slow/pause", &request).await;

@@ -103,8 +103,8 @@ async fn a_batch_keeps_its_order_under_a_key() {
 }
 
 #[tokio::test]
-async fn the_request_of_a_dead_process_is_taken_over_at_once_and_of_an_unknown_one_after_its_lease()
-{
+async fn the_request_of_a_dead_process_is_taken_over_immediately_and_of_an_unknown_one_after_its_lease()
+ {
     let site = idle();
     let body = json!({"topic": "mail"});
     let first = post(&site, MESSAGES, &body).await;

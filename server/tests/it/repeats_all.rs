@@ -148,7 +148,7 @@ async fn a_repeat_does_not_undo_a_later_change_of_another_caller() {
 }
 
 #[tokio::test]
-async fn a_repeat_does_not_act_on_what_was_planned_later() {
+async fn a_repeat_does_not_act_on_one_time_jobs_planned_later() {
     for operation in GUARDED.iter().filter(|one| one.contains("/planned/")) {
         let repeated = RepeatedRequest::new(operation).await;
         let first = repeated.send().await;

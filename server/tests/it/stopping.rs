@@ -111,7 +111,7 @@ async fn a_stopping_server_is_not_ready_until_its_messages_have_finished() {
 }
 
 #[tokio::test]
-async fn a_server_without_work_stops_at_once_also_with_idle_connections() {
+async fn a_server_without_work_stops_immediately_also_with_idle_connections() {
     let running = start("").await;
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let url = format!("http://{}/health/live", running.address().unwrap());

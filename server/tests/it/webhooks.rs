@@ -176,7 +176,7 @@ async fn addresses_that_are_not_allowed_are_not_stored() {
 }
 
 #[tokio::test]
-async fn a_receiver_that_returns_gone_is_disabled_at_once() {
+async fn a_receiver_that_returns_gone_is_disabled_immediately() {
     let (server, receiver) = (server().await, Receiver::start(StatusCode::GONE).await);
     let request = json!({ "url": receiver.url(), "events": ["message.dead"] });
     let id = create(&server, &request).await["id"].as_str().unwrap().to_owned();

@@ -64,7 +64,7 @@ pub(crate) fn run_groups(name: &str, groups: Vec<CaseGroup>) -> ExitCode {
 }
 
 /// Runs `count` cases in parallel unless the command line sets the number of threads.
-pub(crate) fn run_at_once(
+pub(crate) fn run_in_parallel(
     count: usize,
     name: &str,
     availability: &Availability,

@@ -71,7 +71,7 @@ pub fn run(name: &str, backend: Backend) -> ExitCode {
         });
         TestCase { name, skip_reason, run }
     });
-    harness::run_at_once(CONCURRENCY, name, &Availability::of(name, missing), cases.collect())
+    harness::run_in_parallel(CONCURRENCY, name, &Availability::of(name, missing), cases.collect())
 }
 
 fn cases() -> impl Iterator<Item = Case> {

@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_durable_one_writes_down_what_it_has_every_second() {
+    fn a_durable_one_stores_its_sessions_every_second() {
         let mut place = Place::create("mqtt", Durability::Relaxed).unwrap();
         assert!(!settings(&place).contains("autosave"));
         place.durability = Durability::Durable;

@@ -54,7 +54,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_is_required_and_missing_fails() {
+    fn only_required_and_missing_products_fail() {
         assert_eq!(decide(true, false, false), Presence::Here);
         assert_eq!(decide(true, true, true), Presence::Here);
         assert!(matches!(decide(true, false, true), Presence::Ignored(_)));

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_back_end_that_knows_another_is_found() {
+    fn a_back_end_that_depends_on_another_is_found() {
         let text = "[dependencies]\npunctual-sqlite.workspace = true\n";
         assert_eq!(count(&[("transports/redis/Cargo.toml", text)]), 1);
         let renamed = "[dependencies.store]\npackage = \"punctual-sqlite\"\n";
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_integration_knows_the_core_alone() {
+    fn an_integration_depends_on_the_core_only() {
         let text = "[dependencies]\npunctual.workspace = true\n";
         assert_eq!(count(&[("integrations/axum/Cargo.toml", text)]), 0);
         let other = "[dependencies]\npunctual-tower.workspace = true\n";

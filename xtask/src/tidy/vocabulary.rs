@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn every_refused_word_stands_in_the_glossary() {
+    fn every_refused_word_is_in_the_glossary() {
         let glossary = include_str!("../../../docs/glossary.md").to_lowercase();
         for (word, _) in REFUSED {
             assert!(glossary.contains(&word.to_lowercase()), "{word}");

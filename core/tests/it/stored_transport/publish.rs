@@ -13,7 +13,7 @@ use punctual::{ErrorKind, ManualClock, MemoryStorage, Storage, StoredTransport, 
 use super::fixture::{Fixture, at, claimed, mail, poll, received, seconds};
 
 #[tokio::test]
-async fn it_declares_what_a_storage_can_do() {
+async fn it_declares_the_capabilities_of_a_storage() {
     let f = Fixture::new();
     let can = f.transport.capabilities();
     assert_eq!((can.publish_delay, can.requeue_delay), (Delay::Any, Delay::Any));
@@ -62,7 +62,7 @@ async fn each_group_gets_a_copy_and_consumers_of_a_group_share() {
 }
 
 #[tokio::test]
-async fn publishing_again_what_was_published_changes_nothing() {
+async fn publishing_a_message_again_changes_nothing() {
     let f = Fixture::new();
     let (mut office, mut audit) = (f.subscribe("office").await, f.subscribe("audit").await);
     let message = f.message();

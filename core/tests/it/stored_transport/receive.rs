@@ -59,7 +59,7 @@ async fn a_delayed_message_arrives_when_its_delay_is_over_and_not_before() {
 }
 
 #[tokio::test]
-async fn a_waiting_consumer_is_notified_of_a_message_at_once() {
+async fn a_waiting_consumer_is_notified_of_a_message_immediately() {
     let f = Fixture::new();
     let mut consumer = f.subscribe("office").await;
     let mut receive = pin!(consumer.receive(1));
@@ -78,7 +78,7 @@ async fn a_consumer_polls_where_no_notification_can_reach_it() {
 }
 
 #[tokio::test]
-async fn a_receive_that_was_dropped_loses_nothing_and_leaves_no_sleeper() {
+async fn a_dropped_receive_loses_nothing_and_leaves_no_waiting_task() {
     let f = Fixture::new();
     let mut consumer = f.subscribe("office").await;
     assert!(poll(&mut *consumer, 10).await.is_none());
@@ -106,7 +106,7 @@ async fn a_receive_that_was_dropped_while_it_claimed_is_finished_by_the_next_one
 }
 
 #[tokio::test]
-async fn closing_gives_back_what_was_claimed_and_never_received() {
+async fn closing_releases_claimed_messages_that_were_not_received() {
     let f = Fixture::late();
     let mut consumer = f.subscribe("office").await;
     let id = f.publish(f.message(), Duration::ZERO).await;
@@ -142,7 +142,7 @@ async fn a_dropped_delivery_is_free_again_when_its_lease_has_run_out() {
 }
 
 #[tokio::test]
-async fn a_receive_gives_at_most_the_limit_and_the_prefetch() {
+async fn a_receive_returns_at_most_the_limit_and_the_prefetch() {
     let f = Fixture::new();
     let group = "office".to_owned();
     let subscription = Subscription { topic: mail(), group, prefetch: 3 };

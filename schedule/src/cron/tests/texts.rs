@@ -196,7 +196,7 @@ fn compares_by_meaning() {
 
 // spec: U-19, U-46
 #[test]
-fn knows_which_expressions_follow_elapsed_time() {
+fn detects_expressions_that_follow_elapsed_time() {
     for text in [
         "* 1 * * *",
         "1 ? * * *",

@@ -138,7 +138,7 @@ fn unencrypted_passwords_are_warned_about() {
 }
 
 #[test]
-fn all_problems_are_reported_at_once() {
+fn all_problems_are_reported_together() {
     let text = "[server]\nlisten = 1\nrols = []\n\n[log]\nlevl = \"x\"\n\n[jobs.a]\ncron = \"x\"\n\
                 zone = \"Nowhere\"\ntopic = \"t\"\n";
     let problems = refused(text);
