@@ -87,7 +87,9 @@ mod tests {
             began: identity.began + 1,
             ..identity.clone()
         })));
-        assert!(own.detects_end_of(&changed(ProcessIdentity { pid: u32::MAX, ..identity.clone() })));
+        assert!(
+            own.detects_end_of(&changed(ProcessIdentity { pid: u32::MAX, ..identity.clone() }))
+        );
         let remote = ProcessIdentity { machine: "another".to_owned(), pid: u32::MAX, began: 1 };
         assert!(!own.detects_end_of(&changed(remote)), "nothing is known of another machine");
         assert!(!own.detects_end_of(&Owner::default()));
