@@ -60,7 +60,7 @@ pub(crate) fn env_var(name: &str) -> Option<String> {
 }
 
 impl ConnectionArgs {
-    /// Lets a command that may be the first one on a storage create its file. Other commands reject a missing file as
+    /// Allows a command that may be the first one on a storage to create its file. Other commands reject a missing file as
     /// a wrong address.
     pub(crate) fn creates_file(mut self, creates_file: bool) -> Self {
         self.creates_file = creates_file;

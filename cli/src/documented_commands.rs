@@ -1,5 +1,5 @@
 //! Documented commands: the command lines of the dashboard, the guides and the hints are parsed, so that each can be
-//! pasted. `UPDATE=1 node --test dashboard/tests` writes those of the dashboard anew.
+//! pasted. `UPDATE=1 node --test dashboard/tests` updates those of the dashboard.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 //! nothing else depends on `chrono`.
 //!
 //! The methods that take an instant take a [`Timestamp`] and nothing else, so that
-//! `.at("2026-03-02T07:00:00Z".parse()?)` needs no annotation; beside the two that are called most stand
+//! `.at("2026-03-02T07:00:00Z".parse()?)` needs no annotation. The two most used methods have variants,
 //! [`Publish::at_chrono`] and [`Once::at_chrono`]; for all others use [`instant`] and [`duration`].
 //!
 //! ```

@@ -21,7 +21,7 @@ pub trait Clock: Send + Sync + fmt::Debug + 'static {
     fn now(&self) -> Timestamp;
 
     /// Returns the present instant of a clock that is never set: two readings differ by the time that
-    /// passed, whatever happened to [`Clock::now`] between them. It may differ from `now` by any amount.
+    /// passed, independent of changes of [`Clock::now`] between them. It may differ from `now` by any amount.
     ///
     /// The default returns `now`, for clocks that only their owner sets.
     fn steady(&self) -> Timestamp {

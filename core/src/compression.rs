@@ -1,5 +1,5 @@
 //! Compression of bodies: a body is compressed when a message is sent, after the middleware has run, and
-//! decompressed when it is read. In storages and on brokers it stays compressed, as a reserved header says.
+//! decompressed when it is read. In storages and on brokers it stays compressed, marked by a reserved header.
 //! Decompression is limited, so that a small body cannot fill the memory.
 
 use std::borrow::Cow;

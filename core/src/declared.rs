@@ -72,7 +72,7 @@ macro_rules! __discoverable {
     };
 }
 
-/// Does nothing: without the feature `discovery` a declaration has to be registered by hand.
+/// Does nothing: without the feature `discovery` a declaration has to be registered explicitly.
 #[cfg(not(feature = "discovery"))]
 #[doc(hidden)]
 #[macro_export]

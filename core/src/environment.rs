@@ -1,4 +1,4 @@
-//! Environment of a process: its identity and options, and what it reads time from, stores in and reports to.
+//! Environment of a process: its identity, options, clock, storage and events.
 
 use std::sync::Arc;
 

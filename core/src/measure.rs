@@ -1,6 +1,6 @@
 //! Measures of attempts per topic: number by ending, durations, and lateness.
 //! Nothing is measured before the first snapshot is read, so a process without metrics only checks a flag.
-//! Exporters read a snapshot, or what each event adds to which meter; nothing here knows how
+//! Exporters read a snapshot, or what each event adds to which meter; nothing here depends on how
 //! it is exported.
 
 mod meters;

@@ -40,7 +40,7 @@ pub struct Options {
     pub drain: Duration,
     /// Time that a handler has to end after it was asked to stop. Default 5 s.
     pub grace: Duration,
-    /// Timeout of a settlement. Past it the settlement is given up and its slot is free: the rescuer handles an
+    /// Timeout of a settlement. After it the slot is released: the rescuer handles an
     /// expired lease, a broker delivers the message again. Default 1 min.
     pub settle_timeout: Duration,
     /// Timeout for a transport to confirm messages of the relay; past it they are sent again. Default 30 s;
@@ -49,7 +49,7 @@ pub struct Options {
     /// Largest payload in bytes. Default 1 MiB.
     pub payload_max: usize,
     /// Size in bytes above which bodies are compressed in storages and transports. Default none: no body is
-    /// compressed. Compressed bodies are read whatever is set here.
+    /// compressed. Compressed bodies are read independent of this setting.
     pub compress_above: Option<usize>,
     /// Largest number of concurrent requests that wait for a reply. Default 1,000; one more is refused.
     pub requests_max: usize,
@@ -68,8 +68,8 @@ pub struct Options {
     pub upkeep: bool,
     /// Whether a process that declares no job at all retires the jobs it declared before. Default no.
     pub allow_empty_reconcile: bool,
-    /// Address of the dashboard, such as `https://punctual.example.com`, for links in events of messages that
-    /// were given up. Default none: they have no link.
+    /// Address of the dashboard, such as `https://punctual.example.com`, for links in events of dead
+    /// letters. Default none: they have no link.
     pub dashboard_url: Option<String>,
 }
 

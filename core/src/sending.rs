@@ -1,4 +1,4 @@
-//! Sending: messages now and later. A [`Publisher`] gives a message its identity, due time and correlation;
+//! Sending: messages now and later. A [`Publisher`] sets the identity, due time and correlation;
 //! [`dispatch`] hands it to a transport or to the storage.
 
 mod batch;

@@ -66,7 +66,7 @@ pub trait Storage: Send + Sync + 'static {
     /// - Does not claim a message with a [`Limit`](crate::model::Limit) while as many messages of that
     ///   name are running as it allows, and none while [`Claim::running_max`] messages of the queue are
     ///   running; messages of all processes count. They keep their position.
-    /// - Never gives a message to two owners.
+    /// - Never returns a message to two owners.
     async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<ClaimedMessage>>;
 
     /// Renews leases until an instant; returns for each whether it is held, lost, or held with a

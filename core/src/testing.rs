@@ -50,7 +50,7 @@ pub const START: Timestamp = Timestamp::constant(1_772_434_800, 0); // 2026-03-0
 const HOUR: Duration = Duration::from_secs(3_600);
 /// Number of yields to the runtime between two checks for new events.
 const YIELDS_PER_CHECK: usize = 64;
-/// Largest number of checks before a harness gives up.
+/// Largest number of checks before a harness fails.
 const CHECKS_MAX: usize = 100_000;
 /// Real time between two checks, for threads outside the runtime.
 const CHECK_INTERVAL: Duration = Duration::from_millis(1);

@@ -155,7 +155,7 @@ impl Wire {
     }
 }
 
-/// Decodes a message that a broker delivered, in whatever envelope it came. Never fails: a message that cannot
+/// Decodes a message that a broker delivered, in any envelope. Never fails: a message that cannot
 /// be decoded is poison.
 ///
 /// Headers that break the rules of [`Headers`], which only foreign senders can have sent, are left out.

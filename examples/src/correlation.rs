@@ -1,4 +1,4 @@
-//! Correlation: what a handler publishes keeps the correlation of its message.
+//! Correlation: messages that a handler publishes have the correlation of its message.
 
 use punctual::testing::TestHarness;
 use punctual::{Context, Publisher};

@@ -1,4 +1,4 @@
-//! A failed attempt is retried by the policy of its handler, and at last kept as a dead letter.
+//! A failed attempt is retried by the policy of its handler, and finally stored as a dead letter.
 
 use std::time::Duration;
 

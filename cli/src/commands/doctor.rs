@@ -147,7 +147,7 @@ fn targets(arguments: &DoctorArgs) -> Result<Targets> {
     Ok(targets)
 }
 
-/// Returns an address, read from a variable or a file where the configuration says so.
+/// Returns an address, read from a variable or a file where the configuration names one.
 fn resolved(address: &Secret) -> Result<String> {
     match address {
         Secret::Plain(text) => Ok(text.clone()),

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 
 use crate::clock::{self, Clock};
 
-/// A clock moved by hand. Clones show and move the same time.
+/// A clock that is advanced manually. Clones show and move the same time.
 #[derive(Clone, Debug)]
 pub struct ManualClock {
     state: Arc<Mutex<ClockState>>,

@@ -2,7 +2,7 @@
 //!
 //! One mutex around plain state, never held across an await, so every call is one step that no other call can
 //! observe half done. Notifiers are notified after the mutex is free. The content is lost when the process
-//! ends; that is the only promise of a storage that is not kept.
+//! ends; this is the only rule of storages that it does not keep.
 //!
 //! To read what the contract means, read `message_flow.rs` (enqueue, claim, extend, settle), `commands.rs`,
 //! `jobs.rs` and `maintenance.rs`, in this order: they change records and ask the policies. `memory.rs` has the

@@ -1,6 +1,6 @@
 //! Built-in parts that need nothing installed: the storage in memory, which is also the reference for
 //! every other one, a transport over any storage, middleware that skips repeated deliveries, and a clock
-//! that tests move by hand.
+//! that tests advance manually.
 
 mod deduplicate;
 mod manual_clock;

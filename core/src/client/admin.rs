@@ -62,7 +62,7 @@ pub struct PauseRequest {
 /// Options of a manual run.
 #[derive(Clone, Debug, Default)]
 pub struct Trigger {
-    /// Whether the job runs beside its current runs, whatever its overlap policy. Default false.
+    /// Whether the job runs beside its current runs, ignoring its overlap policy. Default false.
     pub ignore_overlap: bool,
     /// Body of this run. Default: the body of the job.
     pub body: Option<Body>,
@@ -322,7 +322,7 @@ impl Admin {
     }
 
     /// Removes a job with its history and all its messages that are not running. A job that is declared in
-    /// code is created anew by its next declaration.
+    /// code is created again by its next declaration.
     pub async fn delete_job(&self, job: impl AsRef<str>) -> Result<JobRecord> {
         let name = job.as_ref();
         self.delete_job_if(name, |_| true).await?.ok_or_else(|| busy(name))

@@ -236,7 +236,7 @@ impl JobBuilder {
         })
     }
 
-    /// What it is for, in a sentence.
+    /// Purpose, as a sentence.
     pub fn description(self, description: impl Into<String>) -> Self {
         self.set(|job| {
             job.description = Some(description.into());

@@ -1,7 +1,7 @@
 //! Storage clock: a clock that follows the storage's time and is never ahead of it.
 //!
 //! A call that asks for the storage's time proves two bounds: the storage read its clock after the call
-//! began and before it returned. The clock shows the earlier bound, so nothing that it says is due is due
+//! began and before it returned. The clock shows the earlier bound, so nothing that is due by it is due
 //! early, however slow the network is. Between two calls it advances with the steady clock of the
 //! machine, so setting the machine's clock changes nothing.
 
@@ -16,20 +16,20 @@ use super::{Clock, add, between, within};
 use crate::error::Result;
 use crate::storage::Storage;
 
-/// How often the storage is asked at most until its time is known exactly enough.
+/// Largest number of readings of the storage's time until it is exact enough.
 const SAMPLES_MAX: usize = 3;
-/// The widest bounds that are exact enough, whatever was known before.
+/// The widest bounds that are exact enough, regardless of earlier readings.
 const EXACT_WIDTH_MAX: Duration = Duration::from_millis(5);
 /// How much the clocks of two machines may drift apart: one part in two thousand, the fastest that a
 /// clock is slewed.
 const DRIFT_PARTS: u32 = 2_000;
-/// How long a call may wait for the first answer of the storage.
+/// Timeout of the first reading of the storage's time.
 const FIRST_ANSWER_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long calls use the clock of the machine after the storage did not return its time.
 const ASK_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// A clock corrected by the storage's own time, so that many machines agree without any statement
-/// of the storage saying "now". It is never ahead of the storage's clock.
+/// at which the storage read its clock. It is never ahead of the storage's clock.
 #[derive(Debug)]
 pub struct StorageClock {
     base: Arc<dyn Clock>,
@@ -53,12 +53,12 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// Returns what an answer proves: the storage read its clock between the call and its return.
-    fn of_answer(storage_time: Timestamp, asked_at: Timestamp, answered_at: Timestamp) -> Self {
+    /// Returns the bounds of a reading: the storage read its clock between the call and its return.
+    fn of_reading(storage_time: Timestamp, called_at: Timestamp, returned_at: Timestamp) -> Self {
         Self {
-            earliest: storage_time.duration_since(answered_at),
-            latest: storage_time.duration_since(asked_at),
-            proven_at: answered_at,
+            earliest: storage_time.duration_since(returned_at),
+            latest: storage_time.duration_since(called_at),
+            proven_at: returned_at,
         }
     }
 
@@ -78,18 +78,18 @@ impl Bounds {
     }
 
     /// Returns what both prove together. When they contradict each other a clock was set in between, and
-    /// only the new answer holds.
-    fn narrowed_by(self, answer: Self) -> Self {
-        let known = self.at(answer.proven_at);
-        let earliest = known.earliest.max(answer.earliest);
-        let latest = known.latest.min(answer.latest);
+    /// only the new reading is valid.
+    fn narrowed_by(self, reading: Self) -> Self {
+        let known = self.at(reading.proven_at);
+        let earliest = known.earliest.max(reading.earliest);
+        let latest = known.latest.min(reading.latest);
         if earliest > latest {
-            return answer;
+            return reading;
         }
-        Self { earliest, latest, proven_at: answer.proven_at }
+        Self { earliest, latest, proven_at: reading.proven_at }
     }
 
-    /// Whether another answer is unlikely to prove much more: it is exact, or about as quick as those before.
+    /// Whether another reading is unlikely to improve the bounds: this one is exact, or about as fast as those before.
     fn is_enough_beside(&self, known: Option<Self>) -> bool {
         let usual = known.map_or(Duration::ZERO, |known| known.at(self.proven_at).width() * 2);
         self.width() <= usual.max(EXACT_WIDTH_MAX)
@@ -133,11 +133,11 @@ impl StorageClock {
     pub async fn follow(&self, storage: &dyn Storage) -> Result<Timestamp> {
         let known = *self.proven.lock().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..SAMPLES_MAX {
-            let asked_at = self.base.steady();
+            let called_at = self.base.steady();
             let storage_time = storage.time().await?;
-            let answer = Bounds::of_answer(storage_time, asked_at, self.base.steady());
+            let answer = Bounds::of_reading(storage_time, called_at, self.base.steady());
             self.learn(answer);
-            if answer.is_enough_beside(known) {
+            if reading.is_enough_beside(known) {
                 break;
             }
         }
@@ -203,19 +203,19 @@ mod tests {
 
     #[test]
     fn a_reading_is_as_old_as_its_call() {
-        let answer = Bounds::of_answer(at(5_000), at(1_000), at(1_100));
-        assert_eq!((answer.earliest, answer.latest), (ms(3_900), ms(4_000)));
-        assert_eq!(answer.width(), Duration::from_millis(100));
+        let answer = Bounds::of_reading(at(5_000), at(1_000), at(1_100));
+        assert_eq!((reading.earliest, reading.latest), (ms(3_900), ms(4_000)));
+        assert_eq!(reading.width(), Duration::from_millis(100));
     }
 
     #[test]
     fn two_readings_narrow_the_bounds() {
-        let slow = Bounds::of_answer(at(5_000), at(1_000), at(1_100));
-        let quick = Bounds::of_answer(at(5_150), at(1_200), at(1_204));
+        let slow = Bounds::of_reading(at(5_000), at(1_000), at(1_100));
+        let quick = Bounds::of_reading(at(5_150), at(1_200), at(1_204));
         let both = slow.narrowed_by(quick);
         assert_eq!((both.earliest, both.latest), (ms(3_946), ms(3_950)));
         // The other way round the slow one takes nothing away but the drift of 200 ms.
-        let slow = Bounds::of_answer(at(5_300), at(1_304), at(1_404));
+        let slow = Bounds::of_reading(at(5_300), at(1_304), at(1_404));
         let both = quick.narrowed_by(slow);
         assert_eq!(both.earliest, ms(3_946) - SignedDuration::from_micros(100));
         assert_eq!(both.latest, ms(3_950) + SignedDuration::from_micros(100));
@@ -223,18 +223,18 @@ mod tests {
 
     #[test]
     fn a_contradicting_reading_replaces_the_bounds() {
-        let before = Bounds::of_answer(at(5_000), at(1_000), at(1_001));
-        let after = Bounds::of_answer(at(3_605_000), at(2_000), at(2_010));
+        let before = Bounds::of_reading(at(5_000), at(1_000), at(1_001));
+        let after = Bounds::of_reading(at(3_605_000), at(2_000), at(2_010));
         assert_eq!(before.narrowed_by(after), after);
         assert_eq!(after.narrowed_by(before), before);
     }
 
     #[test]
     fn a_slow_reading_is_enough_only_when_all_are_slow() {
-        let slow = Bounds::of_answer(at(5_000), at(1_000), at(1_040));
+        let slow = Bounds::of_reading(at(5_000), at(1_000), at(1_040));
         assert!(!slow.is_enough_beside(None), "the first may have opened the connection");
         assert!(slow.is_enough_beside(Some(slow)));
-        let quick = Bounds::of_answer(at(5_000), at(1_000), at(1_001));
+        let quick = Bounds::of_reading(at(5_000), at(1_000), at(1_001));
         assert!(quick.is_enough_beside(None));
         assert!(!slow.is_enough_beside(Some(quick)));
     }

@@ -35,7 +35,7 @@ pub(super) trait EventField: Debug + Sized {
     /// Returns it as JSON.
     fn value(&self) -> Value;
 
-    /// Returns it for the log, which leaves out fields without a value.
+    /// Returns it for the log, which omits fields without a value.
     fn logged(&self) -> Option<DebugValue<&dyn Debug>> {
         Some(debug(self as &dyn Debug))
     }

@@ -115,7 +115,7 @@ impl Context {
         self.occurrence().map(|occurrence| occurrence.nominal)
     }
 
-    /// Returns the missed occurrences that this run makes up for.
+    /// Returns the missed occurrences that this run replaces.
     pub fn misfire(&self) -> Option<&MisfireFacts> {
         self.occurrence().and_then(|occurrence| occurrence.misfire.as_ref())
     }

@@ -1,4 +1,4 @@
-//! Reporting contract: combines the returned result and the report of a handler, and lets a handler require an
+//! Reporting contract: combines the returned result and the report of a handler, and allows a handler to require an
 //! explicit report.
 
 use std::sync::Arc;

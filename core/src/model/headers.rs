@@ -22,11 +22,11 @@ pub(crate) mod reserved_headers {
     pub(crate) const REPLY_TO: &str = "punctual-reply-to";
     /// Transport through which the sender waits for a reply; the storage when missing.
     pub(crate) const REPLY_VIA: &str = "punctual-reply-via";
-    /// Request that this reply answers.
+    /// Request of this reply.
     pub(crate) const REPLY_OF: &str = "punctual-reply-of";
     /// Number of snoozes of a message on its broker.
     pub(crate) const SNOOZES: &str = "punctual-snoozes";
-    /// Total seconds that a message from a broker was put off for want of a handler.
+    /// Total seconds that a message from a broker was delayed because it had no handler.
     pub(crate) const UNHANDLED: &str = "punctual-unhandled";
     /// All of them.
     pub(crate) const ALL: [&str; 6] = [ENCODING, REPLY_TO, REPLY_VIA, REPLY_OF, SNOOZES, UNHANDLED];

@@ -31,7 +31,7 @@ pub struct Message {
     pub created_at: Timestamp,
     /// Reason why it exists.
     pub source: Source,
-    /// Key: what it is about.
+    /// Key: its entity, such as a customer.
     pub key: Option<Key>,
     /// Deduplication key: while a message with the same one is alive, a second one is a duplicate.
     pub dedupe: Option<Key>,
@@ -45,7 +45,7 @@ pub struct Message {
     /// Correlation with other messages.
     #[serde(rename = "trail")]
     pub correlation: Correlation,
-    /// Occurrence of a schedule that it stands for, if any.
+    /// Occurrence of a schedule that it is the run of, if any.
     pub occurrence: Option<Occurrence>,
     /// Options for its attempts; fields that are not set are left to the handler.
     #[serde(rename = "terms")]
@@ -109,7 +109,7 @@ impl Message {
     }
 
     /// Returns whether a message may be enqueued again in a storage where it has ended: one that was relayed
-    /// may come back to be delayed, and an operator may redrive one.
+    /// may return to be delayed, and an operator may redrive one.
     pub fn may_return(&self) -> bool {
         self.queue.is_relay() || self.source == Source::Redriven
     }

@@ -159,7 +159,7 @@ name!(
     "job name"
 );
 name!(
-    /// Name under which the builder knows a transport.
+    /// Name of a transport in the builder.
     TransportName,
     "transport name"
 );

@@ -12,12 +12,12 @@ use super::{JobName, Key};
 pub struct Occurrence {
     /// Job of the schedule.
     pub job: JobName,
-    /// Nominal instant on the schedule, whatever the time it really runs at.
+    /// Nominal instant on the schedule, independent of the actual start.
     pub nominal: Timestamp,
     /// Schedule as text, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<String>,
-    /// Facts about missed occurrences that this run stands for, if any.
+    /// Facts about missed occurrences that this run replaces, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub misfire: Option<MisfireFacts>,
 }
@@ -30,12 +30,12 @@ impl Occurrence {
     }
 }
 
-/// Facts about the missed occurrences that a run stands for.
+/// Facts about the missed occurrences that a run replaces.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MisfireFacts {
     /// Policy that decided on this run.
     pub policy: MisfirePolicy,
-    /// Missed instant that this run stands for.
+    /// Missed instant that this run has as its nominal time.
     pub misfired_from: Timestamp,
     /// Number of missed occurrences; with `missed_more` at least that many.
     pub missed_count: u64,

@@ -79,7 +79,7 @@ impl Relations {
         links
     }
 
-    /// Fails when a sender on a broker asks for what it must not: besides relations that cannot work, links to
+    /// Fails when a sender on a broker uses forbidden relations: besides relations that cannot work, links to
     /// topics of the server, which run programs and use secrets, or in reserved queues.
     pub(crate) fn check_received(&self) -> Result<()> {
         self.check()?;
@@ -209,9 +209,9 @@ pub struct Link {
 pub enum LinkOn {
     /// It is done.
     Success,
-    /// It is given up.
+    /// It is dead.
     Failure,
-    /// It is done or given up.
+    /// It is done or dead.
     Always,
 }
 

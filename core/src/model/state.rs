@@ -220,7 +220,7 @@ impl Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DeadReason {
-    /// Every attempt was spent.
+    /// Its attempts are used up.
     AttemptsSpent,
     /// The handler discarded it.
     Discarded,

@@ -33,7 +33,7 @@ pub fn whole_microseconds(instant: Timestamp) -> Timestamp {
 
 /// Returns the next tick strictly after `now` on the grid of an interval, counted from the epoch.
 ///
-/// At 30 s: 13:14:07 gives 13:14:30, an exact boundary gives a full interval.
+/// At 30 s: 13:14:07 returns 13:14:30, an exact boundary returns a full interval.
 pub fn next_tick(now: Timestamp, interval: Duration) -> Timestamp {
     let duration = i128::try_from(interval.as_nanos()).unwrap_or(i128::MAX).max(1);
     let next = now.as_nanosecond().div_euclid(duration).saturating_add(1).saturating_mul(duration);

@@ -172,7 +172,7 @@ impl Publish {
         self.edit(|draft| draft.allow_past = true)
     }
 
-    /// Sets the key of the message: what it is about, such as an order number.
+    /// Sets the key of the message: its entity, such as an order number.
     pub fn key(self, key: impl AsRef<str>) -> Self {
         self.set(|draft| {
             draft.key = Some(Key::new(key)?);

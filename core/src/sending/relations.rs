@@ -52,7 +52,7 @@ impl Publish {
         })
     }
 
-    /// [`Publish::unique`] ends when the message is first handed to a handler.
+    /// [`Publish::unique`] ends when the message is first claimed.
     pub fn while_pending(self) -> Self {
         self.edit(|draft| draft.relations.unique = Unique::WhilePending)
     }

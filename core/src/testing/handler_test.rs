@@ -1,5 +1,5 @@
 //! Handler test: one attempt of a handler in a unit test, without a queue and with a storage in memory. Arguments,
-//! states, middleware, panic guard and the reporting contract are those of a real attempt; the clock stands still.
+//! states, middleware, panic guard and the reporting contract are those of a real attempt; the clock does not advance.
 
 use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::{Arc, Mutex};

@@ -21,7 +21,7 @@ const NAMES: [(&str, Envelope); 3] = [
 /// Envelope of sent messages, and the source of CloudEvents in it.
 ///
 /// Messages are published in our own envelope unless a transport's builder or its address sets another one;
-/// the builder wins. Whatever is set, all envelopes are read.
+/// the builder wins. All envelopes are read, independent of this setting.
 ///
 /// ```
 /// use punctual::wire::{Envelope, Wrapping};

@@ -1,4 +1,4 @@
-//! An invalid cron expression and an invalid zone: both are reported at once.
+//! An invalid cron expression and an invalid zone: both are reported together.
 use punctual::job;
 
 #[job(name = "nightly", cron = "0 25 * * *", zone = "Europe/Warsav")]

@@ -1,4 +1,4 @@
-//! Values of the wrong kind; all mistakes of one declaration are reported at once.
+//! Values of the wrong kind; all mistakes of one declaration are reported together.
 use punctual::job;
 
 #[job(

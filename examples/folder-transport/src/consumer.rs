@@ -17,7 +17,7 @@ use crate::blocking;
 use crate::group::{Claimed, Group};
 use crate::receipt::FolderReceipt;
 
-/// Wait between two looks at an empty folder.
+/// Interval between two reads of an empty folder.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Looks between two searches for the claims of dead processes.
 const RECOVER_EVERY: u32 = 50;
@@ -57,7 +57,7 @@ impl Consumer for FolderConsumer {
     }
 }
 
-/// Claims files as long as there is room, and waits after an error until the consumer asks again.
+/// Claims files as long as there is room, and waits after an error until the next receive call.
 async fn read(group: &Arc<Group>, sender: &PrefetchSender<Delivery>, slots: &Arc<Semaphore>) {
     let mut back_off = BACK_OFF;
     for look in 0_u32.. {

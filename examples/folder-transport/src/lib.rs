@@ -134,7 +134,7 @@ async fn blocking<T: Send + 'static>(
         .unwrap_or_else(|_| Err(Error::internal("a file operation panicked")))
 }
 
-/// An error of a file operation. All of them are temporary for the caller: the disk may come back.
+/// An error of a file operation. All of them are temporary for the caller: the disk may be available again.
 fn failed(action: &str, path: &std::path::Path, error: &std::io::Error) -> Error {
     Error::unavailable(format!("cannot {action} {}: {error}", path.display()))
 }

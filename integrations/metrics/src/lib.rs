@@ -23,7 +23,7 @@
 //! | `punctual_occurrences_skipped_total` | `reason` | skipped occurrences of jobs |
 //! | `punctual_job_runs_total` | `job_name`, `result` | runs of jobs by their result |
 //!
-//! The list is [`METERS`] of the library. Only the first 200 topics are labels of their own; the rest are
+//! The list is [`METERS`] of the library. Only the first 200 topics have their own labels; the rest are
 //! `~other`, so that the memory of a recorder is bounded.
 
 use metrics::{Label, Unit, counter, describe_counter, describe_histogram, histogram};

@@ -20,7 +20,7 @@
 //! Attributes have the names of the semantic conventions for messaging: `messaging.system`,
 //! `messaging.operation.name`, `messaging.operation.type`, `messaging.destination.name`,
 //! `messaging.message.id`, `messaging.message.conversation_id` (the correlation) and `error.type`; beside
-//! them stand `punctual.attempt`, `punctual.execution.id`, `punctual.job.name`, `punctual.job.nominal`,
+//! them are `punctual.attempt`, `punctual.execution.id`, `punctual.job.name`, `punctual.job.nominal`,
 //! `punctual.outcome` and `punctual.success`.
 //!
 //! # Beside `tracing-opentelemetry`

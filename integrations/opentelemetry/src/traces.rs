@@ -18,7 +18,7 @@ use crate::names::{
     MESSAGE_ID, OPERATION_NAME, OPERATION_TYPE, OUTCOME, SUCCESS, SYSTEM,
 };
 
-/// Carries traces from publishers to handlers. Give it to
+/// Carries traces from publishers to handlers. Pass it to
 /// [`Builder::middleware`](punctual::Builder::middleware) before other middleware that should be inside.
 pub struct Traces<T = BoxedTracer> {
     tracer: T,

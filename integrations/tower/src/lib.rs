@@ -36,7 +36,7 @@
 //! [`Publish::limit`](punctual::client::Publish::limit) and `rate` are for all processes, and messages above
 //! them are not claimed.
 //!
-//! **The timeout of a message.** A layer that gives up drops the handler immediately. A timeout of the
+//! **The timeout of a message.** A layer that times out drops the handler immediately. A timeout of the
 //! handler's options cancels it first, and is in the history as a timeout.
 
 mod attempt;

@@ -72,7 +72,7 @@ impl Lookup {
         }
     }
 
-    /// Reserves the deduplication key of a message accepted now for the time it asks for.
+    /// Reserves the deduplication key of a message accepted now for the duration that it requests.
     pub(super) fn reserve_key(&mut self, message: &Message, now: Timestamp) {
         let (Unique::For(period), Some(key)) = (message.unique(), &message.dedupe) else { return };
         let until = add(now, period);

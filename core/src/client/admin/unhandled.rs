@@ -1,5 +1,5 @@
 //! Unhandled messages in the health of a process: the oldest due message of a queue without a known handler for
-//! its topic. Claims skip it and no process fails it, so only the health reports it. A process knows only its own
+//! its topic. Claims skip it and no process fails it, so only the health reports it. A process has only its own
 //! handlers; recently handled topics of others are read from their running messages and executions.
 
 use jiff::Timestamp;

@@ -174,7 +174,7 @@ fn read_attribute(
             Err(_) => keep(FOREIGN_SUBJECT),
         },
         "dataschema" => keep(FOREIGN_SCHEMA),
-        // The broker's own content type says the same.
+        // The broker's own content type is the same.
         "datacontenttype" => {}
         _ => match OURS
             .into_iter()

@@ -146,20 +146,20 @@ impl Need {
     pub(super) fn hint(self) -> &'static str {
         match self {
             Self::ForeignMessages => {
-                "implement Environment::publish_foreign, or say Backend::cannot(Need::ForeignMessages, why)"
+                "implement Environment::publish_foreign, or call Backend::cannot(Need::ForeignMessages, why)"
             }
             Self::ForeignHeaders => {
-                "send the headers in Environment::publish_foreign, or say Backend::cannot(Need::ForeignHeaders, why)"
+                "send the headers in Environment::publish_foreign, or call Backend::cannot(Need::ForeignHeaders, why)"
             }
             Self::DeadLetters => {
-                "implement Environment::dead and Environment::invalid, or say Backend::cannot(Need::DeadLetters, why)"
+                "implement Environment::dead and Environment::invalid, or call Backend::cannot(Need::DeadLetters, why)"
             }
             Self::Restart => {
-                "implement Environment::restart, or say Backend::cannot(Need::Restart, why)"
+                "implement Environment::restart, or call Backend::cannot(Need::Restart, why)"
             }
-            Self::Cut => "implement Environment::cut, or say Backend::cannot(Need::Cut, why)",
+            Self::Cut => "implement Environment::cut, or call Backend::cannot(Need::Cut, why)",
             Self::SlowDown => {
-                "implement Environment::slow_down, or say Backend::cannot(Need::SlowDown, why)"
+                "implement Environment::slow_down, or call Backend::cannot(Need::SlowDown, why)"
             }
         }
     }
