@@ -80,7 +80,10 @@ fn lines_that_cannot_be_converted_are_reported() {
 fn a_line_that_never_runs_is_warned_about() {
     let found = read(false, "0 0 31 2 * x\n");
     let [warning] = &found.warnings[..] else { panic!("{found:?}") };
-    assert!(warning.starts_with("line 1: 0 0 31 2 *: the day does not exist"), "{warning}");
+    assert!(
+        warning.starts_with("line 1: 0 0 31 2 *: the day does not exist in that month"),
+        "{warning}"
+    );
     assert_eq!(found.jobs.len(), 1);
     // Either day field is enough, and one of them matches.
     let found = read(false, "0 0 31 2 5 x\n");
