@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use tracing::Instrument;
 
 use super::job_lock::with_job_lock;
-use super::settle::StartedAttempt;
+use super::started_attempt::StartedAttempt;
 use super::unhandled::waited;
 use super::{Process, Registration};
 use crate::clock::{Clock, within};
@@ -39,22 +39,18 @@ pub(crate) struct AttemptIdentity {
     pub(crate) slots: Option<Arc<Slots>>,
 }
 
-/// Builds the handler context of a delivery that this process attempts.
-pub(crate) fn context(
-    process: &Arc<Process>,
-    delivery: &Delivery,
-    handler_options: &EffectiveHandlerOptions,
-    slots: &Arc<Slots>,
-    now: Timestamp,
-) -> Context {
-    let (execution, slots) = (process.env.execution_id(now), Some(slots.clone()));
-    let identity = AttemptIdentity { process: process.env.id, execution, started_at: now, slots };
-    context_for(process, delivery, handler_options, identity)
+impl AttemptIdentity {
+    /// Returns the identity of an attempt that this process starts now.
+    pub(super) fn local(process: &Process, slots: &Arc<Slots>) -> Self {
+        let now = process.now();
+        let (execution, slots) = (process.env.execution_id(now), Some(slots.clone()));
+        Self { process: process.env.id, execution, started_at: now, slots }
+    }
 }
 
-/// Builds the handler context of a delivery for any attempting process, such as an HTTP worker.
-pub(crate) fn context_for(
-    process: &Arc<Process>,
+/// Builds the handler context of a delivery.
+pub(super) fn context(
+    process: &Process,
     delivery: &Delivery,
     handler_options: &EffectiveHandlerOptions,
     identity: AttemptIdentity,

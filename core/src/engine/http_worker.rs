@@ -15,10 +15,10 @@ pub use self::assignment::{
     HTTP_WORKER_TOPICS_MAX, HTTP_WORKER_WAIT_MAX, HttpWorkerClaim, HttpWorkerReport,
 };
 use super::attempt::{
-    AttemptIdentity, context_for, deadline, end_of_attempt, start_attempt, timeout_if_overdue,
+    AttemptIdentity, deadline, end_of_attempt, start_attempt, timeout_if_overdue,
 };
 use super::rates::{RatedClaim, Rates, has_rate};
-use super::settle::{Extras, StartedAttempt};
+use super::started_attempt::{Extras, StartedAttempt};
 use super::worker::first_priority;
 use super::{Process, Settler, ensure_alive};
 use crate::compression::decompressed_message;
@@ -259,13 +259,5 @@ fn started(
         started_at: execution.instant(),
         slots: None,
     };
-    let context = context_for(process, &delivery, &handler_options, identity);
-    let in_flight_guard = process.runner.in_flight.enter(&delivery.receipt, &context);
-    StartedAttempt {
-        delivery,
-        handler_options,
-        context,
-        in_flight_guard,
-        extras: Extras::default(),
-    }
+    StartedAttempt::new(process, delivery, handler_options, identity, Extras::default())
 }

@@ -2,6 +2,7 @@
 //! returns when it wants the next; none of them is a leader, and the storage decides every race.
 
 mod attempt;
+mod attempt_runner;
 mod cursor_move;
 mod dead_message;
 mod heartbeat;
@@ -26,6 +27,7 @@ mod roles;
 mod scheduler;
 mod service;
 mod settle;
+mod started_attempt;
 mod subscription;
 mod tasks;
 mod turns;

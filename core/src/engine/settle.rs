@@ -21,9 +21,10 @@ use packing::snoozes_of;
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
 
+use super::Process;
 use super::dead_message::DeadMessage;
 use super::in_flight::InFlightGuard;
-use super::{Process, Registration};
+use super::started_attempt::StartedAttempt;
 use crate::clock::{Clock, within};
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -41,26 +42,6 @@ use crate::transport::{Acknowledge, Delivery, LeaseReceipt, Receipt};
 const BATCH_MAX: usize = 1_024;
 /// Largest number of waiting settlements; beyond it attempts wait, and with them the claims.
 const BACKLOG_MAX: usize = 4 * BATCH_MAX;
-
-/// An attempt that was started and is not settled yet.
-pub(crate) struct StartedAttempt {
-    pub(crate) delivery: Delivery,
-    pub(crate) handler_options: Arc<EffectiveHandlerOptions>,
-    pub(crate) context: Context,
-    pub(crate) in_flight_guard: InFlightGuard,
-    pub(crate) extras: Extras,
-}
-
-/// State that a subscription adds to an attempt.
-#[derive(Default)]
-pub(crate) struct Extras {
-    /// The subscription's own handler.
-    pub(crate) registration: Option<Arc<Registration>>,
-    /// Number of inline retries so far.
-    pub(crate) inline: u32,
-    /// Whether it was acknowledged before it was handled, so that it cannot be put back.
-    pub(crate) acknowledged: bool,
-}
 
 /// Settles ended attempts. Every attempt has a copy, so a copy is only one reference count.
 #[derive(Clone)]

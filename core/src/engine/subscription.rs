@@ -1,9 +1,8 @@
 //! Subscriptions in the engine: receiving from transports. `request` checks what was configured, `worker`
-//! receives, `limiter` delays messages by key and rate, `control` holds pauses and the circuit breaker, and
-//! `delivery` runs one delivery.
+//! receives, `limiter` delays messages by key and rate, and `control` holds pauses and the circuit breaker.
 
+mod capped_options;
 mod control;
-mod delivery;
 mod limiter;
 mod name;
 mod request;

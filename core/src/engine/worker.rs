@@ -7,13 +7,11 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::attempt::{attempt, context};
+use super::attempt_runner::AttemptRunner;
 use super::rates::{Rates, has_rate};
-use super::settle::{Extras, StartedAttempt};
 use super::{Process, Service, Settler, Turn, ensure_alive};
 use crate::error::Result;
-use crate::event::Event;
-use crate::handler::{Slot, Slots};
+use crate::handler::Slots;
 use crate::model::time::add;
 use crate::model::{Priority, Queue};
 use crate::storage::{Claim, ClaimedMessage, TopicFilter, WakeSource, Wakeup};
@@ -39,7 +37,7 @@ pub(crate) struct ServedQueue {
 /// Service that claims from one queue of the storage.
 pub(crate) struct QueueWorker {
     process: Arc<Process>,
-    settler: Settler,
+    runner: AttemptRunner,
     queue: Queue,
     /// The topics that have a handler here.
     topics: TopicFilter,
@@ -58,11 +56,12 @@ impl QueueWorker {
         let ServedQueue { queue, running_max, .. } = served;
         let name = format!("worker of {queue}");
         let topics = process.runner.registry.filter();
+        let runner = AttemptRunner::of_queue(settler, slots.clone());
         let rates = Rates::default();
         let (claimed_last, full_claims) = (0, 0);
         Self {
             process,
-            settler,
+            runner,
             queue,
             topics,
             name,
@@ -96,17 +95,11 @@ impl QueueWorker {
             poison: None,
             receipt: Receipt::Lease(Box::new(receipt)),
         };
-        let slot = self.slots.take();
+        let handler_options = self.process.handler_options(&delivery.message);
+        let started = self.runner.begin(delivery, handler_options);
         match later {
-            None => start(&self.settler, delivery, slot),
-            Some(due_at) => {
-                let started = Box::new(begin(&self.process, delivery, &slot));
-                let settler = self.settler.clone();
-                tokio::spawn(async move {
-                    let _slot = slot;
-                    settler.release(started, due_at).await;
-                });
-            }
+            None => self.runner.spawn(started, ()),
+            Some(due_at) => self.runner.spawn_release(started, due_at),
         }
     }
 }
@@ -178,39 +171,4 @@ pub(super) fn first_priority(full_claims: u32) -> Option<Priority> {
     let levels = u32::from(Priority::HIGHEST.level()) + 1;
     let level = u8::try_from(full_claims / CLAIMS_PER_ROTATION % levels).ok()?;
     Priority::new(level).ok()
-}
-
-/// Starts an attempt in its own task. It counts as in flight before the task exists, so that shutdown and the
-/// heartbeat see it from the first moment.
-pub(super) fn start(settler: &Settler, delivery: Delivery, slot: Slot) {
-    // Boxed, so that the task moves a pointer and not the whole delivery.
-    let started = Box::new(begin(settler.process(), delivery, &slot));
-    let settler = settler.clone();
-    tokio::spawn(async move {
-        // Held until the writer has the settlement: a storage that settles slower than it is claimed from
-        // must slow the claims down.
-        let _slot = slot;
-        match attempt(settler.process(), &started).await {
-            Some(report) => settler.settle(started, report).await,
-            None => settler.process().env.events.emit(Event::LeaseLost {
-                message: started.context.message_id(),
-                topic: started.context.topic().clone(),
-            }),
-        }
-    });
-}
-
-/// Builds the attempt of a delivery and adds it to those in flight.
-fn begin(process: &Arc<Process>, delivery: Delivery, slot: &Slot) -> StartedAttempt {
-    let now = process.now();
-    let handler_options = process.handler_options(&delivery.message);
-    let context = context(process, &delivery, &handler_options, slot.slots(), now);
-    let in_flight_guard = process.runner.in_flight.enter(&delivery.receipt, &context);
-    StartedAttempt {
-        delivery,
-        handler_options,
-        context,
-        in_flight_guard,
-        extras: Extras::default(),
-    }
 }

@@ -106,13 +106,6 @@ pub(crate) struct Slot {
     slots: Arc<Slots>,
 }
 
-impl Slot {
-    /// Returns the slots it belongs to.
-    pub(crate) fn slots(&self) -> &Arc<Slots> {
-        &self.slots
-    }
-}
-
 impl Drop for Slot {
     fn drop(&mut self) {
         self.slots.used.fetch_sub(1, Ordering::AcqRel);

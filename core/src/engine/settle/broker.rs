@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use super::Extras;
 use super::packing::{RedeliveryState, dead_letter, is_of_other_group, pack, with_group_identity};
 use crate::clock::Clock;
 use crate::engine::Process;
 use crate::engine::dead_message::DeadMessage;
+use crate::engine::started_attempt::Extras;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::model::time::{add, between};

@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use super::{
-    Settler, StartedAttempt, attempt_facts, emit_attempt_end, is_recorded, within_settle_timeout,
-};
+use super::{Settler, attempt_facts, emit_attempt_end, is_recorded, within_settle_timeout};
+use crate::engine::started_attempt::StartedAttempt;
 use crate::event::Event;
 use crate::policy::{AgainReason, AttemptEnd, Verdict, judge};
 use crate::storage::BrokerRecord;

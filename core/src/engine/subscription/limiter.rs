@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use super::SubscriptionSpec;
 use crate::engine::Process;
 use crate::engine::rates::acquire;
-use crate::engine::settle::StartedAttempt;
+use crate::engine::started_attempt::StartedAttempt;
 use crate::handler::Cause;
 use crate::model::{Key, Rate};
 use crate::storage::RateRequest;

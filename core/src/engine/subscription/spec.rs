@@ -47,11 +47,6 @@ impl ReceiveOptions {
     pub(crate) fn is_limited_by_key(&self) -> bool {
         self.key_rate.is_some() || self.key_concurrency.is_some()
     }
-
-    /// Returns whether an attempt needs nothing but its message.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.inline_retries == 0 && !self.acknowledge_first && self.breaker.is_none()
-    }
 }
 
 impl SubscriptionSpec {

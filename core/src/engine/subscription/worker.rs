@@ -6,16 +6,16 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 
-use super::delivery::{CappedOptions, Runner};
-use super::limiter::{KeyGuard, Limiter};
+use super::capped_options::CappedOptions;
+use super::limiter::Limiter;
 use super::{Control, SubscriptionSpec, subscribe};
 use crate::clock::{Clock, within};
-use crate::engine::settle::{Settler, StartedAttempt};
-use crate::engine::{Process, worker};
+use crate::engine::attempt_runner::AttemptRunner;
+use crate::engine::{Process, Settler};
 use crate::error::Error;
 use crate::event::Event;
 use crate::model::time::add;
-use crate::policy::{BreakerDecision, EffectiveHandlerOptions, backoff};
+use crate::policy::{BreakerDecision, backoff};
 use crate::storage::Wakeup;
 use crate::transport::{Consumer, Delivery, Receipt};
 
@@ -24,7 +24,10 @@ const FAILURES_MAX: u32 = 3;
 
 /// Receives one subscription of a transport.
 pub(crate) struct SubscriptionWorker {
-    runner: Runner,
+    process: Arc<Process>,
+    spec: Arc<SubscriptionSpec>,
+    control: Arc<Control>,
+    runner: AttemptRunner,
     consumer: Option<Box<dyn Consumer>>,
     name: String,
     limiter: Limiter,
@@ -49,9 +52,11 @@ impl SubscriptionWorker {
         let name = format!("worker of {}", spec.name);
         let limiter = Limiter::new(process.clone(), spec.clone());
         let (changed, freed) = (control.wakeup(), control.slots.wakeup());
-        let settler = settler.of(spec.origin());
-        let runner = Runner { process, settler, spec, control };
+        let runner = AttemptRunner::of_subscription(settler, spec.clone(), control.clone());
         let mut worker = Self {
+            process,
+            spec,
+            control,
             runner,
             consumer: None,
             name,
@@ -81,8 +86,8 @@ impl SubscriptionWorker {
             if self.limiter.len() > 0 {
                 self.runner.slots().notify_on_release();
             }
-            let now = self.process().now();
-            let admits = self.runner.control.admits(&self.process().env.events, now);
+            let now = self.process.now();
+            let admits = self.control.admits(&self.process.env.events, now);
             let admitted = match admits {
                 Some(BreakerDecision::All) => usize::MAX,
                 Some(BreakerDecision::One) => 1,
@@ -104,18 +109,14 @@ impl SubscriptionWorker {
         self.end().await;
     }
 
-    fn process(&self) -> &Arc<Process> {
-        &self.runner.process
-    }
-
     fn is_ending(&self) -> bool {
-        self.process().env.stop.is_requested() || self.runner.control.is_closing()
+        self.process.env.stop.is_requested() || self.control.is_closing()
     }
 
     /// Returns how many more messages may be received. A message that waits for its key takes no slot, so that
     /// others pass it.
     fn room(&self) -> usize {
-        let receive_options = &self.runner.spec.receive_options;
+        let receive_options = &self.spec.receive_options;
         let slots = self.runner.slots();
         if receive_options.is_limited_by_key() {
             return receive_options.prefetch.saturating_sub(slots.used() + self.limiter.len());
@@ -131,7 +132,7 @@ impl SubscriptionWorker {
     }
 
     async fn wait(&mut self, until: Option<Timestamp>) {
-        let process = self.runner.process.clone();
+        let process = self.process.clone();
         tokio::select! {
             biased;
             () = process.env.stop.requested() => {}
@@ -144,7 +145,7 @@ impl SubscriptionWorker {
     /// Receives once; returns early when something else has to be done.
     async fn receive(&mut self, limit: usize) {
         let Some(consumer) = &mut self.consumer else { return self.connect().await };
-        let (process, until) = (&self.runner.process, self.limiter.wake_at());
+        let (process, until) = (&self.process, self.limiter.wake_at());
         let received = tokio::select! {
             biased;
             () = process.env.stop.requested() => return,
@@ -175,28 +176,15 @@ impl SubscriptionWorker {
 
     /// Starts a delivery, or passes it to the limiter.
     fn take(&mut self, delivery: Delivery) {
-        let Runner { spec, process, settler, .. } = &self.runner;
-        let receive_options = &spec.receive_options;
-        let cap = spec.attempts_max();
-        if !receive_options.is_limited()
-            && receive_options.is_plain()
-            && cap.is_none()
-            && spec.registration.is_none()
-        {
-            return worker::start(settler, delivery, self.runner.slots().take());
+        let mut handler_options = self.spec.handler_options(&self.process, &delivery.message);
+        if let Some(attempts_max) = self.spec.attempts_max() {
+            handler_options = self.capped.cap(&handler_options, attempts_max);
         }
-        let handler_options: Arc<EffectiveHandlerOptions> =
-            spec.handler_options(process, &delivery.message);
-        let handler_options = match cap {
-            Some(attempts_max) => self.capped.cap(&handler_options, attempts_max),
-            None => handler_options,
-        };
-        let limited = receive_options.is_limited();
-        let started = Box::new(self.runner.begin(delivery, handler_options));
-        if limited {
+        let started = self.runner.begin(delivery, handler_options);
+        if self.spec.receive_options.is_limited() {
             self.limiter.push(started);
         } else {
-            self.start(started, None);
+            self.runner.spawn(started, ());
         }
     }
 
@@ -209,25 +197,13 @@ impl SubscriptionWorker {
         let ready = self.limiter.ready(room, now).await;
         let count = ready.len();
         for (started, key_guard) in ready {
-            let started = Box::new(self.runner.restart(*started));
-            self.start(started, key_guard);
+            self.runner.spawn(Box::new(self.runner.restart(*started)), key_guard);
         }
         count
     }
 
-    fn start(&self, started: Box<StartedAttempt>, key_guard: Option<KeyGuard>) {
-        let (runner, slot) = (self.runner.clone(), self.runner.slots().take());
-        runner.control.attempt_started(self.process().now());
-        tokio::spawn(async move {
-            // Dropped in the opposite order: the key is free before the slot notifies the worker.
-            let _slot = slot;
-            let _key_guard = key_guard;
-            runner.run(started).await;
-        });
-    }
-
     async fn connect(&mut self) {
-        let Runner { process, spec, .. } = &self.runner;
+        let (process, spec) = (&self.process, &self.spec);
         let answer = tokio::select! {
             biased;
             () = process.env.stop.requested() => return,
@@ -244,27 +220,27 @@ impl SubscriptionWorker {
 
     fn connected(&mut self, consumer: Box<dyn Consumer>) {
         self.consumer = Some(consumer);
-        self.runner.control.set_connected(true);
+        self.control.set_connected(true);
         self.recovered();
     }
 
     async fn disconnect(&mut self) {
-        self.runner.control.set_connected(false);
+        self.control.set_connected(false);
         if let Some(mut consumer) = self.consumer.take() {
-            let until = add(self.process().now(), self.process().env.options.grace);
+            let until = add(self.process.now(), self.process.env.options.grace);
             // The consumer is broken; an error of its close is of no use.
-            let _ = within(&*self.process().env.clock, until, consumer.close(until)).await;
+            let _ = within(&*self.process.env.clock, until, consumer.close(until)).await;
         }
     }
 
     fn recovered(&mut self) {
         self.failures = 0;
-        self.process().turns.succeeded(&self.name, self.process().now());
+        self.process.turns.succeeded(&self.name, self.process.now());
     }
 
     fn failed(&mut self, error: &Error) {
         self.failures = self.failures.saturating_add(1);
-        let process = self.process();
+        let process = &self.process;
         process.turns.failed(&self.name, error.to_string());
         process.env.events.emit(Event::ServiceFailed {
             service: self.name.clone(),
@@ -275,7 +251,7 @@ impl SubscriptionWorker {
 
     /// Waits after a failure.
     async fn rest(&mut self) {
-        let process = self.runner.process.clone();
+        let process = self.process.clone();
         let again_at = add(process.now(), backoff(self.failures));
         tokio::select! {
             biased;
@@ -286,11 +262,11 @@ impl SubscriptionWorker {
     }
 
     async fn end(mut self) {
-        let process = self.runner.process.clone();
+        let process = self.process.clone();
         for started in self.limiter.drain() {
             // A broker gets it back when it is dropped; a lease would have to run out first.
             if matches!(started.delivery.receipt, Receipt::Lease(_)) {
-                self.runner.settler.release(started, process.now()).await;
+                self.runner.release(started, process.now()).await;
             }
         }
         // Deliveries in flight are settled through the consumer, so it stays open until then: for as long as
@@ -304,7 +280,7 @@ impl SubscriptionWorker {
                 let _ = within(&*process.env.clock, settled_by, process.runner.in_flight.emptied()).await;
             }
         }
-        self.runner.control.set_connected(false);
+        self.control.set_connected(false);
         let until = add(process.now(), process.env.options.grace);
         let Some(consumer) = &mut self.consumer else { return };
         // A consumer ends by then itself; one that does not is dropped.
