@@ -13,6 +13,7 @@ use jiff::Timestamp;
 use tracing::Instrument;
 
 use super::job_lock::with_job_lock;
+use super::receipt::ReceivedMessage;
 use super::started_attempt::StartedAttempt;
 use super::unhandled::waited;
 use super::{Process, Registration};
@@ -27,8 +28,6 @@ use crate::model::time::{add, between};
 use crate::model::{ExecutionId, Message, ProcessId};
 use crate::policy::{AttemptEnd, EffectiveHandlerOptions, is_expired, timeout};
 use crate::sending::Publisher;
-use crate::storage::ClaimedMessage;
-use crate::transport::{Delivery, Receipt};
 
 /// Process and execution of an attempt, and when it started.
 pub(crate) struct AttemptIdentity {
@@ -48,35 +47,32 @@ impl AttemptIdentity {
     }
 }
 
-/// Builds the handler context of a delivery.
+/// Builds the handler context of a message.
 pub(super) fn context(
     process: &Process,
-    delivery: &Delivery,
+    received: &ReceivedMessage,
     handler_options: &EffectiveHandlerOptions,
     identity: AttemptIdentity,
 ) -> Context {
-    let claimed = match &delivery.receipt {
-        Receipt::Lease(receipt) => Some(&receipt.claimed),
-        Receipt::Broker(_) => None,
-    };
+    let lease = received.lease.as_ref();
     Context::new(ContextParts {
-        message: delivery.message.clone(),
+        message: received.message.clone(),
         execution: identity.execution,
-        attempt: delivery.attempt,
+        attempt: received.attempt,
         attempts_max: handler_options.retry.attempts_max,
-        crashes: claimed.map_or(0, |claimed| claimed.crashes),
+        crashes: received.crashes,
         started_at: identity.started_at,
-        due_at: due_at(delivery),
+        due_at: received.due_at,
         process: identity.process,
-        lease: claimed.map(ClaimedMessage::lease_ref),
-        lease_until: Mutex::new(claimed.map(|claimed| claimed.lease.until)),
+        lease: lease.map(|lease| lease.lease_ref),
+        lease_until: Mutex::new(lease.map(|lease| lease.granted_until)),
         recording: handler_options.recording,
         settles: AtomicBool::new(false),
         cancellation: Signal::default(),
         publisher: Publisher::new(process.sender.clone()),
         events: process.env.events.clone(),
         published: AtomicU32::new(0),
-        checkpoint: claimed.and_then(|claimed| claimed.checkpoint.clone()),
+        checkpoint: received.checkpoint.clone(),
         result: Mutex::new(None),
         reports: AttemptReports::default(),
         slots: identity.slots,
@@ -95,69 +91,68 @@ pub(crate) async fn attempt(process: &Process, started: &StartedAttempt) -> Opti
 
 /// Creates the span of an attempt. Its field names are stable; without a subscriber no field is evaluated.
 fn span(started: &StartedAttempt) -> tracing::Span {
-    let StartedAttempt { delivery, context, .. } = started;
+    let StartedAttempt { received, context, .. } = started;
     let job = context.job();
     tracing::info_span!(
         target: "punctual",
         "attempt",
-        topic = %delivery.message.topic,
+        topic = %received.message.topic,
         job = job.map(tracing::field::display),
-        message = %delivery.message.id,
+        message = %received.message.id,
         execution = %context.execution_id(),
-        attempt = delivery.attempt,
+        attempt = received.attempt,
         attempts_max = context.attempts_max(),
         nominal = context.nominal().map(tracing::field::display),
-        due_at = %due_at(delivery),
+        due_at = %received.due_at,
         correlation = %context.correlation(),
         success = tracing::field::Empty,
     )
 }
 
 async fn run(process: &Process, started: &StartedAttempt) -> Option<AttemptEnd> {
-    let StartedAttempt { delivery, handler_options, context, .. } = started;
-    let message = &delivery.message;
+    let StartedAttempt { received, handler_options, context, .. } = started;
+    let message = &received.message;
     if let Some(report) = start_attempt(process, started) {
         return Some(report);
     }
-    let own = started.extras.registration.as_deref();
+    let own = started.registration.as_deref();
     match own.or_else(|| process.runner.registry.get(&message.topic)) {
         Some(registration) => {
             handle_with(process, registration, message, handler_options, context).await
         }
         // Boxed, so that attempts with a handler do not carry the space for it.
-        None => Some(AttemptEnd::NoHandler { waited: Box::pin(waited(process, delivery)).await }),
+        None => Some(AttemptEnd::NoHandler { waited: Box::pin(waited(process, received)).await }),
     }
 }
 
 /// Emits that an attempt started. Returns its end when no handler may run: expired, unreadable, or too many
 /// deliveries.
 pub(super) fn start_attempt(process: &Process, started: &StartedAttempt) -> Option<AttemptEnd> {
-    let StartedAttempt { delivery, handler_options, context, .. } = started;
-    let message = &delivery.message;
+    let StartedAttempt { received, handler_options, context, .. } = started;
+    let message = &received.message;
     process.env.events.emit(Event::AttemptStarted {
         message: message.id,
         execution: context.execution_id(),
         topic: message.topic.clone(),
         job: context.job().cloned(),
         nominal: context.nominal(),
-        attempt: delivery.attempt,
-        late: between(due_at(delivery), context.started_at()),
+        attempt: received.attempt,
+        late: between(received.due_at, context.started_at()),
     });
     if is_expired(message, handler_options, context.started_at()) {
         return Some(AttemptEnd::Expired);
     }
-    if let Some(error) = &delivery.poison {
+    if let Some(error) = &received.poison {
         return Some(AttemptEnd::Poison { error: Arc::from(error.as_str()) });
     }
-    is_spent(delivery, handler_options).then_some(AttemptEnd::Spent)
+    is_spent(received, handler_options).then_some(AttemptEnd::Spent)
 }
 
-/// Returns whether a broker delivers a message once more than it may be handled, because the process that had
-/// it last was lost. For claimed messages the rescuer decides that.
-fn is_spent(delivery: &Delivery, handler_options: &EffectiveHandlerOptions) -> bool {
-    let before = delivery.attempt.saturating_sub(1);
-    let is_broker = matches!(delivery.receipt, Receipt::Broker(_));
-    is_broker && before > 0 && handler_options.retry.is_exhausted(before)
+/// Returns whether a message is delivered once more than it may be handled, because the process that had it
+/// last was lost. For messages with a lease the rescuer decides that.
+fn is_spent(received: &ReceivedMessage, handler_options: &EffectiveHandlerOptions) -> bool {
+    let before = received.attempt.saturating_sub(1);
+    received.lease.is_none() && before > 0 && handler_options.retry.is_exhausted(before)
 }
 
 /// Finds the handler of a message that was not put off before, and runs it under its guards.
@@ -314,14 +309,6 @@ fn panic_text(panic: &(dyn Any + Send)) -> Arc<str> {
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("a value that is not text");
     Arc::from(format!("the handler panicked: {text}"))
-}
-
-/// Returns when a delivery was due.
-fn due_at(delivery: &Delivery) -> Timestamp {
-    match &delivery.receipt {
-        Receipt::Lease(receipt) => receipt.claimed.due_at,
-        Receipt::Broker(_) => delivery.message.due_at,
-    }
 }
 
 #[cfg(test)]

@@ -18,7 +18,8 @@ use super::attempt::{
     AttemptIdentity, deadline, end_of_attempt, start_attempt, timeout_if_overdue,
 };
 use super::rates::{RatedClaim, Rates, has_rate};
-use super::started_attempt::{Extras, StartedAttempt};
+use super::receipt::ReceivedMessage;
+use super::started_attempt::StartedAttempt;
 use super::worker::first_priority;
 use super::{Process, Settler, ensure_alive};
 use crate::compression::decompressed_message;
@@ -29,7 +30,7 @@ use crate::model::time::add;
 use crate::model::{ExecutionId, MessageRecord, MessageState, ProcessId};
 use crate::policy;
 use crate::storage::{Claim, ClaimedMessage, SettleResult, WakeSource};
-use crate::transport::{Delivery, LeaseReceipt, Receipt};
+use crate::transport::LeaseReceipt;
 
 /// State that claims for HTTP workers keep from one to the next.
 #[derive(Default)]
@@ -245,19 +246,14 @@ fn started(
     worker: ProcessId,
     execution: ExecutionId,
 ) -> StartedAttempt {
-    let receipt = LeaseReceipt { storage: process.env.storage.clone(), claimed };
-    let delivery = Delivery {
-        message: receipt.claimed.message.clone(),
-        attempt: receipt.claimed.attempt,
-        poison: None,
-        receipt: Receipt::Lease(Box::new(receipt)),
-    };
-    let handler_options = process.handler_options(&delivery.message);
+    let storage = process.env.storage.clone();
+    let received = ReceivedMessage::claimed(Box::new(LeaseReceipt { storage, claimed }));
+    let handler_options = process.handler_options(&received.message);
     let identity = AttemptIdentity {
         process: worker,
         execution,
         started_at: execution.instant(),
         slots: None,
     };
-    StartedAttempt::new(process, delivery, handler_options, identity, Extras::default())
+    StartedAttempt::new(process, received, handler_options, identity)
 }

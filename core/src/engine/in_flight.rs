@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use crate::handler::{Cause, Context};
 use crate::model::{JobName, LeaseRef};
 use crate::storage::{Notifier, Storage, Wakeup};
-use crate::transport::Receipt;
 
 /// Every attempt of this process that has not been settled yet.
 pub(crate) struct InFlight {
@@ -29,6 +28,8 @@ struct InFlightAttempt {
 #[derive(Clone)]
 pub(crate) struct StorageLease {
     pub(crate) lease_ref: LeaseRef,
+    /// Its end when it was granted.
+    pub(crate) granted_until: Timestamp,
     pub(crate) storage: Arc<dyn Storage>,
 }
 
@@ -46,14 +47,11 @@ impl InFlight {
     }
 
     /// Adds an attempt until the returned guard is dropped.
-    pub(crate) fn enter(self: &Arc<Self>, receipt: &Receipt, context: &Context) -> InFlightGuard {
-        let lease = match receipt {
-            Receipt::Lease(receipt) => Some(StorageLease {
-                lease_ref: receipt.claimed.lease_ref(),
-                storage: receipt.storage.clone(),
-            }),
-            Receipt::Broker(_) => None,
-        };
+    pub(crate) fn enter(
+        self: &Arc<Self>,
+        lease: Option<StorageLease>,
+        context: &Context,
+    ) -> InFlightGuard {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         self.lock().insert(number, InFlightAttempt { context: context.clone(), lease });
         InFlightGuard { in_flight: self.clone(), number }

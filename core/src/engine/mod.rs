@@ -18,6 +18,7 @@ mod progress_writer;
 mod pruner;
 mod queues;
 mod rates;
+mod receipt;
 mod recent_runs;
 mod reconciler;
 mod registry;

@@ -1,56 +1,58 @@
-//! Started attempt: a delivery with its context, options and in-flight guard, from its start to its settlement.
+//! Started attempt: a received message with its context, options and in-flight guard, from its start to its settlement.
 
 use std::sync::Arc;
 
 use super::attempt::{AttemptIdentity, context};
 use super::in_flight::InFlightGuard;
+use super::receipt::ReceivedMessage;
 use super::{Process, Registration};
 use crate::handler::Context;
 use crate::policy::EffectiveHandlerOptions;
-use crate::transport::Delivery;
 
 /// An attempt that was started and is not settled yet.
 pub(crate) struct StartedAttempt {
-    pub(crate) delivery: Delivery,
+    pub(crate) received: ReceivedMessage,
     pub(crate) handler_options: Arc<EffectiveHandlerOptions>,
     pub(crate) context: Context,
     pub(crate) in_flight_guard: InFlightGuard,
-    pub(crate) extras: Extras,
-}
-
-/// State that a subscription adds to an attempt.
-#[derive(Default)]
-pub(crate) struct Extras {
     /// The subscription's own handler.
     pub(crate) registration: Option<Arc<Registration>>,
-    /// Number of inline retries so far.
-    pub(crate) inline: u32,
-    /// Whether it was acknowledged before it was handled, so that it cannot be put back.
-    pub(crate) acknowledged: bool,
+    /// Number of inline retries before this attempt.
+    pub(crate) inline_retries: u32,
 }
 
 impl StartedAttempt {
-    /// Builds the attempt of a delivery and adds it to those in flight.
+    /// Builds the attempt of a message and adds it to those in flight.
     pub(super) fn new(
         process: &Arc<Process>,
-        delivery: Delivery,
+        received: ReceivedMessage,
         handler_options: Arc<EffectiveHandlerOptions>,
         identity: AttemptIdentity,
-        extras: Extras,
     ) -> Self {
-        let context = context(process, &delivery, &handler_options, identity);
-        let in_flight_guard = process.runner.in_flight.enter(&delivery.receipt, &context);
-        Self { delivery, handler_options, context, in_flight_guard, extras }
+        let context = context(process, &received, &handler_options, identity);
+        let in_flight_guard = process.runner.in_flight.enter(received.lease.clone(), &context);
+        Self {
+            received,
+            handler_options,
+            context,
+            in_flight_guard,
+            registration: None,
+            inline_retries: 0,
+        }
     }
 
-    /// Returns the same delivery as a new attempt that starts now.
+    /// Returns the same message as a new attempt that starts now.
     pub(super) fn restarted(self, process: &Arc<Process>, identity: AttemptIdentity) -> Self {
-        let Self { delivery, handler_options, context: old, extras, in_flight_guard } = self;
-        let new = Self::new(process, delivery, handler_options, identity, extras);
+        let Self { received, handler_options, context: old, in_flight_guard, .. } = self;
+        let new = Self {
+            registration: self.registration,
+            inline_retries: self.inline_retries,
+            ..Self::new(process, received, handler_options, identity)
+        };
         if let Some(until) = old.lease_until().filter(|_| new.context.lease_until().is_some()) {
             new.context.set_lease_until(until);
         }
-        // The new guard is taken before the old one is dropped, so that shutdown always sees the delivery.
+        // The new guard is taken before the old one is dropped, so that shutdown always sees the message.
         drop(in_flight_guard);
         new
     }

@@ -5,44 +5,21 @@
 //! process without a storage, and messages of a storage that only a transport uses.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::Process;
-use crate::clock::{Clock, within};
-use crate::model::time::add;
-use crate::model::{MessageId, reserved_headers};
+use super::receipt::ReceivedMessage;
+use crate::model::MessageId;
 use crate::policy::put_off;
-use crate::transport::{Delivery, Receipt};
 
 /// Largest number of remembered messages; beyond it the oldest one is forgotten.
 const REMEMBERED_MAX: usize = 10_000;
-/// Timeout for reading from the storage how long a message was put off.
-const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Returns for how long a delivery was put off for want of a handler before, by any process.
-pub(super) async fn waited(process: &Process, delivery: &Delivery) -> Duration {
-    let id = delivery.message.id;
-    let stored = match &delivery.receipt {
-        Receipt::Lease(receipt) if Arc::ptr_eq(&receipt.storage, &process.env.storage) => {
-            stored(process, id).await
-        }
-        Receipt::Broker(_) if process.env.has_storage => {
-            let header = delivery.message.headers.get(reserved_headers::UNHANDLED);
-            let seconds = header.and_then(|text| text.parse().ok()).unwrap_or_default();
-            Some(Duration::from_secs(seconds))
-        }
-        Receipt::Lease(_) | Receipt::Broker(_) => None,
-    };
-    stored.unwrap_or_else(|| process.runner.registry.unhandled.waited(id))
-}
-
-/// Reads from the storage for how long a message was put off; `None` when it has no record of the message.
-async fn stored(process: &Process, id: MessageId) -> Option<Duration> {
-    let clock: &dyn Clock = &*process.env.clock;
-    let until = add(clock.now(), READ_TIMEOUT);
-    let record = within(clock, until, process.env.inspect.message(id)).await?.ok()??;
-    Some(record.error.as_deref().map_or(Duration::ZERO, put_off))
+/// Returns for how long a message was put off for want of a handler before, by any process.
+pub(super) async fn waited(process: &Process, received: &ReceivedMessage) -> Duration {
+    let stored = received.receipt.unhandled(process, &received.message).await;
+    stored.unwrap_or_else(|| process.runner.registry.unhandled.waited(received.message.id))
 }
 
 /// Durations for which messages were put off for want of a handler.

@@ -9,13 +9,14 @@ use jiff::Timestamp;
 
 use super::attempt_runner::AttemptRunner;
 use super::rates::{Rates, has_rate};
+use super::receipt::ReceivedMessage;
 use super::{Process, Service, Settler, Turn, ensure_alive};
 use crate::error::Result;
 use crate::handler::Slots;
 use crate::model::time::add;
 use crate::model::{Priority, Queue};
 use crate::storage::{Claim, ClaimedMessage, TopicFilter, WakeSource, Wakeup};
-use crate::transport::{Delivery, LeaseReceipt, Receipt};
+use crate::transport::LeaseReceipt;
 
 /// Largest number of messages in one claim.
 const CLAIM_MAX: usize = 1_024;
@@ -88,15 +89,10 @@ impl QueueWorker {
 
     /// Starts a message, or releases it when it may start only later.
     fn start(&self, claimed: ClaimedMessage, later: Option<Timestamp>) {
-        let receipt = LeaseReceipt { storage: self.process.env.storage.clone(), claimed };
-        let delivery = Delivery {
-            message: receipt.claimed.message.clone(),
-            attempt: receipt.claimed.attempt,
-            poison: None,
-            receipt: Receipt::Lease(Box::new(receipt)),
-        };
-        let handler_options = self.process.handler_options(&delivery.message);
-        let started = self.runner.begin(delivery, handler_options);
+        let storage = self.process.env.storage.clone();
+        let received = ReceivedMessage::claimed(Box::new(LeaseReceipt { storage, claimed }));
+        let handler_options = self.process.handler_options(&received.message);
+        let started = self.runner.begin(received, handler_options);
         match later {
             None => self.runner.spawn(started, ()),
             Some(due_at) => self.runner.spawn_release(started, due_at),

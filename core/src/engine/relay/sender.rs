@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::clock::within;
 use crate::engine::Process;
 use crate::engine::dead_message::DeadMessage;
-use crate::engine::settle::unpack;
+use crate::engine::receipt::unpack;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::model::time::add;

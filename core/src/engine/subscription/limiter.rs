@@ -120,7 +120,7 @@ impl Limiter {
         let receive_options = &self.spec.receive_options;
         let (rate, key_rate) = (receive_options.rate, receive_options.key_rate);
         let key_concurrency = receive_options.key_concurrency;
-        let key = delivery.started.delivery.message.key.clone();
+        let key = delivery.started.received.message.key.clone();
         if let Some(key) = &key {
             let full = key_concurrency.is_some_and(|limit| self.running(key) >= limit);
             if blocked.contains(key) || full {

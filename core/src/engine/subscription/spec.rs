@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use crate::clock::within;
 use crate::engine::SubscriptionName;
-use crate::engine::settle::SubscriptionOrigin;
 use crate::engine::{Process, Registration};
 use crate::error::{Error, Result};
 use crate::model::time::add;
@@ -50,12 +49,6 @@ impl ReceiveOptions {
 }
 
 impl SubscriptionSpec {
-    /// Returns where its deliveries go back to.
-    pub(crate) fn origin(&self) -> SubscriptionOrigin {
-        let SubscriptionName { transport, group, .. } = &self.name;
-        SubscriptionOrigin { transport: transport.clone(), group: group.to_string() }
-    }
-
     /// Returns the options of a message, before any limit of attempts.
     pub(crate) fn handler_options(
         &self,

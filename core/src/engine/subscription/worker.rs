@@ -11,13 +11,14 @@ use super::limiter::Limiter;
 use super::{Control, SubscriptionSpec, subscribe};
 use crate::clock::{Clock, within};
 use crate::engine::attempt_runner::AttemptRunner;
+use crate::engine::receipt::ReceivedMessage;
 use crate::engine::{Process, Settler};
 use crate::error::Error;
 use crate::event::Event;
 use crate::model::time::add;
 use crate::policy::{BreakerDecision, backoff};
 use crate::storage::Wakeup;
-use crate::transport::{Consumer, Delivery, Receipt};
+use crate::transport::{Consumer, Delivery};
 
 /// Number of failures in a row after which the consumer is closed and the transport is subscribed to anew.
 const FAILURES_MAX: u32 = 3;
@@ -52,7 +53,7 @@ impl SubscriptionWorker {
         let name = format!("worker of {}", spec.name);
         let limiter = Limiter::new(process.clone(), spec.clone());
         let (changed, freed) = (control.wakeup(), control.slots.wakeup());
-        let runner = AttemptRunner::of_subscription(settler, spec.clone(), control.clone());
+        let runner = AttemptRunner::of_subscription(settler.clone(), spec.clone(), control.clone());
         let mut worker = Self {
             process,
             spec,
@@ -180,7 +181,8 @@ impl SubscriptionWorker {
         if let Some(attempts_max) = self.spec.attempts_max() {
             handler_options = self.capped.cap(&handler_options, attempts_max);
         }
-        let started = self.runner.begin(delivery, handler_options);
+        let received = ReceivedMessage::delivered(delivery, &self.spec);
+        let started = self.runner.begin(received, handler_options);
         if self.spec.receive_options.is_limited() {
             self.limiter.push(started);
         } else {
@@ -264,10 +266,7 @@ impl SubscriptionWorker {
     async fn end(mut self) {
         let process = self.process.clone();
         for started in self.limiter.drain() {
-            // A broker gets it back when it is dropped; a lease would have to run out first.
-            if matches!(started.delivery.receipt, Receipt::Lease(_)) {
-                self.runner.release(started, process.now()).await;
-            }
+            self.runner.release(started, process.now()).await;
         }
         // Deliveries in flight are settled through the consumer, so it stays open until then: for as long as
         // it takes when only this subscription ends.

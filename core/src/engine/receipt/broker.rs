@@ -1,54 +1,153 @@
-//! Broker settlement: acknowledges, requeues, stores or rejects what a broker delivered. A message that is
+//! Receipt of a broker's delivery: acknowledges, requeues, stores or rejects what a broker delivered. A message that is
 //! stored for later is stored first and acknowledged then, so that a crash between the two repeats it and
 //! never loses it; when it is due, the relay sends it back to the one group it came from.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 
-use super::packing::{RedeliveryState, dead_letter, is_of_other_group, pack, with_group_identity};
+use super::packing::{
+    RedeliveryState, dead_letter, is_of_other_group, pack, unhandled_of, with_group_identity,
+};
+use super::{Receipt, UnstartedMessage};
 use crate::clock::Clock;
-use crate::engine::Process;
 use crate::engine::dead_message::DeadMessage;
-use crate::engine::started_attempt::Extras;
+use crate::engine::settle::{EndedAttempt, within_settle_timeout};
+use crate::engine::{Process, Settler, SubscriptionName, SubscriptionSpec};
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::model::time::{add, between};
-use crate::model::{Execution, Message, MessageRecord, MessageState, TransportName};
+use crate::model::{Execution, Message, MessageRecord, MessageState};
 use crate::policy::{
-    AgainReason, AttemptDecision, DelayOptions, DelayPlace, Verdict, backoff, delay_place,
-    delay_unsupported, put_off,
+    AgainReason, AttemptDecision, AttemptEnd, DelayOptions, DelayPlace, Verdict, backoff,
+    delay_place, delay_unsupported, put_off,
 };
-use crate::storage::{BrokerRecord, EnqueueResult, Entry};
+use crate::storage::{BrokerRecord, EnqueueResult, Entry, Storage};
 use crate::transport::{Acknowledge, AttemptCount, Rejection, Transport};
 
-/// Settles a delivery of a broker.
-pub(super) struct BrokerSettlement<'a> {
-    pub(super) process: &'a Process,
-    pub(super) origin: Option<&'a SubscriptionOrigin>,
-    pub(super) message: Arc<Message>,
-    /// Whether the execution is recorded in the history; that of a dead letter always is.
-    pub(super) recorded: bool,
-    /// Messages that follow it.
-    pub(super) then: Vec<Arc<Message>>,
-    /// State that the subscription added.
-    pub(super) extras: Extras,
-    /// Until when to retry storing the message. Before the deadline of the settlement, so that time is left for
-    /// the broker.
-    pub(super) storing_until: Timestamp,
+/// Receipt of a broker's delivery.
+pub(super) struct BrokerReceipt {
+    /// `None` when it was acknowledged before it was handled: it cannot be put back, and settling does nothing.
+    pub(super) acknowledge: Option<Box<dyn Acknowledge>>,
+    /// The subscription that received it, so that it goes back there and nowhere else.
+    pub(super) spec: Arc<SubscriptionSpec>,
 }
 
-/// Transport and group of a delivery, so that it goes back there and nowhere else.
-pub(crate) struct SubscriptionOrigin {
-    pub(crate) transport: TransportName,
-    pub(crate) group: String,
+impl BrokerReceipt {
+    async fn ack(self) -> Result<()> {
+        match self.acknowledge {
+            Some(receipt) => receipt.ack().await,
+            None => Ok(()),
+        }
+    }
+
+    async fn requeue(self, delay: Duration) -> Result<()> {
+        match self.acknowledge {
+            Some(receipt) => receipt.requeue(delay).await,
+            None => Err(Error::unsupported("the message was acknowledged before it was handled")),
+        }
+    }
+
+    async fn reject(self, rejection: &Rejection) -> Result<()> {
+        match self.acknowledge {
+            Some(receipt) => receipt.reject(rejection).await,
+            None => Ok(()),
+        }
+    }
+}
+
+#[async_trait]
+impl Receipt for BrokerReceipt {
+    /// Settles with the broker; a message that stays unsettled is delivered again by it.
+    fn settle<'a>(
+        self: Box<Self>,
+        settler: &'a Settler,
+        ended: EndedAttempt,
+    ) -> Option<BoxFuture<'a, ()>> {
+        Some(Box::pin(async move {
+            let process = &**settler.process();
+            let EndedAttempt { decision, execution, now, .. } = ended;
+            let settlement = BrokerSettlement {
+                process,
+                message: ended.message,
+                is_recorded: ended.is_recorded,
+                then: ended.then,
+                inline_retries: ended.inline_retries,
+                storing_until: add(now, process.env.options.settle_timeout / 2),
+            };
+            let settling = settlement.settle(*self, &decision, execution, now);
+            let id = settlement.message.id;
+            if let Err(error) = within_settle_timeout(process, id, settling).await {
+                process.env.events.emit(Event::ServiceFailed {
+                    service: "settle".to_owned(),
+                    error: error.to_string(),
+                    again_at: now,
+                });
+            }
+            // In flight until here.
+            drop((ended.context, ended.in_flight_guard));
+        }))
+    }
+
+    /// The broker delivers it again when it is dropped.
+    fn release<'a>(
+        self: Box<Self>,
+        _settler: &'a Settler,
+        _unstarted: UnstartedMessage,
+    ) -> Option<BoxFuture<'a, ()>> {
+        None
+    }
+
+    async fn acknowledge(self: Box<Self>, _process: &Process) -> Result<()> {
+        self.ack().await
+    }
+
+    fn possible_end(&self, process: &Process, end: AttemptEnd) -> AttemptEnd {
+        if self.acknowledge.is_some() {
+            return end;
+        }
+        let lost = |what: &str| AttemptEnd::Failed {
+            error: Arc::from(format!("{what} after it was acknowledged, so it cannot be put back")),
+        };
+        match end {
+            AttemptEnd::Interrupted => lost("was interrupted by a shutdown"),
+            AttemptEnd::Snooze { .. } if !process.env.has_storage => lost("was snoozed"),
+            AttemptEnd::NoHandler { .. } if !process.env.has_storage => lost("had no handler"),
+            end => end,
+        }
+    }
+
+    fn history<'a>(&'a self, process: &'a Process) -> &'a Arc<dyn Storage> {
+        &process.env.storage
+    }
+
+    async fn unhandled(&self, process: &Process, message: &Message) -> Option<Duration> {
+        process.env.has_storage.then(|| unhandled_of(message))
+    }
+}
+
+/// Settles a delivery of a broker.
+struct BrokerSettlement<'a> {
+    process: &'a Process,
+    message: Arc<Message>,
+    /// Whether the execution is recorded in the history; that of a dead letter always is.
+    is_recorded: bool,
+    /// Messages that follow it.
+    then: Vec<Arc<Message>>,
+    /// Number of inline retries before its last attempt.
+    inline_retries: u32,
+    /// Until when to retry storing the message. Before the deadline of the settlement, so that time is left for
+    /// the broker.
+    storing_until: Timestamp,
 }
 
 impl BrokerSettlement<'_> {
-    pub(super) async fn settle(
+    async fn settle(
         &self,
-        receipt: Box<dyn Acknowledge>,
+        receipt: BrokerReceipt,
         decision: &AttemptDecision,
         execution: Arc<Execution>,
         now: Timestamp,
@@ -65,7 +164,7 @@ impl BrokerSettlement<'_> {
                 receipt.ack().await
             }
             Verdict::Again { due_at, attempt, snoozes, why, error, .. } => {
-                let native = self.may_requeue(*attempt, *why, &execution);
+                let native = self.may_requeue(&receipt, (*attempt, *why), &execution);
                 self.record(execution, now).await?;
                 let unhandled = error.as_deref().map_or(Duration::ZERO, put_off);
                 let (due_at, attempt, snoozes) = (*due_at, *attempt, *snoozes);
@@ -79,7 +178,7 @@ impl BrokerSettlement<'_> {
                     attempt: execution.attempt,
                     at: now,
                 };
-                self.store_dead_letter(execution, &rejection).await?;
+                self.store_dead_letter(&receipt.spec.name, execution, &rejection).await?;
                 receipt.reject(&rejection).await
             }
         }
@@ -88,14 +187,12 @@ impl BrokerSettlement<'_> {
     /// Stores it as a dead letter that a redrive sends back to its transport and group.
     async fn store_dead_letter(
         &self,
+        origin: &SubscriptionName,
         execution: Arc<Execution>,
         rejection: &Rejection,
     ) -> Result<()> {
         let Rejection { reason, error, .. } = rejection;
-        let message = match self.origin {
-            Some(origin) => self.with_free_identity(dead_letter(&self.message, origin)).await?,
-            None => (*self.message).clone(),
-        };
+        let message = self.with_free_identity(dead_letter(&self.message, origin)).await?;
         self.record_dead_letter(&execution, Arc::new(message), rejection).await?;
         self.process.report_dead_message(DeadMessage {
             message: &self.message,
@@ -158,7 +255,7 @@ impl BrokerSettlement<'_> {
     }
 
     async fn record(&self, execution: Arc<Execution>, now: Timestamp) -> Result<()> {
-        if !self.recorded {
+        if !self.is_recorded {
             return Ok(());
         }
         self.process.env.storage.record(vec![BrokerRecord { execution, dead: None }], now).await
@@ -167,13 +264,14 @@ impl BrokerSettlement<'_> {
     /// Requeues it at the broker where that is possible, else stores it first and acknowledges then.
     async fn requeue_or_store(
         &self,
-        receipt: Box<dyn Acknowledge>,
+        receipt: BrokerReceipt,
         redelivery: &RedeliveryState,
         at_broker: bool,
         now: Timestamp,
     ) -> Result<()> {
         let due_at = redelivery.due_at;
-        let Some((origin, transport)) = self.origin_transport() else {
+        let origin = &receipt.spec.name;
+        let Some(transport) = self.transport(origin) else {
             return receipt.requeue(between(now, due_at)).await;
         };
         let (wanted, native) = (between(now, due_at), transport.capabilities().requeue_delay);
@@ -197,28 +295,29 @@ impl BrokerSettlement<'_> {
     /// Returns whether the broker may requeue it. A broker that counts deliveries then counts one more attempt,
     /// and any other loses the number; a message released by a shutdown must go back to the broker, unless the
     /// broker would count one attempt too many.
-    fn may_requeue(&self, attempt: u32, why: AgainReason, execution: &Execution) -> bool {
-        if self.extras.acknowledged || !self.process.env.has_storage {
+    fn may_requeue(
+        &self,
+        receipt: &BrokerReceipt,
+        (attempt, why): (u32, AgainReason),
+        execution: &Execution,
+    ) -> bool {
+        if receipt.acknowledge.is_none() || !self.process.env.has_storage {
             return !self.process.env.has_storage;
         }
-        let counted = self.is_counted() && self.extras.inline == 0;
+        let is_counted = self
+            .transport(&receipt.spec.name)
+            .is_some_and(|transport| transport.capabilities().attempts == AttemptCount::Counted);
+        let counted = is_counted && self.inline_retries == 0;
         let last = execution.attempts_max.is_some_and(|limit| execution.attempt >= limit);
         match why {
-            AgainReason::Release => !(self.is_counted() && last),
+            AgainReason::Release => !(is_counted && last),
             _ => counted && attempt == execution.attempt,
         }
     }
 
-    /// Returns where it came from, and the transport of that.
-    fn origin_transport(&self) -> Option<(&SubscriptionOrigin, &Arc<dyn Transport>)> {
-        let origin = self.origin?;
-        Some((origin, self.process.sender.transports.get(&origin.transport)?))
-    }
-
-    fn is_counted(&self) -> bool {
-        self.origin_transport().is_some_and(|(_, transport)| {
-            transport.capabilities().attempts == AttemptCount::Counted
-        })
+    /// Returns the transport that it came from.
+    fn transport(&self, origin: &SubscriptionName) -> Option<&Arc<dyn Transport>> {
+        self.process.sender.transports.get(&origin.transport)
     }
 
     /// Stores a delayed message; `Ok` only when it is stored, because the broker's copy is acknowledged next.

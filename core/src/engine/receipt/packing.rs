@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use uuid::Uuid;
 
-use super::SubscriptionOrigin;
+use crate::engine::SubscriptionName;
 use crate::model::reserved_headers::{SNOOZES, UNHANDLED};
 use crate::model::{Message, MessageId, Queue, mix};
 use crate::transport::Outgoing;
@@ -34,7 +34,7 @@ pub(super) struct RedeliveryState {
 /// Packs a message that waits for the relay.
 pub(super) fn pack(
     message: &Message,
-    origin: &SubscriptionOrigin,
+    origin: &SubscriptionName,
     redelivery: &RedeliveryState,
 ) -> Message {
     let mut packed = dead_letter(message, origin);
@@ -51,20 +51,26 @@ pub(super) fn pack(
 }
 
 /// Packs a dead message; its attempts start anew when it is sent again.
-pub(super) fn dead_letter(message: &Message, origin: &SubscriptionOrigin) -> Message {
+pub(super) fn dead_letter(message: &Message, origin: &SubscriptionName) -> Message {
     let mut dead_letter = message.clone();
     dead_letter.queue = Queue::of_relay(&origin.transport);
     // It was accepted once; it must neither be refused for another message with the same key nor replace it.
     dead_letter.dedupe = None;
     dead_letter.headers.remove(SNOOZES);
     dead_letter.headers.remove(UNHANDLED);
-    dead_letter.headers.set_reserved(GROUP_HEADER, origin.group.clone());
+    dead_letter.headers.set_reserved(GROUP_HEADER, origin.group.to_string());
     dead_letter
 }
 
 /// Returns how often a message was snoozed before it was delivered.
 pub(super) fn snoozes_of(message: &Message) -> u32 {
     message.headers.get(SNOOZES).and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// Returns for how long a message was put off for want of a handler before it was delivered.
+pub(super) fn unhandled_of(message: &Message) -> Duration {
+    let seconds = message.headers.get(UNHANDLED).and_then(|text| text.parse().ok());
+    Duration::from_secs(seconds.unwrap_or_default())
 }
 
 /// Returns the message under an identity of its group, for when another group's copy has the original one.
@@ -114,16 +120,12 @@ fn derived(id: MessageId, queue: &str, group: &str) -> MessageId {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::TransportName;
     use crate::wire::tests::message;
 
     // A redrive has a budget of its own.
     #[test]
     fn the_time_without_a_handler_is_packed_and_is_removed_from_a_dead_letter() {
-        let origin = SubscriptionOrigin {
-            transport: TransportName::new("post").unwrap(),
-            group: "office".to_owned(),
-        };
+        let origin = SubscriptionName::new("post", "mail", "office").unwrap();
         let (due_at, unhandled) = (Timestamp::UNIX_EPOCH, Duration::from_secs(75));
         let redelivery = RedeliveryState { due_at, attempt: 0, snoozes: 0, unhandled };
         let packed = Arc::new(pack(&message(), &origin, &redelivery));
