@@ -5,6 +5,7 @@
 //! writes to it; rows that are written during the export may be missing.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -264,9 +265,10 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    async fn message(&mut self, message: MessageRecord) -> Result<()> {
+    async fn message(&mut self, mut record: MessageRecord) -> Result<()> {
         self.read.messages += 1;
-        self.buffer.push(message);
+        Arc::make_mut(&mut record.message).restore_route();
+        self.buffer.push(record);
         if self.buffer.len() < BATCH { Ok(()) } else { self.store().await }
     }
 

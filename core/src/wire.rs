@@ -208,6 +208,7 @@ fn without_headers(raw: RawMessage<'_>) -> DecodedMessage {
             occurrence: None,
             handler_options: None,
             relations: None,
+            route: None,
         },
         attempt: 0,
         group: None,

@@ -98,7 +98,7 @@ impl StoredTransport {
         };
         for group in groups {
             let queue = Queue::of_group(&sent.topic, &group);
-            let message = Arc::new(Message { queue, due_at, ..(**sent).clone() });
+            let message = Arc::new(Message { queue, due_at, route: None, ..(**sent).clone() });
             let relayed = sent.queue.is_relay();
             let copy = GroupCopy { message, group, relayed };
             copies.push(if copies.is_empty() { copy } else { copy.derived() });

@@ -6,6 +6,7 @@ mod attempt_runner;
 mod cursor_move;
 mod dead_message;
 mod heartbeat;
+mod held_message;
 mod hooks;
 pub(crate) mod http_worker;
 mod in_flight;

@@ -3,10 +3,8 @@
 //! them.
 
 mod broker;
+mod broker_settlement;
 mod lease;
-mod packing;
-
-pub(super) use packing::unpack;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,8 +13,8 @@ use async_trait::async_trait;
 use broker::BrokerReceipt;
 use futures_util::future::BoxFuture;
 use jiff::Timestamp;
-use packing::snoozes_of;
 
+use super::held_message::snoozes_of;
 use super::in_flight::{InFlightGuard, StorageLease};
 use super::settle::EndedAttempt;
 use super::{Process, Settler, SubscriptionSpec};

@@ -308,6 +308,7 @@ pub(crate) fn occurrence_message(
             .limit
             .clone()
             .map(|limit| Arc::new(Relations { limit: Some(limit), ..Relations::default() })),
+        route: None,
     }
 }
 

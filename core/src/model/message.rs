@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     BatchId, Body, DeadReason, DueTime, ExecutionId, HandlerOptions, Headers, Key, Lease, LeaseRef,
     Limit, MessageId, MessagePause, MessageState, Occurrence, Phase, Priority, Queue, Relations,
-    Topic, Unique, WhenInterrupted,
+    Route, Topic, Unique, WhenInterrupted,
 };
 
 /// Message as sent. Immutable, except for the queue and the priority, which an operator may change while it is
@@ -54,6 +54,9 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[serde(rename = "ties")]
     pub relations: Option<Arc<Relations>>,
+    /// Route, while the storage holds it for a transport.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub route: Option<Arc<Route>>,
 }
 
 /// New queue and priority of a message, set by an operator; none leaves the present one.
@@ -111,7 +114,7 @@ impl Message {
     /// Returns whether a message may be enqueued again in a storage where it has ended: one that was relayed
     /// may return to be delayed, and an operator may redrive one.
     pub fn may_return(&self) -> bool {
-        self.queue.is_relay() || self.source == Source::Redriven
+        self.transport().is_some() || self.source == Source::Redriven
     }
 
     /// Returns whether another message has the same content; a redrive changes the source only. Instants are
@@ -266,7 +269,7 @@ impl MessageRecord {
             .as_ref()
             .and_then(|handler_options| handler_options.when_interrupted);
         let is_lost =
-            when_interrupted == Some(WhenInterrupted::Lost) && !self.message.queue.is_relay();
+            when_interrupted == Some(WhenInterrupted::Lost) && self.message.transport().is_none();
         let state = match (self.cancel_requested, is_lost) {
             (true, _) => MessageState::Cancelled,
             (false, true) => MessageState::Dead,
@@ -379,6 +382,7 @@ mod tests {
             occurrence: None,
             handler_options: None,
             relations: None,
+            route: None,
         }))
     }
 

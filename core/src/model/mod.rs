@@ -18,6 +18,7 @@ mod occurrence;
 mod overlap;
 mod relations;
 mod retry;
+mod route;
 mod spelling;
 mod state;
 pub(crate) mod time;
@@ -51,5 +52,6 @@ pub use relations::{
     CHAIN_DEPTH_MAX, CHAIN_MESSAGES_MAX, Limit, Link, LinkOn, Parent, Rate, Relations, Unique,
 };
 pub use retry::{Backoff, INTERVALS_MAX, Retry, RetryFacts};
+pub use route::Route;
 pub(crate) use spelling::normalized;
 pub use state::{DeadReason, MessageState, Phase, StateChange, TRANSITIONS, render_states};

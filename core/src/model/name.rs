@@ -281,6 +281,12 @@ impl Queue {
         self.0.starts_with(RESERVED)
     }
 
+    /// Returns the transport to which the relay sends its messages.
+    pub(super) fn relay_transport(&self) -> Option<TransportName> {
+        let name = self.0.strip_prefix(RESERVED)?.strip_prefix("relay/")?;
+        TransportName::new(name).ok()
+    }
+
     /// Returns whether its messages wait for a relay.
     pub fn is_relay(&self) -> bool {
         self.0.strip_prefix(RESERVED).is_some_and(|name| name.starts_with("relay/"))

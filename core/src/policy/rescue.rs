@@ -31,7 +31,7 @@ pub(super) fn interrupted(facts: &AttemptFacts<'_>) -> AttemptDecision {
 /// on its way to a transport is not handled yet, so it is sent again whatever its options.
 fn dead_if_lost(facts: &AttemptFacts<'_>) -> Option<AttemptDecision> {
     let is_lost = facts.handler_options.when_interrupted == WhenInterrupted::Lost;
-    (is_lost && !facts.message.queue.is_relay())
+    (is_lost && facts.message.transport().is_none())
         .then(|| dead(DeadReason::Interrupted, Ending::Lost, &Arc::from(INTERRUPTED_ERROR)))
 }
 

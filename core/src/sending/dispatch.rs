@@ -13,14 +13,14 @@ use crate::compression::compress;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::model::time::between;
-use crate::model::{Message, TransportName};
+use crate::model::{Message, Route, TransportName};
 use crate::policy::{DelayOptions, DelayPlace, delay_place, delay_unsupported};
 use crate::storage::{EnqueueResult, Entry};
 use crate::transport::{Delay, Outgoing, Transport};
 
-/// Route of a message.
+/// Destination of a message that is sent.
 #[derive(Clone, Debug)]
-pub(super) struct Route {
+pub(super) struct Destination {
     /// The transport; `None` is the storage.
     pub(super) via: Option<TransportName>,
     /// The only group that receives it; `None` for all.
@@ -43,12 +43,12 @@ enum Step {
 /// transports may have been sent.
 pub(super) async fn dispatch(
     sender: &Sender,
-    messages: Vec<(Message, Route)>,
+    messages: Vec<(Message, Destination)>,
     now: Timestamp,
 ) -> Result<Vec<PublishResult>> {
     let mut dispatch = Dispatch::new(sender, now, messages.len());
-    for (message, route) in messages {
-        dispatch.add(message, route)?;
+    for (message, destination) in messages {
+        dispatch.add(message, destination)?;
     }
     dispatch.store().await?;
     for (name, batch) in std::mem::take(&mut dispatch.batches) {
@@ -74,11 +74,11 @@ struct Stored {
     held_for: Option<TransportName>,
 }
 
-/// A message for a transport, with its route and its index in the call.
+/// A message for a transport, with its destination and its index in the call.
 struct Routed {
     index: usize,
     outgoing: Outgoing,
-    route: Route,
+    destination: Destination,
 }
 
 impl<'a> Dispatch<'a> {
@@ -87,22 +87,22 @@ impl<'a> Dispatch<'a> {
         Self { sender, now, published, entries, stored: Vec::new(), batches: BTreeMap::new() }
     }
 
-    fn add(&mut self, mut message: Message, route: Route) -> Result<()> {
+    fn add(&mut self, mut message: Message, destination: Destination) -> Result<()> {
         compress(&mut message, self.sender.env.options.compress_above)?;
         let index = self.published.len();
-        let step = step(self.sender, &message, &route, self.now)?;
+        let step = step(self.sender, &message, &destination, self.now)?;
         self.published.push(PublishResult { id: message.id, duplicate_of: None });
-        match (step, &route.via) {
+        match (step, &destination.via) {
             (Step::Send(delay), Some(name)) => {
-                let (name, group) = (name.clone(), route.group.clone());
+                let (name, group) = (name.clone(), destination.group.clone());
                 let outgoing = Outgoing { message: Arc::new(message), delay, attempt: 0, group };
-                self.batches.entry(name).or_default().push(Routed { index, outgoing, route });
+                self.batches.entry(name).or_default().push(Routed { index, outgoing, destination });
             }
             (step, via) => {
                 let is_held = matches!(step, Step::Store { held: true });
                 let held_for = via.clone().filter(|_| is_held);
                 self.stored.push(Stored { index, held_for });
-                self.entries.push(entry(message, &route));
+                self.entries.push(entry(message, &destination));
             }
         }
         Ok(())
@@ -141,20 +141,25 @@ impl<'a> Dispatch<'a> {
             }
             return Ok(());
         };
-        for Routed { index, outgoing, route } in batch {
-            error = fall_back(self.sender, &outgoing.message, &route, error)?;
+        for Routed { index, outgoing, destination } in batch {
+            error = fall_back(self.sender, &outgoing.message, &destination, error)?;
             self.stored.push(Stored { index, held_for: None });
-            self.entries.push(entry(Arc::unwrap_or_clone(outgoing.message), &route));
+            self.entries.push(entry(Arc::unwrap_or_clone(outgoing.message), &destination));
         }
         self.store().await
     }
 }
 
 /// Returns the error when a message that its transport refused is to be stored instead; else fails with it.
-fn fall_back(sender: &Sender, message: &Message, route: &Route, error: Error) -> Result<Error> {
-    match &route.via {
+fn fall_back(
+    sender: &Sender,
+    message: &Message,
+    destination: &Destination,
+    error: Error,
+) -> Result<Error> {
+    match &destination.via {
         Some(name)
-            if route.sending == Sending::Automatic
+            if destination.sending == Sending::Automatic
                 && error.is_temporary()
                 && sender.env.has_storage =>
         {
@@ -169,10 +174,15 @@ fn fall_back(sender: &Sender, message: &Message, route: &Route, error: Error) ->
     }
 }
 
-fn step(sender: &Sender, message: &Message, route: &Route, now: Timestamp) -> Result<Step> {
+fn step(
+    sender: &Sender,
+    message: &Message,
+    destination: &Destination,
+    now: Timestamp,
+) -> Result<Step> {
     let wait = between(now, message.due_at);
     let storage = sender.env.has_storage;
-    let Some(name) = &route.via else {
+    let Some(name) = &destination.via else {
         // Without a storage a message cannot wait.
         let means = DelayOptions { native: Delay::None, storage, prefer_storage: true };
         return match delay_place(wait, means) {
@@ -186,7 +196,7 @@ fn step(sender: &Sender, message: &Message, route: &Route, now: Timestamp) -> Re
     {
         return Err(too_large(message, name, payload_max));
     }
-    if route.sending == Sending::Durable {
+    if destination.sending == Sending::Durable {
         return if storage { Ok(Step::Store { held: false }) } else { Err(no_storage(message)) };
     }
     let native = can.publish_delay;
@@ -205,19 +215,13 @@ fn transport<'a>(sender: &'a Sender, name: &TransportName) -> Result<&'a Arc<dyn
     })
 }
 
-/// Headers of a message in the queue of a relay, which the relay removes.
-const ATTEMPT_HEADER: &str = "punctual-attempt";
-const GROUP_HEADER: &str = "punctual-group";
-const DUE_HEADER: &str = "punctual-due";
-
-/// Returns the entry of a message; one for a single group has headers for the relay.
-pub(super) fn entry(mut message: Message, route: &Route) -> Entry {
-    if let (Some(_), Some(group)) = (&route.via, &route.group) {
-        message.headers.set_reserved(ATTEMPT_HEADER, "0".to_owned());
-        message.headers.set_reserved(GROUP_HEADER, group.clone());
-        message.headers.set_reserved(DUE_HEADER, message.due_at.to_string());
-    }
-    Entry { message: Arc::new(message), replace: route.replace }
+/// Returns the entry of a message; one for a transport has its route.
+pub(super) fn entry(mut message: Message, destination: &Destination) -> Entry {
+    message.route = destination.via.as_ref().map(|name| {
+        let group = destination.group.as_deref().map(Arc::from);
+        Arc::new(Route { group, ..Route::new(name.clone()) })
+    });
+    Entry { message: Arc::new(message), replace: destination.replace }
 }
 
 fn no_storage(message: &Message) -> Error {

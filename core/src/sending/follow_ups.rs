@@ -65,5 +65,6 @@ fn link_message(env: &Environment, link: &Link, execution: &Execution) -> Messag
         occurrence: None,
         handler_options: link.handler_options.clone(),
         relations: None,
+        route: None,
     }
 }

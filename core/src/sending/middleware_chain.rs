@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use jiff::Timestamp;
 
-use super::dispatch::{Route, dispatch};
+use super::dispatch::{Destination, dispatch};
 use super::{PublishResult, Sender};
 use crate::error::Result;
 use crate::middleware::PublishEnd;
@@ -14,14 +14,14 @@ use crate::model::Message;
 /// The end of the chain of a message that is dispatched.
 pub(super) struct DispatchEnd<'a> {
     sender: &'a Sender,
-    route: Route,
+    destination: Destination,
     now: Timestamp,
     published: Mutex<Option<PublishResult>>,
 }
 
 impl<'a> DispatchEnd<'a> {
-    pub(super) fn new(sender: &'a Sender, route: Route, now: Timestamp) -> Self {
-        Self { sender, route, now, published: Mutex::new(None) }
+    pub(super) fn new(sender: &'a Sender, destination: Destination, now: Timestamp) -> Self {
+        Self { sender, destination, now, published: Mutex::new(None) }
     }
 
     /// Returns the result; `None` when a middleware did not pass the message on.
@@ -33,7 +33,7 @@ impl<'a> DispatchEnd<'a> {
 #[async_trait]
 impl PublishEnd for DispatchEnd<'_> {
     async fn publish(&self, message: Message) -> Result<()> {
-        let messages = vec![(message, self.route.clone())];
+        let messages = vec![(message, self.destination.clone())];
         let published = dispatch(self.sender, messages, self.now).await?.pop();
         *self.published.lock().unwrap_or_else(PoisonError::into_inner) = published;
         Ok(())

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use super::Sender;
-use super::dispatch::{Route, dispatch, entry};
+use super::dispatch::{Destination, dispatch, entry};
 use super::middleware_chain::{CaptureEnd, DispatchEnd};
 use super::publish::{Draft, Publish, PublishResult};
 use super::routing::Via;
@@ -136,8 +136,8 @@ impl Publisher {
         }
         if !self.sender.middleware.is_empty() {
             let mut published = Vec::with_capacity(ready.len());
-            for (message, route) in ready {
-                published.push(self.send_message(message, route, now).await?);
+            for (message, destination) in ready {
+                published.push(self.send_message(message, destination, now).await?);
             }
             return Ok(published);
         }
@@ -164,8 +164,8 @@ impl Publisher {
             .collect())
     }
 
-    /// Returns the route of a draft.
-    fn route(&self, draft: &mut Draft) -> Result<Route> {
+    /// Returns the destination of a draft.
+    fn destination(&self, draft: &mut Draft) -> Result<Destination> {
         let via = match std::mem::replace(&mut draft.via, Via::Storage) {
             Via::Storage => None,
             Via::Routed => self.sender.outbound.route(&draft.topic).cloned(),
@@ -177,11 +177,11 @@ impl Publisher {
             }
         };
         let sending = draft.sending.unwrap_or(self.sender.outbound.sending);
-        Ok(Route { via, group: draft.group.take(), sending, replace: draft.replace })
+        Ok(Destination { via, group: draft.group.take(), sending, replace: draft.replace })
     }
 
     /// Checks a draft and creates its message, with id and due time.
-    fn message(&self, mut draft: Draft, now: Timestamp) -> Result<(Message, Route)> {
+    fn message(&self, mut draft: Draft, now: Timestamp) -> Result<(Message, Destination)> {
         draft.body.check(self.sender.env.options.payload_max)?;
         draft.handler_options.check()?;
         draft.relations.check()?;
@@ -190,7 +190,7 @@ impl Publisher {
         let latest = draft.created_at.unwrap_or_else(|| now.max(self.sender.env.clock.latest()));
         let now = draft.created_at.unwrap_or(now);
         let due_at = draft.due.at((now, latest), tolerance, draft.allow_past)?;
-        let route = self.route(&mut draft)?;
+        let destination = self.destination(&mut draft)?;
         let mut correlation =
             self.attempt.as_ref().map_or_else(Correlation::default, Context::next_correlation);
         if let Some(id) = draft.correlation {
@@ -200,7 +200,7 @@ impl Publisher {
         let occurrence = draft.occurrence.map(|occurrence| Occurrence { nominal, ..occurrence });
         let message = Message {
             id: draft.id.unwrap_or_else(|| self.sender.env.message_id(now)),
-            queue: route.via.as_ref().map_or(draft.queue, Queue::of_relay),
+            queue: destination.via.as_ref().map_or(draft.queue, Queue::of_relay),
             topic: draft.topic,
             priority: draft.priority,
             due_at,
@@ -216,32 +216,33 @@ impl Publisher {
             handler_options: (!draft.handler_options.is_empty())
                 .then(|| Arc::new(draft.handler_options)),
             relations: (draft.relations != Relations::default()).then(|| Arc::new(draft.relations)),
+            route: None,
         };
-        Ok((message, route))
+        Ok((message, destination))
     }
 
     /// Sends the message of a draft.
     pub(super) async fn publish_draft(&self, draft: Draft) -> Result<PublishResult> {
         let now = self.sent_at([&draft]).await;
-        let (message, route) = self.message(draft, now)?;
-        self.send_message(message, route, now).await
+        let (message, destination) = self.message(draft, now)?;
+        self.send_message(message, destination, now).await
     }
 
     /// Returns the entry of a draft, which the caller stores.
     pub(super) async fn prepare(&self, draft: Draft) -> Result<Entry> {
-        let (mut message, route) = self.pass_middleware(draft).await?;
+        let (mut message, destination) = self.pass_middleware(draft).await?;
         compress(&mut message, self.sender.env.options.compress_above)?;
-        Ok(entry(message, &route))
+        Ok(entry(message, &destination))
     }
 
-    /// Returns the message of a draft after the middleware, with its route.
-    async fn pass_middleware(&self, draft: Draft) -> Result<(Message, Route)> {
+    /// Returns the message of a draft after the middleware, with its destination.
+    async fn pass_middleware(&self, draft: Draft) -> Result<(Message, Destination)> {
         let now = self.sent_at([&draft]).await;
-        let (message, route) = self.message(draft, now)?;
+        let (message, destination) = self.message(draft, now)?;
         let id = message.id;
         let end = CaptureEnd::default();
         NextPublish::new(&self.sender.middleware, &end).run(message).await?;
-        Ok((end.message().ok_or_else(|| not_passed_on(id))?, route))
+        Ok((end.message().ok_or_else(|| not_passed_on(id))?, destination))
     }
 
     /// Stores the messages of drafts in one step, all or none, after the middleware has seen each.
@@ -257,10 +258,10 @@ impl Publisher {
     async fn send_message(
         &self,
         message: Message,
-        route: Route,
+        destination: Destination,
         now: Timestamp,
     ) -> Result<PublishResult> {
-        let end = DispatchEnd::new(&self.sender, route, now);
+        let end = DispatchEnd::new(&self.sender, destination, now);
         let id = message.id;
         NextPublish::new(&self.sender.middleware, &end).run(message).await?;
         end.published().ok_or_else(|| not_passed_on(id))

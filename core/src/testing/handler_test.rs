@@ -229,6 +229,7 @@ impl HandlerTest {
             occurrence: job.map(|job| Occurrence { job, nominal, schedule: None, misfire: None }),
             handler_options: Some(Arc::new(self.handler_options.clone())),
             relations: None,
+            route: None,
         })
     }
 }

@@ -46,6 +46,7 @@ pub(crate) fn message() -> Message {
         occurrence: None,
         handler_options: None,
         relations: None,
+        route: None,
     }
 }
 

@@ -79,7 +79,7 @@ async fn two_groups_that_fail_one_message_have_a_dead_letter_each() {
     let dead_letters = dead_letters(&bench).await;
     let mut groups: Vec<_> = dead_letters
         .iter()
-        .filter_map(|dead_letter| dead_letter.message.headers.get("punctual-group"))
+        .filter_map(|dead_letter| dead_letter.message.route.as_ref()?.group.as_deref())
         .collect();
     groups.sort_unstable();
     assert_eq!(groups, ["archive", "office"]);

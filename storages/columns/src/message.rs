@@ -8,7 +8,7 @@ use punctual::bytes::Bytes;
 use punctual::model::{
     Body, Correlation, DeadReason, DueTime, END_OF_TIME, HandlerOptions, Headers, Key, Lease,
     MessageId, MessagePause, MessageRecord, MessageState, Occurrence, Priority, ProcessId,
-    Progress, Queue, Relations, Source, Topic,
+    Progress, Queue, Relations, Route, Source, Topic,
 };
 use punctual::uuid::Uuid;
 use punctual::{Error, ErrorKind, Message, Result};
@@ -38,16 +38,20 @@ struct Extra<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[serde(rename = "ties")]
     relations: Option<Arc<Relations>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    route: Option<Arc<Route>>,
 }
 
 /// Serializes the JSON column of a message; returns none for most messages.
 pub fn extra(message: &Message) -> Result<Option<String>> {
+    let route = message.route.as_ref().filter(|route| !route.is_plain());
     let plain = message.body.content_type == JSON
         && message.headers.is_empty()
         && message.correlation == Correlation::default()
         && message.occurrence.is_none()
         && message.handler_options.is_none()
-        && message.relations.is_none();
+        && message.relations.is_none()
+        && route.is_none();
     if plain {
         return Ok(None);
     }
@@ -60,6 +64,7 @@ pub fn extra(message: &Message) -> Result<Option<String>> {
         occurrence: message.occurrence.as_ref().map(Cow::Borrowed),
         handler_options: message.handler_options.clone(),
         relations: message.relations.clone(),
+        route: route.cloned(),
     };
     serde_json::to_string(&extra).map(Some).map_err(|error| {
         Error::internal(format!("the message {} cannot be serialized: {error}", message.id))
@@ -189,7 +194,7 @@ impl MessageColumns<'_> {
         };
         let content_type =
             extra.content_type.map_or(Cow::Borrowed(JSON), |given| Cow::Owned(given.into_owned()));
-        Ok(Message {
+        let mut message = Message {
             id,
             topic: names.topic(self.topic).map_err(|error| corrupt(id, &error.to_string()))?,
             queue: names.queue(self.queue),
@@ -209,7 +214,10 @@ impl MessageColumns<'_> {
             occurrence: extra.occurrence.map(Cow::into_owned),
             handler_options: extra.handler_options,
             relations: extra.relations,
-        })
+            route: extra.route,
+        };
+        message.restore_route();
+        Ok(message)
     }
 }
 
@@ -314,7 +322,7 @@ mod tests {
     use crate::instant::micros;
     use punctual::Retry;
     use punctual::jiff::Timestamp;
-    use punctual::model::{BatchId, ExecutionId, JobName, Rescue};
+    use punctual::model::{BatchId, ExecutionId, JobName, Rescue, TransportName};
 
     fn full() -> Message {
         let nominal = Timestamp::from_second(1_700_000_000).unwrap();
@@ -347,6 +355,36 @@ mod tests {
                 batch: Some(BatchId::from_uuid(Uuid::from_u128(9))),
                 ..Relations::default()
             })),
+            route: None,
+        }
+    }
+
+    fn plain() -> Message {
+        Message {
+            body: Body::json(&1).unwrap(),
+            headers: Headers::new(),
+            correlation: Correlation::default(),
+            occurrence: None,
+            handler_options: None,
+            relations: None,
+            ..full()
+        }
+    }
+
+    fn columns() -> MessageColumns<'static> {
+        MessageColumns {
+            id: Uuid::from_u128(7),
+            topic: "mail",
+            queue: "default",
+            priority: 5,
+            planned_at: 0,
+            created_at: 0,
+            source: 0,
+            key: None,
+            dedupe: None,
+            exclusive: false,
+            body: Bytes::new(),
+            extra: None,
         }
     }
 
@@ -376,35 +414,46 @@ mod tests {
 
     #[test]
     fn a_plain_message_has_no_json_column_and_reads_back() {
-        let plain = Message {
-            body: Body::json(&1).unwrap(),
-            headers: Headers::new(),
-            correlation: Correlation::default(),
-            occurrence: None,
-            handler_options: None,
-            relations: None,
-            ..full()
-        };
+        let plain = plain();
         assert_eq!(extra(&plain).unwrap(), None);
         assert_eq!(read(&plain).unwrap(), plain);
     }
 
     #[test]
-    fn a_damaged_row_is_named_by_its_id() {
-        let sent = MessageColumns {
-            id: Uuid::from_u128(7),
-            topic: "mail",
-            queue: "default",
-            priority: 5,
-            planned_at: 0,
-            created_at: 0,
-            source: 0,
-            key: None,
-            dedupe: None,
-            exclusive: false,
-            body: Bytes::new(),
-            extra: Some("{"),
+    fn a_route_reads_back_and_a_plain_one_follows_from_the_queue() {
+        let transport = TransportName::new("post").unwrap();
+        let queue = Queue::of_relay(&transport);
+        let route = Route::new(transport);
+        let returning = Route { group: Some(Arc::from("office")), attempt: 2, ..route.clone() };
+        for (route, is_stored) in [(route, false), (returning, true)] {
+            let (queue, route) = (queue.clone(), Some(Arc::new(route)));
+            let held = Message { queue, route, ..plain() };
+            assert_eq!(extra(&held).unwrap().is_some(), is_stored);
+            assert_eq!(read(&held).unwrap(), held);
+        }
+    }
+
+    #[test]
+    fn a_route_that_an_earlier_version_stored_in_headers_reads_as_a_route() {
+        let extra = r#"{"headers":{"punctual-attempt":"2","punctual-due":"2026-03-02T07:00:00Z",
+            "punctual-group":"office","punctual-snoozes":"1","tenant":"acme"}}"#;
+        let row = MessageColumns { queue: "~relay/post", extra: Some(extra), ..columns() };
+        let message = row.message().unwrap();
+        let route = Route {
+            group: Some(Arc::from("office")),
+            attempt: 2,
+            snoozes: 1,
+            first_due_at: Some("2026-03-02T07:00:00Z".parse().unwrap()),
+            ..Route::new(TransportName::new("post").unwrap())
         };
+        assert_eq!(message.route.as_deref(), Some(&route));
+        let headers: Vec<_> = message.headers.iter().collect();
+        assert_eq!((headers, message.headers.len()), (vec![("tenant", "acme")], 1));
+    }
+
+    #[test]
+    fn a_damaged_row_is_named_by_its_id() {
+        let sent = MessageColumns { extra: Some("{"), ..columns() };
         let error = sent.message().unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Corrupt);
         assert!(error.to_string().contains("000000000007"), "{error}");

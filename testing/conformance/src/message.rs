@@ -24,5 +24,6 @@ pub(crate) fn plain(ids: &Ids, topic: &str, body: Body, now: Timestamp) -> Messa
         occurrence: None,
         handler_options: None,
         relations: None,
+        route: None,
     }
 }

@@ -34,6 +34,7 @@ fn message() -> Message {
         occurrence: None,
         handler_options: None,
         relations: None,
+        route: None,
     }
 }
 

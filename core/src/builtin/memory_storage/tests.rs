@@ -66,6 +66,7 @@ impl RandomRun {
             occurrence: (self.below(2) == 0).then_some(occurrence),
             handler_options: None,
             relations: None,
+            route: None,
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::clock::within;
 use crate::engine::Process;
 use crate::engine::dead_message::DeadMessage;
-use crate::engine::receipt::unpack;
+use crate::engine::held_message::outgoing;
 use crate::error::{Error, ErrorKind, Result};
 use crate::event::Event;
 use crate::model::time::add;
@@ -25,7 +25,7 @@ pub(super) struct TopicSender {
 impl TopicSender {
     /// Publishes messages of one topic in their order, and settles each.
     pub(super) async fn send(&self, claimed: Vec<ClaimedMessage>) -> Result<()> {
-        let batch = claimed.iter().map(|one| unpack(&one.message)).collect();
+        let batch = claimed.iter().map(|one| outgoing(&one.message)).collect();
         let settlements = match self.publish(batch).await {
             Ok(()) => claimed.iter().map(|one| settlement(one, Verdict::Done)).collect(),
             Err(error) if is_final(&error) => self.one_by_one(&claimed, error).await,
@@ -41,7 +41,7 @@ impl TopicSender {
         }
         let mut settlements = Vec::with_capacity(claimed.len());
         for one in claimed {
-            settlements.push(match self.publish(vec![unpack(&one.message)]).await {
+            settlements.push(match self.publish(vec![outgoing(&one.message)]).await {
                 Ok(()) => settlement(one, Verdict::Done),
                 Err(error) if is_final(&error) => refused(one, &error),
                 Err(error) => self.retry(one, &error),

@@ -1,7 +1,7 @@
 //! Tests of lost processes, by options and crash budget.
 
 use super::*;
-use crate::model::{Queue, Retry, StateChange, TransportName};
+use crate::model::{Retry, Route, StateChange, TransportName};
 use crate::policy::verdict::tests::{at, facts, handler_options, message, secs};
 use crate::policy::{AttemptEnd, EffectiveHandlerOptions, judge};
 
@@ -144,6 +144,6 @@ fn what_is_not_run_again_when_interrupted_is_still_retried_and_released() {
 #[test]
 fn a_message_on_its_way_to_a_transport_is_sent_again_after_a_crash() {
     let (mut message, handler_options) = (message(), lost_when_interrupted());
-    message.queue = Queue::of_relay(&TransportName::new("broker").unwrap());
+    message.route = Some(Arc::new(Route::new(TransportName::new("broker").unwrap())));
     assert_eq!(again(&rescue(&facts(&message, &handler_options))), (5_000, 0, 1));
 }

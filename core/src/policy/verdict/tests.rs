@@ -36,6 +36,7 @@ pub(in crate::policy) fn message() -> Message {
         occurrence: None,
         handler_options: None,
         relations: None,
+        route: None,
     }
 }
 

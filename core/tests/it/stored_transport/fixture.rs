@@ -74,6 +74,7 @@ impl Fixture {
             occurrence: None,
             handler_options: None,
             relations: None,
+            route: None,
         }
     }
 

@@ -266,7 +266,7 @@ fn merged(record: &MessageRecord, edits: PublishRequest) -> Answer<(PublishReque
         key: edits.key.or_else(|| message.key.as_ref().map(ToString::to_string)),
         queue: edits.queue.or_else(|| (!queue.starts_with('~')).then(|| queue.to_owned())),
         priority: edits.priority.or_else(|| Some(message.priority.level())),
-        transport: edits.transport.or_else(|| queue.strip_prefix("~relay/").map(ToOwned::to_owned)),
+        transport: edits.transport.or_else(|| message.transport().map(ToString::to_string)),
         group: edits.group.or_else(|| group.map(|(_, group)| group.to_owned())),
         ..edits
     };

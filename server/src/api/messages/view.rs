@@ -140,7 +140,7 @@ impl MessageView {
             waits_for: text(message.waits_for().as_ref()),
             correlation: text(message.correlation.id.as_ref()),
             causation: text(message.correlation.causation.as_ref()),
-            transport: message.queue.as_str().strip_prefix("~relay/").map(ToOwned::to_owned),
+            transport: text(message.transport()),
             size: message.body.bytes.len(),
         }
     }

@@ -294,6 +294,7 @@ mod tests {
             occurrence: None,
             handler_options: None,
             relations: None,
+            route: None,
         })
     }
 

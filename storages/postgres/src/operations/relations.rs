@@ -128,6 +128,7 @@ mod tests {
             occurrence: None,
             handler_options: None,
             relations: Some(Arc::new(relations)),
+            route: None,
         }
     }
 

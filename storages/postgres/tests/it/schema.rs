@@ -68,6 +68,7 @@ impl TestSchema {
             occurrence: None,
             handler_options: None,
             relations: None,
+            route: None,
         }
     }
 

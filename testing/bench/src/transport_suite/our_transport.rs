@@ -102,6 +102,7 @@ impl MessageFactory {
             occurrence: None,
             handler_options: None,
             relations: None,
+            route: None,
         };
         Outgoing { message: Arc::new(message), delay: Duration::ZERO, attempt: 0, group: None }
     }

@@ -1,11 +1,13 @@
 //! Enqueue: safe to repeat, and one alive message for a deduplication key.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
 
 use punctual::inspect::{MessageFilter, PageRequest};
-use punctual::model::{Message, MessageId, MessageState, Queue, Source, TransportName};
+use punctual::model::{Message, MessageId, MessageState, Queue, Route, Source, TransportName};
 use punctual::policy::Verdict;
-use punctual::storage::{Command, CommandResult, EnqueueResult, Entry, SettleResult};
+use punctual::storage::{Claim, Command, CommandResult, EnqueueResult, Entry, SettleResult};
 
 use super::Fixture;
 use super::fixture::{at, dead, ids_of, key, together};
@@ -15,6 +17,7 @@ behaviours! {
     a_repeated_call_reports_each_message_as_a_duplicate_of_itself,
     a_call_repeated_after_the_message_is_done_does_not_run_it_again,
     a_finished_message_that_comes_back_to_be_held_is_stored_again,
+    a_held_message_keeps_its_route,
     a_second_message_with_an_alive_deduplication_key_is_a_duplicate,
     a_pending_message_is_replaced_on_request,
     a_running_message_is_not_replaced,
@@ -24,6 +27,13 @@ behaviours! {
     a_redriven_message_is_stored_again_when_it_comes_back_changed,
     a_dead_letter_is_not_brought_back_by_a_late_copy,
     of_many_with_one_key_at_once_exactly_one_is_stored,
+}
+
+/// Returns a message as the storage holds it for a transport.
+fn held(message: Message) -> Message {
+    let transport = TransportName::new("post").unwrap();
+    let queue = Queue::of_relay(&transport);
+    Message { queue, route: Some(Arc::new(Route::new(transport))), ..message }
 }
 
 // spec: T-42
@@ -59,13 +69,35 @@ pub async fn a_call_repeated_after_the_message_is_done_does_not_run_it_again(f: 
 pub async fn a_finished_message_that_comes_back_to_be_held_is_stored_again(f: Fixture) {
     let message = f.message();
     let id = f.finish(message.clone(), Verdict::Done, at(0)).await;
-    let queue = Queue::of_relay(&TransportName::new("post").unwrap());
-    let held = Message { queue, due_at: at(32), ..message };
+    let held = Message { due_at: at(32), ..held(message) };
     assert_eq!(f.try_replace(held.clone()).await, EnqueueResult::Stored);
     let record = f.record(id).await;
     assert_eq!((record.state, record.due_at, record.attempt), (MessageState::Pending, at(32), 0));
     assert_eq!(f.try_replace(held).await, EnqueueResult::Duplicate(id));
     assert_eq!(f.inspect.counts(at(0)).await.unwrap().total(MessageState::Done), 0);
+}
+
+pub async fn a_held_message_keeps_its_route(f: Fixture) {
+    let plain = held(f.message());
+    let transport = plain.transport().unwrap().clone();
+    let route = Route {
+        group: Some(Arc::from("office")),
+        attempt: 2,
+        snoozes: 3,
+        unhandled: Duration::from_secs(75),
+        first_due_at: Some(at(1)),
+        original_id: Some(f.message().id),
+        ..Route::new(transport)
+    };
+    let returning = Message { route: Some(Arc::new(route)), ..held(f.message()) };
+    for message in [plain, returning] {
+        let id = f.enqueue(message.clone()).await;
+        assert_eq!(f.record(id).await.message.route, message.route);
+        let queue = message.queue.clone();
+        let claim = Claim::new(queue, f.process(), 1, at(60));
+        let claimed = f.storage.claim(claim, at(0)).await.unwrap();
+        assert_eq!(claimed[0].message.route, message.route);
+    }
 }
 
 pub async fn a_second_message_with_an_alive_deduplication_key_is_a_duplicate(f: Fixture) {
@@ -151,8 +183,7 @@ pub async fn a_redriven_message_is_stored_again_when_it_comes_back_changed(f: Fi
 pub async fn a_dead_letter_is_not_brought_back_by_a_late_copy(f: Fixture) {
     let message = f.message();
     let id = f.finish(message.clone(), dead(), at(0)).await;
-    let queue = Queue::of_relay(&TransportName::new("post").unwrap());
-    let late = Message { queue, due_at: at(32), ..message };
+    let late = Message { due_at: at(32), ..held(message) };
     assert_eq!(f.try_replace(late).await, EnqueueResult::Duplicate(id));
     assert_eq!(f.state(id).await, Some(MessageState::Dead));
 }

@@ -178,5 +178,5 @@ impl Ledger {
 
 /// Returns the id of the carried message that is stored under another id because its own is in use.
 fn original_id(record: &MessageRecord) -> Option<MessageId> {
-    record.message.headers.get("punctual-id")?.parse().ok()
+    record.message.route.as_ref()?.original_id
 }

@@ -39,6 +39,7 @@ fn message(own: &[(&str, &str)]) -> Message {
         occurrence: None,
         handler_options: None,
         relations: None,
+        route: None,
     }
 }
 
