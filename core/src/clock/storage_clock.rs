@@ -135,8 +135,8 @@ impl StorageClock {
         for _ in 0..SAMPLES_MAX {
             let called_at = self.base.steady();
             let storage_time = storage.time().await?;
-            let answer = Bounds::of_reading(storage_time, called_at, self.base.steady());
-            self.learn(answer);
+            let reading = Bounds::of_reading(storage_time, called_at, self.base.steady());
+            self.learn(reading);
             if reading.is_enough_beside(known) {
                 break;
             }
@@ -145,9 +145,9 @@ impl StorageClock {
     }
 
     /// Takes the bounds of a call into account.
-    fn learn(&self, answer: Bounds) {
+    fn learn(&self, reading: Bounds) {
         let mut proven = self.proven.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = proven.map_or(answer, |known| known.narrowed_by(answer));
+        let known = proven.map_or(reading, |known| known.narrowed_by(reading));
         *proven = Some(known);
         let offset = i64::try_from(known.earliest.as_nanos()).unwrap_or(0);
         let width = u64::try_from(known.width().as_nanos()).unwrap_or(u64::MAX);
@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn a_reading_is_as_old_as_its_call() {
-        let answer = Bounds::of_reading(at(5_000), at(1_000), at(1_100));
+        let reading = Bounds::of_reading(at(5_000), at(1_000), at(1_100));
         assert_eq!((reading.earliest, reading.latest), (ms(3_900), ms(4_000)));
         assert_eq!(reading.width(), Duration::from_millis(100));
     }
