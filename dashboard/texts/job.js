@@ -153,7 +153,7 @@ export const job = {
     skipped: 'Would be skipped',
     next: 'Next on time',
     none: 'none',
-    makesUp: 'replaces',
+    makesUp: 'catch-up run',
     lateOnly: 'slightly late',
     and: (count) => `and ${count} more`,
     times: (count) => `${count} times, the newest`,

@@ -305,7 +305,7 @@ fn auth_settings(config: &Config) -> Result<AuthSettings> {
 async fn warn_without_users(app: &App) {
     if app.auth().needs_users() && matches!(app.auth().has_users().await, Ok(false)) {
         tracing::warn!(
-            "no user exists, so nobody can log in; create one with `punctual users add NAME admin --storage ADDRESS`"
+            "no user exists, so a login is not possible; create one with `punctual users add NAME admin --storage ADDRESS`"
         );
     }
 }
