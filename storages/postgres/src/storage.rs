@@ -1,4 +1,5 @@
-//! Storage: the public type, and [`Storage`] by delegation to [`Inner`].
+//! Storage: the public type, and the contract as a list: each method runs the operation of its name, on the state
+//! that all calls and the background tasks share.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
