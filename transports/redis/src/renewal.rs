@@ -34,11 +34,12 @@ impl Renew<EntryPosition, ()> for VisibilityRenewer {
             if entries.is_empty() { Ok(0) } else { self.group_consumer.extend(&entries).await };
         self.rounds += 1;
         self.clean_up().await;
+        let GroupConsumer { connection, streams, .. } = &*self.group_consumer;
+        let stream = &streams.shared;
         match renewed {
             Ok(0) => Ok(()),
             // Some entries may have been settled during the call.
             Ok(count) => {
-                let stream = &self.group_consumer.streams.shared;
                 tracing::debug!(
                     stream,
                     count,
@@ -46,7 +47,7 @@ impl Renew<EntryPosition, ()> for VisibilityRenewer {
                 );
                 Ok(())
             }
-            Err(error) => Err(self.group_consumer.connection.map_error(&error).during("renew")),
+            Err(error) => Err(connection.map_error(&error).during("renew").with("stream", stream)),
         }
     }
 }

@@ -30,7 +30,7 @@ impl Renew<u64, ReceiptHandle> for VisibilityRenewer {
             while let Some(renewed) = calls.next().await {
                 match renewed {
                     Ok(failed) => lost += failed.len(),
-                    Err(error) => outcome = Err(error),
+                    Err(error) => outcome = Err(error.with("queue", &self.queue.url)),
                 }
             }
         }
