@@ -247,7 +247,7 @@ fn started(
     execution: ExecutionId,
 ) -> StartedAttempt {
     let storage = process.env.storage.clone();
-    let received = ReceivedMessage::claimed(Box::new(LeaseReceipt { storage, claimed }));
+    let received = ReceivedMessage::claimed(Box::new(LeaseReceipt { claimed, storage }));
     let handler_options = process.handler_options(&received.message);
     let identity = AttemptIdentity {
         process: worker,

@@ -29,18 +29,15 @@ use crate::transport::{Acknowledge, Delivery, LeaseReceipt, Receipt as Transport
 #[async_trait]
 pub(crate) trait Receipt: Send + Sync + 'static {
     /// Settles an ended attempt as far as possible without waiting; returns a future for the rest.
-    fn settle<'a>(
-        self: Box<Self>,
-        settler: &'a Settler,
-        ended: EndedAttempt,
-    ) -> Option<BoxFuture<'a, ()>>;
+    fn settle(self: Box<Self>, settler: &Settler, ended: EndedAttempt)
+    -> Option<BoxFuture<'_, ()>>;
 
     /// Releases a message that was not started, due at an instant; returns a future for what has to wait.
-    fn release<'a>(
+    fn release(
         self: Box<Self>,
-        settler: &'a Settler,
+        settler: &Settler,
         unstarted: UnstartedMessage,
-    ) -> Option<BoxFuture<'a, ()>>;
+    ) -> Option<BoxFuture<'_, ()>>;
 
     /// Acknowledges a message before it is handled.
     async fn acknowledge(self: Box<Self>, process: &Process) -> Result<()>;

@@ -90,7 +90,7 @@ impl QueueWorker {
     /// Starts a message, or releases it when it may start only later.
     fn start(&self, claimed: ClaimedMessage, later: Option<Timestamp>) {
         let storage = self.process.env.storage.clone();
-        let received = ReceivedMessage::claimed(Box::new(LeaseReceipt { storage, claimed }));
+        let received = ReceivedMessage::claimed(Box::new(LeaseReceipt { claimed, storage }));
         let handler_options = self.process.handler_options(&received.message);
         let started = self.runner.begin(received, handler_options);
         match later {

@@ -126,7 +126,7 @@ impl Message {
         let Self { source, due_at, created_at, .. } = *self;
         is_same(due_at, other.due_at)
             && is_same(created_at, other.created_at)
-            && *self == Self { source, due_at, created_at, ..other.clone() }
+            && *self == Self { due_at, created_at, source, ..other.clone() }
     }
 }
 

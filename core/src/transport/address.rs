@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 pub struct AddressForm<'a> {
     /// Subject of an error, such as "the address of the broker".
     pub subject: &'a str,
-    /// Way out in an error, such as "use mqtt://host:1883".
+    /// Way out in an error, such as "use `mqtt://host:1883`".
     pub advice: &'a str,
     /// Known schemes.
     pub schemes: &'a [AddressScheme<'a>],

@@ -5,7 +5,7 @@ use punctual::analysis::{
     KnownProcess, LedgerDecision, LedgerEntry, LedgerRange, OtherProcesses, dead_fingerprint,
 };
 use punctual::client::PauseRequest;
-use punctual::inspect::PageRequest;
+use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{MessageId, Pause, Queue};
 use punctual::{Builder, ErrorKind, Job, Misfire, Occurrence, Overlap, Retry, Schedule};
 
@@ -76,7 +76,8 @@ async fn limits_and_pauses_of_jobs_are_reasons() {
     .await;
     let admin = bench.punctual.admin();
     bench.advance(seconds(2 * 3_600)).await;
-    let messages = admin.messages(Default::default(), PageRequest::first(10)).await.unwrap().rows;
+    let messages =
+        admin.messages(MessageFilter::default(), PageRequest::first(10)).await.unwrap().rows;
     let [second, first] = messages.as_slice() else { panic!("{messages:?}") };
     assert_eq!(word(&bench, first.message.id).await, "running");
     assert_eq!(word(&bench, second.message.id).await, "limit_reached");

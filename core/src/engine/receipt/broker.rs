@@ -53,11 +53,11 @@ impl BrokerReceipt {
 #[async_trait]
 impl Receipt for BrokerReceipt {
     /// Settles with the broker; a message that stays unsettled is delivered again by it.
-    fn settle<'a>(
+    fn settle(
         self: Box<Self>,
-        settler: &'a Settler,
+        settler: &Settler,
         ended: EndedAttempt,
-    ) -> Option<BoxFuture<'a, ()>> {
+    ) -> Option<BoxFuture<'_, ()>> {
         Some(Box::pin(async move {
             let process = &**settler.process();
             let EndedAttempt { decision, execution, now, .. } = ended;
@@ -84,11 +84,11 @@ impl Receipt for BrokerReceipt {
     }
 
     /// The broker delivers it again when it is dropped.
-    fn release<'a>(
+    fn release(
         self: Box<Self>,
-        _settler: &'a Settler,
+        _settler: &Settler,
         _unstarted: UnstartedMessage,
-    ) -> Option<BoxFuture<'a, ()>> {
+    ) -> Option<BoxFuture<'_, ()>> {
         None
     }
 

@@ -22,11 +22,11 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 #[async_trait]
 impl Receipt for LeaseReceipt {
-    fn settle<'a>(
+    fn settle(
         self: Box<Self>,
-        settler: &'a Settler,
+        settler: &Settler,
         ended: EndedAttempt,
-    ) -> Option<BoxFuture<'a, ()>> {
+    ) -> Option<BoxFuture<'_, ()>> {
         let Self { claimed, storage } = *self;
         let EndedAttempt { decision, execution, is_recorded, then, .. } = ended;
         let execution = is_recorded.then_some(execution);
@@ -44,11 +44,11 @@ impl Receipt for LeaseReceipt {
         })
     }
 
-    fn release<'a>(
+    fn release(
         self: Box<Self>,
-        settler: &'a Settler,
+        settler: &Settler,
         unstarted: UnstartedMessage,
-    ) -> Option<BoxFuture<'a, ()>> {
+    ) -> Option<BoxFuture<'_, ()>> {
         let Self { claimed, storage } = *self;
         let UnstartedMessage { context, in_flight_guard, due_at } = unstarted;
         let verdict = Verdict::Again {

@@ -1,9 +1,9 @@
 //! Deduplication of a batch: the stored messages with its ids and keys, and which of its entries are stored.
 //! [`dedupe`] decides about each. Pure; the statements around it only read and write.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, hash_map};
 
-use punctual::model::{Message, MessageId, MessageRecord, MessageState, Unique};
+use punctual::model::{Key, Message, MessageId, MessageRecord, MessageState, Unique};
 use punctual::policy::{DedupeDecision, DedupeFacts, SameId, dedupe};
 use punctual::storage::{EnqueueResult, Entry};
 
@@ -30,8 +30,8 @@ impl KnownMessages {
 
     pub(crate) fn ended(&mut self, record: MessageRecord) {
         let id = record.message.id;
-        if !self.states.contains_key(&id) {
-            self.states.insert(id, record.state);
+        if let hash_map::Entry::Vacant(unknown) = self.states.entry(id) {
+            unknown.insert(record.state);
             self.finished.insert(id, record);
         }
     }
@@ -45,7 +45,7 @@ impl KnownMessages {
             .states
             .get(&message.id)
             .map(|_| self.finished.get(&message.id).map_or(SameId::AliveOrDead, SameId::from));
-        let Some(key) = message.dedupe.as_ref().map(|dedupe| dedupe.as_str()) else {
+        let Some(key) = message.dedupe.as_ref().map(Key::as_str) else {
             return DedupeFacts { same_id, ..DedupeFacts::default() };
         };
         let same_key = self.dedupes.get(key).and_then(|id| Some((*id, *self.states.get(id)?)));
