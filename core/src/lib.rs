@@ -60,7 +60,7 @@
 //! - Applications: [`Punctual`], [`Publisher`], [`Jobs`], [`Admin`] and [`Options`].
 //! - Questions of operators: [`analysis`], with the results of [`Admin::why`] and its neighbours.
 //! - Tests of applications: [`testing`], where a week passes in milliseconds.
-//! - Back-ends: [`storage`], [`inspect`], [`documents`] and [`transport`] are the contracts.
+//! - Authors of back-ends: [`backend`] has the contracts of storages and transports.
 //! - Schedules alone: [`schedule`], which does not depend on the rest.
 //!
 //! # Guarantees
@@ -99,6 +99,7 @@ mod guide_testing {}
 mod guide_telemetry {}
 
 pub mod analysis;
+pub mod backend;
 pub mod builtin;
 #[cfg(feature = "chrono")]
 pub mod chrono;
@@ -109,32 +110,32 @@ mod compression;
 pub mod config;
 #[doc(hidden)]
 pub mod declared;
-pub mod documents;
-pub mod engine;
+mod documents;
+mod engine;
 mod environment;
 mod error;
 pub mod event;
 pub mod handler;
 pub mod health;
-pub mod inbox;
+mod inbox;
 pub mod inspect;
-pub mod lock;
+mod lock;
 pub mod measure;
 mod middleware;
 pub mod model;
 mod options;
-pub mod outbox;
+mod outbox;
 pub mod policy;
 mod punctual;
 mod sending;
 pub mod status;
 mod stop;
-pub mod storage;
+mod storage;
 pub mod subscription;
 pub mod testing;
 pub mod transfer;
-pub mod transport;
-pub mod wire;
+mod transport;
+mod wire;
 
 pub use crate::builtin::{Deduplicate, ManualClock, MemoryStorage, StoredTransport};
 pub use crate::client::{Admin, HttpWorkers, JobBuilder, Jobs, OneTimeJob, Queues, Subscriptions};
@@ -143,7 +144,7 @@ pub use crate::codec::Codec;
 pub use crate::config::Configuration;
 pub use crate::declared::{Declare, DeclaredJob};
 pub use crate::documents::DocumentStore;
-pub use crate::engine::{FailedAttempt, GivenUpMessage, Heartbeats, Roles, Service, Turn};
+pub use crate::engine::{FailedAttempt, GivenUpMessage, Heartbeats, Roles};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::event::{Event, Events};
 pub use crate::handler::{

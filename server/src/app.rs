@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use punctual::documents::DocumentStore;
+use punctual::backend::documents::DocumentStore;
 use punctual::{Clock, Inspect, Punctual, Storage};
 use punctual_backends::OpenedStorage;
 use serde_json::Value;

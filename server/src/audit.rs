@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use punctual::clock::{add, subtract};
-use punctual::documents::{
+use punctual::backend::documents::{
     Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, RemoveResult,
 };
+use punctual::clock::{add, subtract};
 use punctual::model::{IdSource, Ids};
 use punctual::{Clock, Result};
 use serde::{Deserialize, Serialize};

@@ -28,7 +28,7 @@ use axum::http::{HeaderMap, StatusCode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use punctual::Clock;
-use punctual::documents::DocumentStore;
+use punctual::backend::documents::DocumentStore;
 
 pub(crate) use self::browser::{BROWSER_COOKIE, BROWSER_TTL};
 #[cfg(feature = "oidc")]

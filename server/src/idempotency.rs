@@ -24,7 +24,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use punctual::documents::{ExpectedVersion, PutResult};
+use punctual::backend::documents::{ExpectedVersion, PutResult};
 use sha2::{Digest, Sha256};
 
 use self::claim::Claim;

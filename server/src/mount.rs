@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use axum::Router;
 use axum::http::StatusCode;
 use axum::http::request::Parts as RequestParts;
-use punctual::documents::DocumentStore;
+use punctual::backend::documents::DocumentStore;
 use punctual::{Inspect, Punctual, Storage};
 use tokio::runtime::Handle;
 

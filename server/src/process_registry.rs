@@ -8,9 +8,11 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use punctual::backend::documents::{
+    DOCUMENTS_MAX, Document, ExpectedVersion, KeyRange, NewDocument,
+};
 use punctual::client::HttpWorkerClaim;
 use punctual::clock::{add, between};
-use punctual::documents::{DOCUMENTS_MAX, Document, ExpectedVersion, KeyRange, NewDocument};
 use punctual::model::ProcessId;
 use punctual::{Error, Result};
 use serde::{Deserialize, Serialize};

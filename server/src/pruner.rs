@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use punctual::Result;
+use punctual::backend::documents::DOCUMENTS_MAX;
 use punctual::clock::add;
-use punctual::documents::DOCUMENTS_MAX;
 
 use crate::app::App;
 

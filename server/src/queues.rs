@@ -6,8 +6,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use punctual::backend::documents::{
+    DOCUMENTS_MAX, ExpectedVersion, KeyRange, NewDocument, PutResult,
+};
 use punctual::clock::add;
-use punctual::documents::{DOCUMENTS_MAX, ExpectedVersion, KeyRange, NewDocument, PutResult};
 use punctual::model::{Pause, Queue};
 use punctual::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use punctual::Result;
 use punctual::analysis::KnownProcess;
+use punctual::backend::storage::TopicFilter;
 use punctual::model::{Queue, Topic};
-use punctual::storage::TopicFilter;
 
 use crate::app::App;
 use crate::why_facts::workers;

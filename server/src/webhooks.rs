@@ -8,7 +8,7 @@ mod notice;
 use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
-use punctual::documents::{
+use punctual::backend::documents::{
     DOCUMENTS_MAX, Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult,
 };
 use punctual::{Error, ErrorKind, Result};
@@ -114,7 +114,7 @@ pub(crate) async fn change(
 pub(crate) async fn remove(app: &App, id: &str) -> Result<bool> {
     let removed = app.documents.remove(KIND, id, ExpectedVersion::Any).await?;
     changed(app);
-    Ok(removed == punctual::documents::RemoveResult::Removed)
+    Ok(removed == punctual::backend::documents::RemoveResult::Removed)
 }
 
 /// Invalidates the cached webhooks of this node.

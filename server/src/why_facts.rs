@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use punctual::Result;
 use punctual::analysis::{KnownProcess, OtherProcesses};
+use punctual::backend::documents::KeyRange;
 use punctual::clock::subtract;
-use punctual::documents::KeyRange;
 use punctual::model::{Execution, MessageRecord, Queue, Topic};
 use serde::Deserialize;
 

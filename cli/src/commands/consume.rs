@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
+use punctual::backend::storage::Settlement;
+use punctual::backend::transport::{Consumer, Delivery, Receipt, Rejection, Subscription};
 use punctual::builtin::GROUP_DEFAULT;
 use punctual::clock::{Clock, SystemClock, add, within};
 use punctual::model::{DeadReason, Topic};
 use punctual::policy::{AgainReason, Verdict};
 use punctual::schedule::parse_duration;
-use punctual::storage::Settlement;
-use punctual::transport::{Consumer, Delivery, Receipt, Rejection, Subscription};
 
 use super::storage::on_runtime;
 use super::transport::{TransportArgs, header_row, message_json, message_row};

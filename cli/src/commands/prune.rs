@@ -4,9 +4,9 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::Args;
+use punctual::backend::storage::{Prune, PruneResult};
 use punctual::clock::{Clock, SystemClock, subtract};
 use punctual::schedule::parse_duration;
-use punctual::storage::{Prune, PruneResult};
 use punctual_backends::Address;
 use serde_json::json;
 

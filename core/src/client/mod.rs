@@ -23,11 +23,11 @@ pub use planned::{PlannedChange, PlannedJobs};
 pub use queues::{QueueStatus, Queues};
 pub use subscriptions::Subscriptions;
 
-pub use crate::engine::OneTimeJob;
 pub use crate::engine::http_worker::{
     AssignedMessage, AttemptTicket, HTTP_WORKER_BATCH_MAX, HTTP_WORKER_LEASE_MAX,
     HTTP_WORKER_TOPICS_MAX, HTTP_WORKER_WAIT_MAX, HttpWorkerClaim, HttpWorkerReport,
 };
+pub use crate::engine::{OneTimeJob, RECENT_RUNS_MAX};
 pub use crate::sending::{
     BATCH_MEMBERS_MAX, Batch, BatchResult, Publish, PublishResult, Publisher,
     REPLY_TIMEOUT_DEFAULT, Reply, Request, Sending,

@@ -18,7 +18,7 @@ use crate::model::time::{add, subtract};
 use crate::storage::{ExtendResult, Storage, WakeSource, Wakeup};
 
 /// Number of missed heartbeats after which a process counts as gone.
-pub const HEARTBEATS_MISSED: u32 = 3;
+pub(crate) const HEARTBEATS_MISSED: u32 = 3;
 /// Smallest clock correction that is reported as an event.
 const DRIFT_NOTED: Duration = Duration::from_secs(1);
 /// Longest pause after failures; a handler whose lease runs out meanwhile has to be stopped.

@@ -38,8 +38,10 @@ mod worker;
 
 pub(crate) use attempt::handle;
 pub(crate) use cursor_move::move_cursor;
-pub(crate) use heartbeat::{HEARTBEAT_PAUSE_MAX, HeartbeatService, deregister, ensure_alive};
-pub use heartbeat::{HEARTBEATS_MISSED, Heartbeats};
+pub use heartbeat::Heartbeats;
+pub(crate) use heartbeat::{
+    HEARTBEAT_PAUSE_MAX, HEARTBEATS_MISSED, HeartbeatService, deregister, ensure_alive,
+};
 pub(crate) use hooks::Hooks;
 pub use hooks::{FailedAttempt, GivenUpMessage};
 pub(crate) use http_worker::HttpWorkerState;
@@ -49,7 +51,7 @@ pub(crate) use option_layers::OptionLayers;
 pub(crate) use poller::{Poller, WatchList};
 pub(crate) use process::{Declared, Process, Runner};
 pub(crate) use progress_writer::ProgressWriter;
-pub use pruner::Pruner;
+pub(crate) use pruner::Pruner;
 pub(crate) use queues::QueueControls;
 pub use queues::QueueStatus;
 pub use recent_runs::RECENT_RUNS_MAX;
@@ -60,8 +62,7 @@ pub(crate) use relay::Relay;
 pub(crate) use rescuer::Rescuer;
 pub use roles::Roles;
 pub(crate) use scheduler::{Decision, Scheduler, occurrence_message, resume};
-pub(crate) use service::{LoopContext, run};
-pub use service::{Service, Turn};
+pub(crate) use service::{LoopContext, Service, Turn, run};
 pub(crate) use settle::Settler;
 pub(crate) use subscription::{
     Control, Controls, SubscriptionContext, SubscriptionRequest, SubscriptionSpec,
@@ -73,5 +74,3 @@ pub use turns::LastTurn;
 pub(crate) use turns::Turns;
 pub(crate) use unhandled::Unhandled;
 pub(crate) use worker::{QueueWorker, ServedQueue};
-
-pub use crate::options::Options;

@@ -18,7 +18,7 @@ const INTERVAL: Duration = Duration::from_secs(60 * 60);
 const BATCH: usize = 1_000;
 
 /// Service that deletes finished messages and history older than the retention. Dead letters stay.
-pub struct Pruner {
+pub(crate) struct Pruner {
     storage: Arc<dyn Storage>,
     events: Arc<Events>,
     retention: Duration,
@@ -26,7 +26,7 @@ pub struct Pruner {
 
 impl Pruner {
     /// Creates a pruner of a storage.
-    pub fn new(storage: Arc<dyn Storage>, events: Arc<Events>, retention: Duration) -> Self {
+    pub(crate) fn new(storage: Arc<dyn Storage>, events: Arc<Events>, retention: Duration) -> Self {
         Self { storage, events, retention }
     }
 }

@@ -20,7 +20,7 @@ use crate::storage::Wakeup;
 
 /// When a service wants its next turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
+pub(crate) enum Turn {
     /// At once: there is more to do.
     Again,
     /// At an instant, or when woken before.
@@ -31,7 +31,7 @@ pub enum Turn {
 
 /// A background service.
 #[async_trait]
-pub trait Service: Send {
+pub(crate) trait Service: Send {
     /// Returns its name, for logs and health.
     fn name(&self) -> &str;
 

@@ -5,7 +5,10 @@ use super::Verdict;
 use crate::model::{Link, LinkOn, Message};
 
 /// Returns the links of a message that follow its end.
-pub fn followers<'a>(message: &'a Message, verdict: &Verdict) -> impl Iterator<Item = &'a Link> {
+pub(crate) fn followers<'a>(
+    message: &'a Message,
+    verdict: &Verdict,
+) -> impl Iterator<Item = &'a Link> {
     let end = match verdict {
         Verdict::Done => Some(LinkOn::Success),
         Verdict::Dead { .. } => Some(LinkOn::Failure),

@@ -11,7 +11,7 @@ use crate::model::MessageId;
 
 /// Places where a message can wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DelayOptions {
+pub(crate) struct DelayOptions {
     /// Longest delay that the transport supports.
     pub native: Delay,
     /// Whether the process has a storage.
@@ -22,7 +22,7 @@ pub struct DelayOptions {
 
 /// Place where a delayed message waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DelayPlace {
+pub(crate) enum DelayPlace {
     /// Nowhere: it is sent at once.
     NoDelay,
     /// In the transport: it is sent with this delay.
@@ -34,7 +34,7 @@ pub enum DelayPlace {
 }
 
 /// Decides where a message waits for `wanted`. No delay and a negative one are zero.
-pub fn delay_place(wanted: Duration, options: DelayOptions) -> DelayPlace {
+pub(crate) fn delay_place(wanted: Duration, options: DelayOptions) -> DelayPlace {
     if wanted.is_zero() {
         DelayPlace::NoDelay
     } else if options.storage && options.prefer_storage {
@@ -49,7 +49,7 @@ pub fn delay_place(wanted: Duration, options: DelayOptions) -> DelayPlace {
 }
 
 /// Returns the error of [`DelayPlace::Unsupported`]: the message, its delay, and what to do.
-pub fn delay_unsupported(message: MessageId, wanted: Duration, native: Delay) -> Error {
+pub(crate) fn delay_unsupported(message: MessageId, wanted: Duration, native: Delay) -> Error {
     let reach = match native {
         Delay::UpTo(limit) if !limit.is_zero() => format!("delays by {limit:?} at most"),
         _ => "cannot delay".to_owned(),

@@ -273,7 +273,12 @@ pub struct Preview {
 }
 
 /// Returns the result that an edit would have, with at most `count` times.
-pub fn preview(record: &JobRecord, edit: &Edit, count: usize, now: Timestamp) -> Result<Preview> {
+pub(crate) fn preview(
+    record: &JobRecord,
+    edit: &Edit,
+    count: usize,
+    now: Timestamp,
+) -> Result<Preview> {
     let command = overridden(record, edit.overrides(record, now)?, now);
     let after = record.with_command(&command, now)?;
     let changed = changed_fields(&record.job, &after.job);
@@ -299,7 +304,7 @@ fn changed_fields(before: &Job, after: &Job) -> Vec<Field> {
 }
 
 /// Returns when a job will run next: from its cursor on, without skipped occurrences, while runs are left.
-pub fn upcoming(record: &JobRecord, count: usize) -> Vec<Timestamp> {
+pub(crate) fn upcoming(record: &JobRecord, count: usize) -> Vec<Timestamp> {
     let schedule = &record.job.schedule;
     let left = usize::try_from(record.runs_left()).unwrap_or(usize::MAX);
     let most = count.min(PREVIEW_MAX).min(left);
@@ -313,7 +318,11 @@ pub fn upcoming(record: &JobRecord, count: usize) -> Vec<Timestamp> {
 ///
 /// Schedule and zone are overridden together, so resetting the schedule resets its zone, while resetting the
 /// zone leaves the operator's cron text.
-pub fn reset(record: &JobRecord, field: Option<Field>, now: Timestamp) -> Result<JobCommand> {
+pub(crate) fn reset(
+    record: &JobRecord,
+    field: Option<Field>,
+    now: Timestamp,
+) -> Result<JobCommand> {
     let mut overrides = record.overrides.clone();
     match field {
         None => overrides = overrides.reset(),

@@ -5,6 +5,6 @@
 use super::AttemptEnd;
 
 /// Returns whether an attempt that ended this way may be retried inline, where inline retries are enabled.
-pub fn allows_inline_retry(end: &AttemptEnd) -> bool {
+pub(crate) fn allows_inline_retry(end: &AttemptEnd) -> bool {
     matches!(end, AttemptEnd::Failed { .. } | AttemptEnd::Panicked { .. })
 }

@@ -22,31 +22,30 @@ mod timeout;
 mod verdict;
 
 pub(crate) use back_off::{PAUSE_MAX, backoff};
-pub use breaker::{Breaker, BreakerDecision, BreakerSignal, Circuit};
-pub use chain::followers;
+pub use breaker::{Breaker, Circuit};
+pub(crate) use breaker::{BreakerDecision, BreakerSignal};
+pub(crate) use chain::followers;
 pub(crate) use decide::{JobDecision, decide};
 pub use dedupe::{DedupeDecision, DedupeFacts, SameId, dedupe};
-pub use delay_place::{DelayOptions, DelayPlace, delay_place, delay_unsupported};
-pub use edit::{Edit, Field, PREVIEW_MAX, Preview, preview, reset, upcoming};
+pub(crate) use delay_place::{DelayOptions, DelayPlace, delay_place, delay_unsupported};
+pub use edit::{Edit, Field, PREVIEW_MAX, Preview};
+pub(crate) use edit::{preview, reset, upcoming};
 pub use effective_options::{EffectiveHandlerOptions, effective_options};
-pub use inline_retry::allows_inline_retry;
+pub(crate) use inline_retry::allows_inline_retry;
 pub use layers::{Layer, Winner, layers};
-pub use no_handler::NO_HANDLER_BUDGET;
 pub(crate) use no_handler::put_off;
-pub use outage::{OUTAGE_MAX, Outage, outage};
-pub(crate) use overlap::at_once_max;
-pub use overlap::{OverlapDecision, admit};
-pub use plan::{
-    COUNT_MAX, OCCURRENCES_PER_PLAN, Plan, PlannedOccurrence, SKIPS_LISTED_MAX, Skip, plan,
+pub use outage::Outage;
+pub(crate) use outage::outage;
+pub(crate) use overlap::{admit, at_once_max};
+pub(crate) use plan::{COUNT_MAX, Plan, SKIPS_LISTED_MAX};
+pub use plan::{PlannedOccurrence, Skip};
+pub use rate::{RateGrant, RateStarts, permit};
+pub use reconcile::effective;
+pub(crate) use reconcile::{
+    Declaration, DeclaredSet, Reconciliation, configured_schedule, cursor_after_pause, overridden,
+    reconcile, retire_vanished,
 };
-pub use rate::{RateGrant, RateStarts, STARTS_MAX, permit};
-pub use reconcile::{
-    Declaration, DeclaredSet, Reconciliation, configured_schedule, cursor_after_pause, effective,
-    overridden, reconcile, retire_vanished,
-};
-pub use rescue::rescue;
-pub use timeout::timeout;
-pub use verdict::{
-    AgainReason, AttemptDecision, AttemptEnd, AttemptFacts, NOTE_LEN_MAX, Verdict, bounded,
-    is_expired, judge,
-};
+pub(crate) use rescue::rescue;
+pub(crate) use timeout::timeout;
+pub use verdict::{AgainReason, AttemptEnd, NOTE_LEN_MAX, Verdict};
+pub(crate) use verdict::{AttemptDecision, AttemptFacts, bounded, is_expired, judge};

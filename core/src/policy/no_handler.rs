@@ -12,7 +12,7 @@ use crate::model::time::add;
 use crate::model::{DeadReason, Ending, Topic};
 
 /// Total time that a message is put off for want of a handler before it is dead.
-pub const NO_HANDLER_BUDGET: Duration = Duration::from_secs(24 * 60 * 60);
+pub(super) const NO_HANDLER_BUDGET: Duration = Duration::from_secs(24 * 60 * 60);
 /// Shortest and longest wait before such a message is due again. Between them it waits as long as it was put
 /// off already.
 const NO_HANDLER_WAITS: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];

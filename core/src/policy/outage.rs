@@ -13,7 +13,7 @@ use crate::model::time::add;
 use crate::model::{JobRecord, Threshold};
 
 /// Longest outage that is predicted.
-pub const OUTAGE_MAX: Duration = Duration::from_hours(366 * 24);
+pub(super) const OUTAGE_MAX: Duration = Duration::from_hours(366 * 24);
 
 /// Predicted effects of an outage.
 #[derive(Clone, Debug, PartialEq)]
@@ -37,7 +37,7 @@ pub struct Outage {
 }
 
 /// Predicts what would happen to a job if no process ran for `duration` from now on.
-pub fn outage(
+pub(crate) fn outage(
     record: &JobRecord,
     duration: Duration,
     threshold_default: Duration,

@@ -7,7 +7,7 @@ use crate::model::{MisfirePolicy, Overlap};
 
 /// Decision about occurrences, and the condition under which a storage may store it.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct OverlapDecision {
+pub(crate) struct OverlapDecision {
     /// Occurrences that run, oldest first.
     pub fire: Vec<PlannedOccurrence>,
     /// Occurrences that are skipped, oldest first.
@@ -23,7 +23,11 @@ pub struct OverlapDecision {
 /// Each is compared with what was alive before the decision: the runs of one decision run one after another and
 /// never make each other skip. Runs of [`MisfirePolicy::FireAll`] are always admitted, because that policy
 /// promises one for each missed occurrence.
-pub fn admit(overlap: Overlap, alive: u32, candidates: Vec<PlannedOccurrence>) -> OverlapDecision {
+pub(crate) fn admit(
+    overlap: Overlap,
+    alive: u32,
+    candidates: Vec<PlannedOccurrence>,
+) -> OverlapDecision {
     if overlap == Overlap::CancelRunning {
         let cancel_alive = !candidates.is_empty();
         return OverlapDecision { fire: candidates, cancel_alive, ..OverlapDecision::default() };

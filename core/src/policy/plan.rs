@@ -13,15 +13,15 @@ use crate::model::{MisfireFacts, SkipReason};
 use crate::schedule::Schedule;
 
 /// Limit of counting missed occurrences: a year of seconds is "10,000 and more".
-pub const COUNT_MAX: u64 = 10_000;
+pub(crate) const COUNT_MAX: u64 = 10_000;
 /// Number of skipped occurrences up to which each gets its own record; more share one record.
-pub const SKIPS_LISTED_MAX: u64 = 100;
+pub(crate) const SKIPS_LISTED_MAX: u64 = 100;
 /// Largest number of occurrences that one plan fires on time; the next plan continues after them.
-pub const OCCURRENCES_PER_PLAN: usize = 1_000;
+pub(super) const OCCURRENCES_PER_PLAN: usize = 1_000;
 
 /// Decision about every occurrence from the cursor up to now, and the new cursor.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Plan {
+pub(crate) struct Plan {
     /// Occurrences to run, oldest first.
     pub fire: Vec<PlannedOccurrence>,
     /// Occurrences that are skipped, oldest first.
@@ -78,7 +78,7 @@ impl Skip {
 /// than the threshold is not missed and runs normally, whatever the policy. A default threshold is never longer
 /// than the distance to the next occurrence, so that of several overdue occurrences only the newest can be on
 /// time. A one-time schedule is never missed: it runs however late.
-pub fn plan(
+pub(super) fn plan(
     schedule: &Schedule,
     cursor: Timestamp,
     misfire: &Misfire,

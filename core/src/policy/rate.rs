@@ -14,7 +14,7 @@ use crate::model::Rate;
 use crate::model::time::{add, between};
 
 /// Largest number of entries stored for a name.
-pub const STARTS_MAX: usize = 64;
+pub(super) const STARTS_MAX: usize = 64;
 
 /// Number of messages that may start, and when one more may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

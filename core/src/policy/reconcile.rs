@@ -17,7 +17,7 @@ use crate::schedule::{Cron, Schedule, ScheduleError};
 
 /// Declaration of a job by an application.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Declaration {
+pub(crate) struct Declaration {
     /// Job as declared.
     pub job: Job,
     /// Schedule that the configuration sets instead; see [`configured_schedule`].
@@ -32,7 +32,7 @@ pub struct Declaration {
 
 /// All jobs that an application declares in one release.
 #[derive(Clone, Copy, Debug)]
-pub struct DeclaredSet<'a> {
+pub(crate) struct DeclaredSet<'a> {
     /// Application.
     pub app: &'a str,
     /// Number that grows with every release.
@@ -45,7 +45,7 @@ pub struct DeclaredSet<'a> {
 
 /// Decision about a declaration.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reconciliation {
+pub(crate) enum Reconciliation {
     /// The job is new; this is its first record.
     Create(Box<JobRecord>),
     /// The job differs; this is its new record.
@@ -80,7 +80,7 @@ pub fn effective(declared: &Job, configured: Option<&Schedule>, overrides: &Over
 
 /// Returns the schedule of a declared job with a configured cron text: only the text is replaced; the zone, the
 /// bounds and the calendars stay.
-pub fn configured_schedule(declared: &Job, cron_text: &str) -> Result<Schedule> {
+pub(crate) fn configured_schedule(declared: &Job, cron_text: &str) -> Result<Schedule> {
     let old = &declared.schedule;
     let refuse = |error: &dyn std::error::Error| {
         Error::invalid(format!(
@@ -116,7 +116,7 @@ pub(super) fn bounded_like(
 /// A seeded declaration only creates a missing job: afterwards the storage is the authority. A declaration in
 /// code takes over a name that is no longer declared, or that was made at run time. A job made at run time
 /// never takes over the job of another owner.
-pub fn reconcile(
+pub(crate) fn reconcile(
     stored: Option<&JobRecord>,
     declaration: &Declaration,
     now: Timestamp,
@@ -156,7 +156,7 @@ pub fn reconcile(
 }
 
 /// Returns the jobs of an application that are no longer declared, as retired records.
-pub fn retire_vanished(
+pub(crate) fn retire_vanished(
     stored: &[JobRecord],
     set: &DeclaredSet<'_>,
     now: Timestamp,
@@ -187,7 +187,7 @@ pub fn retire_vanished(
 /// A different schedule applies strictly after now and after the last occurrence decided about: editing never
 /// replays the past. The same schedule continues where it was. A job that is no longer declared gets its cursor
 /// when it is declared again.
-pub fn overridden(record: &JobRecord, overrides: Overrides, now: Timestamp) -> JobCommand {
+pub(crate) fn overridden(record: &JobRecord, overrides: Overrides, now: Timestamp) -> JobCommand {
     let (job, kept) = merge(record, &record.declared, record.configured.as_ref(), &overrides);
     let cursor = if kept || record.retired == Some(Retirement::Removed) {
         record.cursor
@@ -200,7 +200,7 @@ pub fn overridden(record: &JobRecord, overrides: Overrides, now: Timestamp) -> J
 /// Returns the cursor of a job when its pause ends: the first occurrence after its end, so that the paused time
 /// is never made up for. A cursor still to come stays, also for a clock that is behind; a one-time job keeps
 /// its instant and runs even if it has passed.
-pub fn cursor_after_pause(record: &JobRecord, end: Timestamp) -> Option<Timestamp> {
+pub(crate) fn cursor_after_pause(record: &JobRecord, end: Timestamp) -> Option<Timestamp> {
     let schedule = &record.job.schedule;
     match record.cursor {
         Some(cursor) if cursor > end || schedule.as_once().is_some() => Some(cursor),

@@ -10,7 +10,7 @@ use super::verdict::{AgainReason, AttemptDecision, AttemptFacts, Verdict, dead};
 use crate::model::{DeadReason, Ending, INTERRUPTED_ERROR, Rescue, WhenInterrupted};
 
 /// Decides about a message whose running attempt will never end, because its process is gone.
-pub fn rescue(facts: &AttemptFacts<'_>) -> AttemptDecision {
+pub(crate) fn rescue(facts: &AttemptFacts<'_>) -> AttemptDecision {
     let facts = AttemptFacts { crashes: facts.crashes.saturating_add(1), ..*facts };
     let mut decision = dead_if_lost(&facts).unwrap_or_else(|| {
         let error: Arc<str> = Arc::from(format!("its process was lost (crash {})", facts.crashes));

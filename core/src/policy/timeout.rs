@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Returns the limit in force: the message's own, else the default, else none.
 ///
 /// A limit of zero counts as not set, as in declarations.
-pub fn timeout(own: Option<Duration>, default: Option<Duration>) -> Option<Duration> {
+pub(crate) fn timeout(own: Option<Duration>, default: Option<Duration>) -> Option<Duration> {
     let given = |limit: &Duration| !limit.is_zero();
     own.filter(given).or(default.filter(given))
 }

@@ -150,7 +150,7 @@ pub enum AttemptEnd {
 
 /// Facts that a decision about a message is based on.
 #[derive(Clone, Copy, Debug)]
-pub struct AttemptFacts<'a> {
+pub(crate) struct AttemptFacts<'a> {
     /// Message that was sent.
     pub message: &'a Message,
     /// Number of the attempt that has ended, from 1.
@@ -169,7 +169,7 @@ pub struct AttemptFacts<'a> {
 
 /// Decision about a message, and the ending of the attempt for the history.
 #[derive(Clone, Debug, PartialEq)]
-pub struct AttemptDecision {
+pub(crate) struct AttemptDecision {
     /// Verdict on the message.
     pub verdict: Verdict,
     /// Ending of the attempt.
@@ -182,7 +182,7 @@ pub struct AttemptDecision {
 ///
 /// A requested cancel ends the message wherever it would be tried again or has failed; a message that is done
 /// stays done, and one that was discarded or is poison stays a dead letter.
-pub fn judge(facts: &AttemptFacts<'_>, end: AttemptEnd) -> AttemptDecision {
+pub(crate) fn judge(facts: &AttemptFacts<'_>, end: AttemptEnd) -> AttemptDecision {
     let decision = match end {
         AttemptEnd::Done => {
             AttemptDecision { verdict: Verdict::Done, ending: Ending::Succeeded, note: None }
@@ -220,7 +220,7 @@ pub fn judge(facts: &AttemptFacts<'_>, end: AttemptEnd) -> AttemptDecision {
 }
 
 /// Returns whether a message is too late: strictly later than its options allow.
-pub fn is_expired(
+pub(crate) fn is_expired(
     message: &Message,
     handler_options: &EffectiveHandlerOptions,
     now: Timestamp,
@@ -229,7 +229,7 @@ pub fn is_expired(
 }
 
 /// Returns a text of at most [`NOTE_LEN_MAX`] bytes, cut between characters and marked where it was cut.
-pub fn bounded(text: &Arc<str>) -> Arc<str> {
+pub(crate) fn bounded(text: &Arc<str>) -> Arc<str> {
     const CUT: &str = "…";
     if text.len() <= NOTE_LEN_MAX {
         return text.clone();

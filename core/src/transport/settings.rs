@@ -99,8 +99,8 @@ macro_rules! common_transport_options {
         impl $builder {
             $($crate::common_transport_options!(@method $option $doc);)+
 
-            /// Sets the envelope of published messages; see [`Wrapping`](punctual::wire::Wrapping).
-            pub fn envelope(mut self, envelope: impl Into<$crate::wire::Wrapping>) -> Self {
+            /// Sets the envelope of published messages; see [`Wrapping`](punctual::backend::wire::Wrapping).
+            pub fn envelope(mut self, envelope: impl Into<$crate::backend::wire::Wrapping>) -> Self {
                 self.common.envelope = Some(envelope.into());
                 self
             }

@@ -24,7 +24,7 @@ const NAMES: [(&str, Envelope); 3] = [
 /// the builder wins. All envelopes are read, independent of this setting.
 ///
 /// ```
-/// use punctual::wire::{Envelope, Wrapping};
+/// use punctual::backend::wire::{Envelope, Wrapping};
 ///
 /// let wrapping = Envelope::CloudEventsBinary.sent_by("/orders");
 /// assert_eq!(wrapping.envelope(), Envelope::CloudEventsBinary);

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use punctual::jiff::{SignedDuration, Timestamp};
-use punctual::model::{Message, Topic};
-use punctual::transport::{
+use punctual::backend::transport::{
     Acknowledge, AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Delivery, Ordering,
     Outgoing, Receipt, Rejection, Subscription,
 };
+use punctual::jiff::{SignedDuration, Timestamp};
+use punctual::model::{Message, Topic};
 use punctual::{Builder, Error, ManualClock, Result, Transport};
 use tokio::sync::Notify;
 

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use punctual::backend::storage::CommandResult;
+use punctual::backend::transport::{AttemptCount, Capabilities, Delay};
 use punctual::model::{DeadReason, Ending, MessageState, Recording};
-use punctual::storage::CommandResult;
-use punctual::transport::{AttemptCount, Capabilities, Delay};
 use punctual::{Builder, Context, Event, Inspect, Outcome, Retry};
 
 use crate::broker::{Broker, PLAIN};

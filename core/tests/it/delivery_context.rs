@@ -219,7 +219,7 @@ async fn deliveries_are_settled_in_the_order_they_end() {
 // A shutdown that the broker would count as a delivery too many must not use the message up.
 #[tokio::test]
 async fn a_shutdown_spends_no_delivery_where_the_broker_counts() {
-    use punctual::transport::{AttemptCount, Capabilities, Delay};
+    use punctual::backend::transport::{AttemptCount, Capabilities, Delay};
     let world = world();
     let capabilities =
         Capabilities { requeue_delay: Delay::Any, attempts: AttemptCount::Counted, ..PLAIN };

@@ -7,6 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use punctual::backend::storage::{
+    BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
+    EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
+    Prune, PruneResult, RateRequest, Reclaim, SettleResult, Settlement, WakeSource, Wakeup,
+};
 use punctual::inspect::{
     Bucket, Counts, ExecutionFilter, JobFilter, MessageFilter, PageRequest, PageResult,
 };
@@ -16,11 +21,6 @@ use punctual::model::{
     MessageRecord, MessageState, ProcessId, Topic,
 };
 use punctual::policy::RateGrant;
-use punctual::storage::{
-    BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
-    EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
-    Prune, PruneResult, RateRequest, Reclaim, SettleResult, Settlement, WakeSource, Wakeup,
-};
 use punctual::{Error, Inspect, ManualClock, MemoryStorage, Result, Storage};
 
 /// A memory storage whose calls can be made to fail or hang.

@@ -1,7 +1,7 @@
 //! Health of a process while its storage becomes unavailable and available again.
 
+use punctual::backend::storage::{Claim, Storage};
 use punctual::health::{Condition, Lifecycle};
-use punctual::storage::{Claim, Storage};
 use punctual::{Inspect, Job, Occurrence, Punctual};
 
 use crate::faulty_storage::{ALL_CALLS, FaultyStorage};

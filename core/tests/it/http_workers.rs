@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use punctual::backend::storage::{CommandResult, ExtendResult, SettleResult};
 use punctual::client::{
     AssignedMessage, AttemptTicket, HttpWorkerClaim, HttpWorkerReport, HttpWorkers,
 };
@@ -11,7 +12,6 @@ use punctual::model::{
     Body, DeadReason, Ending, ExecutionId, HandlerOptions, LeaseRef, MessageState, ProcessId,
     Queue, SkipReason,
 };
-use punctual::storage::{CommandResult, ExtendResult, SettleResult};
 use punctual::uuid::Uuid;
 use punctual::{Builder, ErrorKind, Event, Job, Outcome, Retry, Roles};
 

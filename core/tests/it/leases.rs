@@ -419,7 +419,7 @@ async fn a_claim_that_never_started_costs_no_attempt() {
     })
     .await;
     let sent = bench.punctual.publisher().publish("work", &()).await.unwrap();
-    let claim = punctual::storage::Claim::new(
+    let claim = punctual::backend::storage::Claim::new(
         punctual::model::Queue::default(),
         punctual::model::ProcessId::from_uuid(punctual::uuid::Uuid::from_u128(7)),
         1,

@@ -1,8 +1,8 @@
 //! Message commands of operators: cancel, redrive, reschedule, delete.
 
+use punctual::backend::storage::CommandResult;
 use punctual::inspect::PageRequest;
 use punctual::model::{Ending, MessageState, Source};
-use punctual::storage::CommandResult;
 use punctual::{Cause, Context, Outcome, Retry};
 
 use crate::harness::{Bench, Log, instant, seconds, world};

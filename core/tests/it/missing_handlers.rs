@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use punctual::backend::storage::{Entry, FILTER_TOPICS_MAX, NEXT_DUE_SCAN_MAX};
 use punctual::health::Condition;
 use punctual::inspect::{ExecutionFilter, MessageFilter, PageRequest};
 use punctual::model::{DeadReason, Ending, MessageId, MessageState, Source, Topic};
-use punctual::storage::{Entry, FILTER_TOPICS_MAX, NEXT_DUE_SCAN_MAX};
 use punctual::uuid::Uuid;
 use punctual::{Builder, Inspect, Job, MemoryStorage, Occurrence, Punctual, Storage};
 

@@ -3,9 +3,9 @@
 
 use std::future::IntoFuture;
 
+use punctual::backend::storage::CommandResult;
 use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{DeadReason, Ending, MessageState, Source};
-use punctual::storage::CommandResult;
 use punctual::{Builder, Context, ErrorKind, Inspect, Job, Retry};
 
 use crate::harness::{Bench, Log, instant, seconds, world};

@@ -1,9 +1,9 @@
 //! Planned one-time jobs: paused, resumed and triggered by name and key.
 
+use punctual::backend::storage::CommandResult;
 use punctual::client::{PauseRequest, TriggerResult};
 use punctual::inspect::PageRequest;
 use punctual::model::{MessageRecord, MessageState};
-use punctual::storage::CommandResult;
 use punctual::{Builder, ErrorKind, Job, Retry};
 
 use crate::harness::{Bench, Log, instant, seconds};

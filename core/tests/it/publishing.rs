@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use punctual::backend::transport::{Capabilities, Delay};
 use punctual::builtin::{GROUP_DEFAULT, memory_transport};
 use punctual::model::{MessageState, ProcessId};
-use punctual::transport::{Capabilities, Delay};
 use punctual::{Builder, Context, ErrorKind, Middleware, Sending};
 
 use crate::broker::{Broker, PLAIN};

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use punctual::backend::storage::CommandResult;
 use punctual::inspect::PageRequest;
 use punctual::model::{MessageRecord, MessageState, Source};
-use punctual::storage::CommandResult;
 use punctual::{Builder, Retry};
 
 use crate::broker::{Broker, PLAIN};

@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use punctual::backend::transport::Capabilities;
 use punctual::model::{DeadReason, MessageState};
-use punctual::transport::Capabilities;
 use punctual::{Builder, Event};
 
 use crate::broker::{Broker, PLAIN};

@@ -31,7 +31,7 @@ async fn pruning_keeps_messages_of_exactly_the_age_and_running_ones() {
     // A row exactly at the limit is kept, and nothing is pruned automatically.
     assert_eq!(
         admin.purge(seconds(3_660), 100, false).await.unwrap(),
-        punctual::storage::PruneResult::default()
+        punctual::backend::storage::PruneResult::default()
     );
     let pruned = admin.purge(seconds(3_600), 100, false).await.unwrap();
     assert_eq!((pruned.messages, pruned.executions), (1, 2), "the mail, and the history of both");

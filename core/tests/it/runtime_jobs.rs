@@ -1,9 +1,9 @@
 //! Runtime jobs: created, changed and retired while a process runs, one by one and as the set of a source.
 
+use punctual::backend::storage::DeclareResult;
 use punctual::client::{DeclaredJobs, PauseRequest};
 use punctual::model::{JobName, JobPhase, Origin, Retirement};
 use punctual::policy::Edit;
-use punctual::storage::DeclareResult;
 use punctual::{ErrorKind, Job, JobBuilder, Occurrence};
 
 use crate::faulty_storage::FaultyStorage;

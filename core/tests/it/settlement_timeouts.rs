@@ -1,8 +1,8 @@
 //! Settlement timeouts: a settlement that never returns has a deadline, its slot is free after it, and nothing
 //! is lost.
 
+use punctual::backend::transport::{AttemptCount, Capabilities, Delay};
 use punctual::model::{Ending, MessageState};
-use punctual::transport::{AttemptCount, Capabilities, Delay};
 use punctual::{Retry, Storage, Subscribe};
 
 use crate::broker::{PLAIN, post};

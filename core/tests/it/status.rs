@@ -2,7 +2,7 @@
 //! storage is unavailable.
 
 use punctual::client::PauseRequest;
-use punctual::engine::RECENT_RUNS_MAX;
+use punctual::client::RECENT_RUNS_MAX;
 use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::model::{Ending, JobPhase, Retirement};
 use punctual::policy::{Edit, Field};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use punctual::backend::transport::{AttemptCount, Capabilities, Delay};
 use punctual::builtin::memory_transport;
 use punctual::inspect::PageRequest;
 use punctual::model::{DeadReason, Ending, MessageState, ProcessId};
-use punctual::transport::{AttemptCount, Capabilities, Delay};
 use punctual::{Context, Inspect, Outcome, Retry, Subscribe, Transport};
 
 use crate::broker::{Broker, PLAIN, post};

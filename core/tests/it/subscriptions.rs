@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use punctual::backend::transport::{AttemptCount, Capabilities};
 use punctual::builtin::{GROUP_DEFAULT, memory_transport};
 use punctual::model::ProcessId;
 use punctual::policy::Breaker;
-use punctual::transport::{AttemptCount, Capabilities};
 use punctual::{Builder, ErrorKind, Punctual, Subscribe, SubscriptionName, SystemClock};
 
 use crate::broker::{Broker, PLAIN};

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use punctual::backend::storage::{EnqueueResult, Entry, SettleResult};
 use punctual::jiff::Timestamp;
 use punctual::model::MessageState;
-use punctual::storage::{EnqueueResult, Entry, SettleResult};
 use punctual::{
     Context, Deduplicate, Handler, HandlerResult, Inspect, MemoryStorage, Outbox, Outcome, Result,
     Storage,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use punctual::documents::{KeyRange, NewDocument};
+use punctual::backend::documents::{KeyRange, NewDocument};
 use punctual::inspect::{JobFilter, MessageFilter, PageRequest};
 use punctual::model::{MessageRecord, MessageState, Topic};
 use punctual::transfer::{

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use punctual::backend::transport::{Capabilities, Delay};
 use punctual::builtin::memory_transport;
 use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{Ending, MessageState, ProcessId, Queue, TransportName};
-use punctual::transport::{Capabilities, Delay};
 use punctual::{Builder, Context, ErrorKind, Inspect, MemoryStorage};
 
 use crate::broker::{Broker, PLAIN, post};

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use punctual::backend::transport::back_off::BackOff;
+use punctual::backend::transport::prefetch::{PrefetchReceiver, PrefetchSender, prefetch_channel};
+use punctual::backend::transport::{Consumer, Delivery, Receipt};
+use punctual::backend::wire::{RawMessage, receive};
 use punctual::clock::add;
 use punctual::jiff::Timestamp;
-use punctual::transport::back_off::BackOff;
-use punctual::transport::prefetch::{PrefetchReceiver, PrefetchSender, prefetch_channel};
-use punctual::transport::{Consumer, Delivery, Receipt};
-use punctual::wire::{RawMessage, receive};
 use punctual::{Clock as _, Result, SystemClock};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 

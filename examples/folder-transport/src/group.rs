@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use punctual::backend::transport::address::percent_decode;
+use punctual::backend::wire::Wire;
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::transport::address::percent_decode;
-use punctual::wire::Wire;
 use punctual::{Error, Result};
 
 use crate::name::{FileName, escaped};

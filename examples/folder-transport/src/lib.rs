@@ -13,14 +13,14 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use punctual::jiff::Timestamp;
-use punctual::model::Topic;
-use punctual::transport::address::percent_decode;
-use punctual::transport::{
+use punctual::backend::transport::address::percent_decode;
+use punctual::backend::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
 };
-use punctual::wire::Wire;
+use punctual::backend::wire::Wire;
+use punctual::jiff::Timestamp;
+use punctual::model::Topic;
 use punctual::{Clock as _, Error, Result, SystemClock};
 
 use self::consumer::FolderConsumer;

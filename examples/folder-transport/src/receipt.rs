@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use punctual::backend::transport::{Acknowledge, Rejection};
+use punctual::backend::wire::Wire;
 use punctual::model::Message;
-use punctual::transport::{Acknowledge, Rejection};
-use punctual::wire::Wire;
 use punctual::{Clock as _, Result, SystemClock};
 use tokio::sync::OwnedSemaphorePermit;
 

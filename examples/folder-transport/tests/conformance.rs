@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use folder_transport::FolderTransport;
+use punctual::backend::wire::Wire;
 use punctual::model::Topic;
-use punctual::wire::Wire;
 use punctual::{Error, Result, Transport};
 use punctual_conformance::transport::{self, Backend, Environment, Need};
 use tempfile::TempDir;

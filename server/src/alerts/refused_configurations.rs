@@ -5,8 +5,8 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use punctual::backend::documents::{ExpectedVersion, KeyRange, NewDocument};
 use punctual::clock::add;
-use punctual::documents::{ExpectedVersion, KeyRange, NewDocument};
 use punctual::{Event, Result};
 use serde::{Deserialize, Serialize};
 

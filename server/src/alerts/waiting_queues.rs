@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use punctual::Result;
+use punctual::backend::storage::WakeSource;
 use punctual::clock::between;
 use punctual::model::{MessageState, Queue};
 use punctual::schedule::format_duration;
-use punctual::storage::WakeSource;
 
 use super::{Alert, AlertKind};
 use crate::app::App;

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use punctual::clock::add;
-use punctual::documents::{
+use punctual::backend::documents::{
     DOCUMENTS_MAX, ExpectedVersion, KEY_LEN_MAX, KeyRange, NewDocument, PutResult,
 };
+use punctual::clock::add;
 use punctual::{Event, Result};
 use serde_json::{Value, json};
 

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use punctual::documents::{ExpectedVersion, KeyRange, NewDocument, RemoveResult};
+use punctual::backend::documents::{ExpectedVersion, KeyRange, NewDocument, RemoveResult};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt::Write as _;

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use punctual::backend::documents::{DocumentStore, ExpectedVersion};
 use punctual::clock::{add, between};
-use punctual::documents::{DocumentStore, ExpectedVersion};
 use punctual::{Clock, Result};
 use serde::{Deserialize, Serialize};
 

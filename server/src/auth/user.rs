@@ -7,7 +7,7 @@ mod last_admin;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use punctual::documents::{DocumentStore, ExpectedVersion};
+use punctual::backend::documents::{DocumentStore, ExpectedVersion};
 use punctual::{Clock, Result};
 use serde::{Deserialize, Serialize};
 

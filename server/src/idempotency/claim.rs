@@ -14,8 +14,8 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use jiff::Timestamp;
 use punctual::Error;
+use punctual::backend::documents::{ExpectedVersion, PutResult};
 use punctual::clock::{add, within};
-use punctual::documents::{ExpectedVersion, PutResult};
 
 use super::keyed::Keyed;
 use super::load_record;

@@ -11,9 +11,9 @@ use std::convert::Infallible;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use jiff::Timestamp;
+use punctual::backend::storage::CommandResult;
 use punctual::client::{Publish, PublishResult};
 use punctual::model::{MessageId, MessageRecord, MessageState, Source};
-use punctual::storage::CommandResult;
 use sha2::{Digest, Sha256};
 
 use super::claim::Claim;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use punctual::backend::documents::{KeyRange, NewDocument};
 use punctual::clock::add;
-use punctual::documents::{KeyRange, NewDocument};
 use punctual::{Error, Result};
 use serde::{Deserialize, Serialize};
 

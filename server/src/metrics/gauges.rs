@@ -5,12 +5,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use jiff::Timestamp;
 use punctual::Result;
+use punctual::backend::storage::WakeSource;
 use punctual::clock::between;
 use punctual::health::Condition;
 use punctual::measure::JOBS_MAX;
 use punctual::model::{Ending, Queue};
 use punctual::status::JobStatus;
-use punctual::storage::WakeSource;
 
 use super::text::{Text, labels};
 use crate::alerts::{Alerts, FailingJob};

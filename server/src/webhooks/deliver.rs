@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::documents::DocumentStore;
+use punctual::backend::documents::DocumentStore;
 use punctual::model::Topic;
 use punctual::{Builder, Clock, Context, Handler, HandlerError, HandlerResult, Outcome};
 use serde_json::json;

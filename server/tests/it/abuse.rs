@@ -6,7 +6,7 @@ use axum::http::{Request, StatusCode};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http_body_util::BodyExt as _;
-use punctual::documents::KeyRange;
+use punctual::backend::documents::KeyRange;
 use punctual_server::{AuthSettings, Caller, Mode, Role};
 use serde_json::{Value, json};
 

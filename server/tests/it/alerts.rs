@@ -24,7 +24,7 @@ fn site() -> (Site, Arc<AtomicBool>) {
     };
     let job = Job::cron("ledger", "* * * * *").retry(Retry::none());
     let site = Site::with(|builder| {
-        let link = |options: &mut punctual::engine::Options| {
+        let link = |options: &mut punctual::Options| {
             options.dashboard_url = Some("https://punctual.example.com/ops/".to_owned());
         };
         builder.options(link).job(job, run)

@@ -8,7 +8,7 @@ use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, COOKIE, SET_COOKIE};
 use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use jiff::ToSpan;
-use punctual::documents::{ExpectedVersion, NewDocument, PutResult};
+use punctual::backend::documents::{ExpectedVersion, NewDocument, PutResult};
 use punctual_server::config::Networks;
 use punctual_server::{AuthSettings, Mode, Proxy, Role};
 use serde_json::{Value, json};

@@ -8,10 +8,10 @@ use async_trait::async_trait;
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{Request, StatusCode};
-use punctual::builtin::memory_transport;
-use punctual::documents::{
+use punctual::backend::documents::{
     Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult, RemoveResult,
 };
+use punctual::builtin::memory_transport;
 use punctual::jiff::Timestamp;
 use punctual::model::ProcessId;
 use punctual::uuid::Uuid;
@@ -167,9 +167,9 @@ async fn a_message_for_a_transport_is_stored_and_sent_once() {
     assert!(claim_line(&site).await.is_empty(), "it does not leave a second time");
 }
 
-async fn claim_line(site: &Site) -> Vec<punctual::storage::ClaimedMessage> {
+async fn claim_line(site: &Site) -> Vec<punctual::backend::storage::ClaimedMessage> {
+    use punctual::backend::storage::Claim;
     use punctual::model::{Queue, TransportName};
-    use punctual::storage::Claim;
     let now = site.clock.now();
     let owner = ProcessId::from_uuid(Uuid::from_u128(7));
     let line = Queue::of_relay(&TransportName::new("bus").unwrap());

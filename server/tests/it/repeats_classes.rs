@@ -252,7 +252,7 @@ async fn a_cursor_is_not_moved_twice_and_the_next_is_not_skipped_twice() {
 
 /// Simulates a crash of a request that was received a second before its effect.
 async fn backdate(site: &Site) {
-    use punctual::documents::{KeyRange, NewDocument};
+    use punctual::backend::documents::{KeyRange, NewDocument};
     crash(site).await;
     let now = site.clock.now();
     let all = site.app.documents.list("idempotency", KeyRange::default(), now).await.unwrap();

@@ -93,7 +93,7 @@ async fn the_deletion_of_an_ordinary_id_leaves_no_record() {
     let site = idle();
     let id = publish(&site, &json!({"topic": "mail"})).await;
     remove_all(&site, "one", &id).await;
-    let range = punctual::documents::KeyRange::default();
+    let range = punctual::backend::documents::KeyRange::default();
     let now = site.clock.now();
     let kept = site.app.documents.list("idempotency_removed", range, now).await.unwrap();
     // One in 65,536 ids looks like one derived from a key.

@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::http::Request;
 use axum::http::header::{AUTHORIZATION, COOKIE, SET_COOKIE};
 use jiff::Timestamp;
-use punctual::documents::{
+use punctual::backend::documents::{
     Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult, RemoveResult,
 };
 use punctual::inspect::{

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::documents::NewDocument;
 use punctual::clock::add;
-use punctual::documents::NewDocument;
 use punctual::{Clock, ManualClock, SystemClock};
 use punctual_server::run_background;
 use serde_json::{Value, json};

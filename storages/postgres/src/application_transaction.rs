@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
+use punctual::backend::storage::{EnqueueResult, Entry, Settlement};
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
-use punctual::storage::{EnqueueResult, Entry, Settlement};
 use punctual::{InboxResult, Result};
 use punctual_columns::instant::micros_up;
 use tokio_postgres::types::Type;

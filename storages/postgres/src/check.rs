@@ -5,10 +5,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use punctual::Result;
+use punctual::backend::storage::TopicFilter;
 use punctual::clock::{add, between};
 use punctual::jiff::Timestamp;
 use punctual::model::Queue;
-use punctual::storage::TopicFilter;
 use punctual_columns::instant::{instant, micros};
 use tokio_postgres::types::Type;
 use uuid::Uuid;

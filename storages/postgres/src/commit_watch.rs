@@ -7,10 +7,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use punctual::backend::storage::WakeSource;
 use punctual::clock::add;
 use punctual::jiff::Timestamp;
 use punctual::model::Queue;
-use punctual::storage::WakeSource;
 use punctual::{Clock, Result};
 use tokio::sync::Notify;
 use tokio_postgres::types::Type;

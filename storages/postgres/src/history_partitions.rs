@@ -5,11 +5,11 @@
 //! lacks the right or another transaction holds a lock, rows go to the default partition; no write depends on a
 //! partition.
 
+use punctual::backend::storage::PruneResult;
 use punctual::clock::subtract;
 use punctual::jiff::Timestamp;
 use punctual::jiff::civil::Date;
 use punctual::jiff::tz::TimeZone;
-use punctual::storage::PruneResult;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 

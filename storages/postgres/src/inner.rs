@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use punctual::backend::storage::WakeSource;
 use punctual::clock::{add, within};
-use punctual::storage::WakeSource;
 use punctual::{Clock, Error, ErrorKind, Result};
 use tokio::sync::Mutex;
 use tokio_postgres::types::Type;

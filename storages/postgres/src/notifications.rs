@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use punctual::backend::storage::{Notifier, WakeSource, Wakeup};
 use punctual::model::Queue;
-use punctual::storage::{Notifier, WakeSource, Wakeup};
 
 /// Notifiers of this process, and notifications that have to be sent to other processes.
 #[derive(Default)]

@@ -4,9 +4,9 @@
 
 use std::sync::Arc;
 
+use punctual::backend::storage::{EnqueueResult, Entry, Settlement};
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
-use punctual::storage::{EnqueueResult, Entry, Settlement};
 use punctual::{InboxResult, Outbox, Result};
 use tokio_postgres::{Client, Transaction};
 
@@ -18,7 +18,7 @@ use crate::session::Session;
 /// Outbox in an open transaction of the application.
 ///
 /// ```no_run
-/// # async fn example(storage: punctual_postgres::PostgresStorage, mut client: tokio_postgres::Client, entries: Vec<punctual::storage::Entry>, now: punctual::jiff::Timestamp) -> Result<(), Box<dyn std::error::Error>> {
+/// # async fn example(storage: punctual_postgres::PostgresStorage, mut client: tokio_postgres::Client, entries: Vec<punctual::backend::storage::Entry>, now: punctual::jiff::Timestamp) -> Result<(), Box<dyn std::error::Error>> {
 /// use punctual::Outbox as _;
 ///
 /// let transaction = client.transaction().await?;

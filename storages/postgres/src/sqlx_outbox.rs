@@ -2,9 +2,9 @@
 //! parameters and rows for sqlx.
 
 use bytes::BytesMut;
+use punctual::backend::storage::{EnqueueResult, Entry, Settlement};
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
-use punctual::storage::{EnqueueResult, Entry, Settlement};
 use punctual::{Error, ErrorKind, InboxResult, Outbox, Result};
 use sqlx::encode::IsNull;
 use sqlx::error::BoxDynError;

@@ -3,8 +3,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use punctual::backend::storage::{EnqueueResult, Entry};
 use punctual::jiff::Timestamp;
-use punctual::storage::{EnqueueResult, Entry};
 use punctual::{Error, Result};
 use tokio::sync::oneshot;
 

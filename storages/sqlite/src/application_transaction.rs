@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use punctual::backend::storage::{EnqueueResult, Entry, SettleResult, Settlement};
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
-use punctual::storage::{EnqueueResult, Entry, SettleResult, Settlement};
 use punctual::{Error, InboxResult, Result};
 
 use crate::driver::Driver;

@@ -9,8 +9,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use punctual::backend::storage::{Notifier, TopicFilter, WakeSource, Wakeup};
 use punctual::jiff::Timestamp;
-use punctual::storage::{Notifier, TopicFilter, WakeSource, Wakeup};
 use punctual_columns::instant::micros_up;
 
 use crate::effects::Effects;

@@ -2,9 +2,9 @@
 //! own connection to the same file. They take effect with its commit and vanish with its rollback; the watcher
 //! of every storage on the file notices the commit.
 
+use punctual::backend::storage::{EnqueueResult, Entry, Settlement};
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
-use punctual::storage::{EnqueueResult, Entry, Settlement};
 use punctual::{InboxResult, Outbox, Result};
 use rusqlite::{Connection, Transaction};
 
@@ -18,7 +18,7 @@ use crate::driver::at_once;
 /// waits for the write lock at its beginning; one that has read first cannot wait.
 ///
 /// ```
-/// # fn example(mut connection: rusqlite::Connection, entries: Vec<punctual::storage::Entry>, now: punctual::jiff::Timestamp) -> Result<(), Box<dyn std::error::Error>> {
+/// # fn example(mut connection: rusqlite::Connection, entries: Vec<punctual::backend::storage::Entry>, now: punctual::jiff::Timestamp) -> Result<(), Box<dyn std::error::Error>> {
 /// use punctual_sqlite::SqliteOutbox;
 /// use punctual_sqlite::rusqlite::TransactionBehavior;
 ///

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::SystemClock;
+use punctual::backend::storage::{TopicFilter, WakeSource};
 use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{BatchId, JobName, Key, MessageState, Queue, Topic};
-use punctual::storage::{TopicFilter, WakeSource};
 use punctual::uuid;
 use punctual_columns::page_bounds::DEPTHS;
 use rusqlite::{Connection, StatementStatus, params};

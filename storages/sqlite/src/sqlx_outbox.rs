@@ -1,9 +1,9 @@
 //! Outbox for transactions of sqlx. The statements are those of every other outbox; this module only converts
 //! parameters and rows for sqlx.
 
+use punctual::backend::storage::{EnqueueResult, Entry, Settlement};
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
-use punctual::storage::{EnqueueResult, Entry, Settlement};
 use punctual::{Error, InboxResult, Outbox, Result};
 use rusqlite::types::Value;
 use sqlx::sqlite::{SqliteArguments, SqliteConnection, SqliteRow};

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use punctual::Result;
-use punctual::jiff::Timestamp;
-use punctual::model::{JobCommand, JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Topic};
-use punctual::policy::RateGrant;
-use punctual::storage::{
+use punctual::backend::storage::{
     BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
     EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
     Prune, PruneResult, RateRequest, Reclaim, SettleResult, Settlement, Storage, WakeSource,
     Wakeup,
 };
+use punctual::jiff::Timestamp;
+use punctual::model::{JobCommand, JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Topic};
+use punctual::policy::RateGrant;
 
 use crate::builder::Settings;
 use crate::builder::SqliteBuilder;

@@ -7,8 +7,8 @@ use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use punctual::backend::storage::{EnqueueResult, Entry, SettleResult, Settlement};
 use punctual::jiff::Timestamp;
-use punctual::storage::{EnqueueResult, Entry, SettleResult, Settlement};
 use punctual::{Context, Error, Result};
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::{Connection, ErrorCode};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::{Result, bail};
-use punctual::documents::DocumentStore;
+use punctual::backend::documents::DocumentStore;
 use punctual::{Inspect, Storage};
 use punctual_postgres::PostgresStorage;
 use punctual_sqlite::SqliteStorage;

@@ -6,16 +6,16 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use punctual::backend::storage::{
+    BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
+    EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
+    Prune, PruneResult, RateRequest, Reclaim, SettleResult, Settlement, WakeSource, Wakeup,
+};
 use punctual::jiff::Timestamp;
 use punctual::model::{
     JobCommand, JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Topic,
 };
 use punctual::policy::{RateGrant, Verdict};
-use punctual::storage::{
-    BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
-    EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
-    Prune, PruneResult, RateRequest, Reclaim, SettleResult, Settlement, WakeSource, Wakeup,
-};
 use punctual::{Inspect, Result, Storage};
 
 use crate::fuse::{CrashPoint, Fuse};

@@ -5,7 +5,7 @@
 //! event and has a timeout.
 //!
 //! A case ends in one of four ways: passed; *refused as declared*, when the transport's
-//! [`Capabilities`](punctual::transport::Capabilities) do not include this and it refuses it or leaves it to the
+//! [`Capabilities`](punctual::backend::transport::Capabilities) do not include this and it refuses it or leaves it to the
 //! engine, as it must; ignored with a reason, when it cannot run here; or failed. Without the broker no case
 //! passes.
 

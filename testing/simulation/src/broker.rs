@@ -6,13 +6,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use punctual::clock::add;
-use punctual::jiff::Timestamp;
-use punctual::model::MessageId;
-use punctual::transport::{
+use punctual::backend::transport::{
     Acknowledge, AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Delivery, Ordering,
     Outgoing, Receipt, Rejection, Subscription,
 };
+use punctual::clock::add;
+use punctual::jiff::Timestamp;
+use punctual::model::MessageId;
 use punctual::{Clock, Error, Message, Result, Transport};
 use tokio::sync::Notify;
 

@@ -7,16 +7,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use punctual::backend::storage::{
+    BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
+    EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
+    Prune, PruneResult, RateRequest, Reclaim, SettleResult, Settlement, WakeSource, Wakeup,
+};
 use punctual::jiff::Timestamp;
 use punctual::model::{
     JobCommand, JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Topic,
 };
 use punctual::policy::RateGrant;
-use punctual::storage::{
-    BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
-    EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
-    Prune, PruneResult, RateRequest, Reclaim, SettleResult, Settlement, WakeSource, Wakeup,
-};
 use punctual::{Error, Inspect, MemoryStorage, Result, Storage};
 
 use super::faults::Fault;

@@ -2,7 +2,7 @@
 //! password. No error text and no `Debug` output contains the password.
 
 use punctual::Result;
-use punctual::transport::address::{AddressForm, AddressScheme};
+use punctual::backend::transport::address::{AddressForm, AddressScheme};
 
 const PLAIN: AddressScheme<'_> = AddressScheme { name: "kafka", port: 9092, is_encrypted: false };
 const FORM: AddressForm<'_> = AddressForm {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use punctual::transport::settings::CommonSettings;
+use punctual::backend::transport::settings::CommonSettings;
 use punctual::{Result, common_transport_options};
 
 use crate::KafkaTransport;

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::thread;
 
 use async_trait::async_trait;
+use punctual::backend::transport::{Consumer, Delivery, Receipt};
 use punctual::clock::{add, within};
 use punctual::jiff::Timestamp;
-use punctual::transport::{Consumer, Delivery, Receipt};
 use punctual::{Clock, Error, Result};
 
 use crate::assignment::FetchedRecord;

@@ -26,14 +26,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use punctual::jiff::Timestamp;
-use punctual::model::Topic;
-use punctual::transport::limits::check_delay;
-use punctual::transport::{
+use punctual::backend::transport::limits::check_delay;
+use punctual::backend::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
 };
-use punctual::wire::Wire;
+use punctual::backend::wire::Wire;
+use punctual::jiff::Timestamp;
+use punctual::model::Topic;
 use punctual::{Error, ErrorKind, Result};
 
 pub use self::builder::{

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use punctual::backend::wire::Wire;
 use punctual::clock::{add, within};
 use punctual::jiff::Timestamp;
-use punctual::wire::Wire;
 use punctual::{Error, Message, Result};
 use rdkafka::ClientContext;
 use rdkafka::config::RDKafkaLogLevel;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use punctual::transport::limits::check_delay;
-use punctual::transport::{Acknowledge, Delay, Outgoing, Rejection};
-use punctual::wire::Wire;
+use punctual::backend::transport::limits::check_delay;
+use punctual::backend::transport::{Acknowledge, Delay, Outgoing, Rejection};
+use punctual::backend::wire::Wire;
 use punctual::{Error, Result};
 
 use crate::assignment::FetchedRecord;

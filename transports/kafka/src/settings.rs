@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::wire::Wrapping;
+use punctual::backend::wire::Wrapping;
 use punctual::{Clock, Error, Result};
 use rdkafka::ClientConfig;
 

@@ -5,9 +5,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use bytes::Bytes;
+use punctual::backend::wire::{DecodedMessage, RawMessage, Wire, receive};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::wire::{DecodedMessage, RawMessage, Wire, receive};
 use rdkafka::message::{BorrowedMessage, Header, Headers, Message as _, OwnedHeaders};
 
 const CONTENT_TYPE: &str = "content-type";

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use cluster::Cluster;
+use punctual::backend::wire::Wire;
 use punctual::model::Topic;
-use punctual::wire::Wire;
 use punctual::{Result, Transport};
 use punctual_conformance::backend_tests::Slowness;
 use punctual_conformance::transport::{self, Backend, Environment, Need};

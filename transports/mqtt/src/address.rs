@@ -2,7 +2,7 @@
 //! output contains the password.
 
 use punctual::Result;
-use punctual::transport::address::{AddressForm, AddressScheme, ServerAddress};
+use punctual::backend::transport::address::{AddressForm, AddressScheme, ServerAddress};
 
 use crate::codec::TEXT_MAX;
 

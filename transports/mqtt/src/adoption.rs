@@ -5,10 +5,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::transport::Outgoing;
+use punctual::backend::wire::Wire;
 use punctual::clock::{add, within};
 use punctual::model::Topic;
-use punctual::transport::Outgoing;
-use punctual::wire::Wire;
 
 use crate::codec::Publish;
 use crate::connection::{Connection, Publishes};

@@ -4,9 +4,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use punctual::backend::transport::settings::CommonSettings;
+use punctual::backend::wire::Envelope;
 use punctual::model::{IdSource as _, Ids};
-use punctual::transport::settings::CommonSettings;
-use punctual::wire::Envelope;
 use punctual::{Error, Result, common_transport_options};
 use tokio::sync::Mutex;
 

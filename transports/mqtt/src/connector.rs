@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
+use punctual::backend::transport::address::{HostAndPort, ServerAddress};
 use punctual::clock::{Clock, add, within};
-use punctual::transport::address::{HostAndPort, ServerAddress};
 use punctual::{Error, Result};
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use punctual::backend::transport::{Consumer, Delivery, Receipt};
 use punctual::clock::{Clock, within};
 use punctual::jiff::Timestamp;
-use punctual::transport::{Consumer, Delivery, Receipt};
 use punctual::{Error, Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::{AbortHandle, JoinHandle};

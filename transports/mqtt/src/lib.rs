@@ -32,12 +32,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::Result;
-use punctual::jiff::Timestamp;
-use punctual::model::{IdSource as _, Ids, Topic};
-use punctual::transport::{
+use punctual::backend::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
 };
+use punctual::jiff::Timestamp;
+use punctual::model::{IdSource as _, Ids, Topic};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
+use punctual::backend::transport::limits::check_delay;
+use punctual::backend::transport::{Delay, Outgoing};
+use punctual::backend::wire::Wrapping;
 use punctual::clock::{add, within};
 use punctual::model::Topic;
-use punctual::transport::limits::check_delay;
-use punctual::transport::{Delay, Outgoing};
-use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 use tokio::sync::Mutex;
 

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::transport::back_off::BackOff;
 use punctual::clock::{Clock, add};
 use punctual::jiff::Timestamp;
-use punctual::transport::back_off::BackOff;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 

@@ -12,9 +12,9 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use punctual::backend::wire::{DecodedMessage, RawMessage, Wire, receive};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::wire::{DecodedMessage, RawMessage, Wire, receive};
 use punctual::{Error, Result};
 use serde::{Deserialize, Serialize};
 
@@ -214,7 +214,7 @@ fn is_plain(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use punctual::wire::CONTENT_TYPE_UNKNOWN;
+    use punctual::backend::wire::CONTENT_TYPE_UNKNOWN;
 
     use super::*;
 

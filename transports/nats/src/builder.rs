@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::{Client, ConnectOptions, Event};
+use punctual::backend::transport::settings::CommonSettings;
 use punctual::clock::{add, within};
-use punctual::transport::settings::CommonSettings;
 use punctual::{Error, Result, common_transport_options};
 use serde_json::json;
 use tokio::sync::watch;

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use punctual::backend::transport::{Consumer, Delivery, Receipt, Subscription};
 use punctual::clock::within;
 use punctual::jiff::Timestamp;
-use punctual::transport::{Consumer, Delivery, Receipt, Subscription};
 use punctual::{Error, Result};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;

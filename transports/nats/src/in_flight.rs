@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_nats::Subject;
 use bytes::Bytes;
+use punctual::backend::transport::in_flight;
 use punctual::jiff::Timestamp;
-use punctual::transport::in_flight;
 use tokio::sync::Notify;
 
 /// Acknowledges a delivery.

@@ -32,12 +32,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use punctual::Result;
-use punctual::jiff::Timestamp;
-use punctual::model::Topic;
-use punctual::transport::{
+use punctual::backend::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
 };
+use punctual::jiff::Timestamp;
+use punctual::model::Topic;
 
 pub use async_nats;
 

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use async_nats::Subject;
 use async_nats::jetstream::context::PublishAckFuture;
 use async_nats::jetstream::message::PublishMessage;
+use punctual::backend::transport::limits::check_delay;
+use punctual::backend::transport::{Delay, Outgoing, Rejection};
+use punctual::backend::wire::{PREFIX_DEFAULT, Wire, Wrapping};
 use punctual::model::Message;
-use punctual::transport::limits::check_delay;
-use punctual::transport::{Delay, Outgoing, Rejection};
-use punctual::wire::{PREFIX_DEFAULT, Wire, Wrapping};
 use punctual::{Error, ErrorKind, Result};
 
 use crate::error;

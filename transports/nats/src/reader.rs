@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::{Message, StatusCode};
+use punctual::backend::transport::back_off::BackOff;
+use punctual::backend::transport::renewal::{HoldRenewal, RENEWALS_PER_HOLD};
 use punctual::clock::{add, within};
 use punctual::jiff::Timestamp;
-use punctual::transport::back_off::BackOff;
-use punctual::transport::renewal::{HoldRenewal, RENEWALS_PER_HOLD};
 use punctual::{Error, ErrorKind};
 use tokio::sync::{mpsc, watch};
 

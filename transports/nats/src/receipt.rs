@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use punctual::Result;
+use punctual::backend::transport::{Acknowledge, Rejection};
 use punctual::model::{Message, Topic};
-use punctual::transport::{Acknowledge, Rejection};
 
 use crate::connection::Connection;
 use crate::in_flight::{ACK, InFlightDelivery, NAK};

@@ -6,8 +6,8 @@ use async_nats::Subject;
 use async_trait::async_trait;
 use bytes::Bytes;
 use punctual::Result;
+use punctual::backend::transport::renewal::Renew;
 use punctual::jiff::Timestamp;
-use punctual::transport::renewal::Renew;
 
 use crate::connection::Connection;
 

@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use std::str::FromStr as _;
 
 use async_nats::{HeaderMap, HeaderName, HeaderValue};
+use punctual::backend::wire::{self, DecodedMessage, RawMessage, Wire};
 use punctual::model::Topic;
-use punctual::wire::{self, DecodedMessage, RawMessage, Wire};
 use punctual::{Error, Result};
 
 use crate::origin::Origin;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_nats::jetstream::{self, stream};
 use async_nats::{HeaderMap, HeaderName};
+use punctual::backend::wire::Wire;
 use punctual::model::Topic;
-use punctual::wire::Wire;
 use punctual::{Error, Result, Transport};
 use punctual_conformance::backend_tests::{Proxy, unique_name};
 use punctual_conformance::transport::{self, Backend, Environment, Need};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::transport::settings::CommonSettings;
+use punctual::backend::transport::settings::CommonSettings;
 use punctual::{Error, Result, common_transport_options};
 
 use crate::settings::{QueueKind, Settings};

@@ -8,10 +8,10 @@ use futures_util::{FutureExt, StreamExt};
 use lapin::Channel;
 use lapin::options::{BasicCancelOptions, BasicConsumeOptions, BasicQosOptions};
 use lapin::types::FieldTable;
+use punctual::backend::transport::{Consumer, Delivery, Receipt, Subscription};
 use punctual::clock::within;
 use punctual::jiff::Timestamp;
 use punctual::model::Message;
-use punctual::transport::{Consumer, Delivery, Receipt, Subscription};
 use punctual::{Error, Result};
 
 use crate::Shared;

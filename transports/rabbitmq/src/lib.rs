@@ -22,13 +22,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use lapin::types::ShortString;
-use punctual::jiff::Timestamp;
-use punctual::model::Topic;
-use punctual::transport::limits::check_delay;
-use punctual::transport::{
+use punctual::backend::transport::limits::check_delay;
+use punctual::backend::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
 };
+use punctual::jiff::Timestamp;
+use punctual::model::Topic;
 use punctual::{Error, Result};
 
 pub use crate::builder::{

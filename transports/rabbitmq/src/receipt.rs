@@ -11,10 +11,10 @@ use lapin::Acker;
 use lapin::options::{BasicAckOptions, BasicNackOptions};
 use lapin::types::ShortString;
 use punctual::Result;
+use punctual::backend::transport::limits::check_delay;
+use punctual::backend::transport::{Acknowledge, Outgoing, Rejection};
+use punctual::backend::wire::Wire;
 use punctual::model::{Message, Topic};
-use punctual::transport::limits::check_delay;
-use punctual::transport::{Acknowledge, Outgoing, Rejection};
-use punctual::wire::Wire;
 
 use crate::Shared;
 use crate::error::delivery_lost;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lapin::uri::AMQPUri;
+use punctual::backend::wire::Wrapping;
 use punctual::clock::{add, within};
-use punctual::wire::Wrapping;
 use punctual::{Clock, Result};
 
 use crate::error::{connection_lost, map_error, timed_out};

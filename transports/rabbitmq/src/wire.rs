@@ -8,9 +8,9 @@ use bytes::Bytes;
 use lapin::BasicProperties;
 use lapin::message::Delivery;
 use lapin::types::{AMQPValue, FieldTable, ShortString};
+use punctual::backend::wire::{DecodedMessage, RawMessage, Wire, receive};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::wire::{DecodedMessage, RawMessage, Wire, receive};
 use punctual::{Error, Result};
 
 /// Prefix of CloudEvents attributes in AMQP 1.0, to which the broker converts headers for such clients.

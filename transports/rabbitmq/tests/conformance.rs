@@ -8,8 +8,8 @@ use lapin::options::{
 };
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
+use punctual::backend::wire::Wire;
 use punctual::model::Topic;
-use punctual::wire::Wire;
 use punctual::{Error, Result, Transport};
 use punctual_conformance::backend_tests::{Proxy, unique_name};
 use punctual_conformance::transport::{self, Backend, Environment, Need};

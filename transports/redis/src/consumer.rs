@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::Result;
+use punctual::backend::transport::prefetch::{PrefetchReceiver, PrefetchSender, prefetch_channel};
+use punctual::backend::transport::{Consumer, Delivery, Receipt};
 use punctual::clock::{self, Clock};
 use punctual::jiff::Timestamp;
-use punctual::transport::prefetch::{PrefetchReceiver, PrefetchSender, prefetch_channel};
-use punctual::transport::{Consumer, Delivery, Receipt};
 use redis::cmd;
 use tokio::task::{AbortHandle, JoinHandle};
 

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::wire::{CONTENT_TYPE_UNKNOWN, Wire};
 use punctual::jiff::Timestamp;
 use punctual::model::MessageId;
-use punctual::wire::{CONTENT_TYPE_UNKNOWN, Wire};
 use redis::{Pipeline, RedisResult, Value, cmd};
 
 use crate::connection::BrokerConnection;

@@ -31,16 +31,16 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::Result;
-use punctual::clock::Clock;
-use punctual::jiff::Timestamp;
-use punctual::model::{IdSource as _, Ids, Topic};
-use punctual::transport::in_flight::InFlight;
-use punctual::transport::prefetch::PrefetchSender;
-use punctual::transport::renewal::{HoldRenewal, RENEWALS_PER_HOLD};
-use punctual::transport::{
+use punctual::backend::transport::in_flight::InFlight;
+use punctual::backend::transport::prefetch::PrefetchSender;
+use punctual::backend::transport::renewal::{HoldRenewal, RENEWALS_PER_HOLD};
+use punctual::backend::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
 };
+use punctual::clock::Clock;
+use punctual::jiff::Timestamp;
+use punctual::model::{IdSource as _, Ids, Topic};
 use tokio::sync::Semaphore;
 
 pub use self::builder::{RedisBuilder, Retention};

@@ -7,11 +7,11 @@
 use std::borrow::Cow;
 
 use punctual::Result;
+use punctual::backend::transport::limits::check_delay;
+use punctual::backend::transport::{Delay, Outgoing};
+use punctual::backend::wire::{PREFIX_DEFAULT, Wrapping};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::transport::limits::check_delay;
-use punctual::transport::{Delay, Outgoing};
-use punctual::wire::{PREFIX_DEFAULT, Wrapping};
 use redis::{Cmd, Pipeline};
 
 use crate::connection::BrokerConnection;

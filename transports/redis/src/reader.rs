@@ -9,10 +9,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
+use punctual::backend::transport::prefetch::PrefetchSender;
 use punctual::clock::{Clock, add, within};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::transport::prefetch::PrefetchSender;
 use punctual::{Error, Result};
 use redis::{Cmd, RedisResult, Value, cmd};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};

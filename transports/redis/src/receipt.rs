@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::Result;
+use punctual::backend::transport::in_flight::InFlight;
+use punctual::backend::transport::limits::check_delay;
+use punctual::backend::transport::renewal::HoldRenewal;
+use punctual::backend::transport::settler::Settler;
+use punctual::backend::transport::{Acknowledge, Delay, Rejection};
+use punctual::backend::wire::Wire;
 use punctual::model::Message;
-use punctual::transport::in_flight::InFlight;
-use punctual::transport::limits::check_delay;
-use punctual::transport::renewal::HoldRenewal;
-use punctual::transport::settler::Settler;
-use punctual::transport::{Acknowledge, Delay, Rejection};
-use punctual::wire::Wire;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::group_consumer::{GroupConsumer, RequeueEntry};

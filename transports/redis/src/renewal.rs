@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::Result;
+use punctual::backend::transport::renewal::Renew;
 use punctual::jiff::Timestamp;
-use punctual::transport::renewal::Renew;
 
 use crate::group_consumer::{CONSUMER, GroupConsumer};
 use crate::names::{EntryPosition, StreamKind};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use punctual::model::MessageId;
-use punctual::transport::settler::{
+use punctual::backend::transport::settler::{
     QueuedSettlement, SettlementBatch, Settlements, Settler, settler,
 };
+use punctual::model::MessageId;
 use punctual::{Error, Result};
 use redis::RedisError;
 

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use punctual::backend::wire::{DecodedMessage, RawMessage, Wire, receive};
 use punctual::jiff;
 use punctual::model::Topic;
-use punctual::wire::{DecodedMessage, RawMessage, Wire, receive};
 use redis::Value;
 
 use crate::names::EntryId;
@@ -130,7 +130,7 @@ fn escaped(name: &str) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use punctual::wire::CONTENT_TYPE_UNKNOWN;
+    use punctual::backend::wire::CONTENT_TYPE_UNKNOWN;
 
     use super::*;
 

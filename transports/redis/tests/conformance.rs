@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use punctual::backend::wire::Wire;
 use punctual::bytes::Bytes;
 use punctual::model::Topic;
-use punctual::wire::Wire;
 use punctual::{Error, Result, Transport};
 use punctual_conformance::backend_tests::{Proxy, unique_name};
 use punctual_conformance::transport::{self, Backend, Environment, Need};

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use punctual::transport::address::{AddressForm, AddressScheme, HostAndPort};
-use punctual::wire::Wrapping;
+use punctual::backend::transport::address::{AddressForm, AddressScheme, HostAndPort};
+use punctual::backend::wire::Wrapping;
 use punctual::{Error, Result};
 
 const FORM: &str = "expected Endpoint=sb://name.servicebus.windows.net/;SharedAccessKeyName=policy;SharedAccessKey=key";

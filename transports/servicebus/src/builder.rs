@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::transport::settings::CommonSettings;
 use punctual::model::Ids;
-use punctual::transport::settings::CommonSettings;
 use punctual::{Error, Result, common_transport_options};
 use rustls::crypto::ring;
 use rustls::{ClientConfig, RootCertStore};

@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use punctual::Result;
+use punctual::backend::transport::prefetch::PrefetchReceiver;
+use punctual::backend::transport::{Consumer, Delivery, Receipt};
 use punctual::clock::{self, Clock};
 use punctual::jiff::Timestamp;
-use punctual::transport::prefetch::PrefetchReceiver;
-use punctual::transport::{Consumer, Delivery, Receipt};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::in_flight::InFlight;

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::transport::in_flight;
 use punctual::clock;
 use punctual::jiff::Timestamp;
-use punctual::transport::in_flight;
 
 use crate::management::Lock;
 use crate::wire::DecodedDelivery;

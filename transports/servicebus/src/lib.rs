@@ -35,12 +35,12 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::Result;
-use punctual::jiff::Timestamp;
-use punctual::transport::prefetch::prefetch_channel;
-use punctual::transport::{
+use punctual::backend::transport::prefetch::prefetch_channel;
+use punctual::backend::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
 };
+use punctual::jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
 pub use crate::builder::ServiceBusBuilder;

@@ -10,11 +10,11 @@ use fe2o3_amqp::link::{ErrorRecovery, LinkStateError, SendError};
 use fe2o3_amqp::types::messaging::{Data, Outcome};
 use fe2o3_amqp::{Sendable, Sender};
 use futures_util::future::join_all;
+use punctual::backend::transport::Outgoing;
+use punctual::backend::wire::Wrapping;
 use punctual::clock;
 use punctual::jiff::Timestamp;
 use punctual::model::IdSource as _;
-use punctual::transport::Outgoing;
-use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 use tokio::sync::Mutex;
 

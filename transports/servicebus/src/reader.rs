@@ -12,9 +12,9 @@ use fe2o3_amqp::link::RecvError;
 use fe2o3_amqp::link::delivery::DeliveryInfo;
 use fe2o3_amqp::types::messaging::Body;
 use fe2o3_amqp::types::primitives::Value;
+use punctual::backend::transport::prefetch::PrefetchSender;
 use punctual::clock;
 use punctual::model::Topic;
-use punctual::transport::prefetch::PrefetchSender;
 use punctual::{Error, Result};
 use tokio::sync::{mpsc, oneshot};
 

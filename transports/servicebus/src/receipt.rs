@@ -6,9 +6,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fe2o3_amqp::link::delivery::DeliveryInfo;
 use fe2o3_amqp::types::definitions::Fields;
+use punctual::backend::transport::{Acknowledge, Outgoing, Rejection};
+use punctual::backend::wire::Wire;
 use punctual::model::Message;
-use punctual::transport::{Acknowledge, Outgoing, Rejection};
-use punctual::wire::Wire;
 use punctual::{Error, Result};
 use tokio::sync::{mpsc, oneshot};
 

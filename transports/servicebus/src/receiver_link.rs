@@ -8,7 +8,7 @@ use fe2o3_amqp::Receiver;
 use fe2o3_amqp::types::messaging::Body;
 use fe2o3_amqp::types::primitives::Value;
 use futures_util::FutureExt as _;
-use punctual::transport::renewal::HoldRenewal;
+use punctual::backend::transport::renewal::HoldRenewal;
 use punctual::{Result, clock};
 
 use crate::connection::BrokerConnection;

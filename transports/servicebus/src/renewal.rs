@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::Result;
+use punctual::backend::transport::renewal::Renew;
 use punctual::jiff::Timestamp;
-use punctual::transport::renewal::Renew;
 
 use crate::connection::Tokens;
 use crate::in_flight::{DeliveryNumber, InFlight, InFlightDelivery};

@@ -4,9 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::wire::Wrapping;
 use punctual::clock::{self, Clock};
 use punctual::model::{Ids, Topic};
-use punctual::wire::Wrapping;
 use punctual::{Error, Result};
 use tokio_rustls::TlsConnector;
 

@@ -12,8 +12,8 @@ use fe2o3_amqp::types::messaging::{
 use fe2o3_amqp::types::primitives::{
     Binary, OrderedMap, SimpleValue, Symbol, Timestamp as Instant, Value,
 };
+use punctual::backend::wire::Wire;
 use punctual::jiff::Timestamp;
-use punctual::wire::Wire;
 use punctual::{Error, Result};
 
 pub(crate) use self::decode::{DecodedDelivery, decode, undecodable};

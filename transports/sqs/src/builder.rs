@@ -4,7 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use punctual::transport::settings::{CommonSettings, check_payload_max};
+use punctual::backend::transport::settings::{CommonSettings, check_payload_max};
 use punctual::{Error, Result, common_transport_options};
 
 use crate::SqsTransport;

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::stream::{self, StreamExt as _};
 use punctual::Result;
+use punctual::backend::transport::prefetch::{PrefetchReceiver, PrefetchSender, prefetch_channel};
+use punctual::backend::transport::{Consumer, Delivery, Receipt};
 use punctual::clock::{self, Clock};
 use punctual::jiff::Timestamp;
-use punctual::transport::prefetch::{PrefetchReceiver, PrefetchSender, prefetch_channel};
-use punctual::transport::{Consumer, Delivery, Receipt};
 use tokio::task::JoinHandle;
 
 use crate::reader::{PrefetchedDelivery, Reader};

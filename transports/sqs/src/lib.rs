@@ -32,15 +32,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::Result;
-use punctual::clock::{Clock, add};
-use punctual::jiff::Timestamp;
-use punctual::model::Topic;
-use punctual::transport::in_flight::InFlight;
-use punctual::transport::renewal::{HoldRenewal, RENEWALS_PER_HOLD};
-use punctual::transport::{
+use punctual::backend::transport::in_flight::InFlight;
+use punctual::backend::transport::renewal::{HoldRenewal, RENEWALS_PER_HOLD};
+use punctual::backend::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
 };
+use punctual::clock::{Clock, add};
+use punctual::jiff::Timestamp;
+use punctual::model::Topic;
 use tokio::sync::Semaphore;
 
 pub use self::builder::SqsBuilder;

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use futures_util::stream::{self, TryStreamExt as _};
+use punctual::backend::transport::limits::check_delay;
+use punctual::backend::transport::{Delay, Outgoing};
+use punctual::backend::wire::{PREFIX_DEFAULT, Wrapping};
 use punctual::builtin::GROUP_DEFAULT;
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::transport::limits::check_delay;
-use punctual::transport::{Delay, Outgoing};
-use punctual::wire::{PREFIX_DEFAULT, Wrapping};
 use punctual::{Error, Result};
 
 use crate::connection::BrokerConnection;

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use aws_sdk_sqs::types::{Message as Raw, MessageSystemAttributeName};
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
+use punctual::backend::transport::prefetch::PrefetchSender;
 use punctual::clock::Clock;
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::transport::prefetch::PrefetchSender;
 use punctual::{Error, Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 

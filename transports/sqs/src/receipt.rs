@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use punctual::backend::transport::in_flight::InFlight;
+use punctual::backend::transport::renewal::HoldRenewal;
+use punctual::backend::transport::settler::Settler;
+use punctual::backend::transport::{Acknowledge, Outgoing, Rejection};
+use punctual::backend::wire::Wire;
 use punctual::model::Message;
-use punctual::transport::in_flight::InFlight;
-use punctual::transport::renewal::HoldRenewal;
-use punctual::transport::settler::Settler;
-use punctual::transport::{Acknowledge, Outgoing, Rejection};
-use punctual::wire::Wire;
 use punctual::{Error, Result};
 use tokio::sync::OwnedSemaphorePermit;
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use futures_util::stream::{FuturesUnordered, StreamExt as _};
 use punctual::Result;
+use punctual::backend::transport::renewal::Renew;
 use punctual::jiff::Timestamp;
-use punctual::transport::renewal::Renew;
 
 use crate::producer::CALL_MAX;
 use crate::receipt::ReceiptHandle;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use aws_sdk_sqs::types::{
     BatchResultErrorEntry, ChangeMessageVisibilityBatchRequestEntry, DeleteMessageBatchRequestEntry,
 };
-use punctual::transport::in_flight::InFlight;
-use punctual::transport::settler::{
+use punctual::backend::transport::in_flight::InFlight;
+use punctual::backend::transport::settler::{
     QueuedSettlement, ResultSender, SettlementBatch, Settlements, Settler, settler,
 };
 use punctual::{Error, Result};

@@ -10,7 +10,7 @@ mod decode;
 use aws_sdk_sqs::types::{MessageAttributeValue, SendMessageBatchRequestEntry};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use punctual::wire::Wire;
+use punctual::backend::wire::Wire;
 use punctual::{Error, Result};
 use serde_json::Value;
 

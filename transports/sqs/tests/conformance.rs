@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use aws_sdk_sqs::Client;
+use punctual::backend::wire::Wire;
 use punctual::model::Topic;
-use punctual::wire::Wire;
 use punctual::{Result, Transport};
 use punctual_conformance::backend_tests::{Proxy, unique_name};
 use punctual_conformance::transport::{self, Backend, Environment, Need};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::model::{JobPhase, Misfire, Pause, Retry};
-use crate::policy::plan;
+use crate::policy::plan::plan;
 
 fn at(text: &str) -> Timestamp {
     text.parse().unwrap()

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use punctual::backend::storage::{ClaimedMessage, SettleResult, Settlement};
+use punctual::backend::transport::{Consumer, Delivery, Outgoing, Receipt, Subscription};
 use punctual::builtin::memory_transport;
 use punctual::jiff::Timestamp;
 use punctual::model::{
@@ -12,8 +14,6 @@ use punctual::model::{
     Source, Topic,
 };
 use punctual::policy::Verdict;
-use punctual::storage::{ClaimedMessage, SettleResult, Settlement};
-use punctual::transport::{Consumer, Delivery, Outgoing, Receipt, Subscription};
 use punctual::{ManualClock, MemoryStorage, StoredTransport, Transport};
 
 use super::late_storage::LateStorage;

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use punctual::jiff::Timestamp;
-use punctual::model::{JobCommand, JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Topic};
-use punctual::policy::RateGrant;
-use punctual::storage::{
+use punctual::backend::storage::{
     BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
     EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
     Prune, PruneResult, RateRequest, Reclaim, SettleResult, Settlement, WakeSource, Wakeup,
 };
+use punctual::jiff::Timestamp;
+use punctual::model::{JobCommand, JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Topic};
+use punctual::policy::RateGrant;
 use punctual::{MemoryStorage, Result, Storage};
 
 pub(super) struct LateStorage(pub(super) Arc<MemoryStorage>);

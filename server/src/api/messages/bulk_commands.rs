@@ -3,9 +3,9 @@
 
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
+use punctual::backend::storage::{Command, CommandResult};
 use punctual::client::BULK_MAX;
 use punctual::model::{Assignment, MessageId, MessageRecord, MessageState};
-use punctual::storage::{Command, CommandResult};
 use punctual::{Event, Result};
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
+use punctual::backend::storage::WakeSource;
 use punctual::clock::{add, between, within};
 use punctual::model::{MessageState as Stored, Queue, TransportName};
 use punctual::policy::Circuit;
-use punctual::storage::WakeSource;
 use punctual::subscription::SubscriptionStatus;
 use punctual::{Clock, Transport};
 use serde::Serialize;

@@ -2,10 +2,10 @@
 
 use axum::Json;
 use axum::extract::State;
+use punctual::backend::storage::ExtendResult;
 use punctual::client::HTTP_WORKER_BATCH_MAX;
 use punctual::handler::ProgressReport;
 use punctual::model::{Body as Content, LeaseRef, MessageId};
-use punctual::storage::ExtendResult;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;

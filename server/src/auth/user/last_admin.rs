@@ -9,8 +9,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use punctual::backend::documents::ExpectedVersion;
 use punctual::clock::between;
-use punctual::documents::ExpectedVersion;
 use serde::{Deserialize, Serialize};
 
 use super::{User, Users, concurrent_changes};

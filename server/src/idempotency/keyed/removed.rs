@@ -5,8 +5,8 @@
 
 use jiff::Timestamp;
 use punctual::Result;
+use punctual::backend::documents::{DOCUMENTS_MAX, KeyRange, NewDocument};
 use punctual::clock::add;
-use punctual::documents::{DOCUMENTS_MAX, KeyRange, NewDocument};
 use punctual::model::MessageId;
 use serde_json::json;
 use sha2::{Digest, Sha256};

@@ -8,8 +8,8 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use punctual::backend::storage::END_OF_TIME;
 use punctual::model::{BatchId, Message, Queue};
-use punctual::storage::END_OF_TIME;
 use punctual_columns::instant::micros_up;
 use tokio_postgres::types::Type;
 use uuid::Uuid;

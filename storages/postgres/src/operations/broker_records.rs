@@ -1,8 +1,8 @@
 //! Broker records: the history of messages that a broker delivers, and their dead letters.
 
 use punctual::Result;
+use punctual::backend::storage::BrokerRecord;
 use punctual::jiff::Timestamp;
-use punctual::storage::BrokerRecord;
 
 use crate::inner::{Inner, attempt};
 use crate::operations::enqueue::CHUNK;

@@ -1,8 +1,8 @@
 //! Claim: gives due messages to an owner for the duration of a lease.
 
 use punctual::Result;
+use punctual::backend::storage::{Claim, ClaimedMessage};
 use punctual::jiff::Timestamp;
-use punctual::storage::{Claim, ClaimedMessage};
 use punctual_columns::instant::{micros, micros_up};
 use punctual_columns::message::NameCache;
 use tokio_postgres::Row;

@@ -15,10 +15,10 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use punctual::backend::storage::{ClaimedMessage, TopicFilter};
 use punctual::clock::add;
 use punctual::jiff::Timestamp;
 use punctual::model::{Message, Priority, Queue};
-use punctual::storage::{ClaimedMessage, TopicFilter};
 use uuid::Uuid;
 
 use crate::value::Micros;

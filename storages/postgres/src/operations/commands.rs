@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use punctual::Result;
+use punctual::backend::storage::{Command, CommandResult, WakeSource};
 use punctual::jiff::Timestamp;
 use punctual::model::{
     Assignment, DueTime, Key, Message, MessageId, MessageRecord, MessageState, Queue, Source, Topic,
 };
-use punctual::storage::{Command, CommandResult, WakeSource};
 use punctual_columns::code::Code;
 use punctual_columns::instant::{micros, micros_up};
 use punctual_columns::message::{due_time, with_pause};

@@ -2,8 +2,8 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use futures_util::SinkExt as _;
+use punctual::backend::storage::Entry;
 use punctual::model::Message;
-use punctual::storage::Entry;
 use punctual_columns::code::Code;
 use punctual_columns::instant::{micros, micros_up};
 use punctual_columns::message::extra;

@@ -2,7 +2,7 @@
 //! concurrent writers succeeds; the others read the stored version afterwards.
 
 use async_trait::async_trait;
-use punctual::documents::{
+use punctual::backend::documents::{
     Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult, RemoveResult,
 };
 use punctual::jiff::Timestamp;

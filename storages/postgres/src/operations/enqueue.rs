@@ -6,9 +6,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use punctual::Result;
+use punctual::backend::storage::{EnqueueResult, Entry, WakeSource};
 use punctual::jiff::Timestamp;
 use punctual::model::{Key, Message, MessageId, MessageState, Queue};
-use punctual::storage::{EnqueueResult, Entry, WakeSource};
 use punctual_columns::code::Code;
 use punctual_columns::instant::{micros, micros_up};
 use tokio_postgres::types::Type;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use punctual::Result;
+use punctual::backend::storage::ExtendResult;
 use punctual::jiff::Timestamp;
 use punctual::model::LeaseRef;
-use punctual::storage::ExtendResult;
 use punctual_columns::instant::micros_up;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;

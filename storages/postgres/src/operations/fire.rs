@@ -5,9 +5,9 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use punctual::Result;
+use punctual::backend::storage::{Entry, FireResult, Firing, WakeSource};
 use punctual::jiff::Timestamp;
 use punctual::model::{JobRecord, Message};
-use punctual::storage::{Entry, FireResult, Firing, WakeSource};
 use punctual_columns::instant::micros;
 use tokio_postgres::types::Type;
 use uuid::Uuid;

@@ -1,9 +1,9 @@
 //! Groups: the consumer groups that receive a topic.
 
 use punctual::Result;
+use punctual::backend::storage::{GROUPS_MAX, too_many_groups};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::storage::{GROUPS_MAX, too_many_groups};
 use punctual_columns::instant::micros;
 use tokio_postgres::types::Type;
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use punctual::Result;
+use punctual::backend::storage::{EnqueueResult, WakeSource};
 use punctual::jiff::Timestamp;
 use punctual::model::{MessageRecord, MessageState};
-use punctual::storage::{EnqueueResult, WakeSource};
 use punctual_columns::code::Code;
 use punctual_columns::instant::{micros, micros_up};
 use tokio_postgres::types::Type;

@@ -4,9 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use punctual::Result;
+use punctual::backend::storage::{DeclareResult, DueJob, JobCommandResult, WakeSource};
 use punctual::jiff::Timestamp;
 use punctual::model::{JobCommand, JobName, JobPhase, JobRecord, MessageState};
-use punctual::storage::{DeclareResult, DueJob, JobCommandResult, WakeSource};
 use punctual_columns::code::Code as _;
 use punctual_columns::instant::{micros, micros_up};
 use punctual_columns::job::{differs, from_json, to_json};

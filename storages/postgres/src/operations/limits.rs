@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use punctual::backend::storage::{Claim, ClaimedMessage};
 use punctual::jiff::Timestamp;
 use punctual::model::MessageState;
-use punctual::storage::{Claim, ClaimedMessage};
 use punctual_columns::code::Code;
 use punctual_columns::instant::micros;
 use tokio_postgres::Row;

@@ -1,9 +1,9 @@
 //! Maintenance: heartbeats, takeover of expired leases, pruning, and the time of the database.
 
 use punctual::Result;
+use punctual::backend::storage::{ClaimedMessage, Prune, PruneResult, Reclaim};
 use punctual::jiff::Timestamp;
 use punctual::model::ProcessId;
-use punctual::storage::{ClaimedMessage, Prune, PruneResult, Reclaim};
 use punctual_columns::instant::{instant, micros, micros_up};
 use punctual_columns::message::NameCache;
 use tokio_postgres::Row;

@@ -1,9 +1,9 @@
 //! Next due times of queues and jobs, of several sources in one statement.
 
 use punctual::Result;
+use punctual::backend::storage::{NEXT_DUE_SCAN_MAX, WakeSource};
 use punctual::jiff::Timestamp;
 use punctual::model::{MessageState, Queue};
-use punctual::storage::{NEXT_DUE_SCAN_MAX, WakeSource};
 use punctual_columns::code::Code as _;
 use punctual_columns::instant::instant;
 use tokio_postgres::types::Type;

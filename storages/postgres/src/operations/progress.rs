@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use punctual::Result;
-use punctual::storage::{ExtendResult, ProgressUpdate};
+use punctual::backend::storage::{ExtendResult, ProgressUpdate};
 use punctual_columns::message::progress_to_json;
 use tokio_postgres::types::Type;
 use uuid::Uuid;

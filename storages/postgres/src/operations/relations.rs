@@ -2,8 +2,8 @@
 //! their deduplication key is released at the first claim. Nearly all messages have none, so a batch of
 //! messages without relations sends empty arrays.
 
+use punctual::backend::storage::Entry;
 use punctual::model::{BatchId, Message, Unique};
-use punctual::storage::Entry;
 use punctual_columns::message::count_to_column;
 use tokio_postgres::types::Type;
 use uuid::Uuid;

@@ -3,10 +3,10 @@
 
 use std::collections::HashSet;
 
+use punctual::backend::storage::Entry;
 use punctual::clock::add;
 use punctual::jiff::Timestamp;
 use punctual::model::{Message, MessageId, Unique};
-use punctual::storage::Entry;
 use punctual_columns::instant::micros_up;
 use tokio_postgres::types::Type;
 use uuid::Uuid;

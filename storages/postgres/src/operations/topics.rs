@@ -1,7 +1,7 @@
 //! Topic filters of claims and due-time queries, as parameters of a statement.
 
+use punctual::backend::storage::{TopicFilter, WakeSource};
 use punctual::model::Topic;
-use punctual::storage::{TopicFilter, WakeSource};
 
 /// Topic filter of a claim as parameters.
 pub(crate) struct TopicParams<'a> {

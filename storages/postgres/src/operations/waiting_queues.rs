@@ -4,8 +4,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use punctual::backend::storage::WakeSource;
 use punctual::model::{MessageState, Queue};
-use punctual::storage::WakeSource;
 use punctual_columns::code::Code;
 use tokio_postgres::types::Type;
 

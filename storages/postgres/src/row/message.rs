@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use punctual::backend::storage::ClaimedMessage;
 use punctual::bytes::Bytes;
 use punctual::model::{Key, Message, MessageRecord, Queue};
-use punctual::storage::ClaimedMessage;
 use punctual_columns::code::Code;
 use punctual_columns::instant::{instant, micros, micros_up};
 use punctual_columns::message::{

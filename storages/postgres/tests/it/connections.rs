@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::storage::WakeSource;
 use punctual::clock::within;
 use punctual::model::Queue;
-use punctual::storage::WakeSource;
 use punctual::{Clock, Storage, SystemClock};
 use punctual_postgres::Prepared;
 

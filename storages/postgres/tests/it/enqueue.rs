@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use punctual::backend::storage::{EnqueueResult, Entry};
 use punctual::inspect::{Inspect, MessageFilter, PageRequest};
 use punctual::model::Message;
-use punctual::storage::{EnqueueResult, Entry};
 use punctual::{Clock, Storage, SystemClock};
 
 use crate::schema::{TestSchema, enqueue, key, settle};

@@ -1,13 +1,13 @@
 //! Rows of the history: a message and its last attempt share a row where possible, and have separate rows otherwise.
 
+use punctual::backend::storage::{
+    BrokerRecord, ClaimedMessage, Command, CommandResult, Prune, SettleResult, Settlement,
+};
 use punctual::clock::subtract;
 use punctual::inspect::{ExecutionFilter, Inspect, PageRequest};
 use punctual::jiff::Timestamp;
 use punctual::model::{Ending, Execution, ExecutionId, MessageId, MessageState};
 use punctual::policy::Verdict;
-use punctual::storage::{
-    BrokerRecord, ClaimedMessage, Command, CommandResult, Prune, SettleResult, Settlement,
-};
 use punctual::{Clock, Storage, SystemClock};
 use punctual_postgres::PostgresStorage;
 

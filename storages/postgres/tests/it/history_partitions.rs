@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
+use punctual::backend::storage::{Prune, PruneResult};
 use punctual::clock::{add, subtract};
 use punctual::inspect::{ExecutionFilter, Inspect, PageRequest};
 use punctual::jiff::Timestamp;
 use punctual::model::MessageState;
-use punctual::storage::{Prune, PruneResult};
 use punctual::{Clock, Storage, SystemClock};
 
 use crate::schema::{TestSchema, settle};

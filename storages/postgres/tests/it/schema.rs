@@ -5,6 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use punctual::backend::storage::{
+    Claim, ClaimedMessage, EnqueueResult, Entry, SettleResult, Settlement,
+};
 use punctual::clock::add;
 use punctual::jiff::Timestamp;
 use punctual::model::{
@@ -12,7 +15,6 @@ use punctual::model::{
     Source, Topic,
 };
 use punctual::policy::Verdict;
-use punctual::storage::{Claim, ClaimedMessage, EnqueueResult, Entry, SettleResult, Settlement};
 use punctual::{Clock, Storage, SystemClock};
 use punctual_conformance::backend_tests;
 use punctual_postgres::{PostgresBuilder, PostgresStorage};

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use punctual::backend::storage::{EnqueueResult, Entry, Reclaim, WakeSource};
 use punctual::clock::within;
 use punctual::inspect::{ExecutionFilter, Inspect as _, PageRequest};
 use punctual::model::{Ending, HandlerOptions, MessageState, Queue};
-use punctual::storage::{EnqueueResult, Entry, Reclaim, WakeSource};
 use punctual::{
     Clock as _, Context, ErrorKind, Handler, HandlerResult, Message, Outbox as _, Outcome,
     Punctual, Retry, Storage as _, SystemClock,

@@ -2,8 +2,8 @@
 //! There is no counter: a transaction that takes a message of a batch out of the hot table checks whether it
 //! was the last.
 
+use punctual::backend::storage::END_OF_TIME;
 use punctual::model::{BatchId, MessageId, Queue};
-use punctual::storage::END_OF_TIME;
 use punctual_columns::instant::micros;
 use rusqlite::{Connection, params};
 

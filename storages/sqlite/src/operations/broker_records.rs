@@ -1,8 +1,8 @@
 //! Broker records: the executions of messages that a broker delivered, and their dead letters.
 
+use punctual::backend::storage::BrokerRecord;
 use punctual::jiff::Timestamp;
 use punctual::model::{MessageRecord, MessageState};
-use punctual::storage::BrokerRecord;
 use rusqlite::Connection;
 
 use super::enqueue::{is_alive_or_dead, remove_finished};

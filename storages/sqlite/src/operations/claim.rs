@@ -6,9 +6,9 @@
 
 use std::collections::HashSet;
 
+use punctual::backend::storage::{Claim, ClaimedMessage, TopicFilter};
 use punctual::jiff::Timestamp;
 use punctual::model::{JobName, Lease, MessageState, Priority};
-use punctual::storage::{Claim, ClaimedMessage, TopicFilter};
 use punctual_columns::instant::{instant, micros};
 use punctual_columns::message::NameCache;
 use rusqlite::types::Value;

@@ -8,8 +8,8 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use punctual::backend::storage::TopicFilter;
 use punctual::model::Queue;
-use punctual::storage::TopicFilter;
 
 const PRIORITIES: usize = 10;
 /// Steps of SQLite's virtual machine up to which a scan is cheap: about a millisecond.

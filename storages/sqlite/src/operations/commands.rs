@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use punctual::Message;
+use punctual::backend::storage::{Command, CommandResult};
 use punctual::jiff::Timestamp;
 use punctual::model::{
     Assignment, DueTime, Key, MessageId, MessageRecord, MessageState, Priority, Queue, Source,
     StateChange, Topic,
 };
-use punctual::storage::{Command, CommandResult};
 use punctual::uuid::Uuid;
 use punctual_columns::code::Code as _;
 use punctual_columns::instant::micros_up;

@@ -2,7 +2,7 @@
 //! reads the stored version first and then writes.
 
 use async_trait::async_trait;
-use punctual::documents::{
+use punctual::backend::documents::{
     Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult, RemoveResult,
 };
 use punctual::jiff::Timestamp;

@@ -1,8 +1,8 @@
 //! Extend: renews leases that are still the current ones.
 
+use punctual::backend::storage::ExtendResult;
 use punctual::jiff::Timestamp;
 use punctual::model::LeaseRef;
-use punctual::storage::ExtendResult;
 use punctual_columns::instant::micros;
 use rusqlite::{Connection, OptionalExtension as _, params};
 

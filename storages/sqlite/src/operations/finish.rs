@@ -4,9 +4,9 @@
 
 use std::fmt::Write as _;
 
+use punctual::backend::storage::Settlement;
 use punctual::model::{Execution, LeaseRef, MessageState};
 use punctual::policy::Verdict;
-use punctual::storage::Settlement;
 use punctual_columns::code::Code as _;
 use punctual_columns::instant::micros;
 

@@ -1,8 +1,8 @@
 //! Fire: inserts the messages of due occurrences and moves the cursor of their job, in one step.
 
+use punctual::backend::storage::{Entry, FireResult, Firing};
 use punctual::jiff::Timestamp;
 use punctual::model::{JobName, JobRecord, MessageId};
-use punctual::storage::{Entry, FireResult, Firing};
 use punctual::uuid::Uuid;
 use punctual_columns::instant::micros;
 use rusqlite::{Connection, params};

@@ -1,8 +1,8 @@
 //! Groups: the consumer groups that receive a topic.
 
+use punctual::backend::storage::{GROUPS_MAX, too_many_groups};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::storage::{GROUPS_MAX, too_many_groups};
 use punctual_columns::instant::micros;
 use rusqlite::{Connection, params};
 

@@ -1,8 +1,8 @@
 //! Import: stores records of another storage in their current state.
 
+use punctual::backend::storage::{END_OF_TIME, EnqueueResult};
 use punctual::jiff::Timestamp;
 use punctual::model::MessageRecord;
-use punctual::storage::{END_OF_TIME, EnqueueResult};
 use punctual_columns::instant::micros_up;
 use rusqlite::Connection;
 

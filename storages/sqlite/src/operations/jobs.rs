@@ -1,9 +1,9 @@
 //! Jobs: a record per name with a version, and columns for the queried fields. Each write compares the version
 //! that the caller expects and increments it.
 
+use punctual::backend::storage::{DeclareResult, DueJob, JobCommandResult};
 use punctual::jiff::Timestamp;
 use punctual::model::{JobCommand, JobName, JobPhase, JobRecord, MessageState, Queue};
-use punctual::storage::{DeclareResult, DueJob, JobCommandResult};
 use punctual_columns::code::Code as _;
 use punctual_columns::instant::{micros, micros_up};
 use punctual_columns::job::{differs, from_json, to_json};

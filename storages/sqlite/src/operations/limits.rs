@@ -14,8 +14,8 @@ use super::claim::{ABOVE_ALL, NEXT_PRIORITY, NOT_BLOCKED};
 use super::topics::{condition, list};
 use crate::effects::Effects;
 use crate::error::StorageResult;
+use punctual::backend::storage::TopicFilter;
 use punctual::jiff::Timestamp;
-use punctual::storage::TopicFilter;
 
 /// Number of running messages of a limit.
 pub(crate) const RUNNING: &str = "SELECT count(*) FROM punctual_message INDEXED BY punctual_message_lane \

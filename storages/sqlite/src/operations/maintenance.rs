@@ -1,8 +1,8 @@
 //! Maintenance: heartbeats, reclaiming, and pruning.
 
+use punctual::backend::storage::{ClaimedMessage, Prune, PruneResult, Reclaim};
 use punctual::jiff::Timestamp;
 use punctual::model::{Lease, MessageState, ProcessId, Queue};
-use punctual::storage::{ClaimedMessage, Prune, PruneResult, Reclaim};
 use punctual_columns::code::Code as _;
 use punctual_columns::instant::{instant, micros, micros_up};
 use rusqlite::{Connection, OptionalExtension as _, ToSql, params};

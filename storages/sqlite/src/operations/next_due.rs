@@ -2,9 +2,9 @@
 //! of the index, so the number of messages does not matter; and once for each limit that messages share, if
 //! there are any. With a topic filter, at most [`NEXT_DUE_SCAN_MAX`] messages of each priority are read.
 
+use punctual::backend::storage::{NEXT_DUE_SCAN_MAX, TopicFilter, WakeSource};
 use punctual::jiff::Timestamp;
 use punctual::model::Queue;
-use punctual::storage::{NEXT_DUE_SCAN_MAX, TopicFilter, WakeSource};
 use punctual_columns::instant::instant;
 use rusqlite::{Connection, params_from_iter};
 

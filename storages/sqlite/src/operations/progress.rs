@@ -1,6 +1,6 @@
 //! Progress: saves progress and checkpoints of running handlers, from the current owner only.
 
-use punctual::storage::{ExtendResult, ProgressUpdate};
+use punctual::backend::storage::{ExtendResult, ProgressUpdate};
 use punctual_columns::message::progress_to_json;
 use rusqlite::{Connection, OptionalExtension as _, params};
 

@@ -1,9 +1,9 @@
 //! Topic filters of claims as SQL: a condition on a message `m`, and the list it needs. A claim of every topic
 //! has no condition, so its statements do not change.
 
+use punctual::backend::storage::TopicFilter;
 use punctual::model::Topic;
 use punctual::serde_json;
-use punctual::storage::TopicFilter;
 
 /// Returns the condition, with the list as the parameter of this number.
 pub(crate) fn condition(topics: &TopicFilter, number: usize) -> String {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use punctual::backend::storage::ClaimedMessage;
 use punctual::bytes::Bytes;
 use punctual::model::{Lease, Message, MessageRecord, MessageState};
-use punctual::storage::ClaimedMessage;
 use punctual_columns::instant::instant;
 use punctual_columns::message::{
     MessageColumns, NameCache, StateColumns, count_from_column, progress_from_json,

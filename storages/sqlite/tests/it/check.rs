@@ -1,6 +1,6 @@
 //! Checks of a file.
 
-use punctual::storage::{Command, CommandResult};
+use punctual::backend::storage::{Command, CommandResult};
 use punctual::{ErrorKind, Inspect as _, Storage as _};
 
 use crate::fixture::{Fixture, at, claim, offer};

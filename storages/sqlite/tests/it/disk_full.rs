@@ -1,6 +1,6 @@
 //! Full disk, simulated by a limit on the number of pages.
 
-use punctual::storage::{Command, EnqueueResult, Entry};
+use punctual::backend::storage::{Command, EnqueueResult, Entry};
 use punctual::{ErrorKind, Storage as _};
 
 use crate::fixture::{Fixture, at, claim, rows_of};

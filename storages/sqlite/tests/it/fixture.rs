@@ -4,6 +4,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::storage::{
+    Claim, ClaimedMessage, EnqueueResult, Entry, SettleResult, Settlement,
+};
 use punctual::clock::add;
 use punctual::jiff::Timestamp;
 use punctual::model::{
@@ -11,7 +14,6 @@ use punctual::model::{
     MessageId, Origin, Overrides, Priority, ProcessId, Queue, Source, Topic,
 };
 use punctual::policy::Verdict;
-use punctual::storage::{Claim, ClaimedMessage, EnqueueResult, Entry, SettleResult, Settlement};
 use punctual::{Clock as _, Job, Message, Storage as _, SystemClock};
 use punctual_sqlite::{SqliteBuilder, SqliteStorage};
 use rusqlite::Connection;

@@ -4,16 +4,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::storage::{
+    Claim, ClaimedMessage, Command, END_OF_TIME, EnqueueResult, Entry, JobCommandResult, Prune,
+    RateRequest, Settlement, WakeSource,
+};
 use punctual::clock::{add, within};
 use punctual::model::{
     BatchId, IdSource as _, Ids, JobName, Key, Limit, Message, MessageId, MessageRecord,
     MessageState, Occurrence, Queue, Rate, Relations, Unique,
 };
 use punctual::policy::Verdict;
-use punctual::storage::{
-    Claim, ClaimedMessage, Command, END_OF_TIME, EnqueueResult, Entry, JobCommandResult, Prune,
-    RateRequest, Settlement, WakeSource,
-};
 use punctual::{Clock as _, Inspect as _, Job, Schedule, Storage as _, SystemClock};
 use punctual_sqlite::{SqliteOutbox, SqliteStorage};
 

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use punctual::backend::storage::{EnqueueResult, Entry, JobCommandResult};
 use punctual::model::{JobCommand, JobName, JobRecord};
-use punctual::storage::{EnqueueResult, Entry, JobCommandResult};
 use punctual::{ErrorKind, Inspect as _, Job, Schedule, Storage as _};
 
 use crate::fixture::{Fixture, at, claim, job_record, offer, rows_of, settled_down};

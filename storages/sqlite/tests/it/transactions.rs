@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use punctual::backend::storage::Reclaim;
 use punctual::clock::add;
 use punctual::model::{HandlerOptions, MessageId, MessageState, ProcessId};
-use punctual::storage::Reclaim;
 use punctual::{
     Clock as _, Context, ErrorKind, Handler, HandlerResult, Inspect as _, Outcome, Punctual, Retry,
     Storage as _, SystemClock,

@@ -7,11 +7,11 @@ use std::time::Instant;
 use anyhow::Result;
 use async_trait::async_trait;
 use jiff::Timestamp;
-use punctual::model::Body;
-use punctual::transport::{
+use punctual::backend::transport::{
     AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
     Transport,
 };
+use punctual::model::Body;
 use punctual::{Publisher, Punctual};
 use tokio::runtime::Runtime;
 

@@ -7,10 +7,12 @@ use anyhow::Result;
 use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use punctual::Message;
+use punctual::backend::transport::{
+    Consumer, Delivery, Outgoing, Receipt, Subscription, Transport,
+};
 use punctual::model::{
     Body, Correlation, Headers, IdSource as _, Ids, MessageId, Priority, Queue, Source, Topic,
 };
-use punctual::transport::{Consumer, Delivery, Outgoing, Receipt, Subscription, Transport};
 
 use super::BATCH;
 use super::comparison::BenchClient;

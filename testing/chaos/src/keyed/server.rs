@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::Result;
 use async_trait::async_trait;
 use punctual::SystemClock;
-use punctual::documents::{
+use punctual::backend::documents::{
     Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult, RemoveResult,
 };
 use punctual::jiff::Timestamp;

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use punctual::backend::transport::Outgoing;
+use punctual::backend::wire::Envelope;
 use punctual::model::{Body, Key, Message};
 use punctual::serde_json::{self, Value};
-use punctual::transport::Outgoing;
-use punctual::wire::Envelope;
 use punctual::{Clock as _, SystemClock, Transport};
 
 use super::messaging::{ack, deadline, message, next, receipt, subscribe, with_timeout};

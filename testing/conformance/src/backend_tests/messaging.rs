@@ -7,12 +7,12 @@ use std::future::Future;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use punctual::backend::transport::{
+    Acknowledge, Consumer, Delivery, Outgoing, Receipt, Rejection, Subscription,
+};
 use punctual::clock::{add, within};
 use punctual::jiff::Timestamp;
 use punctual::model::{Body, DeadReason, Ids, Message, Topic};
-use punctual::transport::{
-    Acknowledge, Consumer, Delivery, Outgoing, Receipt, Rejection, Subscription,
-};
 use punctual::{Clock, Result, SystemClock, Transport};
 
 use crate::message::plain;

@@ -2,6 +2,10 @@
 
 use std::time::Duration;
 
+use punctual::backend::storage::{
+    Claim, ClaimedMessage, Command, CommandResult, DeclareResult, EnqueueResult, Entry,
+    SettleResult, Settlement,
+};
 use punctual::clock::add;
 use punctual::jiff::Timestamp;
 use punctual::model::{
@@ -10,10 +14,6 @@ use punctual::model::{
     Source,
 };
 use punctual::policy::Verdict;
-use punctual::storage::{
-    Claim, ClaimedMessage, Command, CommandResult, DeclareResult, EnqueueResult, Entry,
-    SettleResult, Settlement,
-};
 use punctual::{Schedule, Storage};
 
 use crate::message::plain;

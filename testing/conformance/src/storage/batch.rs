@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use punctual::backend::storage::{ClaimedMessage, EnqueueResult, Entry};
 use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{Message, MessageId, MessageState};
-use punctual::storage::{ClaimedMessage, EnqueueResult, Entry};
 
 use super::Fixture;
 use super::fixture::{at, at_once, cancel_after, ids_of, key};

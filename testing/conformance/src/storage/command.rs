@@ -1,11 +1,13 @@
 //! Commands: the operations that an operator may run on a message in each state.
 
+use punctual::backend::storage::{
+    Claim, Command, CommandResult, EnqueueResult, SettleResult, WakeSource,
+};
 use punctual::model::{
     Assignment, JobName, Key, Message, MessageId, MessageState, Occurrence, Priority, Queue,
     Source, Topic,
 };
 use punctual::policy::Verdict;
-use punctual::storage::{Claim, Command, CommandResult, EnqueueResult, SettleResult, WakeSource};
 
 use super::Fixture;
 use super::fixture::{

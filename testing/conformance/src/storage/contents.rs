@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use punctual::backend::storage::{
+    Claim, ClaimedMessage, Command, CommandResult, EnqueueResult, SettleResult,
+};
 use punctual::inspect::JobFilter;
 use punctual::model::{
     Body, Correlation, ExecutionId, HEADER_VALUE_MAX, HandlerOptions, Headers, IdSource, JobName,
@@ -10,9 +13,6 @@ use punctual::model::{
     Priority, Queue, Rescue, Retry, Source, Topic,
 };
 use punctual::policy::{AgainReason, Verdict};
-use punctual::storage::{
-    Claim, ClaimedMessage, Command, CommandResult, EnqueueResult, SettleResult,
-};
 
 use super::Fixture;
 use super::fixture::{at, ids_of, key};

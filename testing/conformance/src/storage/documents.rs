@@ -1,7 +1,7 @@
 //! Documents: conditional writes, expiry, removal and size limits.
 
 use punctual::ErrorKind;
-use punctual::documents::{
+use punctual::backend::documents::{
     BODY_BYTES_MAX, DOCUMENTS_MAX, Document, ExpectedVersion, KEY_LEN_MAX, KeyRange, NewDocument,
     PutResult, RemoveResult,
 };

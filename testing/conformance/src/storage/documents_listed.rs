@@ -1,6 +1,8 @@
 //! Lists of documents: ordered by key on every storage, selected by key prefix, in pages.
 
-use punctual::documents::{DOCUMENTS_MAX, ExpectedVersion, KeyRange, NewDocument, PutResult};
+use punctual::backend::documents::{
+    DOCUMENTS_MAX, ExpectedVersion, KeyRange, NewDocument, PutResult,
+};
 use punctual::serde_json::{Value, json};
 
 use super::Fixture;

@@ -1,10 +1,10 @@
 //! Fire: an occurrence becomes a message exactly once, and the cursor moves in the same step.
 
+use punctual::backend::storage::{FireResult, Firing, JobCommandResult};
 use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::model::{
     Ending, JobCommand, JobName, JobRecord, Message, MessageState, Retirement, SkipReason,
 };
-use punctual::storage::{FireResult, Firing, JobCommandResult};
 
 use super::Fixture;
 use super::fixture::{at, at_once, ids_of, seconds, together};

@@ -7,6 +7,10 @@ mod values;
 
 use std::sync::Arc;
 
+use punctual::backend::storage::{
+    Claim, ClaimedMessage, Command, CommandResult, EnqueueResult, Entry, Reclaim, SettleResult,
+    Settlement,
+};
 use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::model::{
@@ -14,10 +18,6 @@ use punctual::model::{
     Queue,
 };
 use punctual::policy::Verdict;
-use punctual::storage::{
-    Claim, ClaimedMessage, Command, CommandResult, EnqueueResult, Entry, Reclaim, SettleResult,
-    Settlement,
-};
 use punctual::{DocumentStore, Inbox, Inspect, ManualClock, Storage};
 
 use super::backend::{Environment, Node, Traits};

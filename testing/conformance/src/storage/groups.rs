@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use punctual::ErrorKind;
+use punctual::backend::storage::GROUPS_MAX;
 use punctual::model::Topic;
-use punctual::storage::GROUPS_MAX;
 
 use super::Fixture;
 use super::fixture::{at, together};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use punctual::backend::storage::{Command, CommandResult, EnqueueResult};
 use punctual::model::{DeadReason, Lease, MessageRecord, MessageState};
-use punctual::storage::{Command, CommandResult, EnqueueResult};
 
 use super::Fixture;
 use super::fixture::{at, default_source, ids_of, is_notified};

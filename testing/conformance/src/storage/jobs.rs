@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use punctual::Schedule;
+use punctual::backend::storage::DeclareResult;
 use punctual::inspect::JobFilter;
 use punctual::model::{
     Body, HandlerOptions, Job, JobName, JobPhase, JobRecord, Misfire, Origin, Overlap, Overrides,
@@ -10,7 +11,6 @@ use punctual::model::{
 };
 use punctual::policy::Verdict;
 use punctual::schedule::{Spread, SpreadLimit};
-use punctual::storage::DeclareResult;
 
 use super::Fixture;
 use super::fixture::{again, at, queue, seconds, together};

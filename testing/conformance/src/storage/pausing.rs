@@ -1,8 +1,10 @@
 //! Pauses of messages: an operator holds a message back, and its due time is kept.
 
+use punctual::backend::storage::{
+    Command, CommandResult, END_OF_TIME, EnqueueResult, FireResult, Firing,
+};
 use punctual::jiff::Timestamp;
 use punctual::model::{Message, MessageId, MessageState, Pause};
-use punctual::storage::{Command, CommandResult, END_OF_TIME, EnqueueResult, FireResult, Firing};
 
 use super::Fixture;
 use super::fixture::{again, at, default_source, ids_of, is_notified};

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use punctual::backend::storage::{Command, ExtendResult, ProgressUpdate, SettleResult, Settlement};
 use punctual::inspect::ExecutionFilter;
 use punctual::model::{
     BatchId, Body, Ending, Execution, ExecutionId, HandlerOptions, Headers, IdSource, LeaseRef,
@@ -9,7 +10,6 @@ use punctual::model::{
     Rescue, Retry, Topic, Unique,
 };
 use punctual::policy::Verdict;
-use punctual::storage::{Command, ExtendResult, ProgressUpdate, SettleResult, Settlement};
 
 use super::Fixture;
 use super::fixture::{again, at, dead, key, seconds};
@@ -119,7 +119,7 @@ pub async fn log_lines_of_a_handler_are_stored_with_its_execution(f: Fixture) {
 }
 
 pub async fn follow_ups_are_stored_only_when_the_settlement_applies(f: Fixture) {
-    let kinds: [fn(&punctual::storage::ClaimedMessage) -> Verdict; 3] =
+    let kinds: [fn(&punctual::backend::storage::ClaimedMessage) -> Verdict; 3] =
         [|_| Verdict::Done, |_| dead(), |claimed| again(claimed, at(900))];
     for verdict in kinds {
         f.enqueue(f.message()).await;

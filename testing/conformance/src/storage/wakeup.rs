@@ -4,8 +4,8 @@
 //! as when the server sends its own notification back. It may not notify without end, and it may not omit a
 //! notification.
 
+use punctual::backend::storage::{Command, WakeSource};
 use punctual::model::{JobCommand, JobRecord, Message, Priority, Retirement};
-use punctual::storage::{Command, WakeSource};
 use punctual::{Clock, SystemClock};
 
 use super::Fixture;

@@ -7,13 +7,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use punctual::backend::transport::Rejection;
+use punctual::backend::wire::Wire;
 use punctual::builtin::LEASE_DURATION_DEFAULT;
 use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{
     DeadReason, IdSource, Ids, Message, MessageRecord, MessageState, ProcessId, Queue, Topic,
 };
-use punctual::transport::Rejection;
-use punctual::wire::Wire;
 use punctual::{Clock, Error, Inspect, Result, Storage, StoredTransport, SystemClock, Transport};
 
 use crate::backend_tests::{Proxy, Slowness};

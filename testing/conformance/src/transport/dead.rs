@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
+use punctual::backend::wire::Wire;
 use punctual::clock::{add, subtract};
 use punctual::jiff::Timestamp;
 use punctual::model::{DeadReason, MessageId};
-use punctual::wire::Wire;
 use punctual::{Clock, Retry, SystemClock};
 
 use super::Fixture;
@@ -102,7 +102,10 @@ pub async fn a_redrive_counts_attempts_from_the_beginning(f: Fixture) {
     })
     .await;
     let answer = admin.redrive(id).await.unwrap();
-    assert!(matches!(answer, punctual::storage::CommandResult::Applied { .. }), "{answer:?}");
+    assert!(
+        matches!(answer, punctual::backend::storage::CommandResult::Applied { .. }),
+        "{answer:?}"
+    );
     let calls = worker.wait_for_calls("hello", 4).await;
     let attempts: Vec<u32> = calls.iter().map(|call| call.attempt).collect();
     assert_eq!(attempts, [1, 2, 1, 2], "the count began again");

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::transport::{Delay, Outgoing};
 use punctual::clock::{add, between};
 use punctual::jiff::{SignedDuration, Timestamp};
-use punctual::transport::{Delay, Outgoing};
 use punctual::{Clock, ErrorKind, Retry, SystemClock};
 
 use super::Fixture;

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use punctual::transport::Delay;
+use punctual::backend::transport::Delay;
 use punctual::{ErrorKind, Retry};
 
 use super::fixture::{Action, QUIET, TRANSPORT, eventually, pause, sleep};

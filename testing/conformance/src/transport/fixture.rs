@@ -9,10 +9,10 @@ mod worker;
 
 use std::sync::Arc;
 
+use punctual::backend::transport::{Capabilities, Outgoing, Subscription};
+use punctual::backend::wire::Wire;
 use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{Ids, Message, MessageId, MessageRecord, MessageState, Topic};
-use punctual::transport::{Capabilities, Outgoing, Subscription};
-use punctual::wire::Wire;
 use punctual::{Clock, MemoryStorage, Result, SystemClock, Transport};
 
 use super::backend::{Environment, Need, Stores, dead_letter};

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::Fixture;
 use super::fixture::{Action, QUIET, TIMEOUT, ack, id_of, mail, outgoing, sleep, topic};
+use punctual::backend::transport::{Outgoing, Subscription};
 use punctual::model::Message;
-use punctual::transport::{Outgoing, Subscription};
 use punctual::{Clock, SystemClock};
 
 behaviours! {

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use punctual::backend::transport::Ordering;
 use punctual::model::{Key, Message};
-use punctual::transport::Ordering;
 
 use super::Fixture;
 use super::fixture::{ack, text_of};

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
+use punctual::backend::transport::AttemptCount;
 use punctual::clock::{add, between};
-use punctual::transport::AttemptCount;
 use punctual::{Clock, Retry, SystemClock};
 
 use super::Fixture;

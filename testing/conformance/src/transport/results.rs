@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use punctual::transport::{AcknowledgeMode, AttemptCount, Capabilities, Delay, Ordering};
+use punctual::backend::transport::{AcknowledgeMode, AttemptCount, Capabilities, Delay, Ordering};
 
 use super::case::CaseOutcome;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use punctual::transport::{AcknowledgeMode, AttemptCount, Receipt};
+use punctual::backend::transport::{AcknowledgeMode, AttemptCount, Receipt};
 
 use super::Fixture;
 use super::fixture::{QUIET, ack, id_of, text_of};

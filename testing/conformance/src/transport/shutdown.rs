@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual::ErrorKind;
-use punctual::transport::AttemptCount;
+use punctual::backend::transport::AttemptCount;
 
 use super::Fixture;
 use super::fixture::{Action, QUIET, ack, sleep};

@@ -2,9 +2,9 @@
 
 use std::cmp::Reverse;
 
+use punctual::backend::storage::{Claim, ClaimedMessage, ExtendResult};
 use punctual::jiff::Timestamp;
 use punctual::model::{Lease, LeaseRef, MessageId, MessageRecord, MessageState, Queue, Source};
-use punctual::storage::{Claim, ClaimedMessage, ExtendResult};
 
 use super::Ledger;
 use crate::machine::Machine;

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use punctual::backend::storage::{Command, CommandResult};
 use punctual::jiff::Timestamp;
 use punctual::model::{DueTime, Message, MessageId, MessageRecord, MessageState, Source};
-use punctual::storage::{Command, CommandResult};
 
 use super::Ledger;
 

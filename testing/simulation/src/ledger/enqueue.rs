@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use punctual::backend::storage::{EnqueueResult, Entry};
 use punctual::model::{Message, MessageId, MessageState};
-use punctual::storage::{EnqueueResult, Entry};
 
 use super::Ledger;
 

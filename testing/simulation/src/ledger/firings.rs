@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::Overlap;
+use punctual::backend::storage::{DueJob, FireResult, Firing};
 use punctual::clock::{add, between};
 use punctual::jiff::Timestamp;
 use punctual::model::{
     Ending, Execution, JobRecord, Message, MisfirePolicy, Occurrence, ProcessId, Retirement, Source,
 };
 use punctual::schedule::Spread;
-use punctual::storage::{DueJob, FireResult, Firing};
 
 use super::Ledger;
 use crate::reference::{Decision, DecisionInput, RunOccurrence, SkippedRange, decide};

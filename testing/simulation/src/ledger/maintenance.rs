@@ -1,8 +1,8 @@
 //! Maintenance by the rules of the contract: reclaim, heartbeat, prune, and records of broker deliveries.
 
+use punctual::backend::storage::{BrokerRecord, ClaimedMessage, Prune, PruneResult, Reclaim};
 use punctual::jiff::Timestamp;
 use punctual::model::{Ending, MessageRecord, MessageState, ProcessId};
-use punctual::storage::{BrokerRecord, ClaimedMessage, Prune, PruneResult, Reclaim};
 
 use super::{Ledger, RunResult};
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use punctual::Context;
+use punctual::backend::storage::Settlement;
 use punctual::jiff::Timestamp;
 use punctual::model::{ExecutionId, MessageId, MessageRecord, MessageState};
-use punctual::storage::Settlement;
 
 use super::Ledger;
 use crate::machine::Machine;

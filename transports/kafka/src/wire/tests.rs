@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::transport::Outgoing;
 use punctual::model::{
     Body, Correlation, Headers as Own, Key, Message, MessageId, Priority, Queue, Source, Topic,
 };
-use punctual::transport::Outgoing;
 use punctual::uuid::Uuid;
 
 use super::*;

@@ -8,9 +8,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use punctual::backend::wire::Wire;
 use punctual::clock::add;
 use punctual::model::Topic;
-use punctual::wire::Wire;
 use punctual::{Clock, Error, Result, SystemClock};
 use punctual_kafka::{KafkaBuilder, KafkaTransport};
 use rdkafka::ClientConfig;

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use punctual::backend::transport::Receipt;
+use punctual::backend::wire::Envelope;
 use punctual::model::{Body, Key, Message};
-use punctual::transport::Receipt;
-use punctual::wire::Envelope;
 
 use crate::cluster::Cluster;
 use crate::fixture::{ack, message, publish, subscribe};

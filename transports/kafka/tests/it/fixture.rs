@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use punctual::backend::transport::{Consumer, Delivery, Receipt, Subscription};
 use punctual::clock::{add, within};
 use punctual::model::{Body, Headers, Key, Message, Topic};
-use punctual::transport::{Consumer, Delivery, Receipt, Subscription};
 use punctual::{Clock, Error, Result, SystemClock, Transport};
 use punctual_conformance::backend_tests::messaging::{self, outgoing};
 use punctual_kafka::KafkaTransport;

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use punctual::backend::transport::Outgoing;
 use punctual::model::{Body, Message};
-use punctual::transport::Outgoing;
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
 use punctual_conformance::backend_tests::messaging::outgoing;
 

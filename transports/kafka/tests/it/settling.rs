@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use punctual::transport::{Outgoing, Receipt};
+use punctual::backend::transport::{Outgoing, Receipt};
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
 use punctual_conformance::backend_tests::messaging::outgoing;
 

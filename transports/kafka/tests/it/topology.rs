@@ -1,6 +1,6 @@
 //! Topics that are missing or differ from the settings.
 
-use punctual::transport::Subscription;
+use punctual::backend::transport::Subscription;
 use punctual::{ErrorKind, Transport};
 
 use crate::cluster::{Cluster, PARTITIONS};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::wire::Envelope;
+use punctual::backend::wire::Envelope;
 use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
 use punctual_conformance::backend_tests::envelopes::{
     BODY, ENVELOPES, assert_binary_event, assert_round_trip, full,

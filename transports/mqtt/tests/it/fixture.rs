@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use punctual::Transport as _;
+use punctual::backend::transport::{Consumer, Subscription};
 use punctual::model::Topic;
-use punctual::transport::{Consumer, Subscription};
 use punctual_conformance::backend_tests::{self, messaging};
 use punctual_mqtt::{MqttBuilder, MqttTransport};
 

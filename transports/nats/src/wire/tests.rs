@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::HeaderMap;
+use punctual::backend::transport::Outgoing;
+use punctual::backend::wire::{DecodedMessage, Wire};
 use punctual::bytes::Bytes;
 use punctual::jiff::Timestamp;
 use punctual::model::{
     Body, Correlation, Headers, IdSource as _, Ids, Message, MessageId, Priority, Queue, Source,
     Topic,
 };
-use punctual::transport::Outgoing;
-use punctual::wire::{DecodedMessage, Wire};
 
 use super::{headers, receive, size};
 use crate::origin::Origin;

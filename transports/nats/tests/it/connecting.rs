@@ -1,7 +1,7 @@
 //! The first connection, and the errors when it fails.
 
 use punctual::ErrorKind;
-use punctual::transport::Transport as _;
+use punctual::backend::transport::Transport as _;
 use punctual_conformance::cases;
 use punctual_nats::NatsTransport;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use punctual::transport::Transport as _;
-use punctual::wire::Envelope;
+use punctual::backend::transport::Transport as _;
+use punctual::backend::wire::Envelope;
 use punctual_conformance::backend_tests::envelopes::{
     BODY, ENVELOPES, assert_binary_event, assert_round_trip, assert_structured_event, full,
 };

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use async_nats::HeaderMap;
+use punctual::backend::transport::Transport as _;
 use punctual::model::DeadReason;
-use punctual::transport::Transport as _;
 use punctual_conformance::backend_tests::messaging::{
     ack, ack_all, bodies, body, close, message, next, outgoing, publish, receipt, receive_exactly,
     receives_nothing, rejection, subscribe,

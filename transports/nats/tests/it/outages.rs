@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use punctual::SystemClock;
+use punctual::backend::transport::Transport as _;
 use punctual::clock::{add, between, within};
-use punctual::transport::Transport as _;
 use punctual_conformance::backend_tests::Proxy;
 use punctual_conformance::backend_tests::messaging::{
     TIMEOUT, ack, body, close, message, next, next_retrying, outgoing, pause, publish, receipt,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use punctual::ErrorKind;
-use punctual::transport::{Delay, Transport as _};
+use punctual::backend::transport::{Delay, Transport as _};
 use punctual_conformance::backend_tests::messaging::{
     ack, ack_all, bodies, body, message, next, next_retrying, outgoing, pause, publish,
     receive_exactly, receives_nothing, subscribe,

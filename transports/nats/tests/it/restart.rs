@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
+use punctual::backend::transport::Transport as _;
 use punctual::clock::between;
-use punctual::transport::Transport as _;
 use punctual_conformance::backend_tests::messaging::{
     ack, ack_all, body, message, next_retrying, outgoing, pause, receipt, receive_exactly,
     subscribe,

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use punctual::SystemClock;
+use punctual::backend::transport::{Subscription, Transport as _};
 use punctual::clock::{add, between, within};
 use punctual::model::{DeadReason, Topic};
-use punctual::transport::{Subscription, Transport as _};
 use punctual_conformance::backend_tests::messaging::{
     ack, ack_all, bodies, body, close, deadline, message, next, outgoing, publish, receipt,
     receive_exactly, receives_nothing, rejection, subscribe,

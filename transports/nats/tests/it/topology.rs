@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use async_nats::jetstream::{consumer, stream};
 use punctual::ErrorKind;
+use punctual::backend::transport::{Subscription, Transport as _};
 use punctual::model::Topic;
-use punctual::transport::{Subscription, Transport as _};
 use punctual_conformance::backend_tests::messaging::{message, outgoing, subscribe, subscription};
 use punctual_conformance::cases;
 

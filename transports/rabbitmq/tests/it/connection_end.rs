@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use punctual::backend::transport::Acknowledge;
 use punctual::model::DeadReason;
-use punctual::transport::Acknowledge;
 use punctual::{Error, Result};
 use punctual_conformance::backend_tests;
 use punctual_conformance::backend_tests::messaging::{

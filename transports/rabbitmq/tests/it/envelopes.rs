@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lapin::types::AMQPValue;
-use punctual::wire::Envelope;
+use punctual::backend::wire::Envelope;
 use punctual::{Clock as _, SystemClock, Transport as _};
 use punctual_conformance::backend_tests;
 use punctual_conformance::backend_tests::envelopes::{

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use punctual::backend::transport::Outgoing;
 use punctual::model::{Body, Key, Topic};
-use punctual::transport::Outgoing;
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
 use punctual_conformance::backend_tests::messaging::{
     ack, ack_next, body, message, next, outgoing, publish, receives_nothing, subscribe,

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use lapin::types::AMQPValue;
+use punctual::backend::transport::{AttemptCount, Delay, Rejection};
 use punctual::clock::between;
 use punctual::model::DeadReason;
-use punctual::transport::{AttemptCount, Delay, Rejection};
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
 use punctual_conformance::backend_tests::messaging::{
     ack, body, next, publish, receipt, receives_nothing, rejection, subscribe, with_timeout,

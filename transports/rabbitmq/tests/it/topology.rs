@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lapin::options::{ExchangeDeclareOptions, QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
-use punctual::transport::{Delay, Outgoing};
+use punctual::backend::transport::{Delay, Outgoing};
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
 use punctual_conformance::backend_tests;
 use punctual_conformance::backend_tests::messaging::{

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use punctual::backend::transport::Outgoing;
+use punctual::backend::wire::Envelope;
 use punctual::model::Message;
-use punctual::transport::Outgoing;
-use punctual::wire::Envelope;
 use punctual::{Clock as _, SystemClock, Transport as _};
 use punctual_conformance::backend_tests::envelopes::{
     BODY, ENVELOPES, assert_binary_event, assert_round_trip, assert_structured_event, full,

@@ -6,9 +6,9 @@ use bytes::Bytes;
 use fe2o3_amqp::types::messaging::annotations::OwnedKey;
 use fe2o3_amqp::types::messaging::{Body, Message as Amqp, MessageAnnotations};
 use fe2o3_amqp::types::primitives::{SimpleValue, Timestamp as Instant, Value};
+use punctual::backend::wire::{DecodedMessage, RawMessage, receive};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::wire::{DecodedMessage, RawMessage, receive};
 
 use crate::management::Lock;
 

@@ -4,9 +4,9 @@
 
 use std::time::Duration;
 
+use punctual::backend::transport::{Consumer, Outgoing, Subscription};
 use punctual::clock::{add, between};
 use punctual::model::{DeadReason, Message, Topic};
-use punctual::transport::{Consumer, Outgoing, Subscription};
 use punctual::{Clock as _, SystemClock, Transport as _};
 use punctual_conformance::backend_tests;
 use punctual_conformance::backend_tests::messaging::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::wire::Envelope;
+use punctual::backend::wire::Envelope;
 use punctual_conformance::backend_tests::envelopes::{ENVELOPES, assert_round_trip, full};
 use punctual_conformance::backend_tests::messaging::outgoing;
 use punctual_conformance::cases;

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use punctual::backend::transport::Subscription;
 use punctual::clock::between;
 use punctual::model::Topic;
-use punctual::transport::Subscription;
 use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
 use punctual_conformance::backend_tests::messaging::{
     ack, body, message, next, next_retrying, outgoing, publish, receipt, subscription,

@@ -1,6 +1,6 @@
 //! Fixture of a test: a double with the entities of the suite.
 
-use punctual::transport::Consumer;
+use punctual::backend::transport::Consumer;
 use punctual_conformance::backend_tests::messaging;
 use punctual_servicebus::{ServiceBusBuilder, ServiceBusTransport};
 

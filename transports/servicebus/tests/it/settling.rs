@@ -6,9 +6,9 @@ use fe2o3_amqp::types::messaging::{
     AmqpSequence, AmqpValue, ApplicationProperties, Body, Message as Amqp,
 };
 use fe2o3_amqp::types::primitives::{SimpleValue, Value};
+use punctual::backend::transport::Outgoing;
 use punctual::clock::add;
 use punctual::model::DeadReason;
-use punctual::transport::Outgoing;
 use punctual::{Clock as _, SystemClock, Transport as _};
 use punctual_conformance::backend_tests::messaging::{
     ack, body, message, next, next_retrying, outgoing, publish, receipt, receives_nothing,

@@ -4,9 +4,9 @@ use aws_sdk_sqs::types::{Message as Raw, MessageSystemAttributeName};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use punctual::backend::wire::{DecodedMessage, RawMessage, receive};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
-use punctual::wire::{DecodedMessage, RawMessage, receive};
 use serde_json::Value;
 
 use super::{BASE64, CONTENT_TYPE, EMPTY, ENCODING, HEADERS};
@@ -91,7 +91,7 @@ fn pairs(headers: &str) -> Option<Vec<(String, String)>> {
 
 #[cfg(test)]
 mod tests {
-    use punctual::wire::CONTENT_TYPE_UNKNOWN;
+    use punctual::backend::wire::CONTENT_TYPE_UNKNOWN;
 
     use super::super::text;
     use super::*;

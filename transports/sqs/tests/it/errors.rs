@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use punctual::transport::Consumer;
+use punctual::backend::transport::Consumer;
 use punctual::{Clock as _, Error, ErrorKind, SystemClock, Transport as _};
 use punctual_conformance::backend_tests::Proxy;
 use punctual_conformance::backend_tests::messaging::{

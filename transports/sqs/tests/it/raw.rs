@@ -8,8 +8,8 @@ use aws_sdk_sqs::config::{Builder, Credentials, Region};
 use aws_sdk_sqs::types::{Message, MessageAttributeValue};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use punctual::backend::wire::Wire;
 use punctual::bytes::Bytes;
-use punctual::wire::Wire;
 
 /// Most reads of a queue.
 const READS_MAX: usize = 5;

@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
+use punctual::backend::transport::Outgoing;
 use punctual::clock::add;
 use punctual::model::{Body, DeadReason, Message};
-use punctual::transport::Outgoing;
 use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
 use punctual_conformance::backend_tests::messaging::{
     ack, body, close, deadline, message, next, outgoing, publish, receipt, receives_nothing,
