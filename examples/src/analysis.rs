@@ -46,3 +46,9 @@ pub(crate) async fn main() -> punctual::Result<()> {
 }
 
 // Output:
+// no_worker: No known process works on the queue "post"; start one that does.
+// 08:00 Skipped
+// 09:00 Ran
+// 10:00 Planned
+// after 3h without a scheduler 2 occurrences would be missed, being later than the default threshold of 5m; with fire_once one run would start at once for the missed ones, with the nominal time of the newest (2026-03-02T11:00:00Z); 1 occurrence would only be late, not missed, and would run; the next one on time is 2026-03-02T13:00:00Z
+// 2 dead letters like: order 4711 is unknown

@@ -57,7 +57,7 @@ use self::user::Users;
 use crate::app::App;
 use crate::caller::{Caller, Proof, Role};
 use crate::config::Networks;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// How callers are authenticated.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -207,7 +207,7 @@ impl Auth {
 
     /// Returns the identity provider; fails in other modes than `oidc`.
     #[cfg(feature = "oidc")]
-    pub(crate) fn provider(&self) -> Answer<&Provider> {
+    pub(crate) fn provider(&self) -> ApiResult<&Provider> {
         self.provider.as_deref().ok_or_else(|| {
             let sentence = format!(
                 "sign-in by a provider is not enabled: the auth mode is {}, not oidc",
@@ -232,7 +232,7 @@ impl Auth {
     }
 
     /// Returns the hash of a new password; refuses a weak one.
-    pub(crate) async fn hash(&self, password: &str, from: Option<IpAddr>) -> Answer<String> {
+    pub(crate) async fn hash(&self, password: &str, from: Option<IpAddr>) -> ApiResult<String> {
         password::check_strength(password)?;
         let slot = self.limiter.enter(from, true)?;
         let permit = slot.permit().await?;
@@ -244,7 +244,7 @@ impl Auth {
         app: &App,
         parts: &Parts,
         from: Option<IpAddr>,
-    ) -> Answer<Option<Caller>> {
+    ) -> ApiResult<Option<Caller>> {
         if let Some(custom) = &self.custom
             && let Some(caller) = custom.authenticate(parts).await?
         {
@@ -271,7 +271,7 @@ impl Auth {
         }
     }
 
-    async fn authorized(&self, app: &App, text: &str, from: Option<IpAddr>) -> Answer<Caller> {
+    async fn authorized(&self, app: &App, text: &str, from: Option<IpAddr>) -> ApiResult<Caller> {
         match text.split_once(' ') {
             Some((kind, secret)) if kind.eq_ignore_ascii_case("bearer") => {
                 let found = self.bearer(secret.trim(), from).await;
@@ -293,7 +293,7 @@ impl Auth {
         }
     }
 
-    async fn bearer(&self, secret: &str, from: Option<IpAddr>) -> Answer<Caller> {
+    async fn bearer(&self, secret: &str, from: Option<IpAddr>) -> ApiResult<Caller> {
         let token = self.tokens.find(secret).await?.ok_or_else(|| {
             let sentence = "the token is unknown, revoked or expired; create another one";
             Problem::new(StatusCode::UNAUTHORIZED, sentence)
@@ -310,7 +310,7 @@ impl Auth {
     }
 
     /// Returns the current role of the owner of a token, which limits the token.
-    async fn owner_role(&self, token: &Token) -> Answer<Role> {
+    async fn owner_role(&self, token: &Token) -> ApiResult<Role> {
         let ended = |why: &str| {
             let sentence = format!("the user {:?} of this token {why}", token.user);
             Problem::new(StatusCode::UNAUTHORIZED, sentence)
@@ -330,7 +330,11 @@ impl Auth {
         }
     }
 
-    async fn by_cookie(&self, headers: &HeaderMap, from: Option<IpAddr>) -> Answer<Option<Caller>> {
+    async fn by_cookie(
+        &self,
+        headers: &HeaderMap,
+        from: Option<IpAddr>,
+    ) -> ApiResult<Option<Caller>> {
         let Some(secret) = cookie(headers) else { return Ok(None) };
         let user = self.sessions.user(&secret).await?;
         Ok(user.map(|user| {
@@ -350,7 +354,7 @@ impl Auth {
     }
 
     /// Returns whether the credentials of a caller still grant at least the role viewer.
-    pub(crate) async fn is_still_authorized(&self, caller: &Caller) -> Answer<bool> {
+    pub(crate) async fn is_still_authorized(&self, caller: &Caller) -> ApiResult<bool> {
         let role = match &caller.proof {
             Proof::Application | Proof::NotRequired => return Ok(true),
             Proof::Proxy { generation } => self.proxy_user_role(&caller.name, *generation).await?,
@@ -397,7 +401,7 @@ impl Auth {
         proxy: &Proxy,
         headers: &HeaderMap,
         from: Option<IpAddr>,
-    ) -> Answer<Option<Caller>> {
+    ) -> ApiResult<Option<Caller>> {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
         let Some(name) = text(&proxy.header) else { return Ok(None) };
         let user = self.users.find(name).await?;
@@ -434,7 +438,7 @@ pub(crate) fn with_address(app: &App, mut request: Request) -> (Request, Option<
 }
 
 /// Authenticates a request, unless the embedding application has set its caller, and refuses cross-site changes.
-pub(crate) async fn authenticated(app: &App, request: Request) -> Answer<Request> {
+pub(crate) async fn authenticated(app: &App, request: Request) -> ApiResult<Request> {
     let (request, from) = with_address(app, request);
     let (mut parts, body) = request.into_parts();
     if let Some(caller) = parts.extensions.get_mut::<Caller>() {

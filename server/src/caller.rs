@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::auth::{EVERY_QUEUE, Owner, Scope};
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// The role of a caller; each includes the ones before.
 #[derive(
@@ -210,7 +210,7 @@ impl FromRequestParts<App> for Caller {
     type Rejection = Problem;
 
     /// Returns the caller that the authentication layer has set.
-    async fn from_request_parts(parts: &mut Parts, _: &App) -> Answer<Self> {
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> ApiResult<Self> {
         parts.extensions.get::<Self>().cloned().ok_or_else(|| {
             Problem::new(
                 StatusCode::UNAUTHORIZED,

@@ -16,7 +16,7 @@ use serde_json::error::Category;
 use serde_path_to_error::Track;
 
 use self::strict::Strict;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::wording::{Syntax, reworded, word_expected};
 
 /// The JSON body of a request. An empty body counts as an empty object, so that an action without required fields
@@ -35,7 +35,7 @@ pub(crate) struct Path<T>(pub(crate) T);
 impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, state: &S) -> Answer<Self> {
+    async fn from_request(request: Request, state: &S) -> ApiResult<Self> {
         let typed = content_type(request.headers())?;
         let bytes = Bytes::from_request(request, state).await.map_err(unread)?;
         if bytes.is_empty() {
@@ -54,7 +54,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Body<T> {
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
         readable("the query", parts.uri.query().unwrap_or_default())?;
         axum::extract::Query::from_request_parts(parts, state)
             .await
@@ -66,7 +66,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
 impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T> {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, state: &S) -> Answer<Self> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> ApiResult<Self> {
         readable("the path", parts.uri.path())?;
         axum::extract::Path::from_request_parts(parts, state)
             .await
@@ -76,7 +76,7 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
 }
 
 /// Refuses invalid UTF-8 and NUL characters, which several storages cannot store.
-fn readable(place: &str, text: &str) -> Answer<()> {
+fn readable(place: &str, text: &str) -> ApiResult<()> {
     let bytes = text.as_bytes();
     let mut decoded = Vec::with_capacity(bytes.len());
     let mut at = 0;
@@ -98,7 +98,7 @@ fn readable(place: &str, text: &str) -> Answer<()> {
 }
 
 /// Returns whether the content type is JSON; false without one. Refuses other types.
-fn content_type(headers: &HeaderMap) -> Answer<bool> {
+fn content_type(headers: &HeaderMap) -> ApiResult<bool> {
     let Some(value) = headers.get(CONTENT_TYPE) else { return Ok(false) };
     let text = String::from_utf8_lossy(value.as_bytes()).to_ascii_lowercase();
     let essence = text.split(';').next().unwrap_or_default().trim();
@@ -127,7 +127,7 @@ fn unread(rejection: BytesRejection) -> Problem {
 }
 
 /// Parses JSON: 400 on a syntax error, 422 on an invalid value.
-pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> Answer<T> {
+pub(crate) fn read<T: DeserializeOwned>(bytes: &[u8]) -> ApiResult<T> {
     // The path of an error is tracked only in a second pass.
     let mut json = serde_json::Deserializer::from_slice(bytes);
     if let Ok(value) = T::deserialize(Strict(&mut json))

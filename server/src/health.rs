@@ -21,7 +21,7 @@ use crate::api::milliseconds;
 use crate::app::App;
 use crate::auth;
 use crate::caller::{Caller, Role};
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::unhandled;
 
 /// How long health is cached, however expensive: a lost storage must show soon.
@@ -135,7 +135,7 @@ struct Component {
 }
 
 /// Serves the whole health; 503 when unhealthy.
-async fn whole(State(app): State<App>, request: Request) -> Answer<(StatusCode, Json<Value>)> {
+async fn whole(State(app): State<App>, request: Request) -> ApiResult<(StatusCode, Json<Value>)> {
     let node = node_health(&app).await?;
     if !is_viewer(&app, request).await {
         let condition = node.health.condition;
@@ -148,7 +148,7 @@ async fn whole(State(app): State<App>, request: Request) -> Answer<(StatusCode, 
 }
 
 /// Serves readiness: the loops run and the storage responds. Alerts do not count.
-async fn ready(State(app): State<App>, request: Request) -> Answer<(StatusCode, Json<Value>)> {
+async fn ready(State(app): State<App>, request: Request) -> ApiResult<(StatusCode, Json<Value>)> {
     let health = of_process(&app).await?;
     let ready = health.condition < Condition::Unhealthy;
     if !is_viewer(&app, request).await {

@@ -37,7 +37,7 @@ use crate::api::BATCH_BYTES_MAX;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::http_layers::BODY_MAX;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::request_limit::RequestPlace;
 
 /// The request header.
@@ -82,7 +82,7 @@ impl Drop for ForgetStatuses {
 }
 
 /// Returns the key of a request, if any.
-fn key(headers: &HeaderMap) -> Answer<Option<String>> {
+fn key(headers: &HeaderMap) -> ApiResult<Option<String>> {
     let Some(value) = headers.get(KEY) else { return Ok(None) };
     let key = value.to_str().unwrap_or_default().trim();
     if key.is_empty() || key.len() > KEY_LEN_MAX {
@@ -100,7 +100,7 @@ async fn keyed(
     key: String,
     request: Request,
     next: Next,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let (mut parts, body) = request.into_parts();
     let path = parts.uri.path_and_query().map_or("", |path| path.as_str());
     let bytes_max = if path.starts_with(BATCH) { BATCH_BYTES_MAX } else { BODY_MAX };
@@ -172,7 +172,7 @@ enum BeginResult {
 }
 
 /// Creates the record of a new key, takes over one whose process has ended, or replays the stored response.
-async fn begin(app: &App, key: &str, place: String, fingerprint: String) -> Answer<BeginResult> {
+async fn begin(app: &App, key: &str, place: String, fingerprint: String) -> ApiResult<BeginResult> {
     let (now, owner) = (app.clock.now(), app.node().owner.clone());
     let record = Record::new(fingerprint, owner.clone(), now);
     let put = app.documents.put(record.draft(&place)?, ExpectedVersion::New, now).await?;
@@ -196,7 +196,7 @@ async fn begin(app: &App, key: &str, place: String, fingerprint: String) -> Answ
 }
 
 /// Returns the record of a key and its version.
-async fn load_record(app: &App, place: &str) -> Answer<Option<(Record, u64)>> {
+async fn load_record(app: &App, place: &str) -> ApiResult<Option<(Record, u64)>> {
     let document = app.documents.get(KIND, place, app.clock.now()).await?;
     let known = document.map(|document| {
         let version = document.version;
@@ -206,7 +206,7 @@ async fn load_record(app: &App, place: &str) -> Answer<Option<(Record, u64)>> {
 }
 
 /// Returns the response to a request whose key is taken.
-fn replay(key: &str, fingerprint: &str, known: Option<&Record>) -> Answer<Response> {
+fn replay(key: &str, fingerprint: &str, known: Option<&Record>) -> ApiResult<Response> {
     // Without a record the request was refused meanwhile, and the next repeat runs it.
     let Some(known) = known else { return Err(in_flight_problem(key)) };
     if known.fingerprint != fingerprint {

@@ -16,7 +16,7 @@ use punctual::measure::{Amount, BOUNDS_MS, LabelNames, METERS, MeterKind, Readin
 
 use crate::app::App;
 use crate::caller::{Caller, Role};
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use text::Text;
 
 /// Content type with the version of the format.
@@ -132,7 +132,7 @@ impl DurationHistogram {
 }
 
 /// Serves every metric.
-async fn metrics(State(app): State<App>, caller: Caller) -> Answer<impl IntoResponse> {
+async fn metrics(State(app): State<App>, caller: Caller) -> ApiResult<impl IntoResponse> {
     caller.must_be(Role::Viewer)?;
     let mut text = Text::default();
     app.node().meters.write(&mut text);

@@ -6,7 +6,7 @@ use punctual::inspect::{PAGE_LIMIT_MAX, PageRequest, PageResult};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Default number of rows of a list.
 const LIMIT_DEFAULT: usize = 50;
@@ -32,7 +32,7 @@ impl PageQuery {
     }
 
     /// Returns the limit; fails when it is out of range.
-    pub(crate) fn limit(&self) -> Answer<usize> {
+    pub(crate) fn limit(&self) -> ApiResult<usize> {
         match self.limit {
             None => Ok(LIMIT_DEFAULT),
             Some(limit) if (1..=PAGE_LIMIT_MAX).contains(&limit) => Ok(limit),
@@ -44,7 +44,7 @@ impl PageQuery {
     }
 
     /// Returns the page request for the storage.
-    pub(crate) fn page<Id: FromStr>(&self) -> Answer<PageRequest<Id>> {
+    pub(crate) fn page<Id: FromStr>(&self) -> ApiResult<PageRequest<Id>> {
         let limit = self.limit()?;
         let Some(after) = &self.after else { return Ok(PageRequest::first(limit)) };
         let after = after.parse().map_err(|_| {

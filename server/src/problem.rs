@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::wording::for_api;
 
 /// Result of an endpoint.
-pub(crate) type Answer<T> = Result<T, Problem>;
+pub(crate) type ApiResult<T> = Result<T, Problem>;
 
 /// A problem document.
 #[derive(Clone, Debug, Serialize, ToSchema)]

@@ -11,7 +11,7 @@ use axum::http::StatusCode;
 use crate::caller::Caller;
 use crate::config::{ConnectionsConfig, Networks};
 use crate::listen::counted_address;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// `Retry-After` of refused requests in seconds.
 const RETRY_AFTER: u64 = 1;
@@ -37,12 +37,12 @@ impl RequestLimit {
     }
 
     /// Counts a request of a caller, or refuses it.
-    pub(crate) fn enter_caller(&self, caller: &Caller) -> Answer<RequestPlace> {
+    pub(crate) fn enter_caller(&self, caller: &Caller) -> ApiResult<RequestPlace> {
         self.enter(caller.counted_as())
     }
 
     /// Counts a request of an address, or refuses it. Calls in process have no address and no limit.
-    pub(crate) fn enter_address(&self, from: Option<IpAddr>) -> Answer<Option<RequestPlace>> {
+    pub(crate) fn enter_address(&self, from: Option<IpAddr>) -> ApiResult<Option<RequestPlace>> {
         let counted = from.filter(|from| !self.exempt.has_address(*from));
         counted.map(|from| self.enter(format!("address {}", counted_address(from)))).transpose()
     }
@@ -52,7 +52,7 @@ impl RequestLimit {
         self.refused.load(Ordering::Relaxed)
     }
 
-    fn enter(&self, counted_as: String) -> Answer<RequestPlace> {
+    fn enter(&self, counted_as: String) -> ApiResult<RequestPlace> {
         let mut in_flight = self.in_flight.lock().unwrap_or_else(PoisonError::into_inner);
         let count = in_flight.entry(counted_as.clone()).or_default();
         if *count >= self.limit {

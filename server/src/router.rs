@@ -12,7 +12,7 @@ use punctual::clock::{add, within};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::http_layers::{has_own_timeout, with_http_layers};
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::request_limit::RequestPlace;
 use crate::{api, auth, dashboard, health, idempotency, metrics};
 
@@ -45,7 +45,7 @@ async fn admit(State(app): State<App>, request: Request, next: Next) -> Response
 
 /// Authenticates a request and counts it: by address before authentication, then by caller. Long-polling requests
 /// have limits of their own, and the health request has none.
-async fn count_request(app: &App, request: Request) -> Answer<(Request, Option<RequestPlace>)> {
+async fn count_request(app: &App, request: Request) -> ApiResult<(Request, Option<RequestPlace>)> {
     let path = request.uri().path();
     let (is_health, has_own_limit) = (path.ends_with(HEALTH), has_own_timeout(path));
     let (request, from) = auth::with_address(app, request);
@@ -68,7 +68,7 @@ async fn count_request(app: &App, request: Request) -> Answer<(Request, Option<R
 }
 
 /// Authenticates a request, with a timeout for the health request, which must get a response while the storage hangs.
-async fn authenticate(app: &App, request: Request) -> Answer<Request> {
+async fn authenticate(app: &App, request: Request) -> ApiResult<Request> {
     if !request.uri().path().ends_with(HEALTH) {
         return auth::authenticated(app, request).await;
     }

@@ -19,6 +19,8 @@ use crate::{failed, topic_folder};
 const PENDING: &str = "pending";
 const CLAIMED: &str = "claimed";
 const LOCK: &str = "lock";
+/// Extension of a file that is still being written.
+const DRAFT: &str = "new";
 /// Every folder of a group.
 const FOLDERS: [&str; 4] = [PENDING, CLAIMED, "dead", "invalid"];
 
@@ -165,9 +167,14 @@ fn create(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).map_err(|error| failed("create", folder, &error))
 }
 
+/// Returns whether a file is still being written.
+pub(crate) fn is_draft(name: &str) -> bool {
+    Path::new(name).extension().is_some_and(|extension| extension == DRAFT)
+}
+
 /// Writes a message where no reader sees it, waits for the disk, and moves it to its place.
 pub(crate) fn write(path: &Path, wire: &Wire) -> Result<()> {
-    let draft = path.with_extension("new");
+    let draft = path.with_extension(DRAFT);
     let head = serde_json::json!({ "content_type": wire.content_type, "headers": wire.headers });
     let written = File::create(&draft).and_then(|mut file| {
         writeln!(file, "{head}")?;

@@ -46,6 +46,7 @@ impl FolderTransport {
     pub fn letters(&self, topic: &Topic, group: &str, folder: &str) -> Result<Vec<Wire>> {
         let folder = topic_folder(&self.root, topic).join(escaped(group)).join(folder);
         let mut names = group::entries(&folder)?;
+        names.retain(|name| !group::is_draft(name));
         names.sort();
         names.iter().map(|name| group::read(&folder.join(name))).collect()
     }

@@ -94,7 +94,7 @@ fn every_meter_is_described() {
         .find(|(key, ..)| key.key().name() == "punctual_leases_rescued_total")
         .unwrap();
     assert_eq!(unit.unwrap().as_canonical_label(), "");
-    assert_eq!(&**about.as_ref().unwrap(), "Messages of lost processes that were freed.");
+    assert_eq!(&**about.as_ref().unwrap(), "Messages of lost processes that were rescued.");
     assert!(snapshot.iter().all(|(key, ..)| key.kind() == MetricKind::Counter));
 }
 

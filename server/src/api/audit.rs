@@ -12,7 +12,7 @@ use crate::audit::AuditEntry;
 use crate::caller::{Caller, Role};
 use crate::extract::Query;
 use crate::page::{Listing, PageQuery};
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 
 /// Largest number of entries read for one page.
 const SCANNED_MAX: usize = 10_000;
@@ -57,7 +57,7 @@ async fn list(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<AuditQuery>,
-) -> Answer<Json<Listing<AuditEntry>>> {
+) -> ApiResult<Json<Listing<AuditEntry>>> {
     caller.must_be(Role::Viewer)?;
     let limit = PageQuery { limit: query.limit, after: None }.limit()?;
     let mut after = query.after.clone();

@@ -20,7 +20,7 @@ use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
 use crate::page::PageQuery;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -81,7 +81,7 @@ async fn list(
     State(app): State<App>,
     caller: Caller,
     Query(page): Query<PageQuery>,
-) -> Answer<Json<BatchList>> {
+) -> ApiResult<Json<BatchList>> {
     caller.must_be(Role::Viewer)?;
     let page = page.page::<BatchId>()?;
     let found = search(&app, &MessageSelection::default(), None, SCANNED_MAX, |record| {
@@ -107,7 +107,7 @@ async fn list(
 }
 
 /// Parses the id of a batch and returns it with its creation time. Fails when no message of it is stored.
-async fn find(app: &App, text: &str) -> Answer<(BatchId, Timestamp)> {
+async fn find(app: &App, text: &str) -> ApiResult<(BatchId, Timestamp)> {
     let id: BatchId =
         text.parse().map_err(|error: punctual::Error| Problem::malformed(error.to_string()))?;
     let found = search(app, &members(id, &[]), None, 1, |_| true).await?;
@@ -133,7 +133,7 @@ async fn get(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Answer<Json<BatchView>> {
+) -> ApiResult<Json<BatchView>> {
     caller.must_be(Role::Viewer)?;
     let (id, created_at) = find(&app, &id).await?;
     Ok(Json(view(&app, id, created_at).await?))
@@ -146,7 +146,7 @@ async fn cancel(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Answer<Json<BulkResult>> {
+) -> ApiResult<Json<BulkResult>> {
     caller.must_be(Role::Operator)?;
     let (id, _) = find(&app, &id).await?;
     let unfinished = members(id, &[Stored::Pending, Stored::Running]);

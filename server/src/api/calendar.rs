@@ -21,7 +21,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::Query;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::statuses::statuses;
 
 /// Default and largest number of runs listed.
@@ -113,7 +113,7 @@ pub(super) async fn calendar(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<CalendarQuery>,
-) -> Answer<Json<CalendarView>> {
+) -> ApiResult<Json<CalendarView>> {
     caller.must_be(Role::Viewer)?;
     let now = app.clock.now();
     let (from, to, limit) = query.range(now)?;
@@ -143,7 +143,7 @@ impl From<UpcomingRun> for CalendarRunView {
 }
 
 impl CalendarQuery {
-    fn range(&self, now: Timestamp) -> Answer<(Timestamp, Timestamp, usize)> {
+    fn range(&self, now: Timestamp) -> ApiResult<(Timestamp, Timestamp, usize)> {
         let from =
             self.from.unwrap_or_else(|| subtract(self.to.unwrap_or(now).min(now), REACH_DEFAULT));
         let to = self.to.unwrap_or_else(|| add(from.max(now), REACH_DEFAULT));
@@ -174,7 +174,7 @@ async fn past(
     app: &App,
     (from, to): (Timestamp, Timestamp),
     limit: usize,
-) -> Answer<(Vec<CalendarRunView>, bool)> {
+) -> ApiResult<(Vec<CalendarRunView>, bool)> {
     let mut runs: BTreeMap<(Timestamp, String), (&'static str, Timestamp)> = BTreeMap::new();
     let mut page = PageRequest::first(PAGE_LIMIT_MAX);
     let mut more = true;

@@ -22,7 +22,7 @@ use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Query};
 use crate::idempotency::Keyed;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Largest number of ids in one request.
 const IDS_MAX: usize = 10_000;
@@ -124,7 +124,7 @@ async fn list(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<DeadLetterQuery>,
-) -> Answer<Json<MessageList>> {
+) -> ApiResult<Json<MessageList>> {
     caller.must_be(Role::Viewer)?;
     let DeadLetterQuery { group, topic, queue, job, search, limit, after } = query;
     let state = vec![Stored::Dead.as_str().to_owned()];
@@ -139,7 +139,7 @@ async fn list(
 /// Groups the newest 10000 dead letters by failure.
 #[utoipa::path(get, path = "/dead-letters/groups", tag = "dead letters",
     responses((status = 200, body = DeadGroups)))]
-async fn groups(State(app): State<App>, caller: Caller) -> Answer<Json<DeadGroups>> {
+async fn groups(State(app): State<App>, caller: Caller) -> ApiResult<Json<DeadGroups>> {
     caller.must_be(Role::Viewer)?;
     Ok(Json((*grouped(&app).await?).clone()))
 }
@@ -188,7 +188,7 @@ async fn redrive(
     caller: Caller,
     keyed: Keyed,
     Body(request): Body<DeadLetterRequest>,
-) -> Answer<Json<BulkResult>> {
+) -> ApiResult<Json<BulkResult>> {
     run(&app, (&caller, &keyed), BulkCommand::Redrive, request).await
 }
 
@@ -200,7 +200,7 @@ async fn discard(
     caller: Caller,
     keyed: Keyed,
     Body(request): Body<DeadLetterRequest>,
-) -> Answer<Json<BulkResult>> {
+) -> ApiResult<Json<BulkResult>> {
     run(&app, (&caller, &keyed), BulkCommand::Discard, request).await
 }
 
@@ -209,7 +209,7 @@ async fn run(
     (caller, keyed): (&Caller, &Keyed),
     command: BulkCommand,
     request: DeadLetterRequest,
-) -> Answer<Json<BulkResult>> {
+) -> ApiResult<Json<BulkResult>> {
     caller.must_be(Role::Operator)?;
     let (ids, more) = select(app, keyed, &request).await?;
     if request.dry_run {
@@ -232,7 +232,7 @@ async fn select(
     app: &App,
     keyed: &Keyed,
     request: &DeadLetterRequest,
-) -> Answer<(Vec<MessageId>, bool)> {
+) -> ApiResult<(Vec<MessageId>, bool)> {
     let limit = bulk_limit(request.limit)?;
     let dead = MessageSelection::of_states(&[Stored::Dead]);
     let found = match (&request.fingerprint, &request.filter, &request.ids) {
@@ -256,7 +256,7 @@ async fn select(
 }
 
 /// Returns those of the messages that are dead letters; others are left unchanged.
-async fn dead_among(app: &App, keyed: &Keyed, texts: &[String]) -> Answer<Vec<MessageId>> {
+async fn dead_among(app: &App, keyed: &Keyed, texts: &[String]) -> ApiResult<Vec<MessageId>> {
     if texts.is_empty() || texts.len() > IDS_MAX {
         return Err(Problem::refused(format!(
             "{} ids are not between 1 and {IDS_MAX}",

@@ -28,7 +28,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::Query;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Largest number of messages of a job that one listener remembers, to recognize later events about them.
 const MESSAGES_MAX: usize = 1_000;
@@ -74,7 +74,7 @@ pub(crate) fn pattern_matches(pattern: &str, kind: &str) -> bool {
 }
 
 /// Fails for a pattern that matches no event kind.
-pub(crate) fn check_kinds(field: &str, patterns: &[String]) -> Answer<()> {
+pub(crate) fn check_kinds(field: &str, patterns: &[String]) -> ApiResult<()> {
     let known =
         |pattern: &String| Event::LIST.iter().any(|info| pattern_matches(pattern, info.name));
     match patterns.iter().find(|pattern| !known(pattern)) {
@@ -89,7 +89,7 @@ pub(crate) fn check_kinds(field: &str, patterns: &[String]) -> Answer<()> {
 }
 
 impl Filter {
-    fn new(query: EventQuery) -> Answer<Self> {
+    fn new(query: EventQuery) -> ApiResult<Self> {
         let kinds = query.kinds.unwrap_or_default();
         let kinds = kinds.split(',').map(str::trim).filter(|kind| !kind.is_empty());
         let kinds: Vec<String> = kinds.map(ToOwned::to_owned).collect();
@@ -146,7 +146,7 @@ struct ListenerSlot {
 
 impl ListenerSlot {
     /// Takes a slot for a caller. Fails when the node or the caller has as many streams as allowed.
-    fn acquire(app: &App, caller: &Caller) -> Answer<Self> {
+    fn acquire(app: &App, caller: &Caller) -> ApiResult<Self> {
         let unavailable = |why| Problem::new(StatusCode::SERVICE_UNAVAILABLE, why);
         let permit = app.node().listeners.clone().try_acquire_owned();
         let permit = permit.map_err(|_| {
@@ -199,7 +199,7 @@ async fn listen(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<EventQuery>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     caller.must_be(Role::Viewer)?;
     let filter = Filter::new(query)?;
     let slot = ListenerSlot::acquire(&app, &caller)?;

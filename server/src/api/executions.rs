@@ -21,7 +21,7 @@ use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
 use crate::page::PageQuery;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Largest number of pages one request reads; a page of the storage may have no matching row.
 const PAGES_MAX: usize = 50;
@@ -150,7 +150,7 @@ struct ExecutionQuery {
 }
 
 impl ExecutionQuery {
-    fn filter(&self) -> Answer<ExecutionFilter> {
+    fn filter(&self) -> ApiResult<ExecutionFilter> {
         let ending = |word: &String| {
             Ending::NAMES.into_iter().find(|name| name == word).ok_or_else(|| {
                 let problem = format!("{word:?} is not one of {}", Ending::NAMES.join(", "));
@@ -161,7 +161,7 @@ impl ExecutionQuery {
             message: checked("message", self.message.as_ref(), MessageId::from_str)?,
             job: checked("job", self.job.as_ref(), |text| JobName::new(text))?,
             topic: checked("topic", self.topic.as_ref(), |text| Topic::stored(text))?,
-            endings: self.ending.iter().map(ending).collect::<Answer<_>>()?,
+            endings: self.ending.iter().map(ending).collect::<ApiResult<_>>()?,
         })
     }
 }
@@ -173,7 +173,7 @@ async fn list(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<ExecutionQuery>,
-) -> Answer<Json<ExecutionList>> {
+) -> ApiResult<Json<ExecutionList>> {
     caller.must_be(Role::Viewer)?;
     let filter = query.filter()?;
     let since = instant("since", query.since.as_ref())?;
@@ -247,7 +247,7 @@ async fn get(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Answer<Json<ExecutionView>> {
+) -> ApiResult<Json<ExecutionView>> {
     caller.must_be(Role::Viewer)?;
     let id: ExecutionId =
         id.parse().map_err(|error: punctual::Error| Problem::malformed(error.to_string()))?;

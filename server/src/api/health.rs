@@ -18,7 +18,7 @@ use crate::alerts::{AlertView, FailingJob};
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::health::{NodeHealth, components, node_health};
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Time after which the storage is reported as unavailable.
 const STORAGE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -96,7 +96,7 @@ impl HealthView {
 /// reason, or 503 when the caller cannot be authenticated.
 #[utoipa::path(get, operation_id = "get_health", path = "/health", tag = "metrics",
     responses((status = 200, body = HealthView), (status = 503, body = Problem)))]
-async fn get(State(app): State<App>, caller: Caller) -> Answer<Json<HealthView>> {
+async fn get(State(app): State<App>, caller: Caller) -> ApiResult<Json<HealthView>> {
     caller.must_be(Role::Viewer)?;
     let until = add(app.clock.now(), STORAGE_TIMEOUT);
     let node = match within(&*app.clock, until, node_health(&app)).await {

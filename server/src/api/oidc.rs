@@ -17,7 +17,7 @@ use crate::audit::Change;
 use crate::auth::{Attempt, CallAddress, Person, cookie, csrf_of, note_login};
 use crate::caller::{Caller, Role};
 use crate::extract::Query;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Target of a refused sign-in in the audit trail, because its user is unknown.
 const SIGN_IN: &str = "sign-in";
@@ -70,7 +70,7 @@ async fn callback(
     response
 }
 
-async fn provider_redirect(app: &App) -> Answer<Response> {
+async fn provider_redirect(app: &App) -> ApiResult<Response> {
     let provider = app.auth().provider()?;
     let attempt = Attempt::new(app.clock.now());
     let to = provider.address(&attempt).await?;
@@ -80,7 +80,7 @@ async fn provider_redirect(app: &App) -> Answer<Response> {
     Ok((StatusCode::SEE_OTHER, headers).into_response())
 }
 
-async fn complete_login(app: &App, parts: &Parts, returned: &CallbackQuery) -> Answer<Response> {
+async fn complete_login(app: &App, parts: &Parts, returned: &CallbackQuery) -> ApiResult<Response> {
     let auth = app.auth();
     let settings = auth.provider()?.settings();
     let attempt = Attempt::of(&parts.headers, app.clock.now());
@@ -114,7 +114,7 @@ async fn complete_login(app: &App, parts: &Parts, returned: &CallbackQuery) -> A
 }
 
 /// Starts the session of a user in place of the one this browser had. The audit trail records success and refusal.
-async fn begin(app: &App, person: &Person, who: Caller, headers: &HeaderMap) -> Answer<String> {
+async fn begin(app: &App, person: &Person, who: Caller, headers: &HeaderMap) -> ApiResult<String> {
     let auth = app.auth();
     let user = match auth.sign_in_user(person).await {
         Ok(user) => user,
@@ -138,7 +138,7 @@ fn guest(person: &Person) -> Caller {
 }
 
 /// Returns the response, with an HTML page in place of a problem for browsers.
-fn page_or_problem(app: &App, headers: &HeaderMap, answer: Answer<Response>) -> Response {
+fn page_or_problem(app: &App, headers: &HeaderMap, answer: ApiResult<Response>) -> Response {
     let mut response = match answer {
         Ok(response) => response,
         Err(problem) if accepts_html(headers) => error_page(app, &problem),

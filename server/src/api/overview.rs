@@ -25,7 +25,7 @@ use crate::alerts::FailingJob;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::live::{self, Rates};
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::statuses::statuses;
 use crate::targets::TEST_TOPIC;
 use crate::{health, process_registry};
@@ -132,7 +132,7 @@ struct MarkView {
 /// Returns the overview. It is at most two seconds old where that is cheap; `at` is its time. While the storage is
 /// unavailable the response is 503; `/api/v1/health` works then as well.
 #[utoipa::path(get, path = "/overview", tag = "metrics", responses((status = 200, body = OverviewView)))]
-async fn get(State(app): State<App>, caller: Caller) -> Answer<Json<Value>> {
+async fn get(State(app): State<App>, caller: Caller) -> ApiResult<Json<Value>> {
     caller.must_be(Role::Viewer)?;
     let find = async { value(&build(&app).await?) };
     Ok(Json(app.node().overview.get(&*app.clock, CACHE_TTL, find).await?))

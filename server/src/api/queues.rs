@@ -26,7 +26,7 @@ use crate::caller::{Caller, Role};
 use crate::extract::Path;
 use crate::live;
 use crate::page::Listing;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::queues::{QueueSettings, all_settings};
 
 /// Largest number of keys shown of a queue.
@@ -129,7 +129,7 @@ struct KeyView {
 
 /// Lists queues by name: those with messages, with settings, or that this process works on.
 #[utoipa::path(get, path = "/queues", tag = "queues", responses((status = 200, body = Listing<QueueView>)))]
-async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<Listing<QueueView>>> {
+async fn list(State(app): State<App>, caller: Caller) -> ApiResult<Json<Listing<QueueView>>> {
     caller.must_be(Role::Viewer)?;
     Ok(Json(Listing::whole(views(&app).await?)))
 }
@@ -221,7 +221,7 @@ async fn get(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Answer<Json<QueueDetails>> {
+) -> ApiResult<Json<QueueDetails>> {
     caller.must_be(Role::Viewer)?;
     let queue = views(&app).await?.into_iter().find(|queue| queue.name == name);
     let queue = queue.ok_or_else(|| {

@@ -14,7 +14,7 @@ use crate::api::jobs::checked_count;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::Body;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::schedule_warnings::cron_warnings;
 
 /// Default number of times listed.
@@ -71,7 +71,7 @@ pub(super) async fn preview(
     State(app): State<App>,
     caller: Caller,
     Body(request): Body<SchedulePreviewRequest>,
-) -> Answer<Json<SchedulePreviewView>> {
+) -> ApiResult<Json<SchedulePreviewView>> {
     caller.must_be(Role::Viewer)?;
     let count = checked_count("count", request.count, COUNT_DEFAULT)?;
     let schedule = request.schedule()?;
@@ -87,7 +87,7 @@ pub(super) async fn preview(
 }
 
 impl SchedulePreviewRequest {
-    fn schedule(&self) -> Answer<Schedule> {
+    fn schedule(&self) -> ApiResult<Schedule> {
         match (&self.cron, &self.every, self.at) {
             (Some(cron), None, None) => self.cron(cron),
             (None, Some(every), None) => {
@@ -106,7 +106,7 @@ impl SchedulePreviewRequest {
     }
 
     /// Returns a cron schedule, or the errors of both the expression and the zone.
-    fn cron(&self, text: &str) -> Answer<Schedule> {
+    fn cron(&self, text: &str) -> ApiResult<Schedule> {
         let seed = self.name.as_deref().unwrap_or(SEED_DEFAULT);
         let cron = Cron::parse_seeded(text, seed);
         let zone = self.zone.as_deref().map_or_else(|| Ok(Zone::utc()), Zone::named);
@@ -118,7 +118,7 @@ impl SchedulePreviewRequest {
         }
     }
 
-    fn no_zone(&self) -> Answer<()> {
+    fn no_zone(&self) -> ApiResult<()> {
         match self.zone {
             Some(_) => {
                 Err(invalid("zone", &"only a cron expression has a time zone; leave it out"))

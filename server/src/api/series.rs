@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::Query;
 use crate::live::{self, BUCKETS, Count, Figure, Gauge, STEPS};
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Largest number of points of a response.
 const POINTS_MAX: i64 = 11_000;
@@ -104,7 +104,7 @@ async fn get(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<SeriesQuery>,
-) -> Answer<Json<SeriesView>> {
+) -> ApiResult<Json<SeriesView>> {
     caller.must_be(Role::Viewer)?;
     let now = app.clock.now();
     let (step, from, to) = range(&query, now)?;
@@ -117,7 +117,7 @@ async fn get(
 }
 
 /// Returns the step, the start and the end in seconds. Fails for an invalid range.
-fn range(query: &SeriesQuery, now: Timestamp) -> Answer<(i64, i64, i64)> {
+fn range(query: &SeriesQuery, now: Timestamp) -> ApiResult<(i64, i64, i64)> {
     let name = query.step.as_deref().unwrap_or("1s");
     let place = STEP_NAMES.iter().position(|known| *known == name);
     let Some((step, _)) = place.and_then(|place| STEPS.get(place)).copied() else {

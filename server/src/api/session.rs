@@ -20,7 +20,7 @@ use crate::auth::{
 };
 use crate::caller::{Caller, MaybeCaller, Proof, Role};
 use crate::extract::Body;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -111,7 +111,7 @@ async fn begin(
     CallAddress(from): CallAddress,
     headers: HeaderMap,
     Body(request): Body<LoginRequest>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     let auth = app.auth();
     if auth.settings.mode != Mode::Password {
         let sentence = match auth.provider_name() {
@@ -147,7 +147,7 @@ async fn end(
     State(app): State<App>,
     MaybeCaller(caller): MaybeCaller,
     headers: HeaderMap,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     if let Some(secret) = cookie(&headers)
         && app.auth().sessions.end(&secret).await?
         && let Some(caller) = caller
@@ -167,7 +167,7 @@ async fn password(
     caller: Caller,
     headers: HeaderMap,
     Body(request): Body<NewPassword>,
-) -> Answer<Response> {
+) -> ApiResult<Response> {
     caller.must_be(Role::Viewer)?;
     let auth = app.auth();
     let (name, password, browser) = (&caller.name, &request.old, browser_cookie(&headers));
@@ -192,7 +192,11 @@ async fn password(
 }
 
 /// Returns the cookie of a session.
-pub(super) fn session_cookie(app: &App, headers: &HeaderMap, secret: &str) -> Answer<HeaderValue> {
+pub(super) fn session_cookie(
+    app: &App,
+    headers: &HeaderMap,
+    secret: &str,
+) -> ApiResult<HeaderValue> {
     set_cookie(app, headers, COOKIE_NAME, secret, app.auth().settings.session_ttl)
 }
 
@@ -202,7 +206,7 @@ fn set_cookie(
     name: &str,
     value: &str,
     max_age: Duration,
-) -> Answer<HeaderValue> {
+) -> ApiResult<HeaderValue> {
     let forwarded = headers.get("x-forwarded-proto").and_then(|value| value.to_str().ok());
     let is_secure = forwarded == Some("https") || app.auth().is_secure() || app.is_encrypted();
     let secure = if is_secure { "; Secure" } else { "" };
@@ -217,7 +221,7 @@ fn path(app: &App) -> String {
     format!("{}/", app.auth().settings.prefix.trim_end_matches('/'))
 }
 
-pub(super) fn header(text: &str) -> Answer<HeaderValue> {
+pub(super) fn header(text: &str) -> ApiResult<HeaderValue> {
     HeaderValue::from_str(text)
         .map_err(|_| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "a cookie cannot be written"))
 }

@@ -18,7 +18,7 @@ use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::Query;
 use crate::live::counts_now;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 
 /// Timeout of a check of the storage.
 const TIMEOUT: Duration = Duration::from_secs(25);
@@ -61,7 +61,7 @@ async fn get(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<StorageQuery>,
-) -> Answer<Json<StorageView>> {
+) -> ApiResult<Json<StorageView>> {
     caller.must_be(if query.whole { Role::Operator } else { Role::Viewer })?;
     let clock: &dyn Clock = &*app.clock;
     let durable = app.storage.is_durable();

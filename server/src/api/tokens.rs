@@ -21,7 +21,7 @@ use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path, Query};
 use crate::idempotency::Keyed;
 use crate::page::{Listing, PageQuery};
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Largest number of characters of a token's name.
 const NAME_MAX: usize = 100;
@@ -91,7 +91,7 @@ async fn list(
     State(app): State<App>,
     caller: Caller,
     Query(page): Query<PageQuery>,
-) -> Answer<Json<Listing<TokenView>>> {
+) -> ApiResult<Json<Listing<TokenView>>> {
     caller.must_be(Role::Viewer)?;
     let limit = page.limit()?;
     let tokens = app.auth().tokens.list(page.after, limit).await?;
@@ -112,7 +112,7 @@ async fn create(
     caller: Caller,
     keyed: Keyed,
     Body(request): Body<NewToken>,
-) -> Answer<(StatusCode, Json<TokenView>)> {
+) -> ApiResult<(StatusCode, Json<TokenView>)> {
     caller.must_be(Role::Viewer)?;
     if !(1..=NAME_MAX).contains(&request.name.trim().chars().count()) {
         let sentence = format!("a token needs a name of 1 to {NAME_MAX} characters");
@@ -159,7 +159,7 @@ async fn create(
 }
 
 /// Returns the queues of a token. Fails unless they are given exactly when the token has the scope `work`.
-fn queues(request: &NewToken) -> Answer<Vec<String>> {
+fn queues(request: &NewToken) -> ApiResult<Vec<String>> {
     let invalid = |problem: String| Problem::refused(problem.clone()).field("queues", problem);
     let works = request.scopes.contains(&Scope::Work);
     match request.queues.as_slice() {
@@ -188,7 +188,7 @@ async fn revoke(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     caller.must_be(Role::Viewer)?;
     let unknown = || Problem::not_found(format!("there is no token {id:?}"));
     let token = app.auth().tokens.get(&id).await?.ok_or_else(unknown)?;

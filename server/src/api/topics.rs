@@ -19,7 +19,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::caller::{Caller, Role};
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 use crate::why_facts::workers;
 
 /// Largest number of pages read of messages, and of executions.
@@ -130,7 +130,7 @@ pub(crate) async fn renew(app: &App) -> punctual::Result<()> {
 
 /// Lists topics that have subscribers, handlers or recent messages.
 #[utoipa::path(get, path = "/topics", tag = "topics", responses((status = 200, body = TopicList)))]
-async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<TopicList>> {
+async fn list(State(app): State<App>, caller: Caller) -> ApiResult<Json<TopicList>> {
     caller.must_be(Role::Viewer)?;
     let recent =
         app.node().topics_seen.get(&*app.clock, Duration::ZERO, RecentTopics::read(&app)).await?;

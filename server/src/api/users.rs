@@ -16,7 +16,7 @@ use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path, Query};
 use crate::idempotency::Keyed;
 use crate::page::{Listing, PageQuery};
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Returns the routes of this module.
 pub(crate) fn routes() -> OpenApiRouter<App> {
@@ -79,7 +79,7 @@ async fn list(
     State(app): State<App>,
     caller: Caller,
     Query(page): Query<PageQuery>,
-) -> Answer<Json<Listing<UserView>>> {
+) -> ApiResult<Json<Listing<UserView>>> {
     caller.must_be(Role::Admin)?;
     let limit = page.limit()?;
     let users = app.auth().users.list(page.after, limit).await?;
@@ -94,7 +94,7 @@ async fn create(
     State(app): State<App>,
     caller: Caller,
     Body(request): Body<NewUser>,
-) -> Answer<(StatusCode, Json<UserView>)> {
+) -> ApiResult<(StatusCode, Json<UserView>)> {
     caller.must_be(Role::Admin)?;
     let role = person_role(request.role)?;
     let hash = app.auth().hash(&request.password, caller.from).await?;
@@ -112,7 +112,7 @@ async fn get(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Answer<Json<UserView>> {
+) -> ApiResult<Json<UserView>> {
     caller.must_be(Role::Admin)?;
     Ok(Json(app.auth().users.get(&name).await?.into()))
 }
@@ -126,7 +126,7 @@ async fn change(
     keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<UserChange>,
-) -> Answer<Json<UserView>> {
+) -> ApiResult<Json<UserView>> {
     caller.must_be(Role::Admin)?;
     let role = request.role.map(person_role).transpose()?;
     keyed.refuse_if_overtaken(&app, &caller, &Change::new("user.change", &name)).await?;
@@ -163,7 +163,7 @@ async fn delete(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     caller.must_be(Role::Admin)?;
     let user = app.auth().users.remove_unless_last_admin(&name).await?;
     // They are invalid without their user; this deletes them.
@@ -174,7 +174,7 @@ async fn delete(
 }
 
 /// Returns a role. Fails for the role guest, which only tokens have.
-fn person_role(role: Role) -> Answer<Role> {
+fn person_role(role: Role) -> ApiResult<Role> {
     if role == Role::Guest {
         let sentence = "the role of a user is viewer, operator or admin; guest is for tokens only";
         return Err(Problem::refused(sentence).field("role", "viewer, operator or admin"));

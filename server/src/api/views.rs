@@ -16,7 +16,7 @@ use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
 use crate::idempotency::Keyed;
 use crate::page::Listing;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Kind of the documents.
 pub(crate) const KIND: &str = "view";
@@ -68,7 +68,7 @@ fn key_prefix(caller: &Caller) -> String {
 
 /// Lists the saved views of the caller by name.
 #[utoipa::path(get, path = "/views", tag = "views", responses((status = 200, body = Listing<SavedView>)))]
-async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<Listing<SavedView>>> {
+async fn list(State(app): State<App>, caller: Caller) -> ApiResult<Json<Listing<SavedView>>> {
     caller.must_be(Role::Viewer)?;
     let range = KeyRange { limit: VIEWS_MAX, ..KeyRange::prefix(key_prefix(&caller)) };
     let documents = app.documents.list(KIND, range, app.clock.now()).await?;
@@ -85,7 +85,7 @@ async fn put(
     keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<SavedViewRequest>,
-) -> Answer<Json<SavedView>> {
+) -> ApiResult<Json<SavedView>> {
     caller.must_be(Role::Viewer)?;
     if request.name.as_ref().is_some_and(|given| *given != name) {
         return Err(Problem::refused("`name` differs from the name in the path")
@@ -128,7 +128,7 @@ async fn delete(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     caller.must_be(Role::Viewer)?;
     let key = format!("{}{name}", key_prefix(&caller));
     match app.documents.remove(KIND, &key, ExpectedVersion::Any).await? {

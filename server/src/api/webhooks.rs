@@ -21,7 +21,7 @@ use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path, Query};
 use crate::idempotency::Keyed;
 use crate::page::{Listing, PageQuery};
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::webhooks::{self, WEBHOOK_TOPIC, WEBHOOKS_MAX, Webhook};
 
 /// How long a test waits for its delivery.
@@ -38,7 +38,7 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
         .routes(routes!(deliveries))
 }
 
-async fn find(app: &App, id: &str) -> Answer<Webhook> {
+async fn find(app: &App, id: &str) -> ApiResult<Webhook> {
     let webhook = webhooks::get(&*app.documents, id, app.clock.now()).await?;
     webhook.ok_or_else(|| unknown(id))
 }
@@ -50,7 +50,7 @@ fn unknown(id: &str) -> Problem {
 /// Lists webhooks, oldest first.
 #[utoipa::path(get, path = "/webhooks", tag = "webhooks",
     responses((status = 200, body = Listing<WebhookView>)))]
-async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<Listing<WebhookView>>> {
+async fn list(State(app): State<App>, caller: Caller) -> ApiResult<Json<Listing<WebhookView>>> {
     caller.must_be(Role::Viewer)?;
     let all = webhooks::all(&app).await?;
     Ok(Json(Listing::whole(all.into_iter().map(WebhookView::from).collect())))
@@ -64,7 +64,7 @@ async fn create(
     caller: Caller,
     keyed: Keyed,
     Body(request): Body<WebhookRequest>,
-) -> Answer<(StatusCode, Json<WebhookWithSecret>)> {
+) -> ApiResult<(StatusCode, Json<WebhookWithSecret>)> {
     caller.must_be(Role::Admin)?;
     let mut webhook = request.webhook(&app).await?;
     if let Some(id) = keyed.id(0) {
@@ -92,7 +92,7 @@ async fn get(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Answer<Json<WebhookView>> {
+) -> ApiResult<Json<WebhookView>> {
     caller.must_be(Role::Viewer)?;
     Ok(Json(find(&app, &id).await?.into()))
 }
@@ -107,7 +107,7 @@ async fn edit(
     keyed: Keyed,
     Path(id): Path<String>,
     Body(request): Body<WebhookEdit>,
-) -> Answer<Json<WebhookView>> {
+) -> ApiResult<Json<WebhookView>> {
     caller.must_be(Role::Admin)?;
     request.check(&app).await?;
     keyed.refuse_if_overtaken(&app, &caller, &Change::new("webhook.edit", &id)).await?;
@@ -129,7 +129,7 @@ async fn delete(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     caller.must_be(Role::Admin)?;
     let before = WebhookView::from(find(&app, &id).await?);
     if !webhooks::remove(&app, &id).await? {
@@ -148,7 +148,7 @@ async fn test(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Answer<(StatusCode, Json<WebhookTestResult>)> {
+) -> ApiResult<(StatusCode, Json<WebhookTestResult>)> {
     caller.must_be(Role::Admin)?;
     let message = webhooks::test(&app, &find(&app, &id).await?).await?;
     app.audit().note(&caller, Change::new("webhook.test", &id)).await?;
@@ -165,7 +165,7 @@ async fn test(
 }
 
 /// Waits for the first attempt of a message on any node; `None` when it has not ended in time.
-async fn first_attempt(app: &App, message: MessageId) -> Answer<Option<Execution>> {
+async fn first_attempt(app: &App, message: MessageId) -> ApiResult<Option<Execution>> {
     let until = add(app.clock.now(), TEST_TIMEOUT);
     let filter = ExecutionFilter { message: Some(message), ..ExecutionFilter::default() };
     loop {
@@ -189,7 +189,7 @@ async fn deliveries(
     caller: Caller,
     Path(id): Path<String>,
     Query(page): Query<PageQuery>,
-) -> Answer<Json<Listing<ExecutionView>>> {
+) -> ApiResult<Json<Listing<ExecutionView>>> {
     caller.must_be(Role::Viewer)?;
     find(&app, &id).await?;
     let filter =

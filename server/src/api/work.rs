@@ -22,7 +22,7 @@ use utoipa_axum::routes;
 
 use crate::app::App;
 use crate::caller::Caller;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::process_registry;
 
 /// Default lease duration.
@@ -47,7 +47,11 @@ pub(crate) fn routes() -> OpenApiRouter<App> {
 }
 
 /// Fails for messages in queues that the caller may not work on. A deleted message has lost its lease anyway.
-async fn must_work_on_messages(app: &App, caller: &Caller, messages: &[MessageId]) -> Answer<()> {
+async fn must_work_on_messages(
+    app: &App,
+    caller: &Caller,
+    messages: &[MessageId],
+) -> ApiResult<()> {
     caller.must_work()?;
     if caller.works_on_every_queue() {
         return Ok(());
@@ -63,7 +67,7 @@ async fn must_work_on_messages(app: &App, caller: &Caller, messages: &[MessageId
 }
 
 /// Returns the process id of a worker: its own UUID, or one derived from its name.
-fn identity(worker: &str) -> Answer<ProcessId> {
+fn identity(worker: &str) -> ApiResult<ProcessId> {
     let name = worker.trim();
     if name.is_empty() || name.chars().count() > NAME_LEN_MAX || name.contains(char::is_control) {
         let problem =
@@ -80,14 +84,14 @@ fn identity(worker: &str) -> Answer<ProcessId> {
 }
 
 /// Returns the process id of a worker. Fails for the id of a server, which a worker could otherwise keep alive.
-async fn worker(app: &App, text: &str) -> Answer<ProcessId> {
+async fn worker(app: &App, text: &str) -> ApiResult<ProcessId> {
     let worker = identity(text)?;
     process_registry::refuse_server_id(app, worker).await?;
     Ok(worker)
 }
 
 /// Parses a duration such as `30s`; also `0s`, which `parse_duration` refuses.
-fn duration(field: &str, text: &str) -> Answer<Duration> {
+fn duration(field: &str, text: &str) -> ApiResult<Duration> {
     if text.trim().trim_end_matches(char::is_alphabetic).parse::<f64>() == Ok(0.0) {
         return Ok(Duration::ZERO);
     }
@@ -97,7 +101,7 @@ fn duration(field: &str, text: &str) -> Answer<Duration> {
 }
 
 /// Parses the ticket of a lease token. Fails unless it is for the named message.
-fn ticket(field: &str, message: &str, token: &str) -> Answer<AttemptTicket> {
+fn ticket(field: &str, message: &str, token: &str) -> ApiResult<AttemptTicket> {
     let ticket: AttemptTicket = token.parse().map_err(|_| {
         let problem = "send the `lease.token` that came with the message";
         Problem::refused(format!("`{field}`: {token:?} is not a lease token; {problem}"))

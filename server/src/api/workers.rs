@@ -19,7 +19,7 @@ use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
 use crate::idempotency::Keyed;
 use crate::page::Listing;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::process_registry::{self, ProcessEntry};
 
 /// Returns the routes of this module.
@@ -77,7 +77,7 @@ struct WorkerQueueView {
 /// Lists the live processes by id.
 #[utoipa::path(get, path = "/workers", tag = "workers",
     responses((status = 200, body = Listing<WorkerView>)))]
-async fn list(State(app): State<App>, caller: Caller) -> Answer<Json<Listing<WorkerView>>> {
+async fn list(State(app): State<App>, caller: Caller) -> ApiResult<Json<Listing<WorkerView>>> {
     caller.must_be(Role::Viewer)?;
     let all = process_registry::all(&app).await?;
     let running = running_by_process(&app).await?;
@@ -148,7 +148,7 @@ async fn quiet(
     keyed: Keyed,
     Path(process): Path<String>,
     Body(request): Body<QuietRequest>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     change_quiet(&app, (&caller, &keyed), &process, (true, request)).await
 }
 
@@ -161,7 +161,7 @@ async fn wake(
     keyed: Keyed,
     Path(process): Path<String>,
     Body(request): Body<QuietRequest>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     change_quiet(&app, (&caller, &keyed), &process, (false, request)).await
 }
 
@@ -170,7 +170,7 @@ async fn change_quiet(
     (caller, keyed): (&Caller, &Keyed),
     process: &str,
     (quiet, request): (bool, QuietRequest),
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     caller.must_be(Role::Operator)?;
     if !process_registry::all(app).await?.contains_key(process) {
         return Err(Problem::not_found(format!(

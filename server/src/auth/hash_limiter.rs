@@ -11,7 +11,7 @@ use punctual::{Error, Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::throttle::network;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// How many passwords are hashed in parallel; each takes 19 MiB.
 const CONCURRENCY: usize = 2;
@@ -49,7 +49,7 @@ impl Default for HashLimiter {
 
 impl HashLimiter {
     /// Takes a slot, or refuses immediately when there is none. Some slots are reserved for known callers.
-    pub(super) fn enter(&self, from: Option<IpAddr>, is_known: bool) -> Answer<HashSlot> {
+    pub(super) fn enter(&self, from: Option<IpAddr>, is_known: bool) -> ApiResult<HashSlot> {
         let network = from.map(network);
         let mut queue = self.lock();
         let slots_max = if is_known { SLOTS_MAX + RESERVED } else { SLOTS_MAX };
@@ -100,7 +100,7 @@ impl Drop for HashSlot {
 mod tests {
     use super::*;
 
-    fn status(entered: Answer<HashSlot>) -> Option<StatusCode> {
+    fn status(entered: ApiResult<HashSlot>) -> Option<StatusCode> {
         entered.err().map(|problem| problem.status())
     }
 

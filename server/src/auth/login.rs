@@ -9,7 +9,7 @@ use punctual::clock::add;
 use super::throttle::Keys;
 use super::{Auth, User};
 use crate::app::App;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Credentials of a login and their origin.
 pub(crate) struct Login<'a> {
@@ -54,7 +54,7 @@ impl LoginCounts {
 }
 
 /// Checks a name and a password; counts the outcome, and writes a refusal to the audit trail.
-pub(crate) async fn log_in(app: &App, login: Login<'_>) -> Answer<User> {
+pub(crate) async fn log_in(app: &App, login: Login<'_>) -> ApiResult<User> {
     let verified = app.auth().verify_login(&login).await;
     note_login(app, login.name, login.from, verified.as_ref().err()).await;
     verified
@@ -83,7 +83,7 @@ pub(crate) async fn note_login(
 
 impl Auth {
     /// Checks a name and a password. An unknown name takes as long as a wrong password.
-    async fn verify_login(&self, login: &Login<'_>) -> Answer<User> {
+    async fn verify_login(&self, login: &Login<'_>) -> ApiResult<User> {
         let browser = self.known_browser(login).await?;
         let keys = match &browser {
             Some(hash) => Keys::of_browser(hash),
@@ -118,7 +118,7 @@ impl Auth {
     }
 
     /// Returns the hash of the browser cookie if this user has logged in with it before.
-    async fn known_browser(&self, login: &Login<'_>) -> Answer<Option<String>> {
+    async fn known_browser(&self, login: &Login<'_>) -> ApiResult<Option<String>> {
         let Some(secret) = &login.browser else { return Ok(None) };
         let Some(user) = self.users.find(login.name).await? else { return Ok(None) };
         Ok(self.browsers.known(secret, &user).await?)

@@ -29,7 +29,7 @@ pub(crate) use claims::Person;
 pub use settings::Oidc;
 
 use crate::config::is_safe;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use claims::Expected;
 use fetch::Fetcher;
 use keys::{Jwk, Verification};
@@ -84,7 +84,7 @@ impl Provider {
     }
 
     /// Returns the address of the provider that a browser is redirected to.
-    pub(crate) async fn address(&self, attempt: &Attempt) -> Answer<String> {
+    pub(crate) async fn address(&self, attempt: &Attempt) -> ApiResult<String> {
         let metadata = self.metadata().await?;
         let mut url = Url::parse(&metadata.authorization_endpoint)
             .map_err(|_| self.unusable("its authorization_endpoint is not a URL"))?;
@@ -101,7 +101,7 @@ impl Provider {
     }
 
     /// Exchanges the code of a returning browser for the person who signed in.
-    pub(crate) async fn person(&self, code: &str, attempt: &Attempt) -> Answer<Person> {
+    pub(crate) async fn person(&self, code: &str, attempt: &Attempt) -> ApiResult<Person> {
         let metadata = self.metadata().await?;
         let token = self.exchange(&metadata, code, attempt).await?;
         let mut verified = keys::verify(&token, &self.keys(&metadata, false).await?)?;
@@ -122,7 +122,7 @@ impl Provider {
         claims::person(&claims, &self.settings)
     }
 
-    async fn exchange(&self, of: &Metadata, code: &str, attempt: &Attempt) -> Answer<String> {
+    async fn exchange(&self, of: &Metadata, code: &str, attempt: &Attempt) -> ApiResult<String> {
         let (form, authorization) = self.form(of, code, attempt);
         let response = self.fetcher()?.post(&of.token_endpoint, form, authorization).await?;
         let tokens: Tokens =
@@ -159,7 +159,7 @@ impl Provider {
         (form.finish(), authorization)
     }
 
-    async fn metadata(&self) -> Answer<Arc<Metadata>> {
+    async fn metadata(&self) -> ApiResult<Arc<Metadata>> {
         let known = self.snapshot();
         let now = self.clock.now();
         if let Some((metadata, at)) = known.metadata
@@ -188,7 +188,7 @@ impl Provider {
         }
     }
 
-    async fn discover(&self) -> Answer<Metadata> {
+    async fn discover(&self) -> ApiResult<Metadata> {
         let issuer = self.settings.issuer.trim_end_matches('/');
         let response = self.fetcher()?.get(&format!("{issuer}{DISCOVERY}")).await?;
         let metadata: Metadata = response.json().map_err(|error| {
@@ -209,7 +209,7 @@ impl Provider {
         Ok(metadata)
     }
 
-    async fn keys(&self, of: &Metadata, force: bool) -> Answer<Arc<Vec<Jwk>>> {
+    async fn keys(&self, of: &Metadata, force: bool) -> ApiResult<Arc<Vec<Jwk>>> {
         let now = self.clock.now();
         if let Some((keys, at)) = self.snapshot().keys
             && !force
@@ -226,7 +226,7 @@ impl Provider {
         Ok(keys)
     }
 
-    fn fetcher(&self) -> Answer<&Fetcher> {
+    fn fetcher(&self) -> ApiResult<&Fetcher> {
         if let Some(fetcher) = self.fetcher.get() {
             return Ok(fetcher);
         }

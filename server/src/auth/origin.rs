@@ -12,7 +12,7 @@ use axum::http::{Extensions, Method, StatusCode};
 use subtle::ConstantTimeEq;
 
 use crate::caller::Caller;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// The header with the CSRF token that changing requests of a session need.
 const CSRF: &str = "x-csrf-token";
@@ -35,7 +35,7 @@ pub(super) fn peer(extensions: &Extensions) -> Option<IpAddr> {
 }
 
 /// Refuses cross-site changes by a browser. Programs send neither header.
-pub(super) fn check(parts: &Parts, caller: Option<&Caller>) -> Answer<()> {
+pub(super) fn check(parts: &Parts, caller: Option<&Caller>) -> ApiResult<()> {
     if matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS) {
         return Ok(());
     }
@@ -61,7 +61,7 @@ pub(super) fn check(parts: &Parts, caller: Option<&Caller>) -> Answer<()> {
 
 /// Refuses foreign host names without authentication: by DNS rebinding, a page of another site could otherwise reach
 /// this machine.
-pub(super) fn check_host(parts: &Parts, over_socket: bool) -> Answer<()> {
+pub(super) fn check_host(parts: &Parts, over_socket: bool) -> ApiResult<()> {
     let headers =
         parts.headers.get_all(HOST).iter().map(|value| value.to_str().unwrap_or_default());
     // HTTP/2 sends it in the target instead.
@@ -77,7 +77,7 @@ pub(super) fn check_host(parts: &Parts, over_socket: bool) -> Answer<()> {
     }
 }
 
-fn check_name(host: &str) -> Answer<()> {
+fn check_name(host: &str) -> ApiResult<()> {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
         _ => host,

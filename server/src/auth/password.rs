@@ -9,7 +9,7 @@ use argon2::password_hash::{PasswordHasher, PasswordVerifier};
 use punctual::{Error, Result};
 use tokio::sync::OwnedSemaphorePermit;
 
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Smallest number of characters of a password.
 pub(crate) const CHARS_MIN: usize = 10;
@@ -27,7 +27,7 @@ pub(super) struct Passwords {
 }
 
 /// Refuses a password that is too short or too long.
-pub(super) fn check_strength(password: &str) -> Answer<()> {
+pub(super) fn check_strength(password: &str) -> ApiResult<()> {
     if password.chars().count() < CHARS_MIN {
         let sentence = format!("the password is too short; it needs {CHARS_MIN} characters");
         return Err(Problem::refused(sentence).field("password", "too short"));

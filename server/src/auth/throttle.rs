@@ -15,7 +15,7 @@ use axum::http::StatusCode;
 use jiff::Timestamp;
 use punctual::clock::{add, between};
 
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Wrong passwords for one name from one network before the next has to wait.
 const PAIR_FREE: u32 = 5;
@@ -127,12 +127,12 @@ pub(super) struct Guess {
 
 impl Throttle {
     /// Refuses a guess that has to wait, without counting it.
-    pub(super) fn check(&self, keys: &Keys, now: Timestamp) -> Answer<()> {
+    pub(super) fn check(&self, keys: &Keys, now: Timestamp) -> ApiResult<()> {
         check_wait(&self.lock(), keys, now)
     }
 
     /// Counts a guess, unless it has to wait.
-    pub(super) fn begin(self: &Arc<Self>, keys: Keys, now: Timestamp) -> Answer<Guess> {
+    pub(super) fn begin(self: &Arc<Self>, keys: Keys, now: Timestamp) -> ApiResult<Guess> {
         let mut counts = self.lock();
         check_wait(&counts, &keys, now)?;
         counts.retain(|_, count| between(count.last, now) < COUNT_TTL);
@@ -192,7 +192,7 @@ impl Guess {
     }
 }
 
-fn check_wait(counts: &BTreeMap<Key, Count>, keys: &Keys, now: Timestamp) -> Answer<()> {
+fn check_wait(counts: &BTreeMap<Key, Count>, keys: &Keys, now: Timestamp) -> ApiResult<()> {
     let open_at = keys.0.iter().filter_map(|key| Some(counts.get(key)?.open_at(key))).max();
     let Some(open_at) = open_at.filter(|open_at| *open_at > now) else { return Ok(()) };
     let wait = between(now, open_at).as_secs().max(1);

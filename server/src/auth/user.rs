@@ -16,7 +16,7 @@ pub(crate) use self::last_admin::KIND as LAST_ADMIN_KIND;
 use super::changes::Changes;
 use crate::caller::Role;
 use crate::document_store::TypedStore;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::secret::random;
 
 /// The kind of the documents.
@@ -100,7 +100,7 @@ impl Users {
         Ok(self.store.get(name).await?.map(|(user, _)| user))
     }
 
-    pub(crate) async fn get(&self, name: &str) -> Answer<User> {
+    pub(crate) async fn get(&self, name: &str) -> ApiResult<User> {
         self.find(name).await?.ok_or_else(|| unknown(name))
     }
 
@@ -109,7 +109,7 @@ impl Users {
         Ok(users.into_iter().map(|(_, user)| user).collect())
     }
 
-    pub(crate) async fn create(&self, user: &User) -> Answer<()> {
+    pub(crate) async fn create(&self, user: &User) -> ApiResult<()> {
         check_name(&user.name)?;
         if user.name.contains("(token ") {
             let sentence = format!(
@@ -130,7 +130,7 @@ impl Users {
         &self,
         name: &str,
         change: impl Fn(&mut User),
-    ) -> Answer<(User, User)> {
+    ) -> ApiResult<(User, User)> {
         for _ in 0..TRIES_MAX {
             let (before, version) = self.stored(name).await?;
             let mut after = before.clone();
@@ -144,13 +144,13 @@ impl Users {
     }
 
     /// Returns a user and the version of their document.
-    async fn stored(&self, name: &str) -> Answer<(User, u64)> {
+    async fn stored(&self, name: &str) -> ApiResult<(User, u64)> {
         let found = if check_name(name).is_ok() { self.store.get(name).await? } else { None };
         found.ok_or_else(|| unknown(name))
     }
 }
 
-pub(super) fn check_name(name: &str) -> Answer<()> {
+pub(super) fn check_name(name: &str) -> ApiResult<()> {
     let is_good = (1..=NAME_MAX).contains(&name.chars().count())
         && name.trim() == name
         && !name.chars().any(|c| c.is_control() || c == ':');

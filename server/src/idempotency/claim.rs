@@ -21,7 +21,7 @@ use super::keyed::Keyed;
 use super::load_record;
 use super::record::{KIND, LEASE, MadeMessage, REPLAY, Record, StoredResponse};
 use crate::app::App;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Renewal interval of the lease of a long request.
 const RENEWAL_INTERVAL: Duration = Duration::from_secs(3);
@@ -114,7 +114,7 @@ impl Claim {
 
     /// Stores the response of a successful change, frees the key of a refused one, and keeps the key when the
     /// effect may exist.
-    pub(super) async fn finish(self, response: Response, secret: bool) -> Answer<Response> {
+    pub(super) async fn finish(self, response: Response, secret: bool) -> ApiResult<Response> {
         let status = response.status();
         let (version, record) = self.written();
         if status.is_client_error() && record.runs == 1 && record.made.is_none() {
@@ -156,7 +156,7 @@ impl Claim {
     }
 
     /// Stores the response, or returns the one that another run has stored.
-    async fn store(&self, response: StoredResponse) -> Answer<Option<Response>> {
+    async fn store(&self, response: StoredResponse) -> ApiResult<Option<Response>> {
         let (mut version, record) = self.written();
         let record = record.answered(response);
         for _ in 0..TRIES_MAX {

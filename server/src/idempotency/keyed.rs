@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use super::claim::Claim;
 use super::record::MadeMessage;
 use crate::app::App;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 
 /// Number of positions in the twelve bits between version and variant of an id.
 const POSITIONS: u64 = 1 << 12;
@@ -102,7 +102,11 @@ impl Keyed {
 
     /// Returns the messages that an earlier run has created, by position, including those finished or deleted
     /// over this API since; none for positions that are still to be created.
-    pub(crate) async fn made(&self, app: &App, count: usize) -> Answer<Vec<Option<PublishResult>>> {
+    pub(crate) async fn made(
+        &self,
+        app: &App,
+        count: usize,
+    ) -> ApiResult<Vec<Option<PublishResult>>> {
         let Some(context) = self.0.as_ref().filter(|context| context.is_repeat) else {
             return Ok(vec![None; count]);
         };
@@ -140,7 +144,7 @@ impl Keyed {
 
     /// Returns whether a repeat may replace the message that its own is a duplicate of. A later message has
     /// replaced that of the first run, or came after it. False without a repeat.
-    pub(crate) async fn replaces(&self, app: &App, published: &PublishResult) -> Answer<bool> {
+    pub(crate) async fn replaces(&self, app: &App, published: &PublishResult) -> ApiResult<bool> {
         let context = self.0.as_ref().filter(|context| context.is_repeat);
         let (Some(context), Some(other)) = (context, published.duplicate_of) else {
             return Ok(false);

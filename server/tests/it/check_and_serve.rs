@@ -51,12 +51,12 @@ async fn check_and_serve_refuse_the_same_configurations() {
         (
             transports(&[("a", "[\"x*\"]"), ("b", "[\"x*\"]")]),
             "transports.b.topics",
-            "transport \"a\" already",
+            "already belongs to the transport \"a\"",
         ),
         (
             transports(&[("a", "[\"x\"]"), ("b", "[\"x\"]")]),
             "transports.b.topics",
-            "transport \"a\" already",
+            "already belongs to the transport \"a\"",
         ),
         (transports(&[(" a", "[]"), ("a", "[]")]), "transports.a", "rename one"),
         ("[queues.\" a\"]\n[queues.a]\n".to_owned(), "queues.a", "rename one"),

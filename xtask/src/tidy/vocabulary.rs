@@ -7,7 +7,7 @@ use super::{Finding, Source};
 
 /// Refused word, and its replacement. `Firing`, `Broker`, `Consumer`, `Producer`, `Item`, `Lock`,
 /// `Result` and `Status` are refused for one meaning and correct for another, so reviewers check them.
-const REFUSED: [(&str, &str); 21] = [
+const REFUSED: [(&str, &str); 20] = [
     ("Task", "Message or Job"),
     ("Ticker", "Job"),
     ("Tick", "Occurrence"),
@@ -17,7 +17,6 @@ const REFUSED: [(&str, &str); 21] = [
     ("Store", "Storage"),
     ("Nack", "Delivery::requeue"),
     ("Dispatcher", "Relay"),
-    ("Poller", "Relay"),
     ("Processor", "Worker"),
     ("Reaper", "Rescuer"),
     ("Janitor", "Rescuer"),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 
 use super::*;
-use crate::model::{Queue, Source, TransportName};
+use crate::model::{Queue, Route, Source, TransportName};
 use crate::policy::verdict::tests::message;
 
 const STATES: [MessageState; 5] = [
@@ -51,8 +51,9 @@ fn a_known_id_is_a_duplicate_of_itself_in_every_state() {
 
 #[test]
 fn a_message_that_may_return_replaces_a_finished_one_that_differs() {
-    let relay = Queue::of_relay(&TransportName::new("kafka").unwrap());
-    let relayed = Message { queue: relay, ..message() };
+    let transport = TransportName::new("kafka").unwrap();
+    let queue = Queue::of_relay(&transport);
+    let relayed = Message { queue, route: Some(Arc::new(Route::new(transport))), ..message() };
     assert!(relayed.may_return());
     for again in [redriven(), relayed] {
         let duplicate = DedupeDecision::Duplicate(again.id);

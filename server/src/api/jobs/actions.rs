@@ -18,7 +18,7 @@ use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
 use crate::idempotency::Keyed;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::spec::{Target, Work};
 
 /// Largest number of characters of a reason.
@@ -61,7 +61,7 @@ pub(super) async fn trigger(
     keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<JobTriggerRequest>,
-) -> Answer<(StatusCode, Json<JobTriggeredView>)> {
+) -> ApiResult<(StatusCode, Json<JobTriggeredView>)> {
     caller.must_be(Role::Operator)?;
     let (id, paused) = match keyed.made(&app, 1).await?.first() {
         Some(Some(known)) => (known.id, find(&app, &name).await?.record.paused.is_some()),
@@ -80,7 +80,7 @@ async fn run(
     name: &str,
     request: JobTriggerRequest,
     id: Option<MessageId>,
-) -> Answer<(MessageId, bool)> {
+) -> ApiResult<(MessageId, bool)> {
     let record = find(app, name).await?.record;
     let body = request.payload.map(|payload| content(&record, payload)).transpose()?;
     let trigger = Trigger { ignore_overlap: request.ignore_overlap, body, id };
@@ -97,7 +97,7 @@ async fn run(
 }
 
 /// Returns the body of a run with its own payload: the payload, or the target of the job with it.
-fn content(record: &JobRecord, payload: Value) -> Answer<Content> {
+fn content(record: &JobRecord, payload: Value) -> ApiResult<Content> {
     let work = Work::of(record.job.topic.as_str(), &record.job.body.bytes);
     Ok(match work.target {
         Target::Code(_) if record.job.topic.is_system() => {
@@ -132,7 +132,7 @@ pub(super) async fn pause(
     keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<JobPauseRequest>,
-) -> Answer<(HeaderMap, Json<JobView>)> {
+) -> ApiResult<(HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Operator)?;
     let reason = reason(&request.reason)?;
     let now = app.clock.now();
@@ -158,7 +158,7 @@ pub(super) async fn pause(
 }
 
 /// Returns a trimmed reason. Fails when it is empty or too long.
-pub(super) fn reason(text: &str) -> Answer<String> {
+pub(super) fn reason(text: &str) -> ApiResult<String> {
     let text = text.trim();
     let problem = match text.chars().count() {
         0 => "it is empty; give a reason for other users".to_owned(),
@@ -184,7 +184,7 @@ pub(super) async fn resume(
     keyed: Keyed,
     Path(name): Path<String>,
     _request: Body<EmptyRequest>,
-) -> Answer<(HeaderMap, Json<JobView>)> {
+) -> ApiResult<(HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Operator)?;
     let record = find(&app, &name).await?.record;
     let before = record.paused;
@@ -225,7 +225,7 @@ pub(super) async fn skip(
     keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<JobSkipRequest>,
-) -> Answer<Json<JobSkippedView>> {
+) -> ApiResult<Json<JobSkippedView>> {
     caller.must_be(Role::Operator)?;
     let record = find(&app, &name).await?.record;
     let admin = app.punctual.admin();
@@ -261,7 +261,7 @@ pub(super) async fn move_cursor(
     keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<JobCursorRequest>,
-) -> Answer<(HeaderMap, Json<JobView>)> {
+) -> ApiResult<(HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Operator)?;
     let record = find(&app, &name).await?.record;
     keyed.refuse_if_changed(&format!("the job {name:?}"), record.updated_at)?;

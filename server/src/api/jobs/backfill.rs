@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Range and options of a backfill.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
@@ -91,7 +91,7 @@ pub(super) async fn backfill(
     caller: Caller,
     Path(name): Path<String>,
     Body(request): Body<BackfillRequest>,
-) -> Answer<Json<BackfilledView>> {
+) -> ApiResult<Json<BackfilledView>> {
     caller.must_be(if request.dry_run { Role::Viewer } else { Role::Operator })?;
     find(&app, &name).await?;
     let defaults = Backfill::default();

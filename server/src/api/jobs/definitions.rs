@@ -19,7 +19,7 @@ use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
 use crate::idempotency::Keyed;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::spec::{FieldError, JobSpec};
 use crate::targets::allowed;
 
@@ -32,7 +32,7 @@ pub(super) async fn create(
     State(app): State<App>,
     caller: Caller,
     Body(mut spec): Body<JobSpec>,
-) -> Answer<(StatusCode, HeaderMap, Json<JobView>)> {
+) -> ApiResult<(StatusCode, HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Admin)?;
     let Some(name) = spec.name.clone() else {
         let problem = "give the job a name, such as \"nightly-report\"";
@@ -84,7 +84,7 @@ pub(super) async fn replace(
     Path(name): Path<String>,
     headers: HeaderMap,
     Body(mut spec): Body<JobSpec>,
-) -> Answer<(HeaderMap, Json<JobView>)> {
+) -> ApiResult<(HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Admin)?;
     let record = find(&app, &name).await?.record;
     must_be_from_api(&record, "replaced")?;
@@ -118,7 +118,7 @@ pub(super) async fn delete(
     caller: Caller,
     Path(name): Path<String>,
     headers: HeaderMap,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     caller.must_be(Role::Admin)?;
     let record = find(&app, &name).await?.record;
     // A job whose declaration was removed is only leftover data, which may be deleted here.
@@ -149,7 +149,7 @@ fn percent_encoded(name: &str) -> String {
 }
 
 /// Returns the job of a definition, or every invalid field.
-fn builder(app: &App, spec: &JobSpec, name: &str) -> Answer<JobBuilder> {
+fn builder(app: &App, spec: &JobSpec, name: &str) -> ApiResult<JobBuilder> {
     let mut errors = spec.check(name);
     if let (Some(programs), Some(command)) = (app.programs(), &spec.command)
         && let Err(error) = allowed(programs, command)
@@ -179,7 +179,7 @@ async fn declare(
     (name, spec): (&str, &JobSpec),
     job: JobBuilder,
     is_expected: impl Fn(Option<&JobRecord>) -> bool + Sync,
-) -> Answer<bool> {
+) -> ApiResult<bool> {
     let admin = app.punctual.admin();
     let declared =
         admin.declare_if(job, is_expected).await.map_err(|error| match error.kind() {
@@ -196,7 +196,7 @@ async fn declare(
 }
 
 /// Fails for a job that code or a file declares, with the place to change it.
-fn must_be_from_api(record: &JobRecord, action: &str) -> Answer<()> {
+fn must_be_from_api(record: &JobRecord, action: &str) -> ApiResult<()> {
     let (name, app): (&JobName, &str) = (&record.job.name, &record.app);
     let remedy = match source(record) {
         "api" => return Ok(()),

@@ -8,7 +8,7 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use punctual::model::{JobRecord, Overrides};
 use punctual::schedule::stable_hash;
 
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Returns the ETag of a job, in quotes.
 pub(super) fn etag(record: &JobRecord) -> String {
@@ -37,7 +37,7 @@ pub(super) fn matches(headers: &HeaderMap, record: &JobRecord) -> bool {
 }
 
 /// Fails when `If-Match` does not match a definition. The write compares once more.
-pub(super) fn check(headers: &HeaderMap, record: &JobRecord) -> Answer<()> {
+pub(super) fn check(headers: &HeaderMap, record: &JobRecord) -> ApiResult<()> {
     if matches(headers, record) { Ok(()) } else { Err(changed(record)) }
 }
 

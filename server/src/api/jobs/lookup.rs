@@ -6,7 +6,7 @@ use punctual::model::{JobName, MessageState};
 use punctual::status::JobStatus;
 
 use crate::app::App;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Largest number of characters of an unknown name that an error repeats.
 const SHOWN_MAX: usize = 80;
@@ -14,7 +14,7 @@ const SHOWN_MAX: usize = 80;
 const PLANNED_MAX: usize = 100;
 
 /// Returns the status of a job, also of a declared one that is not stored yet.
-pub(super) async fn find(app: &App, name: &str) -> Answer<JobStatus> {
+pub(super) async fn find(app: &App, name: &str) -> ApiResult<JobStatus> {
     of_job(app, name, app.punctual.admin().status_of(name)).await
 }
 
@@ -23,7 +23,7 @@ pub(super) async fn of_job<T>(
     app: &App,
     name: &str,
     call: impl Future<Output = punctual::Result<T>>,
-) -> Answer<T> {
+) -> ApiResult<T> {
     let Ok(job) = JobName::new(name) else { return Err(unknown(name)) };
     match call.await {
         Ok(result) => Ok(result),
@@ -35,7 +35,7 @@ pub(super) async fn of_job<T>(
 }
 
 /// Returns the problem for a name with planned one-time jobs and no definition; `None` when it has none.
-async fn only_planned(app: &App, name: JobName) -> Answer<Option<Problem>> {
+async fn only_planned(app: &App, name: JobName) -> ApiResult<Option<Problem>> {
     let filter = MessageFilter {
         states: vec![MessageState::Pending, MessageState::Running],
         job: Some(name.clone()),

@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
 use crate::page::Listing;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Default number of occurrences listed.
 const LIMIT_DEFAULT: usize = 100;
@@ -117,7 +117,7 @@ pub(super) async fn occurrences(
     caller: Caller,
     Path(name): Path<String>,
     Query(query): Query<OccurrencesQuery>,
-) -> Answer<Json<Listing<OccurrenceView>>> {
+) -> ApiResult<Json<Listing<OccurrenceView>>> {
     caller.must_be(Role::Viewer)?;
     let limit = checked_count("limit", query.limit, LIMIT_DEFAULT)?;
     let range = LedgerRange { from: query.from, to: query.to, after: query.after, limit };

@@ -15,7 +15,7 @@ use crate::api::executions::milliseconds;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Duration of the outage.
 #[derive(Clone, Debug, Deserialize, IntoParams)]
@@ -82,7 +82,7 @@ pub(super) async fn preview(
     caller: Caller,
     Path(name): Path<String>,
     Query(query): Query<OutageQuery>,
-) -> Answer<Json<OutageView>> {
+) -> ApiResult<Json<OutageView>> {
     caller.must_be(Role::Viewer)?;
     let refuse = |text: String| Problem::refused(format!("down: {text}")).field("down", text);
     let down = match parse_duration(&query.down) {

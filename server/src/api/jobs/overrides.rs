@@ -20,7 +20,7 @@ use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
 use crate::idempotency::Keyed;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::spec::{JobSpec, MisfireText, RetrySpec, RetryText};
 use crate::wording::{Syntax, reworded};
 
@@ -83,7 +83,7 @@ pub(super) async fn edit(
     Path(name): Path<String>,
     headers: HeaderMap,
     Body(request): Body<JobEditRequest>,
-) -> Answer<(HeaderMap, Json<JobView>)> {
+) -> ApiResult<(HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Admin)?;
     let record = find(&app, &name).await?.record;
     etag::check(&headers, &record)?;
@@ -105,7 +105,7 @@ pub(super) async fn edit(
 
 impl JobEditRequest {
     /// Returns the edit, or every invalid field.
-    fn edit(&self, name: &str) -> Answer<Edit> {
+    fn edit(&self, name: &str) -> ApiResult<Edit> {
         let mut errors = FieldErrors::default();
         let mut edit = Edit::new();
         if self.cron.is_some() && self.every.is_some() {
@@ -191,7 +191,7 @@ impl FieldErrors {
         result.map_err(|error| self.add(field, &error)).ok()
     }
 
-    fn into_result(self, name: &str) -> Answer<()> {
+    fn into_result(self, name: &str) -> ApiResult<()> {
         if self.0.is_empty() {
             return Ok(());
         }
@@ -222,7 +222,7 @@ pub(super) async fn reset(
     keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<JobResetRequest>,
-) -> Answer<(HeaderMap, Json<JobView>)> {
+) -> ApiResult<(HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Admin)?;
     let record = find(&app, &name).await?.record;
     let before = record.overrides;
@@ -287,7 +287,7 @@ pub(super) async fn layers(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Answer<Json<Vec<JobLayerView>>> {
+) -> ApiResult<Json<Vec<JobLayerView>>> {
     caller.must_be(Role::Viewer)?;
     let record = find(&app, &name).await?.record;
     Ok(Json(punctual::policy::layers(&record).into_iter().map(JobLayerView::from).collect()))

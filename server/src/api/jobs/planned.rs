@@ -15,7 +15,7 @@ use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path, Query};
 use crate::idempotency::Keyed;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Largest number of pages of planned jobs that a repeated request checks; one request changes fewer.
 const PAGES_MAX: usize = 10;
@@ -99,7 +99,7 @@ pub(super) async fn list(
     caller: Caller,
     Path(name): Path<String>,
     Query(query): Query<PlannedQuery>,
-) -> Answer<Json<MessageList>> {
+) -> ApiResult<Json<MessageList>> {
     caller.must_be(Role::Viewer)?;
     let PlannedQuery { key, limit, after } = query;
     let state = vec!["pending".to_owned(), "running".to_owned()];
@@ -118,7 +118,7 @@ pub(super) async fn pause(
     keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<PlannedPauseRequest>,
-) -> Answer<Json<PlannedChangeView>> {
+) -> ApiResult<Json<PlannedChangeView>> {
     caller.must_be(Role::Operator)?;
     let reason = reason(&request.reason)?;
     let change = Change::new("planned_jobs.pause", &name).because(reason.clone());
@@ -140,7 +140,7 @@ pub(super) async fn resume(
     keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<PlannedRequest>,
-) -> Answer<Json<PlannedChangeView>> {
+) -> ApiResult<Json<PlannedChangeView>> {
     caller.must_be(Role::Operator)?;
     let change = Change::new("planned_jobs.resume", &name);
     let planned = planned(&app, &name, request.key.as_deref());
@@ -160,7 +160,7 @@ pub(super) async fn trigger(
     keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<PlannedRequest>,
-) -> Answer<Json<PlannedChangeView>> {
+) -> ApiResult<Json<PlannedChangeView>> {
     caller.must_be(Role::Operator)?;
     let change = Change::new("planned_jobs.trigger", &name);
     let planned = planned(&app, &name, request.key.as_deref());
@@ -180,7 +180,7 @@ pub(super) async fn cancel(
     keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<PlannedCancelRequest>,
-) -> Answer<Json<PlannedCancelledView>> {
+) -> ApiResult<Json<PlannedCancelledView>> {
     caller.must_be(Role::Operator)?;
     let change = Change::new("planned_jobs.cancel", &name);
     let planned = planned(&app, &name, Some(&request.key));
@@ -206,7 +206,7 @@ async fn refuse_if_overtaken(
     (caller, keyed): (&Caller, &Keyed),
     planned: &PlannedJobs,
     change: &Change,
-) -> Answer<()> {
+) -> ApiResult<()> {
     if !keyed.is_repeat() {
         return Ok(());
     }

@@ -19,7 +19,7 @@ use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
 use crate::page::{Listing, PageQuery};
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::statuses::statuses;
 
 /// Number of latest runs in the view of a job.
@@ -71,7 +71,7 @@ pub(super) async fn list(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<JobsQuery>,
-) -> Answer<Json<Listing<JobView>>> {
+) -> ApiResult<Json<Listing<JobView>>> {
     caller.must_be(Role::Viewer)?;
     let page = PageQuery { limit: query.limit, after: query.after.clone() };
     let limit = page.limit()?;
@@ -123,7 +123,7 @@ fn contains_text(job: &JobStatus, text: &str) -> bool {
 }
 
 /// Returns the index of the first job behind a name.
-fn page_start(jobs: &[&JobStatus], sort: JobSort, after: Option<&str>) -> Answer<usize> {
+fn page_start(jobs: &[&JobStatus], sort: JobSort, after: Option<&str>) -> ApiResult<usize> {
     let Some(after) = after else { return Ok(0) };
     if sort == JobSort::Name {
         return Ok(jobs.partition_point(|job| job.name.as_str() <= after));
@@ -144,13 +144,13 @@ pub(super) async fn get(
     State(app): State<App>,
     caller: Caller,
     Path(name): Path<String>,
-) -> Answer<(HeaderMap, Json<JobView>)> {
+) -> ApiResult<(HeaderMap, Json<JobView>)> {
     caller.must_be(Role::Viewer)?;
     job_response(&app, &name).await
 }
 
 /// Returns the current view of a job with its ETag.
-pub(super) async fn job_response(app: &App, name: &str) -> Answer<(HeaderMap, Json<JobView>)> {
+pub(super) async fn job_response(app: &App, name: &str) -> ApiResult<(HeaderMap, Json<JobView>)> {
     let status = find(app, name).await?;
     let headers = etag::header(&status.record);
     let recent = app.inspect.latest_runs(std::slice::from_ref(&status.name), RECENT_MAX).await?;
@@ -163,7 +163,7 @@ fn job_view(app: &App, status: JobStatus, recent: &[Execution]) -> JobView {
 }
 
 /// Returns the latest runs of jobs, newest first.
-async fn runs_of(app: &App, names: &[JobName]) -> Answer<BTreeMap<JobName, Vec<Execution>>> {
+async fn runs_of(app: &App, names: &[JobName]) -> ApiResult<BTreeMap<JobName, Vec<Execution>>> {
     let mut runs: BTreeMap<JobName, Vec<Execution>> = BTreeMap::new();
     for chunk in names.chunks(JOBS_PER_QUERY) {
         for run in app.inspect.latest_runs(chunk, RECENT_MAX).await? {
@@ -198,7 +198,7 @@ pub(super) async fn executions(
     caller: Caller,
     Path(name): Path<String>,
     Query(query): Query<ExecutionsQuery>,
-) -> Answer<Json<Listing<ExecutionView>>> {
+) -> ApiResult<Json<Listing<ExecutionView>>> {
     caller.must_be(Role::Viewer)?;
     let page = PageQuery::of_executions(query.limit, query.after).page()?;
     let endings = query.ending.as_deref().map(endings).transpose()?.unwrap_or_default();
@@ -209,12 +209,12 @@ pub(super) async fn executions(
 }
 
 /// Parses names of endings separated by commas.
-fn endings(text: &str) -> Answer<Vec<&'static str>> {
+fn endings(text: &str) -> ApiResult<Vec<&'static str>> {
     let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
     names.map(ending).collect()
 }
 
-fn ending(name: &str) -> Answer<&'static str> {
+fn ending(name: &str) -> ApiResult<&'static str> {
     Ending::NAMES.into_iter().find(|known| *known == name).ok_or_else(|| {
         let known = Ending::NAMES.join(", ");
         Problem::refused(format!("{name:?} is not an ending; use one of {known}"))

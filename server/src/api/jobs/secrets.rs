@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use punctual::model::JobRecord;
 use serde_json::Value;
 
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::redact::{HIDDEN, Redaction, holds_hidden};
 use crate::spec::{JobSpec, Secret, Target, Work};
 
@@ -15,7 +15,7 @@ pub(super) fn restore(
     spec: &mut JobSpec,
     record: Option<&JobRecord>,
     rules: &Redaction,
-) -> Answer<()> {
+) -> ApiResult<()> {
     let declared = record.map(|record| &record.declared);
     let work = declared.map(|job| Work::of(job.topic.as_str(), &job.body.bytes));
     let (stored, payload) = work.map_or((None, None), |work| (Some(work.target), work.payload));
@@ -99,7 +99,7 @@ impl MissingSecrets {
         }
     }
 
-    fn into_result(self) -> Answer<()> {
+    fn into_result(self) -> ApiResult<()> {
         if self.fields.is_empty() {
             return Ok(());
         }

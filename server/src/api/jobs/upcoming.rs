@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
 use crate::page::Listing;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Default number of occurrences listed.
 const COUNT_DEFAULT: usize = 10;
@@ -47,7 +47,7 @@ pub(super) async fn upcoming(
     caller: Caller,
     Path(name): Path<String>,
     Query(query): Query<UpcomingQuery>,
-) -> Answer<Json<Listing<UpcomingView>>> {
+) -> ApiResult<Json<Listing<UpcomingView>>> {
     caller.must_be(Role::Viewer)?;
     let count = checked_count("count", query.count, COUNT_DEFAULT)?;
     let upcoming =
@@ -62,7 +62,7 @@ impl From<UpcomingOccurrence> for UpcomingView {
 }
 
 /// Returns a count or its default. Fails when it is out of range.
-pub(crate) fn checked_count(field: &str, count: Option<usize>, default: usize) -> Answer<usize> {
+pub(crate) fn checked_count(field: &str, count: Option<usize>, default: usize) -> ApiResult<usize> {
     let count = count.unwrap_or(default);
     if (1..=PREVIEW_MAX).contains(&count) {
         return Ok(count);

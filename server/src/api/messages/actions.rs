@@ -17,7 +17,7 @@ use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
 use crate::idempotency::{Keyed, remember_removed};
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Result of an action on a message.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -67,7 +67,7 @@ pub(super) fn due_at(
     at: Option<Timestamp>,
     delay: Option<&str>,
     now: Timestamp,
-) -> Answer<Timestamp> {
+) -> ApiResult<Timestamp> {
     match (at, delay) {
         (Some(at), None) => Ok(at),
         (None, Some(delay)) => Ok(add(now, duration("delay", delay)?)),
@@ -77,7 +77,7 @@ pub(super) fn due_at(
 }
 
 /// Returns the assignment of a request. Fails when it is empty or invalid.
-pub(super) fn assignment(queue: Option<&str>, priority: Option<u8>) -> Answer<Assignment> {
+pub(super) fn assignment(queue: Option<&str>, priority: Option<u8>) -> ApiResult<Assignment> {
     let wrong = |field: &str, error: &punctual::Error| {
         Problem::refused(format!("`{field}`: {error}")).field(field, error.to_string())
     };
@@ -105,7 +105,7 @@ pub(super) fn assignment_json(to: &Assignment) -> Value {
 }
 
 /// Parses the id of a message.
-pub(super) fn message_id(text: &str) -> Answer<MessageId> {
+pub(super) fn message_id(text: &str) -> ApiResult<MessageId> {
     text.parse().map_err(|error: punctual::Error| Problem::malformed(error.to_string()))
 }
 
@@ -121,7 +121,7 @@ async fn action_response(
     id: MessageId,
     result: CommandResult,
     change: Change,
-) -> Answer<Json<MessageActionResult>> {
+) -> ApiResult<Json<MessageActionResult>> {
     let result = match result {
         CommandResult::Applied(_) => "applied",
         CommandResult::Requested => "requested",
@@ -153,7 +153,7 @@ pub(crate) async fn cancel(
     keyed: Keyed,
     Path(id): Path<String>,
     Body(request): Body<MessageActionRequest>,
-) -> Answer<Json<MessageActionResult>> {
+) -> ApiResult<Json<MessageActionResult>> {
     caller.must_be(Role::Operator)?;
     let id = message_id(&id)?;
     let result = app.punctual.admin().cancel(id).await?;
@@ -171,7 +171,7 @@ pub(crate) async fn redrive(
     keyed: Keyed,
     Path(id): Path<String>,
     Body(request): Body<MessageActionRequest>,
-) -> Answer<Json<MessageActionResult>> {
+) -> ApiResult<Json<MessageActionResult>> {
     caller.must_be(Role::Operator)?;
     let id = message_id(&id)?;
     let admin = app.punctual.admin();
@@ -194,7 +194,7 @@ pub(crate) async fn reschedule(
     keyed: Keyed,
     Path(id): Path<String>,
     Body(request): Body<RescheduleRequest>,
-) -> Answer<Json<MessageActionResult>> {
+) -> ApiResult<Json<MessageActionResult>> {
     caller.must_be(Role::Operator)?;
     let id = message_id(&id)?;
     let due_at = due_at(request.due_at, request.delay.as_deref(), keyed.first_at(&app))?;
@@ -215,7 +215,7 @@ pub(crate) async fn reassign(
     keyed: Keyed,
     Path(id): Path<String>,
     Body(request): Body<ReassignRequest>,
-) -> Answer<Json<MessageActionResult>> {
+) -> ApiResult<Json<MessageActionResult>> {
     caller.must_be(Role::Operator)?;
     let id = message_id(&id)?;
     let to = assignment(request.queue.as_deref(), request.priority)?;
@@ -239,7 +239,7 @@ pub(crate) async fn delete(
     caller: Caller,
     keyed: Keyed,
     Path(id): Path<String>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     remove(&app, (&caller, &keyed), &id, None).await.map(|_| StatusCode::NO_CONTENT)
 }
 
@@ -253,7 +253,7 @@ pub(crate) async fn delete_by_post(
     keyed: Keyed,
     Path(id): Path<String>,
     Body(request): Body<MessageActionRequest>,
-) -> Answer<Json<MessageActionResult>> {
+) -> ApiResult<Json<MessageActionResult>> {
     remove(&app, (&caller, &keyed), &id, request.reason).await
 }
 
@@ -262,7 +262,7 @@ async fn remove(
     (caller, keyed): (&Caller, &Keyed),
     id: &str,
     reason: Option<String>,
-) -> Answer<Json<MessageActionResult>> {
+) -> ApiResult<Json<MessageActionResult>> {
     caller.must_be(Role::Operator)?;
     let id = message_id(id)?;
     remember_removed(app, &[id]).await?;

@@ -15,7 +15,7 @@ use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::Body;
 use crate::idempotency::Keyed;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// A bulk action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, ToSchema)]
@@ -66,7 +66,7 @@ pub(crate) struct BulkRequest {
 
 impl BulkRequest {
     /// Returns the message behind which the selection begins.
-    fn after(&self) -> Answer<Option<MessageId>> {
+    fn after(&self) -> ApiResult<Option<MessageId>> {
         let after = self.after.as_deref().map(str::parse).transpose();
         after.map_err(|error: punctual::Error| {
             Problem::refused(format!("`after`: {error}")).field("after", error.to_string())
@@ -74,7 +74,7 @@ impl BulkRequest {
     }
 
     /// Returns the command for each message. Fails for fields of another action.
-    fn command(&self, now: Timestamp) -> Answer<BulkCommand> {
+    fn command(&self, now: Timestamp) -> ApiResult<BulkCommand> {
         let (reschedule, reassign) = (BulkAction::Reschedule, BulkAction::Reassign);
         let given = [
             ("due_at", self.due_at.is_some(), reschedule),
@@ -120,7 +120,7 @@ pub(crate) async fn bulk(
     caller: Caller,
     keyed: Keyed,
     Body(request): Body<BulkRequest>,
-) -> Answer<Json<BulkResult>> {
+) -> ApiResult<Json<BulkResult>> {
     caller.must_be(Role::Operator)?;
     let limit = bulk_limit(request.limit)?;
     let command = request.command(keyed.first_at(&app))?;

@@ -15,7 +15,7 @@ use super::MessageSelection;
 use super::actions::assignment_json;
 use crate::app::App;
 use crate::idempotency::remember_removed;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Largest number of concurrent commands.
 const CONCURRENT_MAX: usize = 32;
@@ -103,7 +103,10 @@ impl BulkCommand {
     }
 
     /// Restricts a selection to states it can apply to. Fails when the selection names other ones.
-    pub(crate) fn with_states(&self, mut selection: MessageSelection) -> Answer<MessageSelection> {
+    pub(crate) fn with_states(
+        &self,
+        mut selection: MessageSelection,
+    ) -> ApiResult<MessageSelection> {
         let (default, possible) = self.states();
         if selection.filter.states.is_empty() {
             selection.filter.states = default.to_vec();
@@ -145,7 +148,7 @@ pub(crate) struct BulkResult {
 }
 
 /// Returns the limit of a request or the default. Fails when it is out of range.
-pub(crate) fn bulk_limit(limit: Option<usize>) -> Answer<usize> {
+pub(crate) fn bulk_limit(limit: Option<usize>) -> ApiResult<usize> {
     match limit.unwrap_or(LIMIT_DEFAULT) {
         limit if (1..=BULK_MAX).contains(&limit) => Ok(limit),
         limit => Err(Problem::refused(format!(

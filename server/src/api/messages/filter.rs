@@ -12,7 +12,7 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::payload_filter::PayloadFilter;
 use crate::app::App;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Filter of messages.
 #[derive(Clone, Debug, Default, Deserialize, IntoParams, ToSchema)]
@@ -124,7 +124,7 @@ pub(crate) struct MessageSelection {
 
 impl MessageQuery {
     /// Returns the checked filter.
-    pub(crate) fn selection(&self) -> Answer<MessageSelection> {
+    pub(crate) fn selection(&self) -> ApiResult<MessageSelection> {
         let states = parse_words("state", &self.state, &MessageState::ALL, |state| state.as_str())?;
         let known = Phase::ALL.map(|(phase, _)| phase);
         let phases = parse_words("phase", &self.phase, &known, |phase| phase.as_str())?;
@@ -153,7 +153,7 @@ impl MessageQuery {
     }
 
     /// Returns the checked filter of a request body, which must not have a limit or cursor.
-    pub(crate) fn selection_in_body(&self) -> Answer<MessageSelection> {
+    pub(crate) fn selection_in_body(&self) -> ApiResult<MessageSelection> {
         if self.limit.is_some() || self.after.is_some() {
             return Err(Problem::refused(
                 "a filter has no `limit` and no `after`; give them next to the filter",
@@ -165,7 +165,7 @@ impl MessageQuery {
 }
 
 /// Fails for texts with a NUL character, which are never a queue or key and which some storages cannot search.
-fn without_nul(fields: &[(&str, Option<&String>)]) -> Answer<()> {
+fn without_nul(fields: &[(&str, Option<&String>)]) -> ApiResult<()> {
     for (field, text) in fields {
         if text.is_some_and(|text| text.contains('\0')) {
             let problem = "contains a NUL character; leave it out";
@@ -181,7 +181,7 @@ fn parse_words<T: Copy>(
     words: &[String],
     known: &[T],
     name: impl Fn(&T) -> &'static str,
-) -> Answer<Vec<T>> {
+) -> ApiResult<Vec<T>> {
     let find = |word: &String| {
         known.iter().find(|one| name(one) == word).copied().ok_or_else(|| {
             let names: Vec<&str> = known.iter().map(&name).collect();
@@ -197,7 +197,7 @@ pub(crate) fn checked<T>(
     field: &str,
     text: Option<&String>,
     check: impl Fn(&str) -> punctual::Result<T>,
-) -> Answer<Option<T>> {
+) -> ApiResult<Option<T>> {
     let read = |text: &String| {
         check(text)
             .map_err(|error| Problem::refused(error.to_string()).field(field, error.to_string()))
@@ -206,7 +206,7 @@ pub(crate) fn checked<T>(
 }
 
 /// Parses a time such as `2026-03-01T12:00:00Z`.
-pub(crate) fn instant(field: &str, text: Option<&String>) -> Answer<Option<Timestamp>> {
+pub(crate) fn instant(field: &str, text: Option<&String>) -> ApiResult<Option<Timestamp>> {
     let read = |text: &String| {
         text.parse().map_err(|_| {
             let problem =

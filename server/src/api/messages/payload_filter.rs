@@ -5,7 +5,7 @@ use punctual::model::Body;
 use serde_json::Value;
 
 use super::body::BodyView;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::redact::Redaction;
 
 /// Largest size of a body that is searched.
@@ -22,7 +22,7 @@ pub(super) struct PayloadFilter {
 
 impl PayloadFilter {
     /// Parses a filter such as `user.id:42`.
-    pub(super) fn parse(text: &str) -> Answer<Self> {
+    pub(super) fn parse(text: &str) -> ApiResult<Self> {
         let refused = |problem: &str| {
             let sentence =
                 format!("the payload filter {text:?} {problem}; use one such as user.id:42");

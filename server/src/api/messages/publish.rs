@@ -22,7 +22,7 @@ use crate::auth::Scope;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
 use crate::idempotency::Keyed;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Largest number of messages in one request.
 const ITEMS_MAX: usize = 1_000;
@@ -70,7 +70,7 @@ fn status(published: &[PublishResult]) -> StatusCode {
 }
 
 /// Parses a duration such as `5m`.
-pub(super) fn duration(field: &str, text: &str) -> Answer<Duration> {
+pub(super) fn duration(field: &str, text: &str) -> ApiResult<Duration> {
     parse_duration(text).map_err(|error| {
         Problem::refused(format!("`{field}`: {error}")).field(field, error.to_string())
     })
@@ -88,7 +88,7 @@ pub(crate) async fn publish(
     caller: Caller,
     keyed: Keyed,
     Body(request): Body<PublishRequest>,
-) -> Answer<(StatusCode, Json<PublishedView>)> {
+) -> ApiResult<(StatusCode, Json<PublishedView>)> {
     caller.must_have(Scope::Publish)?;
     let topic = request.topic()?.to_owned();
     let published = match keyed.made(&app, 1).await?.first() {
@@ -110,7 +110,7 @@ pub(crate) async fn publish_many(
     caller: Caller,
     keyed: Keyed,
     Body(request): Body<PublishManyRequest>,
-) -> Answer<(StatusCode, Json<PublishedManyView>)> {
+) -> ApiResult<(StatusCode, Json<PublishedManyView>)> {
     caller.must_have(Scope::Publish)?;
     let count = request.items.len();
     if count == 0 || count > ITEMS_MAX {
@@ -142,7 +142,7 @@ pub(crate) async fn clone(
     keyed: Keyed,
     Path(id): Path<String>,
     Body(edits): Body<PublishRequest>,
-) -> Answer<(StatusCode, Json<PublishedView>)> {
+) -> ApiResult<(StatusCode, Json<PublishedView>)> {
     caller.must_have(Scope::Publish)?;
     let id = message_id(&id)?;
     let published = match keyed.made(&app, 1).await?.first() {
@@ -156,7 +156,7 @@ pub(crate) async fn clone(
 }
 
 /// Publishes a message with the id derived from the idempotency key.
-async fn send_one(app: &App, keyed: &Keyed, request: &PublishRequest) -> Answer<PublishResult> {
+async fn send_one(app: &App, keyed: &Keyed, request: &PublishRequest) -> ApiResult<PublishResult> {
     let published = keyed.identified(without_replace(keyed, request).publish(app)?, 0).await?;
     if request.replace && keyed.replaces(app, &published).await? {
         return Ok(keyed.identified(request.publish(app)?, 0).await?);
@@ -169,17 +169,17 @@ async fn send_all(
     app: &App,
     keyed: &Keyed,
     requests: &[PublishRequest],
-) -> Answer<Vec<PublishResult>> {
+) -> ApiResult<Vec<PublishResult>> {
     let stored = keyed.made(app, requests.len()).await?;
     let draft = |index: usize, request: &PublishRequest| {
         let draft = request.publish(app);
         let draft = draft.map_err(|problem| problem.within(&format!("items[{index}]")))?;
-        Answer::Ok(keyed.identified(draft, index))
+        ApiResult::Ok(keyed.identified(draft, index))
     };
     let missing = || requests.iter().enumerate().filter(|(index, _)| stored[*index].is_none());
     let drafts = missing().map(|(index, request)| draft(index, &without_replace(keyed, request)));
     let publisher = app.punctual.publisher();
-    let mut new = publisher.publish_all(drafts.collect::<Answer<_>>()?).await?;
+    let mut new = publisher.publish_all(drafts.collect::<ApiResult<_>>()?).await?;
     for ((index, request), published) in missing().zip(&mut new) {
         if request.replace && keyed.replaces(app, published).await? {
             *published = draft(index, request)?.await?;
@@ -203,7 +203,7 @@ async fn send_copy(
     (caller, keyed): (&Caller, &Keyed),
     id: MessageId,
     edits: PublishRequest,
-) -> Answer<PublishResult> {
+) -> ApiResult<PublishResult> {
     let first = copy_of(app, caller, id, without_replace(keyed, &edits).into_owned()).await?;
     let published = keyed.identified(first, 0).await?;
     if edits.replace && keyed.replaces(app, &published).await? {
@@ -219,7 +219,7 @@ async fn copy_of(
     caller: &Caller,
     id: MessageId,
     edits: PublishRequest,
-) -> Answer<Publish> {
+) -> ApiResult<Publish> {
     let record = app.punctual.admin().message(id).await?.ok_or_else(|| unknown(id))?;
     let copies_body = !edits.has_body();
     let (request, content) = merged(&record, edits)?;
@@ -241,7 +241,7 @@ async fn copy_of(
 }
 
 /// Returns the request that describes a message, with the given fields replaced, and its body.
-fn merged(record: &MessageRecord, edits: PublishRequest) -> Answer<(PublishRequest, Content)> {
+fn merged(record: &MessageRecord, edits: PublishRequest) -> ApiResult<(PublishRequest, Content)> {
     let message = &record.message;
     let content = edits.content()?.unwrap_or_else(|| message.body.clone());
     let mut content_type = edits.content_type.clone();

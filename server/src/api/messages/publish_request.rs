@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use super::publish::{duration, null_as_value};
 use crate::app::App;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::redact::{HIDDEN, holds_hidden};
 use crate::spec::{RetrySpec, RetryText};
 
@@ -70,7 +70,7 @@ type Setter = fn(Publish, &str) -> Publish;
 
 impl PublishRequest {
     /// Returns the topic. Fails when it is missing.
-    pub(super) fn topic(&self) -> Answer<&str> {
+    pub(super) fn topic(&self) -> ApiResult<&str> {
         self.topic.as_deref().ok_or_else(|| {
             Problem::refused("a message needs a `topic`, which selects its handler")
                 .field("topic", "is missing")
@@ -83,7 +83,7 @@ impl PublishRequest {
     }
 
     /// Returns the body, if one is given. Fails when several are, or when it holds a redacted value.
-    pub(super) fn content(&self) -> Answer<Option<Content>> {
+    pub(super) fn content(&self) -> ApiResult<Option<Content>> {
         let content_type =
             |default: &str| self.content_type.clone().unwrap_or_else(|| default.to_owned());
         let json = |value: &Value| {
@@ -116,13 +116,13 @@ impl PublishRequest {
     }
 
     /// Returns the message to publish.
-    pub(super) fn publish(&self, app: &App) -> Answer<Publish> {
+    pub(super) fn publish(&self, app: &App) -> ApiResult<Publish> {
         let content = self.content()?.unwrap_or_default();
         self.publish_with(app, content)
     }
 
     /// Returns the message to publish with another body.
-    pub(super) fn publish_with(&self, app: &App, content: Content) -> Answer<Publish> {
+    pub(super) fn publish_with(&self, app: &App, content: Content) -> ApiResult<Publish> {
         let mut publish = app.punctual.publisher().publish_body(self.topic()?, content);
         for (name, value) in self.headers.iter().flatten() {
             if value == HIDDEN {
@@ -171,7 +171,7 @@ impl PublishRequest {
     }
 
     /// Returns the handler options of the message, if any are given.
-    fn handler_options(&self) -> Answer<Option<HandlerOptions>> {
+    fn handler_options(&self) -> ApiResult<Option<HandlerOptions>> {
         if self.retry.is_none() && self.timeout.is_none() {
             return Ok(None);
         }

@@ -23,7 +23,7 @@ use crate::caller::{Caller, Role};
 use crate::extract::{Path, Query};
 use crate::live;
 use crate::page::PageQuery;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::why::Why;
 use crate::why_facts;
 
@@ -83,7 +83,7 @@ pub(crate) async fn list(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<MessageQuery>,
-) -> Answer<Json<MessageList>> {
+) -> ApiResult<Json<MessageList>> {
     caller.must_be(Role::Viewer)?;
     list_page(&app, query, |_| true).await.map(Json)
 }
@@ -93,7 +93,7 @@ pub(crate) async fn list_page(
     app: &App,
     query: MessageQuery,
     matches: impl Fn(&punctual::model::MessageRecord) -> bool,
-) -> Answer<MessageList> {
+) -> ApiResult<MessageList> {
     let page = PageQuery { limit: query.limit, after: query.after.clone() };
     let page = page.page()?;
     let found =
@@ -113,7 +113,7 @@ pub(crate) async fn count(
     State(app): State<App>,
     caller: Caller,
     Query(query): Query<MessageQuery>,
-) -> Answer<Json<CountView>> {
+) -> ApiResult<Json<CountView>> {
     caller.must_be(Role::Viewer)?;
     // A count has no pages; invalid page parameters are still reported.
     PageQuery { limit: query.limit, after: query.after.clone() }.page::<MessageId>()?;
@@ -139,7 +139,7 @@ pub(crate) async fn get(
     State(app): State<App>,
     caller: Caller,
     Path(id): Path<String>,
-) -> Answer<Json<MessageDetails>> {
+) -> ApiResult<Json<MessageDetails>> {
     caller.must_be(Role::Viewer)?;
     let id = message_id(&id)?;
     let record = app.punctual.admin().message(id).await?.ok_or_else(|| unknown(id))?;

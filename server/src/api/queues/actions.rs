@@ -16,7 +16,7 @@ use crate::audit::Change;
 use crate::caller::{Caller, Role};
 use crate::extract::{Body, Path};
 use crate::idempotency::Keyed;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::queues::{QueueSettings, change_settings};
 
 /// Largest number of characters of a reason.
@@ -74,7 +74,7 @@ impl QueueSettingsView {
 }
 
 /// Parses the name of a queue; queues of transports are allowed.
-fn parse_queue(name: &str) -> Answer<Queue> {
+fn parse_queue(name: &str) -> ApiResult<Queue> {
     match name.strip_prefix('~') {
         Some(rest) => Queue::new(rest).map(|_| Queue::from(name.to_owned())),
         None => Queue::new(name),
@@ -92,7 +92,7 @@ pub(super) async fn pause(
     keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<QueuePauseRequest>,
-) -> Answer<Json<QueueSettingsView>> {
+) -> ApiResult<Json<QueueSettingsView>> {
     caller.must_be(Role::Operator)?;
     let (queue, now) = (parse_queue(&name)?, app.clock.now());
     let reason = request.reason.trim();
@@ -126,7 +126,7 @@ pub(super) async fn resume(
     caller: Caller,
     keyed: Keyed,
     Path(name): Path<String>,
-) -> Answer<Json<QueueSettingsView>> {
+) -> ApiResult<Json<QueueSettingsView>> {
     caller.must_be(Role::Operator)?;
     let queue = parse_queue(&name)?;
     let change = Change::new("queue.resume", &queue);
@@ -146,7 +146,7 @@ pub(super) async fn concurrency(
     keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<QueueConcurrencyRequest>,
-) -> Answer<Json<QueueSettingsView>> {
+) -> ApiResult<Json<QueueSettingsView>> {
     caller.must_be(Role::Operator)?;
     let queue = parse_queue(&name)?;
     let max = request.max;
@@ -173,7 +173,7 @@ pub(super) async fn purge(
     keyed: Keyed,
     Path(name): Path<String>,
     Body(request): Body<QueuePurgeRequest>,
-) -> Answer<Json<BulkResult>> {
+) -> ApiResult<Json<BulkResult>> {
     caller.must_be(Role::Operator)?;
     let queue = parse_queue(&name)?;
     let filter = MessageFilter {

@@ -13,7 +13,7 @@ use crate::caller::{Caller, Role};
 use crate::extract::Path;
 use crate::idempotency::Keyed;
 use crate::page::Listing;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// A topic that this process receives for a group.
 #[derive(Clone, Debug, Serialize, ToSchema)]
@@ -58,7 +58,7 @@ impl SubscriptionView {
     }
 }
 
-fn find(app: &App, wanted_id: &str) -> Answer<SubscriptionStatus> {
+fn find(app: &App, wanted_id: &str) -> ApiResult<SubscriptionStatus> {
     let known = app.punctual.subscriptions().list();
     known.into_iter().find(|status| id(&status.name) == wanted_id).ok_or_else(|| {
         Problem::not_found(format!(
@@ -73,7 +73,7 @@ fn find(app: &App, wanted_id: &str) -> Answer<SubscriptionStatus> {
 pub(super) async fn list(
     State(app): State<App>,
     caller: Caller,
-) -> Answer<Json<Listing<SubscriptionView>>> {
+) -> ApiResult<Json<Listing<SubscriptionView>>> {
     caller.must_be(Role::Viewer)?;
     let known = app.punctual.subscriptions().list();
     Ok(Json(Listing::whole(known.iter().map(SubscriptionView::new).collect())))
@@ -87,7 +87,7 @@ pub(super) async fn pause(
     caller: Caller,
     keyed: Keyed,
     Path(id): Path<String>,
-) -> Answer<Json<SubscriptionView>> {
+) -> ApiResult<Json<SubscriptionView>> {
     caller.must_be(Role::Operator)?;
     let name = find(&app, &id)?.name;
     let change = Change::new("subscription.pause", &name);
@@ -105,7 +105,7 @@ pub(super) async fn resume(
     caller: Caller,
     keyed: Keyed,
     Path(id): Path<String>,
-) -> Answer<Json<SubscriptionView>> {
+) -> ApiResult<Json<SubscriptionView>> {
     caller.must_be(Role::Operator)?;
     let name = find(&app, &id)?.name;
     let change = Change::new("subscription.resume", &name);

@@ -20,7 +20,7 @@ use crate::api::executions::milliseconds;
 use crate::app::App;
 use crate::caller::{Caller, Role};
 use crate::page::Listing;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 
 /// Timeout of listing the topics of a broker.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -60,7 +60,7 @@ struct RelayView {
 pub(super) async fn list(
     State(app): State<App>,
     caller: Caller,
-) -> Answer<Json<Listing<TransportView>>> {
+) -> ApiResult<Json<Listing<TransportView>>> {
     caller.must_be(Role::Viewer)?;
     let subscriptions = app.punctual.subscriptions().list();
     let mut items = Vec::new();
@@ -77,7 +77,7 @@ async fn view(
     name: TransportName,
     transport: &Arc<dyn Transport>,
     ours: &[&SubscriptionStatus],
-) -> Answer<TransportView> {
+) -> ApiResult<TransportView> {
     let now = app.clock.now();
     let queue = Queue::of_relay(&name);
     let counts = app.inspect.estimate(now).await?;

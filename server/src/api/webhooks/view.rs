@@ -7,7 +7,7 @@ use utoipa::ToSchema;
 
 use crate::api::check_kinds;
 use crate::app::App;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::secret::random;
 use crate::webhooks::{Filter, Webhook};
 
@@ -106,7 +106,7 @@ pub(super) struct WebhookRequest {
 
 impl WebhookRequest {
     /// Returns the webhook. Fails when a field is invalid.
-    pub(super) async fn webhook(self, app: &App) -> Answer<Webhook> {
+    pub(super) async fn webhook(self, app: &App) -> ApiResult<Webhook> {
         let now = app.clock.now();
         check_url(app, &self.url).await?;
         check_events(&self.events)?;
@@ -146,7 +146,7 @@ pub(super) struct WebhookEdit {
 }
 
 impl WebhookEdit {
-    pub(super) async fn check(&self, app: &App) -> Answer<()> {
+    pub(super) async fn check(&self, app: &App) -> ApiResult<()> {
         if let Some(url) = &self.url {
             check_url(app, url).await?;
         }
@@ -181,7 +181,7 @@ fn refused(field: &str, problem: impl Into<String>) -> Problem {
 }
 
 /// Fails for an invalid URL, and for one that the guard of outgoing calls refuses.
-async fn check_url(app: &App, text: &str) -> Answer<()> {
+async fn check_url(app: &App, text: &str) -> ApiResult<()> {
     if text.len() > URL_LEN_MAX {
         return Err(refused("url", format!("has more than {URL_LEN_MAX} characters")));
     }
@@ -200,14 +200,14 @@ async fn check_url(app: &App, text: &str) -> Answer<()> {
     Ok(())
 }
 
-fn check_events(events: &[String]) -> Answer<()> {
+fn check_events(events: &[String]) -> ApiResult<()> {
     if events.is_empty() || events.len() > EVENTS_MAX {
         return Err(refused("events", format!("must have 1 to {EVENTS_MAX} kinds, or \"*\"")));
     }
     check_kinds("events", events)
 }
 
-fn check_secret(secret: Option<&str>) -> Answer<()> {
+fn check_secret(secret: Option<&str>) -> ApiResult<()> {
     let fits = secret.is_none_or(|secret| SECRET_LEN.contains(&secret.chars().count()));
     if fits { Ok(()) } else { Err(refused("secret", "must have 16 to 200 characters")) }
 }

@@ -19,7 +19,7 @@ use super::{LEASE_DEFAULT, duration, identity, too_many_workers};
 use crate::app::App;
 use crate::caller::Caller;
 use crate::extract::Body;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::process_registry::{self, HttpWorkerEntry};
 
 /// Longest wait of a claim.
@@ -55,7 +55,7 @@ pub(super) async fn claim(
     State(app): State<App>,
     caller: Caller,
     Body(request): Body<ClaimRequest>,
-) -> Answer<Json<ClaimView>> {
+) -> ApiResult<Json<ClaimView>> {
     caller.must_work()?;
     let (ask, wait) = checked(&request)?;
     caller.must_work_on(ask.queue.as_str())?;
@@ -109,7 +109,7 @@ async fn claim_or_release(
         .unwrap_or_else(|_| Err(punctual::Error::internal("a claim ended without a result")))
 }
 
-fn checked(request: &ClaimRequest) -> Answer<(HttpWorkerClaim, Duration)> {
+fn checked(request: &ClaimRequest) -> ApiResult<(HttpWorkerClaim, Duration)> {
     let queue = Queue::new(&request.queue).map_err(|error| {
         Problem::refused(format!("`queue`: {error}")).field("queue", error.to_string())
     })?;
@@ -133,7 +133,7 @@ fn checked(request: &ClaimRequest) -> Answer<(HttpWorkerClaim, Duration)> {
 }
 
 /// Parses the topics of a worker.
-fn topics(names: &[String]) -> Answer<Vec<Topic>> {
+fn topics(names: &[String]) -> ApiResult<Vec<Topic>> {
     if !(1..=HTTP_WORKER_TOPICS_MAX).contains(&names.len()) {
         let problem = format!(
             "name 1 to {HTTP_WORKER_TOPICS_MAX}, or leave it out for every topic of the queue"
@@ -150,7 +150,7 @@ fn topics(names: &[String]) -> Answer<Vec<Topic>> {
 }
 
 /// Parses a lease duration.
-pub(super) fn lease(text: Option<&str>) -> Answer<Duration> {
+pub(super) fn lease(text: Option<&str>) -> ApiResult<Duration> {
     let Some(text) = text else { return Ok(LEASE_DEFAULT) };
     let lease = duration("lease", text)?;
     if lease < Duration::from_secs(1) || lease > HTTP_WORKER_LEASE_MAX {

@@ -17,7 +17,7 @@ use crate::app::App;
 use crate::caller::Caller;
 use crate::extract::Body;
 use crate::page::Listing;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Largest number of characters of a note.
 const NOTE_LEN_MAX: usize = 1_000;
@@ -62,7 +62,7 @@ pub(super) async fn extend(
     State(app): State<App>,
     caller: Caller,
     Body(request): Body<ExtendRequest>,
-) -> Answer<Json<Listing<ExtendedView>>> {
+) -> ApiResult<Json<Listing<ExtendedView>>> {
     caller.must_work()?;
     let (worker, count) = (worker(&app, &request.worker).await?, request.leases.len());
     if !(1..=HTTP_WORKER_BATCH_MAX).contains(&count) {
@@ -75,7 +75,7 @@ pub(super) async fn extend(
         let field = format!("leases[{index}].token");
         ticket(&field, &lease.message, &lease.token).map(|ticket| ticket.lease)
     });
-    let leases: Vec<LeaseRef> = tickets.collect::<Answer<_>>()?;
+    let leases: Vec<LeaseRef> = tickets.collect::<ApiResult<_>>()?;
     let messages: Vec<MessageId> = leases.iter().map(|lease| lease.message).collect();
     must_work_on_messages(&app, &caller, &messages).await?;
     let duration = lease(request.lease.as_deref())?;
@@ -113,7 +113,7 @@ pub(super) async fn progress(
     State(app): State<App>,
     caller: Caller,
     Body(request): Body<ProgressRequest>,
-) -> Answer<Json<StateView>> {
+) -> ApiResult<Json<StateView>> {
     caller.must_work()?;
     worker(&app, &request.worker).await?;
     let ticket = ticket("token", &request.message, &request.token)?;

@@ -16,7 +16,7 @@ use super::{StateView, duration, identity, must_work_on_messages, state, ticket,
 use crate::app::App;
 use crate::caller::Caller;
 use crate::extract::Body;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 use crate::process_registry;
 
 /// Outcome of an attempt.
@@ -95,7 +95,7 @@ pub(super) async fn settle(
     State(app): State<App>,
     caller: Caller,
     Body(request): Body<SettleRequest>,
-) -> Answer<Json<StateView>> {
+) -> ApiResult<Json<StateView>> {
     caller.must_work()?;
     let worker = worker(&app, &request.worker).await?;
     let ticket = ticket("token", &request.message, &request.token)?;
@@ -109,7 +109,7 @@ pub(super) async fn settle(
     }))
 }
 
-fn report(request: SettleRequest) -> Answer<HttpWorkerReport> {
+fn report(request: SettleRequest) -> ApiResult<HttpWorkerReport> {
     let delay = request.delay.as_deref().map(|text| duration("delay", text)).transpose()?;
     let error = request.error.filter(|error| !error.trim().is_empty());
     let outcome = match (request.outcome, delay) {
@@ -158,7 +158,7 @@ pub(super) async fn deregister(
     State(app): State<App>,
     caller: Caller,
     Body(request): Body<DeregisterRequest>,
-) -> Answer<StatusCode> {
+) -> ApiResult<StatusCode> {
     caller.must_work()?;
     process_registry::deregister(&app, identity(&request.worker)?).await?;
     Ok(StatusCode::NO_CONTENT)

@@ -11,7 +11,7 @@ use subtle::ConstantTimeEq;
 use super::{Oidc, refused};
 use crate::auth::user::check_name;
 use crate::caller::Role;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Largest accepted difference to the clock of the provider.
 const SKEW: Duration = Duration::from_secs(60);
@@ -40,7 +40,7 @@ pub(crate) struct Person {
 }
 
 /// Refuses a token of another issuer, audience or attempt, and one that is expired or not valid yet.
-pub(super) fn check(claims: &Value, expected: &Expected<'_>) -> Answer<()> {
+pub(super) fn check(claims: &Value, expected: &Expected<'_>) -> ApiResult<()> {
     if claims["iss"].as_str() != Some(expected.issuer) {
         return Err(refused("it was issued by another issuer"));
     }
@@ -75,7 +75,7 @@ pub(super) fn check(claims: &Value, expected: &Expected<'_>) -> Answer<()> {
 }
 
 /// Returns the person of a token.
-pub(super) fn person(claims: &Value, settings: &Oidc) -> Answer<Person> {
+pub(super) fn person(claims: &Value, settings: &Oidc) -> ApiResult<Person> {
     let subject = claims["sub"].as_str().filter(|sub| (1..=SUBJECT_MAX).contains(&sub.len()));
     let subject = subject.ok_or_else(|| refused("it has no subject"))?;
     let mut names = NAMES.iter().filter_map(|claim| claims[*claim].as_str());

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use crate::outgoing::OutgoingCalls;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Timeout of a request to the provider.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,12 +43,12 @@ struct Refusal {
 }
 
 impl Fetcher {
-    pub(super) fn new(issuer: &str, outgoing: &OutgoingCalls) -> Answer<Self> {
+    pub(super) fn new(issuer: &str, outgoing: &OutgoingCalls) -> ApiResult<Self> {
         let client = outgoing.client(|builder| builder.timeout(TIMEOUT))?;
         Ok(Self { client, issuer: issuer.to_owned() })
     }
 
-    pub(super) async fn get(&self, url: &str) -> Answer<ProviderResponse> {
+    pub(super) async fn get(&self, url: &str) -> ApiResult<ProviderResponse> {
         let request = self.client.get(url).header(ACCEPT, "application/json");
         let (status, response) = self.send(request).await?;
         if status.is_success() {
@@ -63,7 +63,7 @@ impl Fetcher {
         url: &str,
         form: String,
         authorization: Option<String>,
-    ) -> Answer<ProviderResponse> {
+    ) -> ApiResult<ProviderResponse> {
         let mut request = self
             .client
             .post(url)
@@ -94,7 +94,7 @@ impl Fetcher {
     async fn send(
         &self,
         request: reqwest::RequestBuilder,
-    ) -> Answer<(StatusCode, ProviderResponse)> {
+    ) -> ApiResult<(StatusCode, ProviderResponse)> {
         let unreachable = |error: reqwest::Error| self.unusable(&cause(&error.without_url()));
         let mut response = request.send().await.map_err(unreachable)?;
         let mut body = Vec::new();

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::refused;
-use crate::problem::Answer;
+use crate::problem::ApiResult;
 
 /// Largest number of keys that are kept.
 const KEYS_MAX: usize = 100;
@@ -84,7 +84,7 @@ impl Method {
 }
 
 /// Verifies the signature of a token and returns its claims.
-pub(super) fn verify(token: &str, keys: &[Jwk]) -> Answer<Verification> {
+pub(super) fn verify(token: &str, keys: &[Jwk]) -> ApiResult<Verification> {
     let unreadable = || refused("the token cannot be read");
     let signed = token.rsplit_once('.').filter(|_| token.len() <= TOKEN_MAX);
     let (message, signature) = signed.ok_or_else(unreadable)?;

@@ -9,7 +9,7 @@ use super::{Attempt, Person};
 use crate::auth::throttle::Keys;
 use crate::auth::{Auth, User};
 use crate::caller::Role;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 impl Auth {
     /// Returns the person of a sign-in code. Refused codes are throttled by address.
@@ -18,7 +18,7 @@ impl Auth {
         code: &str,
         attempt: &Attempt,
         from: Option<IpAddr>,
-    ) -> Answer<Person> {
+    ) -> ApiResult<Person> {
         let provider = self.provider()?;
         // Not by name, which is not known yet.
         let keys = Keys::of_sign_in(from);
@@ -35,7 +35,7 @@ impl Auth {
     }
 
     /// Returns the user of a person, created or with the role updated; refuses one without a role.
-    pub(crate) async fn sign_in_user(&self, person: &Person) -> Answer<User> {
+    pub(crate) async fn sign_in_user(&self, person: &Person) -> ApiResult<User> {
         let now = self.clock.now();
         let found = self.users.find(&person.name).await?;
         if let Some(user) = &found
@@ -80,7 +80,7 @@ impl Auth {
     }
 
     /// Sets the role of a user to guest and ends their sessions; their tokens lose their rights with the role.
-    async fn demote(&self, name: &str) -> Answer<()> {
+    async fn demote(&self, name: &str) -> ApiResult<()> {
         let change = |user: &mut User| {
             user.role = Role::Guest;
             user.generation += 1;

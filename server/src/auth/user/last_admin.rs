@@ -14,7 +14,7 @@ use punctual::clock::between;
 use serde::{Deserialize, Serialize};
 
 use super::{User, Users, concurrent_changes};
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// The kind of the document.
 pub(crate) const KIND: &str = "last_admin";
@@ -49,7 +49,7 @@ impl Users {
         &self,
         name: &str,
         change: impl Fn(&mut User),
-    ) -> Answer<(User, User)> {
+    ) -> ApiResult<(User, User)> {
         for _ in 0..TRIES_MAX {
             let (before, version) = self.stored(name).await?;
             let mut after = before.clone();
@@ -66,7 +66,7 @@ impl Users {
     }
 
     /// Removes and returns a user; refuses when no admin would remain.
-    pub(crate) async fn remove_unless_last_admin(&self, name: &str) -> Answer<User> {
+    pub(crate) async fn remove_unless_last_admin(&self, name: &str) -> ApiResult<User> {
         for _ in 0..TRIES_MAX {
             let (user, version) = self.stored(name).await?;
             if user.is_admin() && !self.announce(name, version).await? {
@@ -82,7 +82,7 @@ impl Users {
 
     /// Announces that this version of an admin loses the role; false after a concurrent announcement, when the
     /// decision must be repeated. Refuses when no other admin would remain.
-    async fn announce(&self, name: &str, version: u64) -> Answer<bool> {
+    async fn announce(&self, name: &str, version: u64) -> ApiResult<bool> {
         let stored = self.departures.get(KEY).await?;
         let (announced, expected) = match stored {
             Some((departures, version)) => (departures.users, ExpectedVersion::Version(version)),
@@ -105,7 +105,7 @@ impl Users {
 
     /// Returns whether this announcement is pending. Ends an abandoned one by writing the user unchanged, which
     /// gives it a new version.
-    async fn is_pending(&self, departure: &Departure) -> Answer<bool> {
+    async fn is_pending(&self, departure: &Departure) -> ApiResult<bool> {
         let Some((user, version)) = self.store.get(&departure.name).await? else {
             return Ok(false);
         };
@@ -121,7 +121,7 @@ impl Users {
     }
 
     /// Returns whether an admin satisfies the predicate.
-    async fn has_admin(&self, counts: impl Fn(&User) -> bool) -> Answer<bool> {
+    async fn has_admin(&self, counts: impl Fn(&User) -> bool) -> ApiResult<bool> {
         let mut after = None;
         for _ in 0..PAGES_MAX {
             let page = self.list(after, PAGE).await?;

@@ -8,7 +8,7 @@ use super::{KeyContext, Keyed};
 use crate::app::App;
 use crate::audit::{AuditEntry, Change};
 use crate::caller::Caller;
-use crate::problem::{Answer, Problem};
+use crate::problem::{ApiResult, Problem};
 
 /// Page size of the audit trail.
 const PAGE: usize = 500;
@@ -17,7 +17,7 @@ const PAGES_MAX: usize = 20;
 
 impl Keyed {
     /// Refuses a repeat if the target was changed after the key was first used.
-    pub(crate) fn refuse_if_changed(&self, what: &str, changed_at: Timestamp) -> Answer<()> {
+    pub(crate) fn refuse_if_changed(&self, what: &str, changed_at: Timestamp) -> ApiResult<()> {
         match self.repeated() {
             Some(context) if changed_at > context.first_at => Err(context.changed(what)),
             _ => Ok(()),
@@ -31,7 +31,7 @@ impl Keyed {
         app: &App,
         caller: &Caller,
         change: &Change,
-    ) -> Answer<()> {
+    ) -> ApiResult<()> {
         self.refuse_if_any_overtaken(app, caller, (change, &[])).await
     }
 
@@ -41,7 +41,7 @@ impl Keyed {
         app: &App,
         caller: &Caller,
         (change, messages): (&Change, &[String]),
-    ) -> Answer<()> {
+    ) -> ApiResult<()> {
         let Some(context) = self.repeated() else { return Ok(()) };
         let what = format!("{} of {}", kind(change.what), change.target);
         let mut after = None;
