@@ -57,9 +57,9 @@ test('a job that fails is named in the strip and in the first card', { timeout: 
   await shot('failing-job');
   await page.getByRole('link', { name: /became (a )?dead letters? in the last hour/ }).click();
   await page.getByRole('heading', { level: 1, name: 'Dead letters' }).waitFor();
-  await page.getByRole('button', { name: /redrive/i }).first().click();
+  await page.getByRole('button', { name: /^Redrive:/ }).first().click();
   const dialog = page.getByRole('dialog');
-  await dialog.getByText('For the audit trail.').waitFor();
+  await dialog.getByText('Reason for the audit trail.').waitFor();
   assert.equal(await dialog.evaluate((element) => element.parentElement === document.body && getComputedStyle(element.querySelector('p')).textAlign), 'start');
   await shot('redrive-dialog');
   await close();
