@@ -51,8 +51,8 @@ pub use state::{RequiredStates, State};
 use crate::error::Result;
 use crate::model::Message;
 
-/// Types by which the compiler infers the arguments of a handler. Not part of the API.
-#[doc(hidden)]
+/// Types by which the compiler infers the arguments of a handler; applications need none of them. They are visible because
+/// the compiler shortens the names of visible types only, and its messages about a wrong handler name them.
 pub mod inference {
     pub use super::arguments::{Arguments, WholeContext, WrappedArguments};
     pub use super::blocking::{Call, PlainFunction};
