@@ -95,7 +95,7 @@ impl Matrix {
              that `cargo xtask test --record` wrote to `testing/conformance/results`; do not edit.\n\n\
              ## Capabilities\n\n\
              The engine does with the storage what a transport does not do itself, with the same result for \
-             handlers.\n\n",
+             handlers. `folder` is the example of [writing a transport](guide/write-a-transport.md).\n\n",
         );
         self.capabilities(&mut text);
         text.push_str(
