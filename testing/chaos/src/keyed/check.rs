@@ -213,15 +213,18 @@ fn verify_key(
     }
 }
 
-/// Returns the longest time in which all responses were "in flight"; requests without a response do not count.
+/// Returns the longest time in which all responses were "in flight". A request without a response may have taken the
+/// lease over before its server was killed, so the time counts from its end again.
 fn longest_in_flight(attempts: &[RequestAttempt]) -> u64 {
     let (mut longest, mut since) = (0, None);
     for one in attempts {
-        if one.result == RequestResult::InFlight {
-            let since = *since.get_or_insert(one.from_ms);
-            longest = longest.max(one.to_ms.saturating_sub(since));
-        } else if one.result != RequestResult::NoResponse {
-            since = None;
+        match one.result {
+            RequestResult::InFlight => {
+                let since = *since.get_or_insert(one.from_ms);
+                longest = longest.max(one.to_ms.saturating_sub(since));
+            }
+            RequestResult::NoResponse => since = since.map(|_| one.to_ms),
+            _ => since = None,
         }
     }
     longest

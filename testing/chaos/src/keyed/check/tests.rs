@@ -78,6 +78,20 @@ fn a_key_that_is_refused_for_too_long_or_for_ever_is_found() {
 }
 
 #[test]
+fn a_request_without_a_response_may_have_taken_the_lease() {
+    let taken_over = |last: usize| {
+        let mut result = vec![RequestResult::InFlight; 8];
+        result.push(RequestResult::NoResponse);
+        result.extend(vec![RequestResult::InFlight; last]);
+        result.push(answered(&["a"], true));
+        verify(&[history(1, result)], &stored(&[(0, "a")]))
+    };
+    let check_result = taken_over(8);
+    assert_eq!((check_result.in_flight_ms, check_result.is_good()), (8_000, true));
+    assert!(!taken_over(13).is_good(), "refused for longer than a lease after it");
+}
+
+#[test]
 fn an_unsent_message_and_an_unexpected_response_are_found() {
     assert!(!verify(&[], &stored(&[(0, "a")])).is_good());
     let result = vec![RequestResult::Unexpected("422 other".to_owned()), answered(&["a"], false)];
