@@ -20,7 +20,8 @@ use jiff::Timestamp;
 use crate::error::{Error, Result};
 pub use crate::model::{AcknowledgeMode, AttemptCount, Capabilities, Delay, Ordering};
 use crate::model::{DeadReason, Message, Topic};
-use crate::storage::{ClaimedMessage, Storage};
+use crate::policy::{AgainReason, Verdict};
+use crate::storage::{ClaimedMessage, SettleResult, Settlement, Storage};
 
 /// Carrier of messages between processes.
 #[async_trait]
@@ -120,12 +121,61 @@ pub enum Receipt {
     Broker(Box<dyn Acknowledge>),
 }
 
+impl Receipt {
+    /// Acknowledges the delivery: it was handled. A lease that was lost meanwhile changes nothing.
+    pub async fn ack(self, now: Timestamp) -> Result<()> {
+        match self {
+            Self::Lease(receipt) => receipt.settle(Verdict::Done, now).await.map(|_| ()),
+            Self::Broker(receipt) => receipt.ack().await,
+        }
+    }
+
+    /// Releases the delivery as if it had not been received.
+    pub async fn release(self, now: Timestamp) -> Result<()> {
+        match self {
+            Self::Lease(receipt) => {
+                let claimed = &receipt.claimed;
+                let verdict = Verdict::Again {
+                    due_at: claimed.due_at,
+                    attempt: claimed.attempt.saturating_sub(1),
+                    crashes: claimed.crashes,
+                    snoozes: claimed.snoozes,
+                    error: None,
+                    why: AgainReason::Release,
+                };
+                receipt.settle(verdict, now).await.map(|_| ())
+            }
+            Self::Broker(receipt) => receipt.requeue(Duration::ZERO).await,
+        }
+    }
+
+    /// Rejects the delivery: it becomes a dead letter.
+    pub async fn reject(self, rejection: &Rejection) -> Result<()> {
+        match self {
+            Self::Lease(receipt) => {
+                let (reason, error) = (rejection.reason, rejection.error.clone());
+                receipt.settle(Verdict::Dead { reason, error }, rejection.at).await.map(|_| ())
+            }
+            Self::Broker(receipt) => receipt.reject(rejection).await,
+        }
+    }
+}
+
 /// Claim, and the storage it came from.
 pub struct LeaseReceipt {
     /// Claimed message.
     pub claimed: ClaimedMessage,
     /// Storage it was claimed from.
     pub storage: Arc<dyn Storage>,
+}
+
+impl LeaseReceipt {
+    /// Settles the lease in its storage, without an execution.
+    pub(crate) async fn settle(self, verdict: Verdict, now: Timestamp) -> Result<SettleResult> {
+        let settlement = Settlement::new(self.claimed.lease_ref(), verdict, None);
+        let results = self.storage.settle(vec![settlement], now).await?;
+        Ok(results.first().copied().unwrap_or(SettleResult::Lost))
+    }
 }
 
 /// Settlement of a broker's delivery, in three ways. Each takes it by value: a delivery is settled once.

@@ -6,12 +6,10 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use punctual::backend::storage::Settlement;
-use punctual::backend::transport::{Consumer, Delivery, Receipt, Rejection, Subscription};
+use punctual::backend::transport::{Consumer, Delivery, Rejection, Subscription};
 use punctual::builtin::GROUP_DEFAULT;
 use punctual::clock::{Clock, SystemClock, add, within};
 use punctual::model::{DeadReason, Topic};
-use punctual::policy::{AgainReason, Verdict};
 use punctual::schedule::parse_duration;
 
 use super::storage::on_runtime;
@@ -67,7 +65,7 @@ pub(crate) fn run(arguments: &ConsumeArgs) -> ExitCode {
             () = punctual::signalled() => Ok(()),
         };
         for delivery in in_flight {
-            requeue(delivery).await?;
+            delivery.receipt.release(SystemClock.now()).await?;
         }
         consumer.close(add(SystemClock.now(), CLOSE_TIMEOUT)).await?;
         opened.close().await?;
@@ -128,36 +126,11 @@ fn print(delivery: &Delivery, as_json: bool) -> Result<()> {
 async fn settle(delivery: Delivery) -> Result<()> {
     let Delivery { poison, attempt, receipt, .. } = delivery;
     let now = SystemClock.now();
-    match (receipt, poison) {
-        (Receipt::Broker(receipt), None) => receipt.ack().await?,
-        (Receipt::Broker(receipt), Some(error)) => {
+    match poison {
+        None => receipt.ack(now).await?,
+        Some(error) => {
             let (reason, error) = (DeadReason::Poison, Some(error.into()));
             receipt.reject(&Rejection { reason, error, attempt, at: now }).await?;
-        }
-        (Receipt::Lease(receipt), _) => {
-            let done = Settlement::new(receipt.claimed.lease_ref(), Verdict::Done, None);
-            receipt.storage.settle(vec![done], now).await?;
-        }
-    }
-    Ok(())
-}
-
-/// Requeues a message without counting the attempt.
-async fn requeue(delivery: Delivery) -> Result<()> {
-    match delivery.receipt {
-        Receipt::Broker(receipt) => receipt.requeue(Duration::ZERO).await?,
-        Receipt::Lease(receipt) => {
-            let claimed = &receipt.claimed;
-            let verdict = Verdict::Again {
-                due_at: claimed.due_at,
-                attempt: claimed.attempt.saturating_sub(1),
-                crashes: claimed.crashes,
-                snoozes: claimed.snoozes,
-                error: None,
-                why: AgainReason::Release,
-            };
-            let released = Settlement::new(claimed.lease_ref(), verdict, None);
-            receipt.storage.settle(vec![released], SystemClock.now()).await?;
         }
     }
     Ok(())

@@ -20,7 +20,7 @@ use crate::model::{Message, MessageId, ProcessId, Queue, Topic, TransportName, r
 use crate::policy::{Verdict, backoff};
 use crate::stop::Stop;
 use crate::storage::{Claim, Settlement, Storage, WakeSource, Wakeup};
-use crate::transport::{Consumer, Delivery, Receipt, Subscription};
+use crate::transport::{Consumer, Delivery, Subscription};
 
 /// Largest number of replies in one receive call.
 const REPLIES_MAX: usize = 100;
@@ -182,14 +182,7 @@ impl Source {
                         replies.push(message);
                     }
                     // A reply that cannot be settled is delivered again and dropped as late.
-                    let _ = match receipt {
-                        Receipt::Broker(receipt) => receipt.ack().await,
-                        Receipt::Lease(receipt) => {
-                            let done =
-                                Settlement::new(receipt.claimed.lease_ref(), Verdict::Done, None);
-                            receipt.storage.settle(vec![done], clock.now()).await.map(|_| ())
-                        }
-                    };
+                    let _ = receipt.ack(clock.now()).await;
                 }
                 Ok(replies)
             }

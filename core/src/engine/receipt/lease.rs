@@ -70,14 +70,12 @@ impl Receipt for LeaseReceipt {
     }
 
     async fn acknowledge(self: Box<Self>, process: &Process) -> Result<()> {
-        let Self { claimed, storage } = *self;
-        let settlement = Settlement::new(claimed.lease_ref(), Verdict::Done, None);
-        let answers = storage.settle(vec![settlement], process.now()).await?;
-        match answers.first() {
-            Some(SettleResult::Applied) => Ok(()),
+        let message = self.claimed.message.id;
+        match LeaseReceipt::settle(*self, Verdict::Done, process.now()).await? {
+            SettleResult::Applied => Ok(()),
             _ => {
                 Err(Error::conflict("the lease was lost, so another process may have the message")
-                    .with("message", claimed.message.id))
+                    .with("message", message))
             }
         }
     }
