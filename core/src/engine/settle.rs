@@ -14,10 +14,8 @@ use futures_util::future::BoxFuture;
 use jiff::Timestamp;
 pub(super) use reporting::emit_lease_lost;
 use reporting::{emit_attempt_end, report_attempt};
-use tokio::sync::mpsc::error::TrySendError;
-use tokio::sync::{mpsc, oneshot};
-pub(super) use writer::PendingSettlement;
-use writer::{BACKLOG_MAX, write};
+use tokio::sync::oneshot;
+pub(super) use writer::{PendingSettlement, SettlementWriter};
 
 use super::Process;
 use super::in_flight::InFlightGuard;
@@ -39,7 +37,7 @@ pub(crate) struct Settler {
 
 struct Shared {
     process: Arc<Process>,
-    backlog: mpsc::Sender<PendingSettlement>,
+    writer: SettlementWriter,
 }
 
 /// Channel to a caller that waits for the result of a settlement.
@@ -69,15 +67,19 @@ pub(crate) struct EndedAttempt {
 impl Settler {
     /// Creates a settler and its writer loop; the loop ends when every copy of the settler is dropped.
     pub(crate) fn new(process: Arc<Process>) -> (Self, impl Future<Output = ()> + Send + 'static) {
-        let (backlog, pending) = mpsc::channel(BACKLOG_MAX);
-        let writer = write(process.clone(), pending);
-        let shared = Shared { process, backlog };
-        (Self { shared: Arc::new(shared) }, writer)
+        let (writer, written) = SettlementWriter::new(process.clone());
+        let shared = Shared { process, writer };
+        (Self { shared: Arc::new(shared) }, written)
     }
 
     /// Returns the process it settles for.
     pub(crate) fn process(&self) -> &Arc<Process> {
         &self.shared.process
+    }
+
+    /// Returns the writer of the settlements of leases.
+    pub(super) fn writer(&self) -> &SettlementWriter {
+        &self.shared.writer
     }
 
     /// Settles one attempt. Waits for a broker, and while the backlog is full.
@@ -159,18 +161,6 @@ impl Settler {
         let unstarted = UnstartedMessage { context, in_flight_guard, due_at };
         if let Some(rest) = received.receipt.release(self, unstarted) {
             rest.await;
-        }
-    }
-
-    /// Sends a settlement to the writer; returns a future when the backlog is full. The writer is gone only when
-    /// the process has ended; the lease then expires and the rescuer takes over.
-    pub(super) fn write_later(&self, pending: PendingSettlement) -> Option<BoxFuture<'_, ()>> {
-        let backlog = &self.shared.backlog;
-        match backlog.try_send(pending) {
-            Err(TrySendError::Full(pending)) => {
-                Some(Box::pin(async move { drop(backlog.send(pending).await) }))
-            }
-            Ok(()) | Err(TrySendError::Closed(_)) => None,
         }
     }
 }

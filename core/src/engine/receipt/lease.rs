@@ -34,7 +34,7 @@ impl Receipt for LeaseReceipt {
             then,
             ..Settlement::new(claimed.lease_ref(), decision.verdict, execution)
         };
-        settler.write_later(PendingSettlement {
+        settler.writer().write_later(PendingSettlement {
             settlement,
             storage,
             context: ended.context,
@@ -59,7 +59,7 @@ impl Receipt for LeaseReceipt {
             error: None,
             why: AgainReason::Release,
         };
-        settler.write_later(PendingSettlement {
+        settler.writer().write_later(PendingSettlement {
             settlement: Settlement::new(claimed.lease_ref(), verdict, None),
             storage,
             context,

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TrySendError;
 
 use super::reporting::{emit_lease_lost, report_attempt, report_settled_by_handler};
 use super::{ResultSender, UnreportedEnd};
@@ -22,7 +24,34 @@ use crate::storage::{SettleResult, Settlement, Storage};
 /// Largest number of settlements in one call of a storage.
 const BATCH_MAX: usize = 1_024;
 /// Largest number of waiting settlements; beyond it attempts wait, and with them the claims.
-pub(super) const BACKLOG_MAX: usize = 4 * BATCH_MAX;
+const BACKLOG_MAX: usize = 4 * BATCH_MAX;
+
+/// Writer of the settlements of one process.
+pub(in crate::engine) struct SettlementWriter {
+    backlog: mpsc::Sender<PendingSettlement>,
+}
+
+impl SettlementWriter {
+    /// Creates a writer and its loop; the loop ends when the writer is dropped.
+    pub(super) fn new(process: Arc<Process>) -> (Self, impl Future<Output = ()> + Send + 'static) {
+        let (backlog, pending) = mpsc::channel(BACKLOG_MAX);
+        (Self { backlog }, write(process, pending))
+    }
+
+    /// Writes a settlement with the next batch; returns a future when the backlog is full. The loop is gone only
+    /// when the process has ended; the lease then expires and the rescuer takes over.
+    pub(in crate::engine) fn write_later(
+        &self,
+        pending: PendingSettlement,
+    ) -> Option<BoxFuture<'_, ()>> {
+        match self.backlog.try_send(pending) {
+            Err(TrySendError::Full(pending)) => {
+                Some(Box::pin(async move { drop(self.backlog.send(pending).await) }))
+            }
+            Ok(()) | Err(TrySendError::Closed(_)) => None,
+        }
+    }
+}
 
 /// A settlement that waits for its storage.
 pub(in crate::engine) struct PendingSettlement {
@@ -36,7 +65,7 @@ pub(in crate::engine) struct PendingSettlement {
 }
 
 /// Writes settlements in batches until every settler is gone.
-pub(super) async fn write(process: Arc<Process>, mut pending: mpsc::Receiver<PendingSettlement>) {
+async fn write(process: Arc<Process>, mut pending: mpsc::Receiver<PendingSettlement>) {
     let mut batch = Vec::with_capacity(BATCH_MAX);
     while let Some(first) = pending.recv().await {
         batch.push(first);
