@@ -23,7 +23,7 @@ use crate::model::{
     MessageId, MessageRecord, MessageState, Pause, Priority, ProcessId, Progress, Queue, Rate,
     Topic,
 };
-use crate::policy::{RateGrant, Verdict};
+use crate::policy::{AgainReason, RateGrant, Verdict};
 pub use topics::{FILTER_TOPICS_MAX, NEXT_DUE_SCAN_MAX, TopicFilter};
 
 /// Largest number of groups of a storage, of all topics together.
@@ -317,6 +317,19 @@ impl ClaimedMessage {
     /// Returns the reference to its lease, as a settlement needs it.
     pub fn lease_ref(&self) -> LeaseRef {
         LeaseRef { message: self.message.id, token: self.lease.token }
+    }
+
+    /// Returns the settlement that releases it, due at an instant, without counting the attempt.
+    pub(crate) fn release(&self, due_at: Timestamp) -> Settlement {
+        let verdict = Verdict::Again {
+            due_at,
+            attempt: self.attempt.saturating_sub(1),
+            crashes: self.crashes,
+            snoozes: self.snoozes,
+            error: None,
+            why: AgainReason::Release,
+        };
+        Settlement::new(self.lease_ref(), verdict, None)
     }
 }
 

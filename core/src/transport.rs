@@ -20,7 +20,7 @@ use jiff::Timestamp;
 use crate::error::{Error, Result};
 pub use crate::model::{AcknowledgeMode, AttemptCount, Capabilities, Delay, Ordering};
 use crate::model::{DeadReason, Message, Topic};
-use crate::policy::{AgainReason, Verdict};
+use crate::policy::Verdict;
 use crate::storage::{ClaimedMessage, SettleResult, Settlement, Storage};
 
 /// Carrier of messages between processes.
@@ -125,7 +125,7 @@ impl Receipt {
     /// Acknowledges the delivery: it was handled. A lease that was lost meanwhile changes nothing.
     pub async fn ack(self, now: Timestamp) -> Result<()> {
         match self {
-            Self::Lease(receipt) => receipt.settle(Verdict::Done, now).await.map(|_| ()),
+            Self::Lease(receipt) => receipt.ack(now).await.map(|_| ()),
             Self::Broker(receipt) => receipt.ack().await,
         }
     }
@@ -134,16 +134,8 @@ impl Receipt {
     pub async fn release(self, now: Timestamp) -> Result<()> {
         match self {
             Self::Lease(receipt) => {
-                let claimed = &receipt.claimed;
-                let verdict = Verdict::Again {
-                    due_at: claimed.due_at,
-                    attempt: claimed.attempt.saturating_sub(1),
-                    crashes: claimed.crashes,
-                    snoozes: claimed.snoozes,
-                    error: None,
-                    why: AgainReason::Release,
-                };
-                receipt.settle(verdict, now).await.map(|_| ())
+                let released = receipt.claimed.release(receipt.claimed.due_at);
+                receipt.settle(released, now).await.map(|_| ())
             }
             Self::Broker(receipt) => receipt.requeue(Duration::ZERO).await,
         }
@@ -154,7 +146,9 @@ impl Receipt {
         match self {
             Self::Lease(receipt) => {
                 let (reason, error) = (rejection.reason, rejection.error.clone());
-                receipt.settle(Verdict::Dead { reason, error }, rejection.at).await.map(|_| ())
+                let dead = Verdict::Dead { reason, error };
+                let settlement = Settlement::new(receipt.claimed.lease_ref(), dead, None);
+                receipt.settle(settlement, rejection.at).await.map(|_| ())
             }
             Self::Broker(receipt) => receipt.reject(rejection).await,
         }
@@ -170,9 +164,13 @@ pub struct LeaseReceipt {
 }
 
 impl LeaseReceipt {
-    /// Settles the lease in its storage, without an execution.
-    pub(crate) async fn settle(self, verdict: Verdict, now: Timestamp) -> Result<SettleResult> {
-        let settlement = Settlement::new(self.claimed.lease_ref(), verdict, None);
+    /// Settles the message as done.
+    pub(crate) async fn ack(self, now: Timestamp) -> Result<SettleResult> {
+        let done = Settlement::new(self.claimed.lease_ref(), Verdict::Done, None);
+        self.settle(done, now).await
+    }
+
+    async fn settle(self, settlement: Settlement, now: Timestamp) -> Result<SettleResult> {
         let results = self.storage.settle(vec![settlement], now).await?;
         Ok(results.first().copied().unwrap_or(SettleResult::Lost))
     }

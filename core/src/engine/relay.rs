@@ -19,8 +19,7 @@ use crate::clock::within;
 use crate::error::Result;
 use crate::model::time::add;
 use crate::model::{Queue, Topic, TransportName};
-use crate::policy::{AgainReason, Verdict};
-use crate::storage::{Claim, ClaimedMessage, Settlement, WakeSource};
+use crate::storage::{Claim, ClaimedMessage, WakeSource};
 use crate::transport::Transport;
 
 /// Time that a turn waits for a topic before it continues without it.
@@ -74,7 +73,8 @@ impl Relay {
         let mut later = Vec::new();
         for (topic, group) in topics {
             if self.busy.contains(&topic) {
-                later.extend(group.iter().map(|one| release(one, now)));
+                let due_at = add(now, TURN_TIMEOUT);
+                later.extend(group.iter().map(|one| one.release(due_at)));
                 continue;
             }
             self.busy.insert(topic.clone());
@@ -109,19 +109,6 @@ impl Relay {
         }
         failed
     }
-}
-
-/// Returns the settlement that releases a claimed message without spending an attempt, due a moment later.
-fn release(claimed: &ClaimedMessage, now: Timestamp) -> Settlement {
-    let verdict = Verdict::Again {
-        due_at: add(now, TURN_TIMEOUT),
-        attempt: claimed.attempt.saturating_sub(1),
-        crashes: claimed.crashes,
-        snoozes: claimed.snoozes,
-        error: None,
-        why: AgainReason::Release,
-    };
-    Settlement::new(claimed.lease_ref(), verdict, None)
 }
 
 #[async_trait]

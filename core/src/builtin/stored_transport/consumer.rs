@@ -14,8 +14,7 @@ use super::Shared;
 use crate::clock;
 use crate::error::{Error, Result};
 use crate::model::Queue;
-use crate::policy::{AgainReason, Verdict};
-use crate::storage::{Claim, ClaimedMessage, Settlement, WakeSource, Wakeup};
+use crate::storage::{Claim, ClaimedMessage, WakeSource, Wakeup};
 use crate::transport::{Consumer, Delivery, LeaseReceipt, Receipt};
 
 /// Longest sleep, for storages where another process may enqueue without a notification.
@@ -84,7 +83,8 @@ impl StoredConsumer {
         if self.received.is_empty() {
             return Ok(());
         }
-        let released = self.received.drain(..).map(|claimed| release(&claimed)).collect();
+        let released =
+            self.received.drain(..).map(|claimed| claimed.release(claimed.due_at)).collect();
         let now = self.shared.clock.now();
         self.shared.storage.settle(released, now).await.map(|_| ())
     }
@@ -131,17 +131,4 @@ fn delivery(claimed: ClaimedMessage, shared: &Shared) -> Delivery {
         poison: None,
         receipt: Receipt::Lease(Box::new(LeaseReceipt { claimed, storage })),
     }
-}
-
-/// Returns the settlement that makes the message as if it had never been claimed.
-fn release(claimed: &ClaimedMessage) -> Settlement {
-    let verdict = Verdict::Again {
-        due_at: claimed.due_at,
-        attempt: claimed.attempt.saturating_sub(1),
-        crashes: claimed.crashes,
-        snoozes: claimed.snoozes,
-        error: None,
-        why: AgainReason::Release,
-    };
-    Settlement::new(claimed.lease_ref(), verdict, None)
 }

@@ -13,7 +13,7 @@ use crate::engine::{Process, Settler};
 use crate::error::{Error, Result};
 use crate::model::time::add;
 use crate::model::{Message, MessageId};
-use crate::policy::{AgainReason, Verdict, put_off};
+use crate::policy::put_off;
 use crate::storage::{SettleResult, Settlement, Storage};
 use crate::transport::LeaseReceipt;
 
@@ -51,16 +51,8 @@ impl Receipt for LeaseReceipt {
     ) -> Option<BoxFuture<'_, ()>> {
         let Self { claimed, storage } = *self;
         let UnstartedMessage { context, in_flight_guard, due_at } = unstarted;
-        let verdict = Verdict::Again {
-            due_at,
-            attempt: claimed.attempt.saturating_sub(1),
-            crashes: claimed.crashes,
-            snoozes: claimed.snoozes,
-            error: None,
-            why: AgainReason::Release,
-        };
         settler.writer().write_later(PendingSettlement {
-            settlement: Settlement::new(claimed.lease_ref(), verdict, None),
+            settlement: claimed.release(due_at),
             storage,
             context,
             answer: None,
@@ -71,7 +63,7 @@ impl Receipt for LeaseReceipt {
 
     async fn acknowledge(self: Box<Self>, process: &Process) -> Result<()> {
         let message = self.claimed.message.id;
-        match LeaseReceipt::settle(*self, Verdict::Done, process.now()).await? {
+        match self.ack(process.now()).await? {
             SettleResult::Applied => Ok(()),
             _ => {
                 Err(Error::conflict("the lease was lost, so another process may have the message")
