@@ -314,6 +314,20 @@ pub struct ClaimedMessage {
 }
 
 impl ClaimedMessage {
+    /// Returns the claim of a stored message.
+    pub(crate) fn of_record(record: &MessageRecord, lease: Lease) -> Self {
+        Self {
+            message: record.message.clone(),
+            lease,
+            due_at: record.due_at,
+            attempt: record.attempt,
+            crashes: record.crashes,
+            snoozes: record.snoozes,
+            cancel_requested: record.cancel_requested,
+            checkpoint: record.checkpoint.clone(),
+        }
+    }
+
     /// Returns the reference to its lease, as a settlement needs it.
     pub fn lease_ref(&self) -> LeaseRef {
         LeaseRef { message: self.message.id, token: self.lease.token }

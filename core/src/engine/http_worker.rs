@@ -227,16 +227,7 @@ fn current_claim(
             && lease.owner == worker
             && lease.token == ticket.lease.token
     })?;
-    Some(ClaimedMessage {
-        message: record.message.clone(),
-        lease,
-        due_at: record.due_at,
-        attempt: record.attempt,
-        crashes: record.crashes,
-        snoozes: record.snoozes,
-        cancel_requested: record.cancel_requested,
-        checkpoint: record.checkpoint.clone(),
-    })
+    Some(ClaimedMessage::of_record(record, lease))
 }
 
 /// Builds the attempt of an HTTP worker; it counts as in flight while this process handles the call.

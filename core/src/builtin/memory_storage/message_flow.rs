@@ -1,7 +1,5 @@
 //! Message flow, the hot path: enqueue, claim, extend, settle, and the records of messages from a broker.
 
-use std::sync::Arc;
-
 use jiff::Timestamp;
 
 use super::blocked::{BlockedMessages, Blocker};
@@ -326,16 +324,7 @@ fn is_current(stored: &Stored, lease: LeaseRef) -> bool {
 /// Puts a record under a lease and returns the claimed message.
 pub(super) fn grant_lease(record: &mut MessageRecord, lease: Lease) -> ClaimedMessage {
     record.lease = Some(lease);
-    ClaimedMessage {
-        message: Arc::clone(&record.message),
-        lease,
-        due_at: record.due_at,
-        attempt: record.attempt,
-        crashes: record.crashes,
-        snoozes: record.snoozes,
-        cancel_requested: record.cancel_requested,
-        checkpoint: record.checkpoint.clone(),
-    }
+    ClaimedMessage::of_record(record, lease)
 }
 
 /// Applies a verdict to a record. The last failure stays until there is a newer one.
