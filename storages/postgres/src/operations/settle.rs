@@ -22,7 +22,7 @@ use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
 use crate::operations::enqueue::CHUNK;
 use crate::operations::settlements::{AttemptArrays, IndexedSettlement, Kind, is_uniform, rounds};
-use crate::statements::Statements;
+use crate::statements::{Sql, Statements};
 use crate::value::Micros;
 
 /// Result of a batch of decisions so far.
@@ -158,7 +158,7 @@ impl Inner {
     /// Runs one statement for each kind of decision and each thousand settlements.
     async fn settle_round(
         &self,
-        on: (&impl Driver, &Statements),
+        (session, sql): (&impl Driver, &Statements),
         round: &[IndexedSettlement<'_>],
         now: Timestamp,
         progress: &mut SettleProgress,
@@ -169,13 +169,13 @@ impl Inner {
             };
             let (finished, again, dead) = (of(Kind::Finished), of(Kind::Again), of(Kind::Dead));
             if !finished.is_empty() {
-                settle_finished(on, &finished, now, progress).await?;
+                settle_ended((session, &sql.settle_finished), &finished, now, progress).await?;
             }
             if !again.is_empty() {
-                settle_again(on, &again, progress).await?;
+                settle_again((session, &sql.settle_again), &again, progress).await?;
             }
             if !dead.is_empty() {
-                settle_dead(on, &dead, now, progress).await?;
+                settle_ended((session, &sql.settle_dead), &dead, now, progress).await?;
             }
         }
         Ok(())
@@ -187,61 +187,42 @@ fn retry_carefully(failure: StorageError, tries: u32) -> StorageError {
     if tries == 0 && failure.is_unique_violation() { StorageError::Raced } else { failure }
 }
 
-async fn settle_finished(
-    (session, sql): (&impl Driver, &Statements),
+/// Settles messages that end: done or cancelled by one statement, dead by the other.
+async fn settle_ended(
+    (session, sql): (&impl Driver, &Sql),
     batch: &[IndexedSettlement<'_>],
     now: Timestamp,
     progress: &mut SettleProgress,
 ) -> Result<(), StorageError> {
     let attempts = AttemptArrays::of(batch);
-    let states: Vec<i16> = batch
-        .iter()
-        .map(|(_, one)| match one.verdict {
-            Verdict::Cancelled => MessageState::Cancelled.code(),
-            _ => MessageState::Done.code(),
-        })
-        .collect();
-    let now = Micros(micros(now));
-    let mut params = attempts.params();
-    params.push((&states, Type::INT2_ARRAY));
-    let includes_batches = progress.batches.is_some();
-    params.push((&now, Type::TIMESTAMPTZ));
-    params.push((&includes_batches, Type::BOOL));
-    for row in session.query(&sql.settle_finished, &params).await? {
-        progress.ended(batch, &row)?;
-    }
-    Ok(())
-}
-
-async fn settle_dead(
-    (session, sql): (&impl Driver, &Statements),
-    batch: &[IndexedSettlement<'_>],
-    now: Timestamp,
-    progress: &mut SettleProgress,
-) -> Result<(), StorageError> {
-    let attempts = AttemptArrays::of(batch);
-    let (mut reasons, mut errors) = (Vec::new(), Vec::new());
+    let mut codes: Vec<i16> = Vec::new();
+    let mut errors = Vec::new();
     for (_, one) in batch {
-        if let Verdict::Dead { reason, error } = &one.verdict {
-            reasons.push(reason.code());
-            errors.push(error.as_deref().map(without_nul));
+        match &one.verdict {
+            Verdict::Dead { reason, error } => {
+                codes.push(reason.code());
+                errors.push(error.as_deref().map(without_nul));
+            }
+            Verdict::Cancelled => codes.push(MessageState::Cancelled.code()),
+            Verdict::Done | Verdict::Again { .. } => codes.push(MessageState::Done.code()),
         }
     }
-    let now = Micros(micros(now));
+    let (now, includes_batches) = (Micros(micros(now)), progress.batches.is_some());
     let mut params = attempts.params();
-    params.push((&reasons, Type::INT2_ARRAY));
-    let includes_batches = progress.batches.is_some();
+    params.push((&codes, Type::INT2_ARRAY));
     params.push((&now, Type::TIMESTAMPTZ));
     params.push((&includes_batches, Type::BOOL));
-    params.push((&errors, Type::TEXT_ARRAY));
-    for row in session.query(&sql.settle_dead, &params).await? {
+    if !errors.is_empty() {
+        params.push((&errors, Type::TEXT_ARRAY));
+    }
+    for row in session.query(sql, &params).await? {
         progress.ended(batch, &row)?;
     }
     Ok(())
 }
 
 async fn settle_again(
-    (session, sql): (&impl Driver, &Statements),
+    (session, sql): (&impl Driver, &Sql),
     batch: &[IndexedSettlement<'_>],
     progress: &mut SettleProgress,
 ) -> Result<(), StorageError> {
@@ -264,7 +245,7 @@ async fn settle_again(
     params.push((&all_crashes, Type::INT4_ARRAY));
     params.push((&all_snoozes, Type::INT4_ARRAY));
     params.push((&errors, Type::TEXT_ARRAY));
-    for row in session.query(&sql.settle_again, &params).await? {
+    for row in session.query(sql, &params).await? {
         let index = SettleProgress::index(&row, batch.len())?;
         if row.cell::<bool>(4)? {
             progress.results[batch[index].0] = SettleResult::CancelRequested;
