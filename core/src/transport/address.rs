@@ -156,6 +156,7 @@ impl fmt::Debug for ServerAddress {
 }
 
 /// Decodes percent-encoding such as `%40`; returns `None` for an incomplete code and for bytes that are not UTF-8.
+/// Stricter than the crate `percent-encoding`, which keeps an incomplete code as it is: in a password that is a mistake.
 pub fn percent_decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();

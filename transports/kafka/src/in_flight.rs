@@ -1,6 +1,9 @@
 //! In-flight records of a subscription, shared by the reader thread and the consumer: for each partition, what was
 //! fetched and not delivered yet, and what was delivered and not settled. A revoked partition is removed with all of
 //! that; its receipts are stale from then on.
+//!
+//! Not the set of the transport kit, which is for deliveries that are renewed one by one: Kafka renews nothing, commits
+//! offsets in order, and revokes whole partitions.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};

@@ -2,6 +2,9 @@
 //! long as the session lives, across connections. When the session is lost, or the broker restarts its numbering, the
 //! identifiers are invalid, and acknowledging an old one could acknowledge another message: an identifier is trusted
 //! only together with the content received under it.
+//!
+//! Not the set of the transport kit, which is for deliveries that are renewed: MQTT renews nothing, and a message stays
+//! here after it was settled until its acknowledgement can be sent.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};

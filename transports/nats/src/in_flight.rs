@@ -1,6 +1,7 @@
 //! In-flight deliveries of a consumer: every delivery that the broker has sent and that is not settled, whether a
 //! handler runs it or it waits here. The prefetch limits what is requested, and a delivery dropped unsettled is returned to
-//! the broker.
+//! the broker. The set of the transport kit has the deliveries and their renewals; this file adds the limit and what a
+//! dropped delivery leaves for the reader to send.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

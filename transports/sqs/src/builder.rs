@@ -22,6 +22,7 @@ const VISIBILITY_TIMEOUT_MAX: Duration = Duration::from_hours(12);
 const WAIT: Duration = Duration::from_secs(5);
 const WAIT_MAX: Duration = Duration::from_secs(20);
 const GROUPS_RETENTION: Duration = Duration::from_secs(1);
+const GROUPS_RETENTION_MAX: Duration = Duration::from_mins(1);
 const RETENTION_MIN: Duration = Duration::from_mins(1);
 const RETENTION_MAX: Duration = Duration::from_hours(14 * 24);
 const MESSAGE_MAX: usize = 256 * 1024;
@@ -82,8 +83,8 @@ impl SqsBuilder {
         self
     }
 
-    /// Sets how long a publisher caches the groups of a topic; default one second. The first subscription of a
-    /// group waits this long, so set it alike in all processes.
+    /// Sets how long a publisher caches the groups of a topic; default one second, at most a minute. The first
+    /// subscription of a group waits this long, so set it alike in all processes.
     pub fn groups_retention(mut self, retention: Duration) -> Self {
         self.groups_retention = retention;
         self
@@ -140,6 +141,10 @@ impl SqsBuilder {
         if !(second..=WAIT_MAX).contains(wait) {
             return refused("wait", *wait, second, WAIT_MAX);
         }
+        if self.groups_retention > GROUPS_RETENTION_MAX {
+            let most = GROUPS_RETENTION_MAX;
+            return refused("groups_retention", self.groups_retention, Duration::ZERO, most);
+        }
         if let Some(retention) = self.retention
             && !(RETENTION_MIN..=RETENTION_MAX).contains(&retention)
         {
@@ -176,6 +181,7 @@ mod tests {
             (builder().visibility_timeout(Duration::from_secs(1)), "visibility_timeout of 1s"),
             (builder().wait(Duration::from_secs(21)), "wait of 21s"),
             (builder().retention(Duration::from_secs(59)), "retention of 59s"),
+            (builder().groups_retention(Duration::from_secs(61)), "groups_retention of 61s"),
             (builder().timeout(Duration::ZERO), "zero"),
             (builder().payload_max(MESSAGE_LIMIT + 1), "1048577"),
         ] {
