@@ -4,7 +4,7 @@
 //! - A storage implements [`Storage`](crate::Storage) of [`storage`], [`Inspect`](crate::Inspect) of
 //!   [`inspect`](crate::inspect), [`Inbox`](crate::Inbox), and [`DocumentStore`](crate::DocumentStore) of [`documents`].
 //!   What it stores is described in [`model`](crate::model), and what it is told to do with an attempted message in
-//!   [`policy`](crate::policy).
+//!   [`policy`].
 //! - A transport implements [`Transport`](crate::Transport) of [`transport`], which also has the kit that the brokers
 //!   share. [`wire`] is the format of messages on a broker.
 //! - [`lock`] is the contract of locks for jobs of several applications.
@@ -22,6 +22,15 @@ pub mod inbox {
 /// Locks: the contract of locks that several applications share.
 pub mod lock {
     pub use crate::lock::*;
+}
+
+/// Policy: the decisions that a storage is given or calls, and the options that are in force; pure.
+pub mod policy {
+    pub use crate::policy::dedupe::{DedupeDecision, DedupeFacts, SameId, dedupe};
+    pub use crate::policy::effective_options::{EffectiveHandlerOptions, effective_options};
+    pub use crate::policy::rate::{RateGrant, RateStarts, permit};
+    pub use crate::policy::reconcile::effective;
+    pub use crate::policy::verdict::{AgainReason, Verdict};
 }
 
 /// Storage: the contract that stores messages and jobs and decides every race.

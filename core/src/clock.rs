@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 pub use self::storage_clock::StorageClock;
-pub use crate::model::time::{add, between, next_tick, subtract, whole_microseconds};
+pub use crate::model::time::{add, between, next_tick, subtract};
 
 /// Reads the time and waits for it.
 #[async_trait]

@@ -62,6 +62,7 @@ pub type Read<'a> =
     &'a mut dyn for<'d> FnMut(&mut dyn Deserializer<'d>) -> Result<(), erased_serde::Error>;
 
 /// Codecs of a process.
+#[doc(hidden)]
 pub struct Codecs {
     others: Vec<Arc<dyn Codec>>,
     /// Default codec; none means JSON.

@@ -17,7 +17,7 @@ use crate::event::{Event, Events};
 use crate::model::Job;
 
 /// Largest size of a configuration file in bytes.
-pub const FILE_BYTES_MAX: usize = 1024 * 1024;
+pub(crate) const FILE_BYTES_MAX: usize = 1024 * 1024;
 /// Largest number of values read from one source.
 const VALUES_MAX: usize = 10_000;
 /// Largest depth of a file; deeper than any key.

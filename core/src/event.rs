@@ -579,6 +579,7 @@ impl Events {
 }
 
 /// Returns the text of `docs/guide/events.md`.
+#[doc(hidden)]
 pub fn render_events() -> String {
     let mut text = String::from(
         "# Events\n\nRendered from `core/src/event.rs` by `cargo xtask generate`; do not edit.\n\n\

@@ -17,9 +17,9 @@ pub use crate::stop::Lifecycle;
 use crate::storage::TopicFilter;
 
 /// A queue without a worker is reported when its oldest due message is late by more than this.
-pub const UNSERVED_AFTER: Duration = Duration::from_secs(60);
+pub(crate) const UNSERVED_AFTER: Duration = Duration::from_secs(60);
 /// A message of a topic without a handler is reported when it is at least this late.
-pub const UNHANDLED_AFTER: Duration = Duration::from_secs(60);
+pub(crate) const UNHANDLED_AFTER: Duration = Duration::from_secs(60);
 /// A process whose services made no progress for this many poll intervals is unhealthy.
 const TICKS_MISSED_MAX: u32 = 10;
 /// Shortest time without progress after which a process is unhealthy.
@@ -103,10 +103,10 @@ pub struct Findings {
     pub late: u64,
     /// Problems of the configuration, one sentence each.
     pub misconfigured: Vec<String>,
-    /// Queues whose oldest due message is late by more than [`UNSERVED_AFTER`], while none of their messages is
+    /// Queues whose oldest due message is late by more than a minute, while none of their messages is
     /// handled and this process does not work on them.
     pub unserved: Vec<String>,
-    /// Messages that are late by [`UNHANDLED_AFTER`] or more and without a handler in any known process; at
+    /// Messages that are late by a minute or more and without a handler in any known process; at
     /// most one of each queue.
     pub unhandled: Vec<UnhandledMessage>,
     /// Whether the process runs, is stopping, or has stopped.

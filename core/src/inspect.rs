@@ -15,7 +15,7 @@ use crate::model::{
 };
 
 /// Default number of rows of a page.
-pub const PAGE_LIMIT_DEFAULT: usize = 20;
+const PAGE_LIMIT_DEFAULT: usize = 20;
 /// Largest number of rows of a page.
 pub const PAGE_LIMIT_MAX: usize = 1_000;
 

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::model::JobName;
 
 /// Default duration of a lock, unless a job sets `lock_duration`.
-pub const LOCK_DURATION_DEFAULT: Duration = Duration::from_secs(300);
+pub(crate) const LOCK_DURATION_DEFAULT: Duration = Duration::from_secs(300);
 
 /// Acquires locks by name.
 #[async_trait]
@@ -29,6 +29,6 @@ pub trait Lock: Send {
 }
 
 /// Returns the name of a job's lock.
-pub fn lock_name(job: &JobName) -> String {
+pub(crate) fn lock_name(job: &JobName) -> String {
     format!("messaging:job:{job}")
 }

@@ -13,24 +13,21 @@ use std::time::Duration;
 use crate::event::Event;
 use crate::model::{JobName, Topic};
 
-pub use self::meters::{
-    ATTEMPTS, Amount, DEAD, DURATION, EVENTS, JOB_RUNS, LATENESS, METERS, MISSED, Meter, MeterKind,
-    RESCUED, Reading, SKIPPED, readings,
-};
+pub use self::meters::{Amount, METERS, Meter, MeterKind, Reading, readings};
 
 /// The upper bounds of the buckets of a [`Histogram`], in milliseconds, each inclusive.
 pub const BOUNDS_MS: [u64; 14] =
     [1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 5_000, 30_000, 300_000, 3_600_000];
 /// Largest number of topics measured separately; all further ones are measured as [`OTHER_TOPICS`].
-pub const TOPICS_MAX: usize = 200;
+const TOPICS_MAX: usize = 200;
 /// The name under which topics beyond [`TOPICS_MAX`] are measured; no topic can have it.
-pub const OTHER_TOPICS: &str = "~other";
-/// Largest number of jobs measured separately; all further ones are measured as [`OTHER_JOBS`].
+const OTHER_TOPICS: &str = "~other";
+/// Largest number of jobs measured separately; all further ones are measured as `~other`.
 pub const JOBS_MAX: usize = 500;
 /// The name under which jobs beyond [`JOBS_MAX`] are measured.
-pub const OTHER_JOBS: &str = "~other";
+const OTHER_JOBS: &str = "~other";
 
-/// Label names of topics and jobs in metrics: the first [`TOPICS_MAX`] and [`JOBS_MAX`] by their names,
+/// Label names of topics and jobs in metrics: the first 200 topics and [`JOBS_MAX`] jobs by their names,
 /// all further ones together. For exporters, whose memory must not grow with what others publish.
 #[derive(Debug, Default)]
 pub struct LabelNames {

@@ -14,7 +14,7 @@ mod requests;
 mod routing;
 mod sender;
 
-pub use batch::{BATCH_MEMBERS_MAX, Batch, BatchResult};
+pub use batch::{Batch, BatchResult};
 pub(crate) use follow_ups::follow_ups;
 pub use outbound::Sending;
 pub(crate) use outbound::{Outbound, OutboundSettings};
@@ -22,5 +22,5 @@ pub(crate) use publish::Draft;
 pub use publish::{Publish, PublishResult};
 pub use publisher::Publisher;
 pub(crate) use relations::topic_key;
-pub use request::{REPLY_TIMEOUT_DEFAULT, Reply, Request};
+pub use request::{Reply, Request};
 pub(crate) use sender::Sender;

@@ -19,7 +19,7 @@ use crate::model::{JobRecord, MessageRecord, MessageState, Topic};
 use crate::storage::{DeclareResult, EnqueueResult, Storage};
 
 /// Version of the format; an import refuses a greater one.
-pub const FORMAT: u32 = 1;
+const FORMAT: u32 = 1;
 
 /// Number of messages that are stored in one step.
 const BATCH: usize = 500;

@@ -59,11 +59,11 @@ use crate::storage::{
 };
 
 /// Default limit of executions, and of finished messages.
-pub const HISTORY_MAX_DEFAULT: usize = 100_000;
+const HISTORY_MAX_DEFAULT: usize = 100_000;
 /// Default limit of documents.
-pub const DOCUMENTS_MAX_DEFAULT: usize = 100_000;
+const DOCUMENTS_MAX_DEFAULT: usize = 100_000;
 /// Default limit of pending, running and dead messages.
-pub const MESSAGES_MAX_DEFAULT: usize = 10_000_000;
+const MESSAGES_MAX_DEFAULT: usize = 10_000_000;
 
 /// Storage of messages and jobs for as long as the process lives.
 ///

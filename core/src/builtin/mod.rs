@@ -9,9 +9,7 @@ mod stored_transport;
 
 pub use deduplicate::Deduplicate;
 pub use manual_clock::ManualClock;
-pub use memory_storage::{
-    DOCUMENTS_MAX_DEFAULT, HISTORY_MAX_DEFAULT, MESSAGES_MAX_DEFAULT, MemoryStorage,
-};
+pub use memory_storage::MemoryStorage;
 pub use stored_transport::{LEASE_DURATION_DEFAULT, StoredTransport, memory_transport};
 
 pub use crate::model::GROUP_DEFAULT;

@@ -12,7 +12,7 @@ mod health;
 mod status;
 mod unhandled;
 
-pub use backfill::{Backfill, BackfillOrder, BackfillResult, BackfillSelection, OCCURRENCES_MAX};
+pub use backfill::{Backfill, BackfillOrder, BackfillResult, BackfillSelection};
 pub use bulk::{BULK_MAX, BulkResult, MatchCount};
 pub use declare::DeclaredJobs;
 

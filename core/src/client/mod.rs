@@ -12,7 +12,7 @@ mod subscriptions;
 
 pub use admin::{
     Admin, BULK_MAX, Backfill, BackfillOrder, BackfillResult, BackfillSelection, BulkResult,
-    DeclaredJobs, MatchCount, OCCURRENCES_MAX, PauseRequest, Trigger, TriggerResult,
+    DeclaredJobs, MatchCount, PauseRequest, Trigger, TriggerResult,
 };
 pub use http_workers::HttpWorkers;
 pub use job_options::Exclusion;
@@ -29,6 +29,5 @@ pub use crate::engine::http_worker::{
 };
 pub use crate::engine::{OneTimeJob, RECENT_RUNS_MAX};
 pub use crate::sending::{
-    BATCH_MEMBERS_MAX, Batch, BatchResult, Publish, PublishResult, Publisher,
-    REPLY_TIMEOUT_DEFAULT, Reply, Request, Sending,
+    Batch, BatchResult, Publish, PublishResult, Publisher, Reply, Request, Sending,
 };

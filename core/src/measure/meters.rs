@@ -52,7 +52,7 @@ pub enum Amount {
 macro_rules! meters {
     ($($(#[doc = $meaning:literal])+ $constant:ident, $name:literal, $flat:literal, $kind:ident [$($label:literal),*];)*) => {
         $($(#[doc = $meaning])+
-        pub const $constant: Meter = Meter {
+        const $constant: Meter = Meter {
             name: $name,
             flat_name: $flat,
             kind: MeterKind::$kind,

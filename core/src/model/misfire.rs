@@ -14,13 +14,13 @@ use crate::model::time::between;
 use crate::schedule::Schedule;
 
 /// Default threshold of jobs and options without one of their own.
-pub const THRESHOLD_DEFAULT: Duration = Duration::from_mins(1);
+pub(crate) const THRESHOLD_DEFAULT: Duration = Duration::from_mins(1);
 /// Threshold of a job that sets a policy but no threshold.
-pub const THRESHOLD_CHOSEN_DEFAULT: Duration = Duration::from_mins(5);
+const THRESHOLD_CHOSEN_DEFAULT: Duration = Duration::from_mins(5);
 /// Default number of missed occurrences that [`MisfirePolicy::FireAll`] runs.
-pub const CATCH_UP_MAX_DEFAULT: u32 = 100;
+const CATCH_UP_MAX_DEFAULT: u32 = 100;
 /// Largest number of missed occurrences that [`MisfirePolicy::FireAll`] runs.
-pub const CATCH_UP_LIMIT: u32 = 10_000;
+pub(crate) const CATCH_UP_LIMIT: u32 = 10_000;
 
 /// Policy for missed occurrences.
 #[derive(

@@ -38,20 +38,18 @@ pub use lease::{Lease, LeaseRef};
 pub(crate) use message::INTERRUPTED_ERROR;
 pub use message::{Assignment, Correlation, Message, MessageKind, MessageRecord, Progress, Source};
 pub use message_pause::{DueTime, END_OF_TIME, MessagePause};
-pub use misfire::{
-    CATCH_UP_LIMIT, CATCH_UP_MAX_DEFAULT, Misfire, MisfirePolicy, THRESHOLD_CHOSEN_DEFAULT,
-    THRESHOLD_DEFAULT, Threshold, ThresholdOrigin,
-};
+pub(crate) use misfire::{CATCH_UP_LIMIT, THRESHOLD_DEFAULT};
+pub use misfire::{Misfire, MisfirePolicy, Threshold, ThresholdOrigin};
 pub use name::{
     GROUP_DEFAULT, IntoTopic, JobName, Key, NAME_LEN_MAX, Priority, Queue, SYSTEM_TOPICS, Topic,
     TransportName,
 };
 pub use occurrence::{MisfireFacts, Occurrence};
 pub use overlap::Overlap;
-pub use relations::{
-    CHAIN_DEPTH_MAX, CHAIN_MESSAGES_MAX, Limit, Link, LinkOn, Parent, Rate, Relations, Unique,
-};
-pub use retry::{Backoff, INTERVALS_MAX, Retry, RetryFacts};
+pub use relations::{Limit, Link, LinkOn, Parent, Rate, Relations, Unique};
+pub use retry::{Backoff, Retry, RetryFacts};
 pub use route::Route;
 pub(crate) use spelling::normalized;
-pub use state::{DeadReason, MessageState, Phase, StateChange, TRANSITIONS, render_states};
+#[doc(hidden)]
+pub use state::render_states;
+pub use state::{DeadReason, MessageState, Phase, StateChange};

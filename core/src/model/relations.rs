@@ -13,9 +13,9 @@ use super::{
 use crate::error::{Error, Result};
 
 /// Largest depth of a chain.
-pub const CHAIN_DEPTH_MAX: usize = 5;
+const CHAIN_DEPTH_MAX: usize = 5;
 /// Largest number of messages that may follow from one, all branches together.
-pub const CHAIN_MESSAGES_MAX: usize = 100;
+const CHAIN_MESSAGES_MAX: usize = 100;
 
 /// Relations of a message to others.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

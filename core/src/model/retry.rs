@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::model::{MessageId, mix};
 
 /// Largest number of intervals in a list.
-pub const INTERVALS_MAX: usize = 1_000;
+const INTERVALS_MAX: usize = 1_000;
 
 const SECOND: Duration = Duration::from_secs(1);
 const HOUR: Duration = Duration::from_hours(1);

@@ -106,7 +106,7 @@ impl StateChange {
 }
 
 /// Every legal change: from, by, to, and a note. All others are refused.
-pub const TRANSITIONS: [(MessageState, StateChange, MessageState, &str); 12] = [
+const TRANSITIONS: [(MessageState, StateChange, MessageState, &str); 12] = [
     (
         MessageState::Pending,
         StateChange::Claim,

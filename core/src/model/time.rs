@@ -26,7 +26,7 @@ pub fn between(earlier: Timestamp, later: Timestamp) -> Duration {
 }
 
 /// Returns an instant cut to whole microseconds, as every storage keeps it.
-pub fn whole_microseconds(instant: Timestamp) -> Timestamp {
+pub(crate) fn whole_microseconds(instant: Timestamp) -> Timestamp {
     let nanosecond = instant.as_nanosecond();
     Timestamp::from_nanosecond(nanosecond - nanosecond.rem_euclid(1_000)).unwrap_or(instant)
 }

@@ -5,32 +5,32 @@ mod back_off;
 mod breaker;
 mod chain;
 mod decide;
-mod dedupe;
+pub(crate) mod dedupe;
 mod delay_place;
 mod edit;
-mod effective_options;
+pub(crate) mod effective_options;
 mod inline_retry;
 mod layers;
 mod no_handler;
 mod outage;
 mod overlap;
 mod plan;
-mod rate;
-mod reconcile;
+pub(crate) mod rate;
+pub(crate) mod reconcile;
 mod rescue;
 mod timeout;
-mod verdict;
+pub(crate) mod verdict;
 
 pub(crate) use back_off::{PAUSE_MAX, backoff};
 pub use breaker::{Breaker, Circuit};
 pub(crate) use breaker::{BreakerDecision, BreakerSignal};
 pub(crate) use chain::followers;
 pub(crate) use decide::{JobDecision, decide};
-pub use dedupe::{DedupeDecision, DedupeFacts, SameId, dedupe};
+pub(crate) use dedupe::{DedupeDecision, DedupeFacts, SameId, dedupe};
 pub(crate) use delay_place::{DelayOptions, DelayPlace, delay_place, delay_unsupported};
 pub use edit::{Edit, Field, PREVIEW_MAX, Preview};
 pub(crate) use edit::{preview, reset, upcoming};
-pub use effective_options::{EffectiveHandlerOptions, effective_options};
+pub(crate) use effective_options::{EffectiveHandlerOptions, effective_options};
 pub(crate) use inline_retry::allows_inline_retry;
 pub use layers::{Layer, Winner, layers};
 pub(crate) use no_handler::put_off;
@@ -39,13 +39,14 @@ pub(crate) use outage::outage;
 pub(crate) use overlap::{admit, at_once_max};
 pub(crate) use plan::{COUNT_MAX, Plan, SKIPS_LISTED_MAX};
 pub use plan::{PlannedOccurrence, Skip};
-pub use rate::{RateGrant, RateStarts, permit};
-pub use reconcile::effective;
+pub(crate) use rate::{RateGrant, RateStarts, permit};
 pub(crate) use reconcile::{
     Declaration, DeclaredSet, Reconciliation, configured_schedule, cursor_after_pause, overridden,
     reconcile, retire_vanished,
 };
 pub(crate) use rescue::rescue;
 pub(crate) use timeout::timeout;
-pub use verdict::{AgainReason, AttemptEnd, NOTE_LEN_MAX, Verdict};
-pub(crate) use verdict::{AttemptDecision, AttemptFacts, bounded, is_expired, judge};
+pub(crate) use verdict::{
+    AgainReason, AttemptDecision, AttemptFacts, Verdict, bounded, is_expired, judge,
+};
+pub use verdict::{AttemptEnd, NOTE_LEN_MAX};

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::model::BatchId;
 
 /// The most messages of one batch.
-pub const BATCH_MEMBERS_MAX: usize = 100_000;
+const BATCH_MEMBERS_MAX: usize = 100_000;
 
 /// A batch that is stored when it is awaited.
 ///

@@ -21,7 +21,7 @@ use crate::model::{
 };
 
 /// Default timeout of a request.
-pub const REPLY_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
+const REPLY_TIMEOUT_DEFAULT: Duration = Duration::from_secs(30);
 
 /// A request that is sent when it is awaited, and returns its reply.
 #[must_use = "a request is sent when it is awaited"]

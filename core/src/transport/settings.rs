@@ -1,13 +1,11 @@
 //! Common settings: the options that every transport over a broker has, under the same names and with the same checks.
 
 use std::fmt;
-use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::clock::{Clock, SystemClock, within};
+use crate::clock::{Clock, SystemClock};
 use crate::error::{Error, Result};
-use crate::model::time::add;
 use crate::wire::Wrapping;
 
 const PREFIX: &str = "punctual";
@@ -71,15 +69,6 @@ pub fn check_payload_max(bytes: usize, min: usize, max: usize) -> Result<()> {
     Err(Error::invalid(format!(
         "a payload_max of {bytes} bytes is out of range; use {min} to {max}"
     )))
-}
-
-/// Runs a call to a broker within a timeout; returns `None` when it took longer.
-pub async fn within_timeout<F: Future>(
-    clock: &dyn Clock,
-    timeout: Duration,
-    call: F,
-) -> Option<F::Output> {
-    within(clock, add(clock.now(), timeout), call).await
 }
 
 impl fmt::Debug for CommonSettings {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use punctual::backend::policy::RateGrant;
 use punctual::backend::storage::{
     BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
     EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
@@ -20,7 +21,6 @@ use punctual::model::{
     BatchId, Execution, ExecutionId, JobCommand, JobName, JobRecord, LeaseRef, MessageId,
     MessageRecord, MessageState, ProcessId, Topic,
 };
-use punctual::policy::RateGrant;
 use punctual::{Error, Inspect, ManualClock, MemoryStorage, Result, Storage};
 
 /// A memory storage whose calls can be made to fail or hang.

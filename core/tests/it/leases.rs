@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use punctual::inspect::{ExecutionFilter, PageRequest};
-use punctual::measure::{JOB_RUNS, LabelNames, readings};
+use punctual::measure::{LabelNames, readings};
 use punctual::model::{DeadReason, Ending, MessageState, Phase, WhenInterrupted};
 use punctual::{
     Builder, Context, Event, Inspect, Job, ManualClock, MemoryStorage, Occurrence, Outcome, Retry,
@@ -182,7 +182,7 @@ async fn a_run_of_a_job_that_ended_with_its_process_is_counted_as_lost() {
     let mut runs = Vec::new();
     while let Ok(event) = events.try_recv() {
         readings(&event, &names, &mut |reading| {
-            if *reading.meter == JOB_RUNS {
+            if reading.meter.name == "punctual.job.runs" {
                 runs.push(format!("{:?} {:?}", reading.labels, reading.amount));
             }
         });

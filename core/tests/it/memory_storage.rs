@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use async_trait::async_trait;
+use punctual::backend::policy::{AgainReason, Verdict};
 use punctual::backend::storage::{
     ClaimedMessage, Command, CommandResult, EnqueueResult, Entry, WakeSource, Wakeup,
 };
 use punctual::inspect::{ExecutionFilter, MessageFilter, PageRequest};
 use punctual::jiff::Timestamp;
 use punctual::model::{Message, MessageState, Queue};
-use punctual::policy::{AgainReason, Verdict};
 use punctual::{ErrorKind, ManualClock, MemoryStorage, Result};
 use punctual_conformance::storage::{Environment, Fixture, Node, at};
 

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use punctual::backend::policy::{AgainReason, Verdict};
 use punctual::backend::storage::{Claim, ClaimedMessage, Settlement};
 use punctual::clock::add;
 use punctual::model::{
     DeadReason, Ending, Execution, ExecutionId, Message, MessageId, ProcessId, Queue,
 };
-use punctual::policy::{AgainReason, Verdict};
 use punctual::uuid::Uuid;
 use serde_json::{Value, json};
 use std::time::Duration;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use punctual::backend::policy::RateGrant;
 use punctual::backend::storage::{
     BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
     EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
@@ -10,7 +11,6 @@ use punctual::backend::storage::{
 };
 use punctual::jiff::Timestamp;
 use punctual::model::{JobCommand, JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Topic};
-use punctual::policy::RateGrant;
 use punctual::{ManualClock, Result, Storage};
 
 /// Storage with the time of a clock.

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::policy::{AgainReason, Verdict};
 use punctual::backend::storage::{Claim, ClaimedMessage, Settlement};
 use punctual::clock::add;
 use punctual::model::{DeadReason, Ending, Execution, ExecutionId, ProcessId, Queue};
-use punctual::policy::{AgainReason, Verdict};
 use punctual::uuid::Uuid;
 
 use crate::transcript::Transcript;

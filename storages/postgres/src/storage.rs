@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use punctual::Result;
+use punctual::backend::policy::RateGrant;
 use punctual::backend::storage::{
     BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
     EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
@@ -15,7 +16,6 @@ use punctual::backend::storage::{
 };
 use punctual::jiff::Timestamp;
 use punctual::model::{JobCommand, JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Topic};
-use punctual::policy::RateGrant;
 use tokio::task::JoinHandle;
 
 use crate::address::Address;

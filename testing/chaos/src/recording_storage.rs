@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use punctual::backend::policy::{RateGrant, Verdict};
 use punctual::backend::storage::{
     BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
     EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
@@ -15,7 +16,6 @@ use punctual::jiff::Timestamp;
 use punctual::model::{
     JobCommand, JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Topic,
 };
-use punctual::policy::{RateGrant, Verdict};
 use punctual::{Inspect, Result, Storage};
 
 use crate::fuse::{CrashPoint, Fuse};

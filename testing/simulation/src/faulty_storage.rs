@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use punctual::backend::policy::RateGrant;
 use punctual::backend::storage::{
     BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
     EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
@@ -16,7 +17,6 @@ use punctual::jiff::Timestamp;
 use punctual::model::{
     JobCommand, JobName, JobRecord, LeaseRef, MessageId, MessageRecord, ProcessId, Topic,
 };
-use punctual::policy::RateGrant;
 use punctual::{Error, Inspect, MemoryStorage, Result, Storage};
 
 use super::faults::Fault;

@@ -15,12 +15,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use punctual::ManualClock;
+use punctual::backend::policy::{EffectiveHandlerOptions, effective_options};
 use punctual::jiff::Timestamp;
 use punctual::model::{
     ExecutionId, HandlerOptions, JobName, JobRecord, Key, Message, MessageId, MessageKind,
     MessageRecord, MessageState, ProcessId,
 };
-use punctual::policy::{EffectiveHandlerOptions, effective_options};
 
 pub(crate) use self::firings::FiringAttempt;
 use self::runs::Run;

@@ -20,7 +20,7 @@ use crate::schedule::stable_hash;
 use crate::storage::{EnqueueResult, Entry};
 
 /// The most occurrences in the range of one backfill.
-pub const OCCURRENCES_MAX: usize = 100_000;
+const OCCURRENCES_MAX: usize = 100_000;
 
 /// Number of occurrences that are computed before the task yields.
 const STEPS_WITHOUT_YIELD: usize = 500;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{ClaimedMessage, SettleResult, Settlement};
 use punctual::backend::transport::{Consumer, Delivery, Outgoing, Receipt, Subscription};
 use punctual::builtin::memory_transport;
@@ -13,7 +14,6 @@ use punctual::model::{
     Body, Correlation, Headers, IdSource, Ids, Message, MessageId, Priority, ProcessId, Queue,
     Source, Topic,
 };
-use punctual::policy::Verdict;
 use punctual::{ManualClock, MemoryStorage, StoredTransport, Transport};
 
 use super::late_storage::LateStorage;

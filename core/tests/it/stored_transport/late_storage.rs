@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use punctual::backend::policy::RateGrant;
 use punctual::backend::storage::{
     BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
     EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
@@ -11,7 +12,6 @@ use punctual::backend::storage::{
 };
 use punctual::jiff::Timestamp;
 use punctual::model::{JobCommand, JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Topic};
-use punctual::policy::RateGrant;
 use punctual::{MemoryStorage, Result, Storage};
 
 pub(super) struct LateStorage(pub(super) Arc<MemoryStorage>);

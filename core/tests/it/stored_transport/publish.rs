@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{Claim, Entry, SettleResult};
 use punctual::backend::transport::{AttemptCount, Delay, Subscription};
 use punctual::builtin::{GROUP_DEFAULT, memory_transport};
 use punctual::model::{IdSource, Ids, Key, Message, ProcessId, Queue, TransportName};
-use punctual::policy::Verdict;
 use punctual::{ErrorKind, ManualClock, MemoryStorage, Storage, StoredTransport, Transport};
 
 use super::fixture::{Fixture, at, claimed, mail, poll, received, seconds};

@@ -4,10 +4,10 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 use std::time::Duration;
 
+use punctual::backend::policy::{AgainReason, Verdict};
 use punctual::backend::storage::{Reclaim, SettleResult};
 use punctual::backend::transport::Subscription;
 use punctual::model::{IdSource, ProcessId};
-use punctual::policy::{AgainReason, Verdict};
 use punctual::{ErrorKind, Transport};
 
 use super::fixture::{Fixture, at, claimed, mail, poll, received, seconds};

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
+use punctual::backend::policy::effective_options;
 use punctual::model::{Execution, JobPhase, JobRecord, MessageKind, Origin, Retirement};
-use punctual::policy::effective_options;
 use punctual::schedule::{Schedule, Spread, format_duration};
 use punctual::status::JobStatus;
 use serde::Serialize;

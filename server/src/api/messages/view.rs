@@ -1,8 +1,8 @@
 //! View of a message in the API.
 
 use jiff::Timestamp;
+use punctual::backend::policy::effective_options;
 use punctual::model::{DeadReason, Lease, Message, MessageKind, MessageRecord, Progress};
-use punctual::policy::effective_options;
 use serde::Serialize;
 use utoipa::ToSchema;
 

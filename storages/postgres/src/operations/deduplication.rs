@@ -3,9 +3,9 @@
 
 use std::collections::{HashMap, hash_map};
 
+use punctual::backend::policy::{DedupeDecision, DedupeFacts, SameId, dedupe};
 use punctual::backend::storage::{EnqueueResult, Entry};
 use punctual::model::{Key, Message, MessageId, MessageRecord, MessageState, Unique};
-use punctual::policy::{DedupeDecision, DedupeFacts, SameId, dedupe};
 
 use crate::operations::relations::needs_lookup;
 

@@ -1,9 +1,9 @@
 //! Rates: one row for each name with its latest starts, locked while the policy decides on a request.
 
 use punctual::Result;
+use punctual::backend::policy::{RateGrant, RateStarts, permit};
 use punctual::backend::storage::RateRequest;
 use punctual::jiff::Timestamp;
-use punctual::policy::{RateGrant, RateStarts, permit};
 use punctual_columns::instant::{instant, micros_up};
 use tokio_postgres::types::Type;
 

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use punctual::Result;
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{EnqueueResult, Entry, SettleResult, Settlement};
 use punctual::jiff::Timestamp;
 use punctual::model::{MessageState, Queue};
-use punctual::policy::Verdict;
 use punctual_columns::code::Code;
 use punctual_columns::instant::{micros, micros_up};
 use punctual_columns::message::count_to_column;

@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::Settlement;
 use punctual::model::Execution;
-use punctual::policy::Verdict;
 use punctual_columns::code::Code;
 use punctual_columns::instant::micros;
 use punctual_columns::message::count_to_column;

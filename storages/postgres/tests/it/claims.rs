@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use punctual::backend::policy::{AgainReason, Verdict};
 use punctual::backend::storage::{
     Claim, ClaimedMessage, Entry, SettleResult, Settlement, TopicFilter, WakeSource,
 };
 use punctual::clock::add;
 use punctual::inspect::PageRequest;
 use punctual::model::{DeadReason, Ending, Message, MessageState, Priority, Queue, Topic};
-use punctual::policy::{AgainReason, Verdict};
 use punctual::{Clock, Context, Inspect, Job, Punctual, Roles, Storage, SystemClock};
 use punctual_conformance::backend_tests;
 use punctual_postgres::PostgresStorage;

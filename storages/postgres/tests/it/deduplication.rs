@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{EnqueueResult, Entry, Settlement};
 use punctual::inspect::{Inspect as _, MessageFilter, PageRequest};
 use punctual::model::{Body, DeadReason, Headers, MessageRecord, Priority, Source};
-use punctual::policy::Verdict;
 use punctual::{Clock as _, Message, Storage as _, SystemClock};
 use punctual_postgres::PostgresStorage;
 

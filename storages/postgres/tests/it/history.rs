@@ -1,5 +1,6 @@
 //! Rows of the history: a message and its last attempt share a row where possible, and have separate rows otherwise.
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{
     BrokerRecord, ClaimedMessage, Command, CommandResult, Prune, SettleResult, Settlement,
 };
@@ -7,7 +8,6 @@ use punctual::clock::subtract;
 use punctual::inspect::{ExecutionFilter, Inspect, PageRequest};
 use punctual::jiff::Timestamp;
 use punctual::model::{Ending, Execution, ExecutionId, MessageId, MessageState};
-use punctual::policy::Verdict;
 use punctual::{Clock, Storage, SystemClock};
 use punctual_postgres::PostgresStorage;
 

@@ -1,9 +1,9 @@
 //! Outbox: messages, settlements and inbox records in transactions of the application.
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{EnqueueResult, Entry, Settlement};
 use punctual::inspect::Inspect;
 use punctual::model::MessageState;
-use punctual::policy::Verdict;
 use punctual::{Clock, Inbox, InboxResult, Outbox, SystemClock};
 
 use crate::schema::{TestSchema, enqueue};

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{
     ClaimedMessage, END_OF_TIME, EnqueueResult, Entry, Prune, RateRequest, SettleResult,
     Settlement, WakeSource,
 };
 use punctual::inspect::Inspect;
 use punctual::model::{BatchId, IdSource as _, Limit, Message, MessageState, Relations, Unique};
-use punctual::policy::Verdict;
 use punctual::{Clock, Outbox as _, Storage, SystemClock};
 use punctual_postgres::PostgresStorage;
 

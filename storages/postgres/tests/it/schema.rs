@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{
     Claim, ClaimedMessage, EnqueueResult, Entry, SettleResult, Settlement,
 };
@@ -14,7 +15,6 @@ use punctual::model::{
     Body, Correlation, Headers, IdSource, Ids, Key, Message, MessageId, Priority, ProcessId, Queue,
     Source, Topic,
 };
-use punctual::policy::Verdict;
 use punctual::{Clock, Storage, SystemClock};
 use punctual_conformance::backend_tests;
 use punctual_postgres::{PostgresBuilder, PostgresStorage};

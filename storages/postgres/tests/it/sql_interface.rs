@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{ClaimedMessage, DeclareResult, JobCommandResult, Settlement};
 use punctual::clock::add;
 use punctual::inspect::Inspect;
@@ -9,7 +10,6 @@ use punctual::model::{
     Body, Ending, Execution, ExecutionId, Job, JobName, JobRecord, Message, MessageId,
     MessageState, Occurrence, Origin, Overrides,
 };
-use punctual::policy::Verdict;
 use punctual::{Clock, Schedule, Storage, SystemClock};
 use punctual_conformance::backend_tests::views;
 use punctual_postgres::PostgresStorage;

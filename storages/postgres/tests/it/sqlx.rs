@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{EnqueueResult, Reclaim, Settlement, WakeSource};
 use punctual::clock::within;
 use punctual::inspect::Inspect as _;
 use punctual::model::{HandlerOptions, MessageState, Queue};
-use punctual::policy::Verdict;
 use punctual::{
     Clock as _, Context, ErrorKind, Handler, HandlerResult, Inbox as _, InboxResult, Outbox as _,
     Outcome, Punctual, Retry, Storage as _, SystemClock,

@@ -1,10 +1,10 @@
 //! Enqueue: one statement for a new message; only when that stores nothing, further statements find out why.
 
 use punctual::Message;
+use punctual::backend::policy::{DedupeDecision, DedupeFacts, SameId, dedupe};
 use punctual::backend::storage::{EnqueueResult, Entry};
 use punctual::jiff::Timestamp;
 use punctual::model::{BatchId, Key, MessageId, MessageState, Queue};
-use punctual::policy::{DedupeDecision, DedupeFacts, SameId, dedupe};
 use punctual_columns::code::Code as _;
 use punctual_columns::instant::{micros, micros_up};
 use punctual_columns::message::extra;

@@ -4,9 +4,9 @@
 
 use std::fmt::Write as _;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::Settlement;
 use punctual::model::{Execution, LeaseRef, MessageState};
-use punctual::policy::Verdict;
 use punctual_columns::code::Code as _;
 use punctual_columns::instant::micros;
 

@@ -1,8 +1,8 @@
 //! Rates: the latest starts of each name. The policy alone decides how many may start.
 
+use punctual::backend::policy::{RateGrant, RateStarts, permit as decide};
 use punctual::backend::storage::RateRequest;
 use punctual::jiff::Timestamp;
-use punctual::policy::{RateGrant, RateStarts, permit as decide};
 use punctual_columns::instant::{instant, micros, micros_up};
 use rusqlite::{Connection, OptionalExtension as _, params};
 

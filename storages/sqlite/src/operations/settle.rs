@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use punctual::Message;
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{Entry, SettleResult, Settlement};
 use punctual::jiff::Timestamp;
 use punctual::model::{Execution, JobName, LeaseRef, MessageId, MessageState, Queue};
-use punctual::policy::Verdict;
 use punctual_columns::instant::{micros, micros_up};
 use punctual_columns::message::count_to_column;
 use punctual_columns::without_nul;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{EnqueueResult, SettleResult, WakeSource};
 use punctual::clock::{add, within};
 use punctual::model::Queue;
-use punctual::policy::Verdict;
 use punctual::{Clock as _, ErrorKind, Storage as _, SystemClock};
 
 use crate::fixture::{Fixture, at, claim, offer, rows_of, settle, settled_down};

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use punctual::backend::policy::{AgainReason, Verdict};
 use punctual::backend::storage::ClaimedMessage;
 use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::model::{Body, Key, Priority, Queue, Topic};
-use punctual::policy::{AgainReason, Verdict};
 use punctual::{Inspect as _, Message};
 
 use crate::fixture::{Fixture, at, claim, offer, settle};

@@ -1,10 +1,10 @@
 //! Results of repeated entries, for every state of the stored message: one list of steps, for the storage and for
 //! every other way into its file.
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{EnqueueResult, Entry, Settlement};
 use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{Body, DeadReason, Headers, Key, MessageRecord, Priority, Source};
-use punctual::policy::Verdict;
 use punctual::{Inspect as _, Message, Storage as _};
 use punctual_sqlite::SqliteStorage;
 

@@ -1,7 +1,7 @@
 //! File: what survives a restart, and which files are accepted.
 
+use punctual::backend::policy::Verdict;
 use punctual::model::MessageState;
-use punctual::policy::Verdict;
 use punctual::{ErrorKind, Inspect as _, Result, Storage as _};
 use punctual_sqlite::{Durability, SqliteStorage};
 use rusqlite::Connection;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{
     Claim, ClaimedMessage, EnqueueResult, Entry, SettleResult, Settlement,
 };
@@ -13,7 +14,6 @@ use punctual::model::{
     Body, Correlation, Ending, Execution, ExecutionId, Headers, IdSource as _, Ids, JobRecord,
     MessageId, Origin, Overrides, Priority, ProcessId, Queue, Source, Topic,
 };
-use punctual::policy::Verdict;
 use punctual::{Clock as _, Job, Message, Storage as _, SystemClock};
 use punctual_sqlite::{SqliteBuilder, SqliteStorage};
 use rusqlite::Connection;

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{EnqueueResult, WakeSource};
 use punctual::clock::{add, within};
 use punctual::model::{MessageState, Queue};
-use punctual::policy::Verdict;
 use punctual::{
     Clock as _, ErrorKind, Inbox as _, InboxResult, Inspect as _, Storage as _, SystemClock,
 };

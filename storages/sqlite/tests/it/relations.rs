@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{
     Claim, ClaimedMessage, Command, END_OF_TIME, EnqueueResult, Entry, JobCommandResult, Prune,
     RateRequest, Settlement, WakeSource,
@@ -13,7 +14,6 @@ use punctual::model::{
     BatchId, IdSource as _, Ids, JobName, Key, Limit, Message, MessageId, MessageRecord,
     MessageState, Occurrence, Queue, Rate, Relations, Unique,
 };
-use punctual::policy::Verdict;
 use punctual::{Clock as _, Inspect as _, Job, Schedule, Storage as _, SystemClock};
 use punctual_sqlite::{SqliteOutbox, SqliteStorage};
 

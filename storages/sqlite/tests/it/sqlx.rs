@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use punctual::backend::policy::{AgainReason, Verdict};
 use punctual::backend::storage::{EnqueueResult, Reclaim, WakeSource};
 use punctual::clock::{add, within};
 use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::model::{DeadReason, HandlerOptions, MessageState, Queue};
-use punctual::policy::{AgainReason, Verdict};
 use punctual::{
     Clock as _, Context, ErrorKind, Handler, HandlerResult, Inbox as _, InboxResult, Inspect as _,
     Outbox as _, Outcome, Punctual, Retry, Storage as _, SystemClock,

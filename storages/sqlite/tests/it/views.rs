@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use punctual::backend::policy::Verdict;
 use punctual::model::{JobCommand, JobName, Message, Occurrence, Source};
-use punctual::policy::Verdict;
 use punctual::{Job, Schedule, Storage as _};
 use punctual_conformance::backend_tests::views;
 

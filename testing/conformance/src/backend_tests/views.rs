@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{
     Claim, ClaimedMessage, Command, CommandResult, DeclareResult, EnqueueResult, Entry,
     SettleResult, Settlement,
@@ -13,7 +14,6 @@ use punctual::model::{
     Key, Message, MessageId, Occurrence, Origin, Overrides, Pause, ProcessId, Queue, Retirement,
     Source,
 };
-use punctual::policy::Verdict;
 use punctual::{Schedule, Storage};
 
 use crate::message::plain;

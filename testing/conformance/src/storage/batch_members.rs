@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{Command, END_OF_TIME, Entry, SettleResult};
 use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{BatchId, IdSource, Message, MessageId, MessageState, Relations};
-use punctual::policy::Verdict;
 
 use super::Fixture;
 use super::fixture::{again, at, dead, default_source, ids_of, is_notified, together};

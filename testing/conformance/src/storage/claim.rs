@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{Claim, SettleResult, Settlement};
 use punctual::model::{Message, MessageId, MessageState, Priority, Queue, Source};
-use punctual::policy::Verdict;
 
 use super::Fixture;
 use super::fixture::{again, at, cancel_after, dead, ids_of, microsecond_after, queue, together};

@@ -1,5 +1,6 @@
 //! Commands: the operations that an operator may run on a message in each state.
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{
     Claim, Command, CommandResult, EnqueueResult, SettleResult, WakeSource,
 };
@@ -7,7 +8,6 @@ use punctual::model::{
     Assignment, JobName, Key, Message, MessageId, MessageState, Occurrence, Priority, Queue,
     Source, Topic,
 };
-use punctual::policy::Verdict;
 
 use super::Fixture;
 use super::fixture::{

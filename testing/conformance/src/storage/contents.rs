@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use punctual::backend::policy::{AgainReason, Verdict};
 use punctual::backend::storage::{
     Claim, ClaimedMessage, Command, CommandResult, EnqueueResult, SettleResult,
 };
@@ -12,7 +13,6 @@ use punctual::model::{
     Key, Message, MisfireFacts, MisfirePolicy, NAME_LEN_MAX, Occurrence, PAYLOAD_MAX_DEFAULT,
     Priority, Queue, Rescue, Retry, Source, Topic,
 };
-use punctual::policy::{AgainReason, Verdict};
 
 use super::Fixture;
 use super::fixture::{at, ids_of, key};

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{
     Claim, Command, CommandResult, EnqueueResult, Entry, SettleResult,
 };
 use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{Message, MessageId, MessageState, Queue, Route, Source, TransportName};
-use punctual::policy::Verdict;
 
 use super::Fixture;
 use super::fixture::{at, dead, ids_of, key, together};

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{Claim, ClaimedMessage, Command, JobCommandResult, SettleResult};
 use punctual::model::{JobCommand, JobName, Message, MessageId, MessageState, Source};
-use punctual::policy::Verdict;
 
 use super::Fixture;
 use super::fixture::{again, at, dead, default_source, ids_of, is_notified, queue, together};

@@ -7,6 +7,7 @@ mod values;
 
 use std::sync::Arc;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{
     Claim, ClaimedMessage, Command, CommandResult, EnqueueResult, Entry, Reclaim, SettleResult,
     Settlement,
@@ -17,7 +18,6 @@ use punctual::model::{
     Execution, Ids, JobName, JobRecord, Message, MessageId, MessageRecord, MessageState, ProcessId,
     Queue,
 };
-use punctual::policy::Verdict;
 use punctual::{DocumentStore, Inbox, Inspect, ManualClock, Storage};
 
 use super::backend::{Environment, Node, Traits};

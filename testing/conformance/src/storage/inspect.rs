@@ -1,6 +1,7 @@
 //! Inspect: filters, counts and throughput, which change nothing.
 
 use punctual::ErrorKind;
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{Command, CommandResult};
 use punctual::inspect::{Bucket, Counts, ExecutionFilter, MessageFilter, PageRequest};
 use punctual::jiff::Timestamp;
@@ -8,7 +9,6 @@ use punctual::model::{
     DeadReason, Ending, Execution, JobName, Message, MessageId, MessageState, Occurrence, Priority,
     Queue, SkipReason, Source, Topic,
 };
-use punctual::policy::Verdict;
 
 use super::Fixture;
 use super::fixture::{again, at, key, microsecond_before, queue, seconds};

@@ -1,10 +1,10 @@
 //! Instants: stored to the microsecond at least. Finer parts may be rounded, but nothing may happen early.
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{Claim, Command, CommandResult, Prune, SettleResult};
 use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::model::{Message, MessageState, Queue};
-use punctual::policy::Verdict;
 
 use super::Fixture;
 use super::fixture::{again, at, default_source, ids_of, microsecond_after};

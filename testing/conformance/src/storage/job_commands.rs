@@ -1,9 +1,9 @@
 //! Job commands: an operator's changes of a job, applied only to the expected version.
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{JobCommandResult, SettleResult, WakeSource};
 use punctual::inspect::{ExecutionFilter, MessageFilter, PageRequest};
 use punctual::model::{Job, JobCommand, JobName, JobPhase, JobRecord, Overrides, Retirement};
-use punctual::policy::Verdict;
 use punctual::{ErrorKind, Schedule};
 
 use super::Fixture;

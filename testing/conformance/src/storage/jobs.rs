@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use punctual::Schedule;
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::DeclareResult;
 use punctual::inspect::JobFilter;
 use punctual::model::{
     Body, HandlerOptions, Job, JobName, JobPhase, JobRecord, Misfire, Origin, Overlap, Overrides,
     Pause, Priority, Rescue, Retirement, Retry, Topic,
 };
-use punctual::policy::Verdict;
 use punctual::schedule::{Spread, SpreadLimit};
 
 use super::Fixture;

@@ -1,8 +1,8 @@
 //! Leases: only the current token renews a lease.
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{ClaimedMessage, Command, ExtendResult, SettleResult, Settlement};
 use punctual::model::{LeaseRef, MessageState};
-use punctual::policy::Verdict;
 
 use super::Fixture;
 use super::fixture::{again, at, at_once, dead};

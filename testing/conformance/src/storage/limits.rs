@@ -4,11 +4,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{Claim, ClaimedMessage, Command, RateRequest, SettleResult};
 use punctual::model::{
     Assignment, Limit, Message, MessageId, MessageState, Priority, Queue, Rate, Relations,
 };
-use punctual::policy::Verdict;
 
 use super::Fixture;
 use super::fixture::{

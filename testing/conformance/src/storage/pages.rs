@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{BrokerRecord, Command};
 use punctual::inspect::{ExecutionFilter, MessageFilter, PAGE_LIMIT_MAX, PageRequest};
 use punctual::model::{ExecutionId, MessageId, MessageState};
-use punctual::policy::Verdict;
 
 use super::Fixture;
 use super::fixture::{again, at};

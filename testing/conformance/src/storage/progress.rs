@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{Command, ExtendResult, ProgressUpdate, SettleResult, Settlement};
 use punctual::inspect::ExecutionFilter;
 use punctual::model::{
@@ -9,7 +10,6 @@ use punctual::model::{
     Limit, Link, LinkOn, Message, MessageState, Parent, Priority, Progress, Queue, Rate, Relations,
     Rescue, Retry, Topic, Unique,
 };
-use punctual::policy::Verdict;
 
 use super::Fixture;
 use super::fixture::{again, at, dead, key, seconds};

@@ -1,9 +1,9 @@
 //! Prune: which messages and executions are deleted by age, and which are kept.
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{EnqueueResult, Firing, Prune, PruneResult};
 use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::model::{DeadReason, Ending, MessageState, SkipReason};
-use punctual::policy::Verdict;
 
 use super::Fixture;
 use super::fixture::{again, at, dead, microsecond_after, together};

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use punctual::Message;
+use punctual::backend::policy::{AgainReason, Verdict};
 use punctual::backend::storage::{Claim, Command, Prune, SettleResult};
 use punctual::model::{DeadReason, HandlerOptions, MessageState, Queue, WhenInterrupted};
-use punctual::policy::{AgainReason, Verdict};
 
 use super::Fixture;
 use super::fixture::{at, ids_of, microsecond_after, together};

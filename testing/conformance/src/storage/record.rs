@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{
     BrokerRecord, ClaimedMessage, Command, CommandResult, SettleResult,
 };
 use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::model::{DeadReason, Ending, MessageRecord, MessageState};
-use punctual::policy::Verdict;
 
 use super::Fixture;
 use super::fixture::{at, ids_of, together};

@@ -1,10 +1,10 @@
 //! Restart: accepted data survives on a durable storage. A storage that declares itself not durable promises
 //! nothing.
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{EnqueueResult, SettleResult};
 use punctual::inspect::JobFilter;
 use punctual::model::{Message, MessageState};
-use punctual::policy::Verdict;
 
 use super::Fixture;
 use super::fixture::{again, at, dead, default_source, ids_of, key};

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use punctual::backend::policy::{AgainReason, Verdict};
 use punctual::backend::storage::{Command, CommandResult, SettleResult, Settlement};
 use punctual::model::{DeadReason, Ending, Execution, LeaseRef, Message, MessageState, SkipReason};
-use punctual::policy::{AgainReason, Verdict};
 
 use super::Fixture;
 use super::fixture::{again, at, at_once, dead, key, together};

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{Claim, ClaimedMessage, Command, Entry, TopicFilter, WakeSource};
 use punctual::jiff::Timestamp;
 use punctual::model::{Limit, Message, MessageId, MessageState, Priority, Queue, Relations, Topic};
-use punctual::policy::Verdict;
 
 use super::Fixture;
 use super::fixture::{

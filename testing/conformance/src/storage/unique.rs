@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{Command, CommandResult, EnqueueResult, Entry};
 use punctual::model::{Message, Relations, Unique};
-use punctual::policy::Verdict;
 
 use super::Fixture;
 use super::fixture::{again, at, dead, seconds};

@@ -1,9 +1,9 @@
 //! Declarations and operator commands on jobs: checks what each may change.
 
+use punctual::backend::policy::effective;
 use punctual::backend::storage::{DeclareResult, JobCommandResult};
 use punctual::jiff::Timestamp;
 use punctual::model::{JobCommand, JobName, JobRecord, Retirement};
-use punctual::policy::effective;
 
 use super::Ledger;
 use crate::reference::next_undecided;

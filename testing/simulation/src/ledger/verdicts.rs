@@ -1,9 +1,9 @@
 //! Settle by the rules of the contract, and checks that each verdict follows from its attempt.
 
+use punctual::backend::policy::{AgainReason, EffectiveHandlerOptions, Verdict};
 use punctual::backend::storage::{SettleResult, Settlement};
 use punctual::jiff::Timestamp;
 use punctual::model::{DeadReason, Ending, MessageRecord, MessageState, Rescue, WhenInterrupted};
-use punctual::policy::{AgainReason, EffectiveHandlerOptions, Verdict};
 
 use super::{Ledger, RunResult};
 
