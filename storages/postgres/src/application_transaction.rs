@@ -10,12 +10,12 @@ use punctual::{InboxResult, Result};
 use punctual_columns::instant::micros_up;
 use tokio_postgres::types::Type;
 
-use crate::commit_watch::PendingNotifications;
 use crate::driver::{Cells as _, Driver};
 use crate::error::StorageError;
 use crate::inner::Inner;
 use crate::operations::enqueue::{Range, StoreResult, dedupes_of, is_plain_batch};
 use crate::operations::inbox;
+use crate::pending_notifications::PendingNotifications;
 use crate::row::MessageArrays;
 
 /// Most times a batch is planned again because of concurrent transactions.

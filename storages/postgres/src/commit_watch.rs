@@ -7,17 +7,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use punctual::backend::storage::WakeSource;
 use punctual::clock::add;
 use punctual::jiff::Timestamp;
-use punctual::model::Queue;
 use punctual::{Clock, Result};
 use tokio::sync::Notify;
 use tokio_postgres::types::Type;
 
 use crate::inner::{Inner, attempt};
-use crate::operations::batches::DueQueues;
-use crate::operations::waiting_queues::FreedSlots;
+use crate::pending_notifications::PendingNotifications;
 use crate::value::Param;
 
 /// Pauses before the outcome of a transaction is queried, in milliseconds; the last one repeats.
@@ -30,41 +27,6 @@ const OPEN_MAX: usize = 10_000;
 const QUERIED_MAX: usize = 1_000;
 /// A transaction that is open for longer is forgotten.
 const OPEN_DURATION_MAX: Duration = Duration::from_secs(600);
-
-/// Notifications to send when a transaction has committed.
-#[derive(Debug, Default)]
-pub(crate) struct PendingNotifications {
-    /// Queues with due messages, and the earliest due time of each.
-    pub(crate) due: HashMap<Queue, i64>,
-    /// Jobs and limits of which a message stopped running.
-    pub(crate) turns: FreedSlots,
-}
-
-impl PendingNotifications {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.due.is_empty() && self.turns.is_empty()
-    }
-
-    pub(crate) fn add_due(&mut self, queue: &Queue, at: i64) {
-        match self.due.get_mut(queue) {
-            Some(first) => *first = at.min(*first),
-            None => drop(self.due.insert(queue.clone(), at)),
-        }
-    }
-
-    pub(crate) fn add_due_queues(&mut self, freed: DueQueues) {
-        for (queue, at) in freed {
-            self.add_due(&queue, at);
-        }
-    }
-
-    pub(crate) fn add(&mut self, other: Self) {
-        for (queue, at) in &other.due {
-            self.add_due(queue, *at);
-        }
-        self.turns.add(other.turns);
-    }
-}
 
 /// Transactions whose outcome is not known yet.
 #[derive(Default)]
@@ -163,13 +125,6 @@ impl Inner {
         }
     }
 
-    /// Notifies the subscribers of queues with due messages.
-    pub(crate) fn notify_queues(self: &Arc<Self>, due: impl IntoIterator<Item = (Queue, i64)>) {
-        for (queue, due_at) in due {
-            self.notify(WakeSource::Queue(queue), due_at);
-        }
-    }
-
     /// Queries the outcome of the transactions that are scheduled for now.
     async fn query_outcomes(self: &Arc<Self>) {
         let queried = self.commit_watch.due(self.clock.now());
@@ -209,22 +164,7 @@ impl Inner {
             let one = self.commit_watch.take(&transaction).filter(|_| has_committed);
             notifications.add(one.unwrap_or_default());
         }
-        self.notify_queues(notifications.due);
-        self.notify_freed_slots(&notifications.turns).await;
-    }
-
-    /// Notifies the queues whose messages waited for a job or a limit of which a message stopped running.
-    pub(crate) async fn notify_freed_slots(self: &Arc<Self>, turns: &FreedSlots) {
-        if turns.is_empty() {
-            return;
-        }
-        let query = async { attempt!(self, |session| self.waiting(session, turns, false)) };
-        match query.await {
-            Ok(waiting) => self.notify_waiting_queues(waiting),
-            Err(error) => {
-                tracing::debug!(%error, "waiting queues were not notified; their messages are found by polling");
-            }
-        }
+        self.notify_committed(notifications).await;
     }
 }
 
@@ -251,6 +191,8 @@ async fn watch(inner: Weak<Inner>, clock: Arc<dyn Clock>) {
 
 #[cfg(test)]
 mod tests {
+    use punctual::model::Queue;
+
     use super::*;
 
     fn at(second: i64) -> Timestamp {

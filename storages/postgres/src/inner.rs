@@ -72,6 +72,22 @@ macro_rules! attempt {
 }
 pub(crate) use attempt;
 
+/// Runs a call like [`attempt`], in a transaction.
+macro_rules! transact {
+    ($inner:expr, |$session:ident, $tries:ident| $work:expr) => {
+        $crate::inner::attempt!($inner, |$session, $tries| async {
+            $session.begin().await?;
+            let result = $work.await?;
+            $session.commit().await?;
+            Ok(result)
+        })
+    };
+    ($inner:expr, |$session:ident| $work:expr) => {
+        $crate::inner::transact!($inner, |$session, _tries| $work)
+    };
+}
+pub(crate) use transact;
+
 impl Inner {
     pub(crate) fn new(pool: Arc<Pool>, clock: Arc<dyn Clock>, schema: Schema, sender: u64) -> Self {
         Self {

@@ -27,6 +27,7 @@ mod notifications;
 mod operations;
 mod outbox;
 mod page_bounds;
+mod pending_notifications;
 mod pool;
 mod queries;
 mod row;

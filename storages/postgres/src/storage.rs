@@ -1,5 +1,6 @@
-//! Storage: the public type, and the contract as a list: each method runs the operation of its name, on the state
-//! that all calls and the background tasks share.
+//! Storage: the public type, and how each call of the contract runs: on one connection, in a transaction where it has
+//! several statements that write, again after a conflict, and with its notifications after the commit. The statements
+//! are in `operations/`.
 
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -12,7 +13,7 @@ use punctual::backend::storage::{
     BrokerRecord, Claim, ClaimedMessage, Command, CommandResult, DeclareResult, DueJob,
     EnqueueResult, Entry, ExtendResult, FireResult, Firing, JobCommandResult, ProgressUpdate,
     Prune, PruneResult, RateRequest, Reclaim, SettleResult, Settlement, Storage, WakeSource,
-    Wakeup,
+    Wakeup, too_many_groups,
 };
 use punctual::jiff::Timestamp;
 use punctual::model::{JobCommand, JobName, JobRecord, LeaseRef, MessageRecord, ProcessId, Topic};
@@ -20,9 +21,11 @@ use tokio::task::JoinHandle;
 
 use crate::address::Address;
 use crate::builder::PostgresBuilder;
-use crate::inner::Inner;
+use crate::inner::{Inner, attempt, transact};
 use crate::listener;
+use crate::operations::maintenance;
 use crate::operations::relations::needs_lookup;
+use crate::pending_notifications::PendingNotifications;
 use crate::writer::{OWN_COMMIT_MIN, Writer};
 
 /// Storage of messages and jobs in a PostgreSQL database.
@@ -62,6 +65,13 @@ impl PostgresStorage {
         Self { inner, writer: Arc::default(), listener, listening: Mutex::default() }
     }
 
+    /// Sends the notifications of a call that has committed, and returns its result.
+    async fn notified<T>(&self, ended: Result<(T, PendingNotifications)>) -> Result<T> {
+        let (result, notifications) = ended?;
+        self.inner.notify_committed(notifications).await;
+        Ok(result)
+    }
+
     /// Starts the listener.
     pub(crate) fn listen(&self) {
         let task = listener::listen(Arc::downgrade(&self.inner), self.listener.clone());
@@ -88,15 +98,21 @@ impl fmt::Debug for PostgresStorage {
 #[async_trait]
 impl Storage for PostgresStorage {
     async fn enqueue(&self, entries: Vec<Entry>, now: Timestamp) -> Result<Vec<EnqueueResult>> {
+        if entries.is_empty() {
+            return Ok(Vec::new());
+        }
         // An entry that needs a lookup would send all others of its commit to the careful path.
-        if (1..OWN_COMMIT_MIN).contains(&entries.len()) && !entries.iter().any(needs_lookup) {
+        if entries.len() < OWN_COMMIT_MIN && !entries.iter().any(needs_lookup) {
             return self.writer.enqueue(&self.inner, entries, now).await;
         }
         self.inner.enqueue(&entries, now).await
     }
 
     async fn claim(&self, claim: Claim, now: Timestamp) -> Result<Vec<ClaimedMessage>> {
-        self.inner.claim(&claim, now).await
+        if claim.limit == 0 || claim.topics.is_none() {
+            return Ok(Vec::new());
+        }
+        attempt!(self.inner, |session| self.inner.claim(session, &claim, now))
     }
 
     async fn extend(
@@ -105,7 +121,10 @@ impl Storage for PostgresStorage {
         until: Timestamp,
         _now: Timestamp,
     ) -> Result<Vec<ExtendResult>> {
-        self.inner.extend(leases, until).await
+        if leases.is_empty() {
+            return Ok(Vec::new());
+        }
+        attempt!(self.inner, |session| self.inner.extend(session, leases, until))
     }
 
     async fn settle(
@@ -113,27 +132,37 @@ impl Storage for PostgresStorage {
         settlements: Vec<Settlement>,
         now: Timestamp,
     ) -> Result<Vec<SettleResult>> {
+        if settlements.is_empty() {
+            return Ok(Vec::new());
+        }
         self.inner.settle(&settlements, now).await
     }
 
     async fn save_progress(
         &self,
-        keeps: Vec<ProgressUpdate>,
+        updates: Vec<ProgressUpdate>,
         _now: Timestamp,
     ) -> Result<Vec<ExtendResult>> {
-        self.inner.save_progress(&keeps).await
+        if updates.is_empty() {
+            return Ok(Vec::new());
+        }
+        attempt!(self.inner, |session| self.inner.save_progress(session, &updates))
     }
 
-    async fn acquire_rate(&self, permit: RateRequest, now: Timestamp) -> Result<RateGrant> {
-        self.inner.acquire_rate(&permit, now).await
+    async fn acquire_rate(&self, request: RateRequest, now: Timestamp) -> Result<RateGrant> {
+        transact!(self.inner, |session| self.inner.acquire_rate(session, &request, now))
     }
 
     async fn record(&self, records: Vec<BrokerRecord>, now: Timestamp) -> Result<()> {
-        self.inner.record(&records, now).await
+        if records.is_empty() {
+            return Ok(());
+        }
+        transact!(self.inner, |session| self.inner.record(session, &records, now))
     }
 
     async fn command(&self, command: Command, now: Timestamp) -> Result<CommandResult> {
-        self.inner.command(&command, now).await
+        let ended = transact!(self.inner, |session| self.inner.command(session, &command, now));
+        self.notified(ended).await
     }
 
     async fn declare(
@@ -142,25 +171,37 @@ impl Storage for PostgresStorage {
         seen: Option<u64>,
         now: Timestamp,
     ) -> Result<DeclareResult> {
-        self.inner.declare(&record, seen, now).await
+        let ended = attempt!(self.inner, |session| self.inner.declare(session, &record, seen, now));
+        self.notified(ended).await
     }
 
     async fn due_jobs(&self, limit: usize, now: Timestamp) -> Result<Vec<DueJob>> {
-        self.inner.due_jobs(limit, now).await
+        attempt!(self.inner, |session| self.inner.due_jobs(session, limit, now))
     }
 
     async fn fire(&self, firings: Vec<Firing>, now: Timestamp) -> Result<Vec<FireResult>> {
-        self.inner.fire(&firings, now).await
+        if firings.is_empty() {
+            return Ok(Vec::new());
+        }
+        let ended = transact!(self.inner, |session, tries| self.inner.fire(
+            session,
+            &firings,
+            (now, tries)
+        ));
+        self.notified(ended).await
     }
 
     async fn command_job(
         &self,
         job: &JobName,
-        steer: JobCommand,
+        command: JobCommand,
         seen: u64,
         now: Timestamp,
     ) -> Result<JobCommandResult> {
-        self.inner.command_job(job, &steer, seen, now).await
+        let command = (&command, seen);
+        let ended =
+            attempt!(self.inner, |session| self.inner.command_job(session, job, command, now));
+        self.notified(ended).await
     }
 
     async fn remove_job(
@@ -169,31 +210,37 @@ impl Storage for PostgresStorage {
         seen: u64,
         _now: Timestamp,
     ) -> Result<JobCommandResult> {
-        self.inner.remove_job(job, seen).await
+        let ended = transact!(self.inner, |session| self.inner.remove_job(session, job, seen));
+        self.notified(ended).await
     }
 
     async fn reclaim(&self, reclaim: Reclaim, now: Timestamp) -> Result<Vec<ClaimedMessage>> {
-        self.inner.reclaim(&reclaim, now).await
+        if reclaim.limit == 0 {
+            return Ok(Vec::new());
+        }
+        attempt!(self.inner, |session| self.inner.reclaim(session, &reclaim, now))
     }
 
     async fn next_expiry(&self) -> Result<Option<Timestamp>> {
-        self.inner.next_expiry().await
+        attempt!(self.inner, |session| self.inner.next_expiry(session))
     }
 
     async fn heartbeat(&self, process: ProcessId, until: Timestamp, now: Timestamp) -> Result<()> {
-        self.inner.heartbeat(process, until, now).await
+        attempt!(self.inner, |session| self.inner.heartbeat(session, process, until, now))
     }
 
     async fn register_group(&self, topic: &Topic, group: &str, now: Timestamp) -> Result<()> {
-        self.inner.register_group(topic, group, now).await
+        let name = (topic, group);
+        let known = attempt!(self.inner, |session| self.inner.register_group(session, name, now))?;
+        if known { Ok(()) } else { Err(too_many_groups(topic, group)) }
     }
 
     async fn groups(&self) -> Result<Vec<(Topic, String)>> {
-        self.inner.groups().await
+        attempt!(self.inner, |session| self.inner.groups(session))
     }
 
     async fn prune(&self, prune: Prune, now: Timestamp) -> Result<PruneResult> {
-        self.inner.prune(prune, now).await
+        attempt!(self.inner, |session| self.inner.prune(session, prune, now))
     }
 
     async fn import_messages(
@@ -201,7 +248,10 @@ impl Storage for PostgresStorage {
         records: Vec<MessageRecord>,
         now: Timestamp,
     ) -> Result<Vec<EnqueueResult>> {
-        self.inner.import_messages(records, now).await
+        let records: Vec<_> = records.into_iter().map(|record| record.moved(now)).collect();
+        let ended =
+            transact!(self.inner, |session| self.inner.import_messages(session, &records, now));
+        self.notified(ended).await
     }
 
     async fn next_due(&self, source: &WakeSource) -> Result<Option<Timestamp>> {
@@ -213,10 +263,13 @@ impl Storage for PostgresStorage {
     }
 
     async fn time(&self) -> Result<Timestamp> {
-        self.inner.time().await
+        attempt!(self.inner, |session| maintenance::time(session))
     }
 
     async fn next_due_all(&self, sources: &[WakeSource]) -> Result<Vec<Option<Timestamp>>> {
+        if sources.is_empty() {
+            return Ok(Vec::new());
+        }
         self.inner.next_due_all(sources).await
     }
 

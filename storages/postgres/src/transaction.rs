@@ -10,10 +10,10 @@ use tokio_postgres::Client;
 
 use crate::PostgresStorage;
 use crate::application_transaction::settle;
-use crate::commit_watch::PendingNotifications;
 use crate::error::StorageError;
 use crate::inner::Inner;
 use crate::outbox::PostgresOutbox;
+use crate::pending_notifications::PendingNotifications;
 use crate::pool::PooledSession;
 
 /// Our sessions have planner settings for our own tables; a handler's statements are planned with the server's
@@ -101,8 +101,7 @@ impl PostgresTransaction {
         let ended = self.inner.with_timeout(self.session.commit()).await;
         ended.map_err(|failure| failure.error_for_caller().during("commit"))?;
         let inner = self.release().await;
-        inner.notify_queues(notifications.due);
-        inner.notify_freed_slots(&notifications.turns).await;
+        inner.notify_committed(notifications).await;
         Ok(())
     }
 

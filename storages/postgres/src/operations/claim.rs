@@ -1,6 +1,5 @@
 //! Claim: gives due messages to an owner for the duration of a lease.
 
-use punctual::Result;
 use punctual::backend::storage::{Claim, ClaimedMessage};
 use punctual::jiff::Timestamp;
 use punctual_columns::instant::{micros, micros_up};
@@ -9,7 +8,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::error::StorageError;
-use crate::inner::{Inner, attempt};
+use crate::inner::Inner;
 use crate::operations::claim_cursor::{ClaimScan, ClaimStart};
 use crate::operations::relations::lane_of;
 use crate::operations::topics::TopicParams;
@@ -22,31 +21,30 @@ use crate::value::{Micros, Param};
 pub(crate) const CLAIM_MAX: usize = 10_000;
 
 impl Inner {
-    pub(crate) async fn claim(&self, claim: &Claim, now: Timestamp) -> Result<Vec<ClaimedMessage>> {
-        if claim.limit == 0 || claim.topics.is_none() {
-            return Ok(Vec::new());
-        }
+    pub(crate) async fn claim(
+        &self,
+        session: &mut Session<'_>,
+        claim: &Claim,
+        now: Timestamp,
+    ) -> Result<Vec<ClaimedMessage>, StorageError> {
         let source = (&claim.queue, &claim.topics);
-        attempt!(self, |session| async {
-            let start =
-                self.cursors.start(source.0, source.1, self.clock.now()).with_first(claim.first);
-            let mut found = self.claim_from(session, claim, now, &start).await;
-            // Two nodes may claim two exclusive messages of one job at once; the unique index admits one.
-            if found.as_ref().is_err_and(StorageError::is_unique_violation) {
-                found = Err(StorageError::Raced);
-            }
-            let mut found = found?;
-            if !start.is_full
-                && found.len() < claim.limit
-                && let Some(full) = self.cursors.full_start(source, found.len(), self.clock.now())
-            {
-                let rest = Claim { limit: claim.limit - found.len(), ..claim.clone() };
-                let more =
-                    self.claim_from(session, &rest, now, &full.with_first(claim.first)).await;
-                found.extend(ignore_second_failure(session, more, false).await?);
-            }
-            Ok(found)
-        })
+        let start =
+            self.cursors.start(source.0, source.1, self.clock.now()).with_first(claim.first);
+        let mut found = self.claim_from(session, claim, now, &start).await;
+        // Two nodes may claim two exclusive messages of one job at once; the unique index admits one.
+        if found.as_ref().is_err_and(StorageError::is_unique_violation) {
+            found = Err(StorageError::Raced);
+        }
+        let mut found = found?;
+        if !start.is_full
+            && found.len() < claim.limit
+            && let Some(full) = self.cursors.full_start(source, found.len(), self.clock.now())
+        {
+            let rest = Claim { limit: claim.limit - found.len(), ..claim.clone() };
+            let more = self.claim_from(session, &rest, now, &full.with_first(claim.first)).await;
+            found.extend(ignore_second_failure(session, more, false).await?);
+        }
+        Ok(found)
     }
 
     /// Claims once: without limits first, then messages under limits if there are any.

@@ -3,8 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use punctual::Result;
-use punctual::backend::storage::{Command, CommandResult, WakeSource};
+use punctual::backend::storage::{Command, CommandResult};
 use punctual::jiff::Timestamp;
 use punctual::model::{
     Assignment, DueTime, Key, Message, MessageId, MessageRecord, MessageState, Queue, Source, Topic,
@@ -16,8 +15,9 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::error::StorageError;
-use crate::inner::{Inner, attempt};
+use crate::inner::Inner;
 use crate::operations::batches::DueQueues;
+use crate::pending_notifications::PendingNotifications;
 use crate::row::record;
 use crate::session::Session;
 use crate::value::{Micros, Param};
@@ -44,31 +44,14 @@ pub(crate) struct StopResult {
 }
 
 impl Inner {
+    /// Applies a command; returns also the notifications that follow from it.
     pub(crate) async fn command(
-        self: &Arc<Self>,
-        command: &Command,
-        now: Timestamp,
-    ) -> Result<CommandResult> {
-        let outcome: Outcome = attempt!(self, |session| async {
-            session.begin().await?;
-            let outcome = self.command_within(session, command, now).await?;
-            session.commit().await?;
-            Ok(outcome)
-        })?;
-        if outcome.result == CommandResult::Requested {
-            self.notify(WakeSource::Leases, Micros::MIN.0);
-        }
-        self.notify_queues(outcome.due);
-        Ok(outcome.result)
-    }
-
-    async fn command_within(
         &self,
         session: &Session<'_>,
         command: &Command,
         now: Timestamp,
-    ) -> Result<Outcome, StorageError> {
-        match command {
+    ) -> Result<(CommandResult, PendingNotifications), StorageError> {
+        let Outcome { result, due } = match command {
             Command::Cancel(id) => self.cancel(session, *id, now).await,
             Command::CancelKey { topic, key } => self.cancel_key(session, topic, key, now).await,
             Command::Redrive { id, due_at } => self.redrive(session, *id, *due_at, now).await,
@@ -84,7 +67,11 @@ impl Inner {
             Command::Reassign { id, to } => self.reassign(session, *id, to).await,
             Command::Delete(id) => self.delete(session, *id, false).await,
             Command::Discard(id) => self.delete(session, *id, true).await,
-        }
+        }?;
+        let mut notifications = PendingNotifications::default();
+        notifications.leases = result == CommandResult::Requested;
+        notifications.add_due_queues(due);
+        Ok((result, notifications))
     }
 
     async fn cancel(

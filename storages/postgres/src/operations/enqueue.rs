@@ -2,15 +2,15 @@
 //! may be known already. Both store all or nothing.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use punctual::Result;
-use punctual::backend::storage::{EnqueueResult, Entry, WakeSource};
+use punctual::backend::storage::{EnqueueResult, Entry};
 use punctual::jiff::Timestamp;
-use punctual::model::{Key, Message, MessageId, MessageState, Queue};
+use punctual::model::{Key, Message, MessageId, MessageState};
 use punctual_columns::code::Code;
-use punctual_columns::instant::{micros, micros_up};
+use punctual_columns::instant::micros;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
@@ -20,7 +20,7 @@ use crate::inner::{Inner, attempt};
 use crate::operations::batches::DueQueues;
 use crate::operations::copy;
 use crate::operations::deduplication::{DedupePlan, KnownMessages, is_plain, plan_batch};
-use crate::operations::relations::lane_of;
+use crate::pending_notifications::PendingNotifications;
 use crate::row::{MessageArrays, StateArrays, record};
 use crate::session::Session;
 use crate::value::{Micros, Param};
@@ -46,9 +46,6 @@ impl Inner {
         entries: &[Entry],
         now: Timestamp,
     ) -> Result<Vec<EnqueueResult>> {
-        if entries.is_empty() {
-            return Ok(Vec::new());
-        }
         let is_plain = is_plain_batch(entries) && !may_be_repeated(entries, now);
         let StoreResult { results, freed } = attempt!(self, |session, tries| async {
             if is_plain && tries == 0 && self.store_fast(session, entries).await? {
@@ -62,25 +59,13 @@ impl Inner {
         })?;
         let stored = entries.iter().zip(&results);
         let stored = stored.filter(|(_, result)| !matches!(result, EnqueueResult::Duplicate(_)));
-        self.notify_due(stored.map(|(entry, _)| &*entry.message));
-        self.notify_queues(freed);
+        let mut notifications = PendingNotifications::default();
+        for (entry, _) in stored {
+            notifications.add_message(&entry.message);
+        }
+        notifications.add_due_queues(freed);
+        self.notify_committed(notifications).await;
         Ok(results)
-    }
-
-    /// Notifies each queue once, with the earliest due time.
-    pub(crate) fn notify_due<'a>(self: &Arc<Self>, messages: impl Iterator<Item = &'a Message>) {
-        let mut first: HashMap<&Queue, i64> = HashMap::new();
-        for message in messages {
-            if lane_of(message).is_some() {
-                self.cursors.set_limited(&message.queue, true);
-            }
-            let due_at = micros_up(message.due_at);
-            let known = first.entry(&message.queue).or_insert(due_at);
-            *known = due_at.min(*known);
-        }
-        for (queue, due_at) in first {
-            self.notify(WakeSource::Queue(queue.clone()), due_at);
-        }
     }
 
     /// Stores a whole batch, or nothing when any message of it may be known.

@@ -4,8 +4,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use punctual::Result;
-use punctual::backend::storage::{Entry, FireResult, Firing, WakeSource};
+use punctual::backend::storage::{Entry, FireResult, Firing};
 use punctual::jiff::Timestamp;
 use punctual::model::{JobRecord, Message};
 use punctual_columns::instant::micros;
@@ -13,60 +12,23 @@ use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::error::StorageError;
-use crate::inner::{Inner, attempt};
-use crate::operations::batches::DueQueues;
+use crate::inner::Inner;
 use crate::operations::enqueue::CHUNK;
 use crate::operations::waiting_queues::FreedSlots;
+use crate::pending_notifications::PendingNotifications;
 use crate::row::ExecutionArrays;
 use crate::session::Session;
 use crate::value::{Micros, Param};
 
-/// Notifications that follow from firing.
-#[derive(Default)]
-struct FireNotifications {
-    waiting: HashSet<String>,
-    has_requested_cancel: bool,
-    freed: DueQueues,
-}
-
 impl Inner {
+    /// Fires: locks the jobs in the order of their names, decides each firing, and writes the result. Returns also
+    /// the notifications that follow.
     pub(crate) async fn fire(
-        self: &Arc<Self>,
-        firings: &[Firing],
-        now: Timestamp,
-    ) -> Result<Vec<FireResult>> {
-        if firings.is_empty() {
-            return Ok(Vec::new());
-        }
-        let (results, notifications) = attempt!(self, |session, tries| async {
-            session.begin().await?;
-            let fired = self.fire_within(session, firings, now, tries).await?;
-            session.commit().await?;
-            Ok(fired)
-        })?;
-        let fired =
-            || firings.iter().zip(&results).filter(|(_, result)| **result == FireResult::Fired);
-        self.notify_due(fired().flat_map(|(firing, _)| firing.messages.iter().map(|one| &**one)));
-        for (firing, _) in fired() {
-            self.notify_job(&firing.after);
-        }
-        self.notify_waiting_queues(notifications.waiting);
-        self.notify_queues(notifications.freed);
-        if notifications.has_requested_cancel {
-            self.notify(WakeSource::Leases, Micros::MIN.0);
-        }
-        Ok(results)
-    }
-
-    /// Fires inside a transaction: locks the jobs in the order of their names, decides each firing, and writes
-    /// the result.
-    async fn fire_within(
         &self,
         session: &Session<'_>,
         firings: &[Firing],
-        now: Timestamp,
-        tries: u32,
-    ) -> Result<(Vec<FireResult>, FireNotifications), StorageError> {
+        (now, tries): (Timestamp, u32),
+    ) -> Result<(Vec<FireResult>, PendingNotifications), StorageError> {
         let names: BTreeSet<&str> = firings.iter().map(|firing| firing.job.as_str()).collect();
         let names: Vec<&str> = names.into_iter().collect();
         let mut jobs = HashMap::new();
@@ -81,7 +43,7 @@ impl Inner {
             let one = (row.try_get(0)?, row.try_get(2)?);
             alive.entry(row.try_get(1)?).or_default().push(one);
         }
-        let mut notifications = FireNotifications::default();
+        let mut notifications = PendingNotifications::default();
         let mut resumed = HashSet::new();
         let mut results = Vec::with_capacity(firings.len());
         let mut applied: Vec<&Firing> = Vec::new();
@@ -104,8 +66,8 @@ impl Inner {
             if firing.cancel_alive {
                 let stopped = alive.remove(name).unwrap_or_default();
                 let stopped = self.stop(session, &stopped, now).await?;
-                notifications.has_requested_cancel |= stopped.has_requested;
-                notifications.freed.extend(stopped.freed);
+                notifications.leases |= stopped.has_requested;
+                notifications.add_due_queues(stopped.freed);
             }
             let due = firing.messages.iter().filter(|message| message.due_at <= now);
             let fresh = due.map(|message| (message.id.as_uuid(), 0));
@@ -114,7 +76,12 @@ impl Inner {
             results.push(FireResult::Fired);
         }
         self.write_fired(session, &applied, (now, tries)).await?;
-        notifications.waiting = self.waiting(session, &FreedSlots::of_jobs(resumed), true).await?;
+        for firing in applied {
+            firing.messages.iter().for_each(|message| notifications.add_message(message));
+            notifications.add_job(&firing.after);
+        }
+        let waiting = self.waiting(session, &FreedSlots::of_jobs(resumed), true).await?;
+        notifications.add_waiting(waiting);
         Ok((results, notifications))
     }
 

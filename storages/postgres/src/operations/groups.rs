@@ -1,22 +1,25 @@
 //! Groups: the consumer groups that receive a topic.
 
-use punctual::Result;
-use punctual::backend::storage::{GROUPS_MAX, too_many_groups};
+use punctual::backend::storage::GROUPS_MAX;
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
 use punctual_columns::instant::micros;
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use crate::inner::{Inner, attempt};
+use crate::error::StorageError;
+use crate::inner::Inner;
+use crate::session::Session;
 use crate::value::{Micros, Param};
 
 impl Inner {
+    /// Registers a group; returns false when there are too many.
     pub(crate) async fn register_group(
         &self,
-        topic: &Topic,
-        group: &str,
+        session: &Session<'_>,
+        (topic, group): (&Topic, &str),
         now: Timestamp,
-    ) -> Result<()> {
+    ) -> Result<bool, StorageError> {
         let (table, now) = (format!("{}.topic_group", self.schema.quoted), Micros(micros(now)));
         let (name, most) = (topic.as_str(), i64::try_from(GROUPS_MAX).unwrap_or(i64::MAX));
         let insert = format!(
@@ -24,30 +27,26 @@ impl Inner {
              WHERE (SELECT count(*) FROM {table}) < $4 ON CONFLICT DO NOTHING"
         );
         let select = format!("SELECT 1 FROM {table} WHERE topic = $1 AND \"group\" = $2");
-        let known = attempt!(self, |session| async {
-            let params: [Param<'_>; 4] = [
-                (&name, Type::TEXT),
-                (&group, Type::TEXT),
-                (&now, Type::TIMESTAMPTZ),
-                (&most, Type::INT8),
-            ];
-            let joined = session.execute_text(&insert, &params).await? == 1;
-            Ok(joined || !session.query_text(&select, &params[..2]).await?.is_empty())
-        })?;
-        if known { Ok(()) } else { Err(too_many_groups(topic, group)) }
+        let params: [Param<'_>; 4] = [
+            (&name, Type::TEXT),
+            (&group, Type::TEXT),
+            (&now, Type::TIMESTAMPTZ),
+            (&most, Type::INT8),
+        ];
+        let joined = session.execute_text(&insert, &params).await? == 1;
+        Ok(joined || !session.query_text(&select, &params[..2]).await?.is_empty())
     }
 
-    pub(crate) async fn groups(&self) -> Result<Vec<(Topic, String)>> {
+    pub(crate) async fn groups(
+        &self,
+        session: &Session<'_>,
+    ) -> Result<Vec<(Topic, String)>, StorageError> {
         let sql = format!(
             "SELECT topic, \"group\" FROM {}.topic_group ORDER BY topic, \"group\"",
             self.schema.quoted
         );
-        let rows = attempt!(self, |session| session.query_text(&sql, &[]))?;
-        let mut groups = Vec::with_capacity(rows.len());
-        for row in rows {
-            let topic: &str = row.get(0);
-            groups.push((Topic::stored(topic)?, row.get(1)));
-        }
-        Ok(groups)
+        let rows = session.query_text(&sql, &[]).await?;
+        let read = |row: &Row| Ok((Topic::stored(row.try_get::<_, &str>(0)?)?, row.try_get(1)?));
+        rows.iter().map(read).collect()
     }
 }

@@ -1,9 +1,6 @@
 //! Import: stores records of another storage in their current state, each in the table of that state.
 
-use std::sync::Arc;
-
-use punctual::Result;
-use punctual::backend::storage::{EnqueueResult, WakeSource};
+use punctual::backend::storage::EnqueueResult;
 use punctual::jiff::Timestamp;
 use punctual::model::{MessageRecord, MessageState};
 use punctual_columns::code::Code;
@@ -11,37 +8,32 @@ use punctual_columns::instant::{micros, micros_up};
 use tokio_postgres::types::Type;
 
 use crate::error::StorageError;
-use crate::inner::{Inner, attempt};
+use crate::inner::Inner;
+use crate::operations::deduplication::plan_import;
 use crate::operations::enqueue::CHUNK;
+use crate::pending_notifications::PendingNotifications;
 use crate::row::{MessageArrays, StateArrays};
 use crate::session::Session;
 use crate::value::Micros;
 
 impl Inner {
-    /// Stores records of another storage.
+    /// Stores records of another storage; returns also the notifications that follow.
     pub(crate) async fn import_messages(
-        self: &Arc<Self>,
-        records: Vec<MessageRecord>,
+        &self,
+        session: &Session<'_>,
+        records: &[MessageRecord],
         now: Timestamp,
-    ) -> Result<Vec<EnqueueResult>> {
-        let records: Vec<MessageRecord> =
-            records.into_iter().map(|record| record.moved(now)).collect();
-        let results: Vec<EnqueueResult> = attempt!(self, |session| async {
-            session.begin().await?;
-            let known = self.known(session, records.iter().map(|record| &*record.message)).await?;
-            let (results, kept) = crate::operations::deduplication::plan_import(&records, known);
-            self.put(session, &kept, now).await?;
-            session.commit().await?;
-            Ok(results)
-        })?;
-        let stored = records.iter().zip(&results);
-        let stored = stored.filter(|(record, result)| {
-            record.state.is_alive() && **result == EnqueueResult::Stored
-        });
-        for (record, _) in stored {
-            self.notify(WakeSource::Queue(record.message.queue.clone()), micros_up(record.due_at));
+    ) -> Result<(Vec<EnqueueResult>, PendingNotifications), StorageError> {
+        let known = self.known(session, records.iter().map(|record| &*record.message)).await?;
+        let (results, kept) = plan_import(records, known);
+        self.put(session, &kept, now).await?;
+        let mut notifications = PendingNotifications::default();
+        for (record, result) in records.iter().zip(&results) {
+            if record.state.is_alive() && *result == EnqueueResult::Stored {
+                notifications.add_due(&record.message.queue, micros_up(record.due_at));
+            }
         }
-        Ok(results)
+        Ok((results, notifications))
     }
 
     /// Writes records into the tables of their states.

@@ -1,119 +1,93 @@
 //! Jobs: declared and commanded by compare-and-set on their version.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use punctual::Result;
-use punctual::backend::storage::{DeclareResult, DueJob, JobCommandResult, WakeSource};
+use punctual::backend::storage::{DeclareResult, DueJob, JobCommandResult};
 use punctual::jiff::Timestamp;
 use punctual::model::{JobCommand, JobName, JobPhase, JobRecord, MessageState};
 use punctual_columns::code::Code as _;
 use punctual_columns::instant::{micros, micros_up};
 use punctual_columns::job::{differs, from_json, to_json};
+use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::error::StorageError;
-use crate::inner::{Inner, attempt};
-use crate::operations::batches::DueQueues;
+use crate::inner::Inner;
 use crate::operations::waiting_queues::FreedSlots;
+use crate::pending_notifications::PendingNotifications;
 use crate::session::Session;
-use crate::value::Micros;
+use crate::value::{Micros, Param};
 
 impl Inner {
+    /// Declares a job; returns also the notifications that follow.
     pub(crate) async fn declare(
-        self: &Arc<Self>,
+        &self,
+        session: &Session<'_>,
         record: &JobRecord,
         seen: Option<u64>,
         now: Timestamp,
-    ) -> Result<DeclareResult> {
-        let (result, waiting) = attempt!(self, |session| async {
-            let known = self.job_record(session, &record.job.name).await?;
-            let mut after = record.clone();
-            if let Some(known) = &known {
-                if !differs(known, record) {
-                    return Ok((DeclareResult::Unchanged, HashSet::new()));
-                }
-                after.created_at = known.created_at;
+    ) -> Result<(DeclareResult, PendingNotifications), StorageError> {
+        let known = self.job_record(session, &record.job.name).await?;
+        let mut after = record.clone();
+        if let Some(known) = &known {
+            if !differs(known, record) {
+                return Ok((DeclareResult::Unchanged, PendingNotifications::default()));
             }
-            if known.as_ref().map(|known| known.version) != seen {
-                return Ok((DeclareResult::Raced, HashSet::new()));
-            }
-            after.updated_at = now;
-            after.version = seen.unwrap_or(0) + 1;
-            if !self.write_job(session, &after, seen).await? {
-                // Another process was faster, perhaps with the same declaration; the call is repeated.
-                return Err(StorageError::Raced);
-            }
-            let result =
-                if seen.is_some() { DeclareResult::Changed } else { DeclareResult::Created };
-            Ok((result, self.resumed(session, known.as_ref(), &after).await?))
-        })?;
-        if matches!(result, DeclareResult::Created | DeclareResult::Changed) {
-            self.notify_job(record);
+            after.created_at = known.created_at;
         }
-        self.notify_waiting_queues(waiting);
-        Ok(result)
+        if known.as_ref().map(|known| known.version) != seen {
+            return Ok((DeclareResult::Raced, PendingNotifications::default()));
+        }
+        after.updated_at = now;
+        after.version = seen.unwrap_or(0) + 1;
+        if !self.write_job(session, &after, seen).await? {
+            // Another process was faster, perhaps with the same declaration; the call is repeated.
+            return Err(StorageError::Raced);
+        }
+        let result = if seen.is_some() { DeclareResult::Changed } else { DeclareResult::Created };
+        Ok((result, self.job_changed(session, known.as_ref(), &after).await?))
     }
 
+    /// Applies a command to a job; returns also the notifications that follow.
     pub(crate) async fn command_job(
-        self: &Arc<Self>,
+        &self,
+        session: &Session<'_>,
         name: &JobName,
-        steer: &JobCommand,
-        seen: u64,
+        (command, seen): (&JobCommand, u64),
         now: Timestamp,
-    ) -> Result<JobCommandResult> {
-        let (result, waiting) = attempt!(self, |session| async {
-            let Some(known) = self.job_record(session, name).await? else {
-                return Ok((JobCommandResult::Unknown, HashSet::new()));
-            };
-            if known.version != seen {
-                return Ok((JobCommandResult::Raced, HashSet::new()));
-            }
-            let after = known.with_command(steer, now)?;
-            if !self.write_job(session, &after, Some(seen)).await? {
-                return Err(StorageError::Raced);
-            }
-            let waiting = self.resumed(session, Some(&known), &after).await?;
-            Ok((JobCommandResult::Applied(Box::new(after)), waiting))
-        })?;
-        if let JobCommandResult::Applied(record) = &result {
-            self.notify_job(record);
+    ) -> Result<(JobCommandResult, PendingNotifications), StorageError> {
+        let Some(known) = self.job_record(session, name).await? else {
+            return Ok((JobCommandResult::Unknown, PendingNotifications::default()));
+        };
+        if known.version != seen {
+            return Ok((JobCommandResult::Raced, PendingNotifications::default()));
         }
-        self.notify_waiting_queues(waiting);
-        Ok(result)
+        let after = known.with_command(command, now)?;
+        if !self.write_job(session, &after, Some(seen)).await? {
+            return Err(StorageError::Raced);
+        }
+        let notifications = self.job_changed(session, Some(&known), &after).await?;
+        Ok((JobCommandResult::Applied(Box::new(after)), notifications))
     }
 
+    /// Removes a job with its messages; returns also the notifications that follow.
     pub(crate) async fn remove_job(
-        self: &Arc<Self>,
-        name: &JobName,
-        seen: u64,
-    ) -> Result<JobCommandResult> {
-        let (result, freed) = attempt!(self, |session| async {
-            session.begin().await?;
-            let result = self.remove_within(session, name, seen).await?;
-            session.commit().await?;
-            Ok(result)
-        })?;
-        self.notify_queues(freed);
-        Ok(result)
-    }
-
-    async fn remove_within(
         &self,
         session: &Session<'_>,
         name: &JobName,
         seen: u64,
-    ) -> Result<(JobCommandResult, DueQueues), StorageError> {
+    ) -> Result<(JobCommandResult, PendingNotifications), StorageError> {
+        let mut notifications = PendingNotifications::default();
         let names = vec![name.as_str()];
         let locked = session.query(&self.sql.jobs_lock, &[(&names, Type::TEXT_ARRAY)]).await?;
         // Read under the lock: it is the record that is removed.
         let record = self.job_record(session, name).await?;
         let Some(record) = record.filter(|_| !locked.is_empty()) else {
-            return Ok((JobCommandResult::Unknown, Vec::new()));
+            return Ok((JobCommandResult::Unknown, notifications));
         };
         if record.version != seen {
-            return Ok((JobCommandResult::Raced, Vec::new()));
+            return Ok((JobCommandResult::Raced, notifications));
         }
         let mut pending: Vec<Uuid> = Vec::new();
         for row in session.query(&self.sql.jobs_alive, &[(&names, Type::TEXT_ARRAY)]).await? {
@@ -121,7 +95,7 @@ impl Inner {
                 pending.push(row.try_get(0)?);
             }
         }
-        let freed = self.remove_alive(session, &pending).await?;
+        notifications.add_due_queues(self.remove_alive(session, &pending).await?);
         let schema = &self.schema.quoted;
         for text in [
             format!("DELETE FROM {schema}.history WHERE job = $1"),
@@ -130,22 +104,25 @@ impl Inner {
         ] {
             session.execute_text(&text, &[(&name.as_str(), Type::TEXT)]).await?;
         }
-        Ok((JobCommandResult::Applied(Box::new(record)), freed))
+        Ok((JobCommandResult::Applied(Box::new(record)), notifications))
     }
 
-    pub(crate) async fn due_jobs(&self, limit: usize, now: Timestamp) -> Result<Vec<DueJob>> {
+    pub(crate) async fn due_jobs(
+        &self,
+        session: &Session<'_>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<DueJob>, StorageError> {
         let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        attempt!(self, |session| async {
-            let params: [crate::value::Param<'_>; 2] =
-                [(&Micros(micros(now)), Type::TIMESTAMPTZ), (&limit, Type::INT8)];
-            let rows = session.query(&self.sql.due_jobs, &params).await?;
-            let read = |row: &tokio_postgres::Row| -> Result<DueJob, StorageError> {
-                let record = from_json(row.try_get(0)?, row.try_get(1)?)?;
-                let alive = u32::try_from(row.try_get::<_, i64>(2)?).unwrap_or(u32::MAX);
-                Ok(DueJob { record, alive })
-            };
-            rows.iter().map(read).collect()
-        })
+        let params: [Param<'_>; 2] =
+            [(&Micros(micros(now)), Type::TIMESTAMPTZ), (&limit, Type::INT8)];
+        let rows = session.query(&self.sql.due_jobs, &params).await?;
+        let read = |row: &Row| {
+            let record = from_json(row.try_get(0)?, row.try_get(1)?)?;
+            let alive = u32::try_from(row.try_get::<_, i64>(2)?).unwrap_or(u32::MAX);
+            Ok(DueJob { record, alive })
+        };
+        rows.iter().map(read).collect()
     }
 
     pub(crate) async fn update_jobs(
@@ -161,7 +138,7 @@ impl Inner {
         let apps: Vec<&str> = rows.iter().map(|row| row.app).collect();
         let phases: Vec<i16> = rows.iter().map(|row| row.phase).collect();
         let texts: Vec<&str> = rows.iter().map(|row| row.record.as_str()).collect();
-        let params: [crate::value::Param<'_>; 7] = [
+        let params: [Param<'_>; 7] = [
             (&names, Type::TEXT_ARRAY),
             (&due, Type::TIMESTAMPTZ_ARRAY),
             (&paused, Type::BOOL_ARRAY),
@@ -203,7 +180,7 @@ impl Inner {
                  record = $7::json WHERE name = $1 AND version = $4 - 1"
             ),
         };
-        let params: [crate::value::Param<'_>; 7] = [
+        let params: [Param<'_>; 7] = [
             (&row.name, Type::TEXT),
             (&row.due_at, Type::TIMESTAMPTZ),
             (&row.paused, Type::BOOL),
@@ -215,23 +192,22 @@ impl Inner {
         Ok(session.execute_text(&text, &params).await? == 1)
     }
 
-    /// Returns the queues whose messages may run again, when a pause has ended.
-    async fn resumed(
+    /// Returns the notifications that follow from a change of a job: of its due time, and of the queues whose
+    /// messages may run again when its pause has ended.
+    async fn job_changed(
         &self,
         session: &Session<'_>,
         before: Option<&JobRecord>,
         after: &JobRecord,
-    ) -> Result<HashSet<String>, StorageError> {
+    ) -> Result<PendingNotifications, StorageError> {
+        let mut notifications = PendingNotifications::default();
+        notifications.add_job(after);
         let ended = before.is_some_and(|before| before.paused.is_some()) && after.paused.is_none();
         let names: HashSet<String> =
             ended.then(|| after.job.name.as_str().to_owned()).into_iter().collect();
-        self.waiting(session, &FreedSlots::of_jobs(names), true).await
-    }
-
-    pub(crate) fn notify_job(self: &Arc<Self>, record: &JobRecord) {
-        if let Some(due_at) = record.due_at() {
-            self.notify(WakeSource::Jobs, micros_up(due_at));
-        }
+        let waiting = self.waiting(session, &FreedSlots::of_jobs(names), true).await?;
+        notifications.add_waiting(waiting);
+        Ok(notifications)
     }
 }
 

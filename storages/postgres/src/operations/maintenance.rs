@@ -1,6 +1,5 @@
 //! Maintenance: heartbeats, takeover of expired leases, pruning, and the time of the database.
 
-use punctual::Result;
 use punctual::backend::storage::{ClaimedMessage, Prune, PruneResult, Reclaim};
 use punctual::jiff::Timestamp;
 use punctual::model::ProcessId;
@@ -11,7 +10,7 @@ use tokio_postgres::types::Type;
 
 use crate::error::StorageError;
 use crate::history_partitions::{DEFAULT_PARTITION, counted, is_short};
-use crate::inner::{Inner, attempt};
+use crate::inner::Inner;
 use crate::operations::claim::{CLAIM_MAX, in_order};
 use crate::row::claimed_message;
 use crate::session::Session;
@@ -20,48 +19,51 @@ use crate::value::{Micros, Param};
 impl Inner {
     pub(crate) async fn heartbeat(
         &self,
+        session: &Session<'_>,
         process: ProcessId,
         until: Timestamp,
         now: Timestamp,
-    ) -> Result<()> {
-        attempt!(self, |session| async {
-            let params: [Param<'_>; 3] = [
-                (&process.as_uuid(), Type::UUID),
-                (&Micros(micros_up(until)), Type::TIMESTAMPTZ),
-                (&Micros(micros_up(now)), Type::TIMESTAMPTZ),
-            ];
-            session.execute(&self.sql.heartbeat, &params).await.map(|_| ())
-        })
+    ) -> Result<(), StorageError> {
+        let params: [Param<'_>; 3] = [
+            (&process.as_uuid(), Type::UUID),
+            (&Micros(micros_up(until)), Type::TIMESTAMPTZ),
+            (&Micros(micros_up(now)), Type::TIMESTAMPTZ),
+        ];
+        session.execute(&self.sql.heartbeat, &params).await.map(|_| ())
     }
 
     /// Returns the earliest end of a lease or of its owner's heartbeat.
-    pub(crate) async fn next_expiry(&self) -> Result<Option<Timestamp>> {
-        let end: Option<Micros> = attempt!(self, |session| async {
-            let rows = session.query(&self.sql.next_expiry, &[]).await?;
-            Ok(rows.first().map(|row| row.try_get(0)).transpose()?.flatten())
-        })?;
-        end.map(|end| instant(end.0)).transpose()
+    pub(crate) async fn next_expiry(
+        &self,
+        session: &Session<'_>,
+    ) -> Result<Option<Timestamp>, StorageError> {
+        let rows = session.query(&self.sql.next_expiry, &[]).await?;
+        let end: Option<Micros> = rows.first().map(|row| row.try_get(0)).transpose()?.flatten();
+        Ok(end.map(|end| instant(end.0)).transpose()?)
     }
 
-    pub(crate) async fn prune(&self, prune: Prune, now: Timestamp) -> Result<PruneResult> {
+    pub(crate) async fn prune(
+        &self,
+        session: &mut Session<'_>,
+        prune: Prune,
+        now: Timestamp,
+    ) -> Result<PruneResult, StorageError> {
         let before = Micros(micros(prune.before));
-        attempt!(self, |session| async {
-            self.create_partitions(session).await?;
-            let limit = prune.limit as u64;
-            let mut pruned = self.prune_history(session, prune, now).await?;
-            if prune.dead && pruned.messages < limit {
-                let left = limit - pruned.messages;
-                let letters = removed(session, &self.sql.prune_dead.text, before, left).await?;
-                pruned.messages += letters.messages;
-            }
-            session.execute(&self.sql.prune_processes, &[(&before, Type::TIMESTAMPTZ)]).await?;
-            let now = Micros(micros(now));
-            let most = i64::try_from(prune.limit).unwrap_or(i64::MAX);
-            for sql in [&self.sql.prune_keys, &self.sql.prune_rates] {
-                session.execute(sql, &[(&now, Type::TIMESTAMPTZ), (&most, Type::INT8)]).await?;
-            }
-            Ok(pruned)
-        })
+        self.create_partitions(session).await?;
+        let limit = prune.limit as u64;
+        let mut pruned = self.prune_history(session, prune, now).await?;
+        if prune.dead && pruned.messages < limit {
+            let left = limit - pruned.messages;
+            let letters = removed(session, &self.sql.prune_dead.text, before, left).await?;
+            pruned.messages += letters.messages;
+        }
+        session.execute(&self.sql.prune_processes, &[(&before, Type::TIMESTAMPTZ)]).await?;
+        let now = Micros(micros(now));
+        let most = i64::try_from(prune.limit).unwrap_or(i64::MAX);
+        for sql in [&self.sql.prune_keys, &self.sql.prune_rates] {
+            session.execute(sql, &[(&now, Type::TIMESTAMPTZ), (&most, Type::INT8)]).await?;
+        }
+        Ok(pruned)
     }
 
     /// Drops whole days first, which costs nothing, then deletes at most `limit` rows of each kind.
@@ -98,35 +100,29 @@ impl Inner {
 
     pub(crate) async fn reclaim(
         &self,
+        session: &Session<'_>,
         reclaim: &Reclaim,
         now: Timestamp,
-    ) -> Result<Vec<ClaimedMessage>> {
-        if reclaim.limit == 0 {
-            return Ok(Vec::new());
-        }
+    ) -> Result<Vec<ClaimedMessage>, StorageError> {
         let limit = i64::try_from(reclaim.limit.min(CLAIM_MAX)).unwrap_or(i64::MAX);
         let (owner, until) = (reclaim.owner.as_uuid(), micros_up(reclaim.until));
-        attempt!(self, |session| async {
-            let params: [Param<'_>; 4] = [
-                (&Micros(micros_up(now)), Type::TIMESTAMPTZ),
-                (&limit, Type::INT8),
-                (&owner, Type::UUID),
-                (&Micros(until), Type::TIMESTAMPTZ),
-            ];
-            let mut names = NameCache::default();
-            let read = |row: &Row| claimed_message(row, None, &mut names, (owner, until));
-            in_order(&session.query(&self.sql.reclaim, &params).await?, read)
-        })
+        let params: [Param<'_>; 4] = [
+            (&Micros(micros_up(now)), Type::TIMESTAMPTZ),
+            (&limit, Type::INT8),
+            (&owner, Type::UUID),
+            (&Micros(until), Type::TIMESTAMPTZ),
+        ];
+        let mut names = NameCache::default();
+        let read = |row: &Row| claimed_message(row, None, &mut names, (owner, until));
+        in_order(&session.query(&self.sql.reclaim, &params).await?, read)
     }
+}
 
-    pub(crate) async fn time(&self) -> Result<Timestamp> {
-        let rows = attempt!(self, |session| async {
-            session.query_text("SELECT clock_timestamp()", &[]).await
-        })?;
-        let time = rows.first().map(|row| row.try_get::<_, Micros>(0)).transpose();
-        let time = time.map_err(|error| StorageError::from(error).error_for_caller())?;
-        instant(time.map_or(0, |time| time.0))
-    }
+/// Returns the time of the server.
+pub(crate) async fn time(session: &Session<'_>) -> Result<Timestamp, StorageError> {
+    let rows = session.query_text("SELECT clock_timestamp()", &[]).await?;
+    let time = rows.first().map(|row| row.try_get::<_, Micros>(0)).transpose()?;
+    Ok(instant(time.map_or(0, |time| time.0))?)
 }
 
 /// Runs a statement that deletes at most `limit` rows; returns how many of each kind it deleted.

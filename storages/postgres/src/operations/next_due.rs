@@ -25,9 +25,6 @@ impl Inner {
         &self,
         sources: &[WakeSource],
     ) -> Result<Vec<Option<Timestamp>>> {
-        if sources.is_empty() {
-            return Ok(Vec::new());
-        }
         let queries: Vec<_> =
             sources.iter().map(|source| self.notifications.begin_query(source)).collect();
         let queues: Vec<&str> =

@@ -3,27 +3,28 @@
 
 use std::collections::{HashMap, HashSet};
 
-use punctual::Result;
 use punctual::backend::storage::{ExtendResult, ProgressUpdate};
 use punctual_columns::message::progress_to_json;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
 use crate::error::StorageError;
-use crate::inner::{Inner, attempt};
+use crate::inner::Inner;
 use crate::operations::enqueue::CHUNK;
 use crate::operations::extend::token;
+use crate::session::Session;
 use crate::value::Param;
 
 impl Inner {
     pub(crate) async fn save_progress(
         &self,
+        session: &Session<'_>,
         updates: &[ProgressUpdate],
-    ) -> Result<Vec<ExtendResult>> {
+    ) -> Result<Vec<ExtendResult>, StorageError> {
         let mut results = vec![ExtendResult::Lost; updates.len()];
         for round in rounds(updates) {
             for some in round.chunks(CHUNK) {
-                self.save_some(some, &mut results).await?;
+                self.save_some(session, some, &mut results).await?;
             }
         }
         Ok(results)
@@ -31,9 +32,10 @@ impl Inner {
 
     async fn save_some(
         &self,
+        session: &Session<'_>,
         some: &[(usize, &ProgressUpdate)],
         results: &mut [ExtendResult],
-    ) -> Result<()> {
+    ) -> Result<(), StorageError> {
         let named =
             |update: &ProgressUpdate| (update.lease.message.as_uuid(), token(update.lease.token));
         let (ids, tokens): (Vec<Uuid>, Vec<i64>) =
@@ -43,19 +45,16 @@ impl Inner {
             progress.push(update.progress.as_ref().map(progress_to_json).transpose()?);
             checkpoints.push(update.checkpoint.as_ref().map(progress_to_json).transpose()?);
         }
-        let found: HashMap<(Uuid, i64), bool> = attempt!(self, |session| async {
-            let params: [Param<'_>; 4] = [
-                (&ids, Type::UUID_ARRAY),
-                (&tokens, Type::INT8_ARRAY),
-                (&progress, Type::TEXT_ARRAY),
-                (&checkpoints, Type::TEXT_ARRAY),
-            ];
-            let rows = session.query(&self.sql.save_progress, &params).await?;
-            let read = |row: &tokio_postgres::Row| {
-                Ok::<_, StorageError>(((row.try_get(0)?, row.try_get(1)?), row.try_get(2)?))
-            };
-            rows.iter().map(read).collect()
-        })?;
+        let params: [Param<'_>; 4] = [
+            (&ids, Type::UUID_ARRAY),
+            (&tokens, Type::INT8_ARRAY),
+            (&progress, Type::TEXT_ARRAY),
+            (&checkpoints, Type::TEXT_ARRAY),
+        ];
+        let mut found: HashMap<(Uuid, i64), bool> = HashMap::new();
+        for row in session.query(&self.sql.save_progress, &params).await? {
+            found.insert((row.try_get(0)?, row.try_get(1)?), row.try_get(2)?);
+        }
         for (index, update) in some {
             results[*index] = match found.get(&named(update)) {
                 None => ExtendResult::Lost,

@@ -1,6 +1,5 @@
 //! Rates: one row for each name with its latest starts, locked while the policy decides on a request.
 
-use punctual::Result;
 use punctual::backend::policy::{RateGrant, RateStarts, permit};
 use punctual::backend::storage::RateRequest;
 use punctual::jiff::Timestamp;
@@ -8,25 +7,12 @@ use punctual_columns::instant::{instant, micros_up};
 use tokio_postgres::types::Type;
 
 use crate::error::StorageError;
-use crate::inner::{Inner, attempt};
+use crate::inner::Inner;
 use crate::session::Session;
 use crate::value::{Micros, Param};
 
 impl Inner {
     pub(crate) async fn acquire_rate(
-        &self,
-        wanted: &RateRequest,
-        now: Timestamp,
-    ) -> Result<RateGrant> {
-        attempt!(self, |session| async {
-            session.begin().await?;
-            let permitted = self.acquire_rate_within(session, wanted, now).await?;
-            session.commit().await?;
-            Ok(permitted)
-        })
-    }
-
-    async fn acquire_rate_within(
         &self,
         session: &Session<'_>,
         wanted: &RateRequest,

@@ -16,12 +16,12 @@ use punctual_columns::without_nul;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::commit_watch::PendingNotifications;
 use crate::driver::{Cells, Driver};
 use crate::error::StorageError;
 use crate::inner::{Inner, attempt};
 use crate::operations::enqueue::CHUNK;
 use crate::operations::settlements::{AttemptArrays, IndexedSettlement, Kind, is_uniform, rounds};
+use crate::pending_notifications::PendingNotifications;
 use crate::statements::{Sql, Statements};
 use crate::value::Micros;
 
@@ -40,9 +40,6 @@ impl Inner {
         settlements: &[Settlement],
         now: Timestamp,
     ) -> Result<Vec<SettleResult>> {
-        if settlements.is_empty() {
-            return Ok(Vec::new());
-        }
         let mut rounds = rounds(settlements);
         let is_one = rounds.len() == 1 && settlements.len() <= CHUNK && is_uniform(settlements);
         let mut progress = SettleProgress::new(settlements.len());
@@ -58,8 +55,7 @@ impl Inner {
         if !rounds.is_empty() {
             progress.add(self.settle_carefully(settlements, &rounds, now).await?);
         }
-        self.notify_queues(progress.notifications.due);
-        self.notify_freed_slots(&progress.notifications.turns).await;
+        self.notify_committed(progress.notifications).await;
         Ok(progress.results)
     }
 

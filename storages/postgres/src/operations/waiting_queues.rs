@@ -2,17 +2,15 @@
 //! others that share their limit. They are notified when a message of that job or limit stops running.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
-use punctual::backend::storage::WakeSource;
-use punctual::model::{MessageState, Queue};
+use punctual::model::MessageState;
 use punctual_columns::code::Code;
 use tokio_postgres::types::Type;
 
 use crate::error::StorageError;
 use crate::inner::Inner;
 use crate::session::Session;
-use crate::value::{Micros, Param};
+use crate::value::Param;
 
 /// Jobs and limits of which a message stopped running.
 #[derive(Debug, Default)]
@@ -58,12 +56,5 @@ impl Inner {
         ];
         let rows = session.query(&self.sql.waiting_queues, &params).await?;
         rows.iter().map(|row| Ok(row.try_get(0)?)).collect()
-    }
-
-    /// Notifies queues whose messages may run now; their due times may be long past.
-    pub(crate) fn notify_waiting_queues(self: &Arc<Self>, queues: HashSet<String>) {
-        for queue in queues {
-            self.notify(WakeSource::Queue(Queue::from(queue)), Micros::MIN.0);
-        }
     }
 }
