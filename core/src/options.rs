@@ -35,11 +35,11 @@ pub struct Options {
     /// Give a queue whose handlers keep a processor busy about as many as there are processors.
     pub concurrency: usize,
     /// Largest number of jobs fired, messages relayed or leases rescued in one turn. Default 100.
-    pub batch: usize,
+    pub batch_max: usize,
     /// Time that a shutdown leaves handlers to finish by themselves. Default 30 s.
-    pub drain: Duration,
+    pub drain_timeout: Duration,
     /// Time that a handler has to end after it was asked to stop. Default 5 s.
-    pub grace: Duration,
+    pub cancel_timeout: Duration,
     /// Timeout of a settlement. After it the slot is released: the rescuer handles an
     /// expired lease, a broker delivers the message again. Default 1 min.
     pub settle_timeout: Duration,
@@ -50,7 +50,7 @@ pub struct Options {
     pub payload_max: usize,
     /// Size in bytes above which bodies are compressed in storages and transports. Default none: no body is
     /// compressed. Compressed bodies are read independent of this setting.
-    pub compress_above: Option<usize>,
+    pub compress_above_bytes: Option<usize>,
     /// Largest number of concurrent requests that wait for a reply. Default 1,000; one more is refused.
     pub requests_max: usize,
     /// Age up to which an instant in the past counts as now. Default 1 s.
@@ -65,7 +65,7 @@ pub struct Options {
     /// Whether this process sends due messages to transports. Default yes.
     pub relaying: bool,
     /// Whether this process frees messages of processes that are gone, and prunes. Default yes.
-    pub upkeep: bool,
+    pub maintenance: bool,
     /// Whether a process that declares no job at all retires the jobs it declared before. Default no.
     pub allow_empty_reconcile: bool,
     /// Address of the dashboard, such as `https://punctual.example.com`, for links in events of dead
@@ -83,20 +83,20 @@ impl Default for Options {
             misfire_threshold: THRESHOLD_DEFAULT,
             timeout: None,
             concurrency: 100,
-            batch: 100,
-            drain: Duration::from_secs(30),
-            grace: Duration::from_secs(5),
+            batch_max: 100,
+            drain_timeout: Duration::from_secs(30),
+            cancel_timeout: Duration::from_secs(5),
             settle_timeout: Duration::from_secs(60),
             publish_timeout: Duration::from_secs(30),
             payload_max: PAYLOAD_MAX_DEFAULT,
-            compress_above: None,
+            compress_above_bytes: None,
             requests_max: 1_000,
             past_tolerance: Duration::from_secs(1),
             retention: None,
             scheduling: true,
             handling: true,
             relaying: true,
-            upkeep: true,
+            maintenance: true,
             allow_empty_reconcile: false,
             dashboard_url: None,
         }
@@ -121,7 +121,7 @@ impl Options {
         }
         for (name, value) in [
             ("concurrency", self.concurrency),
-            ("batch", self.batch),
+            ("batch_max", self.batch_max),
             ("payload_max", self.payload_max),
             ("requests_max", self.requests_max),
         ] {
@@ -129,7 +129,7 @@ impl Options {
                 return Err(Error::invalid(format!("{name} is 0; it must be at least 1")));
             }
         }
-        if self.compress_above.is_some() {
+        if self.compress_above_bytes.is_some() {
             crate::compression::check()?;
         }
         if self.timeout.is_some_and(|timeout| timeout.is_zero()) {

@@ -29,7 +29,7 @@ use crate::policy::Breaker;
 ///     .concurrency(20)
 ///     .key_concurrency(1)
 ///     .rate(100, Duration::from_secs(1))
-///     .max_deliveries(8)
+///     .deliveries_max(8)
 ///     .inline_retries(2)
 ///     .breaker(Breaker::after(5));
 /// let punctual = Punctual::builder()
@@ -97,7 +97,7 @@ impl Subscribe {
         self
     }
 
-    /// Limits how many messages start in any time window of length `per`, on all processes that share the
+    /// Limits how many messages start in any time window `per`, on all processes that share the
     /// storage together.
     pub fn rate(mut self, count: u32, per: Duration) -> Self {
         self.request.rate = Some(Rate { count, per });
@@ -113,7 +113,7 @@ impl Subscribe {
     /// Limits the calls of the handler for one message: the failure of the last one rejects it. 0 and 1 both
     /// mean that it is never requeued. Without this the retry options decide; with both, the smaller number
     /// applies.
-    pub fn max_deliveries(mut self, count: u32) -> Self {
+    pub fn deliveries_max(mut self, count: u32) -> Self {
         self.request.deliveries_max = Some(count);
         self
     }

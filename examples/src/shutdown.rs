@@ -16,7 +16,7 @@ async fn work(what: String, context: Context) -> Result<(), String> {
 }
 
 fn application(builder: Builder) -> Builder {
-    let quick = |options: &mut punctual::Options| options.drain = Duration::ZERO;
+    let quick = |options: &mut punctual::Options| options.drain_timeout = Duration::ZERO;
     builder.options(quick).handler("work", work)
 }
 

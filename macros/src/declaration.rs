@@ -78,9 +78,9 @@ pub(crate) fn job(options: &mut Options) -> syn::Result<TokenStream> {
             Ok(quote!(#(.#call(#texts))*))
         }));
     }
-    calls.add(with(options, "max_runs", |value| {
-        let runs = value.number("max_runs", 1, u64::MAX)?;
-        Ok(quote!(.max_runs(#runs)))
+    calls.add(with(options, "runs_max", |value| {
+        let runs = value.number("runs_max", 1, u64::MAX)?;
+        Ok(quote!(.runs_max(#runs)))
     }));
     calls.add(with(options, "priority", |value| {
         let level = u8::try_from(value.number("priority", 0, 9)?).unwrap_or(9);

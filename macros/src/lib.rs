@@ -27,7 +27,7 @@ use proc_macro::TokenStream;
 /// | `anchor` | `"2026-01-01T00:00:00Z"` | the start of the intervals of `every`, or `"last run"` to restart them at each late run; the epoch otherwise |
 /// | `once` | an instant | one run instead |
 /// | `start`, `end` | an instant | no run before `start`; no run from `end` on |
-/// | `max_runs` | a number | no more runs than this |
+/// | `runs_max` | a number | no more runs than this |
 /// | `exclude` | a name or `["a", "b"]` | excludes calendars given to `Builder::calendar` |
 /// | `misfire` | `"fire_now"`, `"fire_once"`, `"fire_all"`, `"skip_to_next"` | the policy for missed occurrences |
 /// | `misfire_threshold` | `"10m"` | a run later than this is missed, not only late |

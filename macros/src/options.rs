@@ -21,7 +21,7 @@ const KNOWN: [&str; 28] = [
     "once",
     "start",
     "end",
-    "max_runs",
+    "runs_max",
     "exclude",
     "misfire",
     "misfire_threshold",
@@ -47,10 +47,11 @@ const KNOWN: [&str; 28] = [
 const ALIASES: [(&str, &str); 1] = [("jitter", "spread")];
 
 /// Likely mistakes, and the hint that is given for each.
-const HINTS: [(&str, &str); 10] = [
+const HINTS: [(&str, &str); 11] = [
     ("threshold", "did you mean `misfire_threshold`?"),
     ("window", "did you mean `misfire_window`?"),
     ("catch_up", "did you mean `catch_up_max`?"),
+    ("max_runs", "did you mean `runs_max`?"),
     ("timezone", "did you mean `zone`?"),
     ("tz", "did you mean `zone`?"),
     ("interval", "did you mean `every`?"),

@@ -235,7 +235,7 @@ fn builder(config: &Config, opened: &OpenedStorage, tools: &Tools) -> Builder {
     let has = |role| config.server.roles.contains(&role);
     let (scheduler, worker) = (has(ServerRole::Scheduler), has(ServerRole::Worker));
     let relay = has(ServerRole::Relay);
-    let roles = Roles { scheduler, worker, relay, upkeep: scheduler || worker || relay };
+    let roles = Roles { scheduler, worker, relay, maintenance: scheduler || worker || relay };
     let builder = Punctual::builder()
         .app("punctual-server")
         .stores(opened.storage.clone(), opened.inspect.clone())
@@ -243,7 +243,7 @@ fn builder(config: &Config, opened: &OpenedStorage, tools: &Tools) -> Builder {
         .configure_from_env()
         .expect_more_jobs()
         .options(|options| {
-            options.drain = config.server.drain.get();
+            options.drain_timeout = config.server.drain_timeout.get();
             options.retention = config.retention.history.map(ConfigDuration::get);
             options.dashboard_url.clone_from(&config.server.public_url);
         });

@@ -99,7 +99,7 @@ pub struct ServerConfig {
     /// The name of this process in lists of workers.
     pub name: Option<String>,
     /// How long running work may take to finish at shutdown before it is cancelled.
-    pub drain: ConfigDuration,
+    pub drain_timeout: ConfigDuration,
     /// The TLS certificate; plain HTTP without it.
     pub tls: Option<TlsConfig>,
     /// Limits and timeouts of connections.
@@ -115,7 +115,7 @@ impl Default for ServerConfig {
             trusted_forwarders: Networks::default(),
             roles: ServerRole::ALL.to_vec(),
             name: None,
-            drain: ConfigDuration::seconds(30),
+            drain_timeout: ConfigDuration::seconds(30),
             tls: None,
             connections: ConnectionsConfig::default(),
         }

@@ -56,7 +56,7 @@ impl JobBuilder {
     }
 
     /// Limits the number of runs, after which the job is finished.
-    pub fn max_runs(mut self, runs: u64) -> Self {
+    pub fn runs_max(mut self, runs: u64) -> Self {
         self.limits.runs_max = Some(runs);
         self
     }
@@ -109,7 +109,7 @@ impl Limits {
         }
         match self.runs_max {
             Some(0) => {
-                return Err(Error::invalid("max_runs: 0 is out of range, use 1 or more"));
+                return Err(Error::invalid("runs_max: 0 is out of range, use 1 or more"));
             }
             Some(runs) => schedule = schedule.at_most(runs),
             None => {}

@@ -185,7 +185,7 @@ impl JobBuilder {
         self.limited(|limit| limit.running_max = Some(running_max))
     }
 
-    /// Limits how many of its runs start in any time window of length `per`, on all processes together.
+    /// Limits how many of its runs start in any time window `per`, on all processes together.
     pub fn rate(self, count: u32, per: Duration) -> Self {
         self.limited(|limit| limit.rate = Some(Rate { count, per }))
     }

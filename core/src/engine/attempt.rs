@@ -250,7 +250,7 @@ async fn supervise(
             Cause::Timeout
         }
     };
-    let finished = within(clock, add(clock.now(), process.env.options.grace), work).await;
+    let finished = within(clock, add(clock.now(), process.env.options.cancel_timeout), work).await;
     end_after_cancel(cause, limit, finished)
 }
 

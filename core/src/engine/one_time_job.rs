@@ -31,8 +31,8 @@ impl OneTimeJob {
 
     /// Sets how often a failed run is retried; the delays are proportional to the time between planning and
     /// due time.
-    pub fn max_retries(self, retries: u32) -> Self {
-        self.retry(Retry::proportional().max_retries(retries))
+    pub fn retries_max(self, retries: u32) -> Self {
+        self.retry(Retry::proportional().retries_max(retries))
     }
 
     /// Sets the retries of a failed run.

@@ -120,7 +120,7 @@ impl Service for Relay {
     async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
         self.wait_for_sends(now).await?;
         let storage = self.process.env.storage.clone();
-        let limit = self.process.env.options.batch;
+        let limit = self.process.env.options.batch_max;
         let now = ensure_alive(&self.process, now).await?;
         if self.process.queues.is_paused(&self.queue) {
             return Ok(self.turn_when_idle());

@@ -137,7 +137,7 @@ impl Service for Rescuer {
     async fn turn(&mut self, _now: Timestamp) -> Result<Turn> {
         let storage = &self.storage;
         let now = storage.time().await?;
-        let limit = self.process.env.options.batch;
+        let limit = self.process.env.options.batch_max;
         let reclaim =
             Reclaim { owner: self.process.env.id, limit, until: add(now, DECISION_LEASE) };
         ensure_alive(&self.process, now).await?;

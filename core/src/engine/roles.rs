@@ -16,22 +16,23 @@ pub struct Roles {
     pub relay: bool,
     /// Frees messages of processes that are gone, and deletes what is older than the retention. At least one
     /// process of a storage needs this role.
-    pub upkeep: bool,
+    pub maintenance: bool,
 }
 
 impl Roles {
     /// Every service.
-    pub const ALL: Self = Self { scheduler: true, worker: true, relay: true, upkeep: true };
+    pub const ALL: Self = Self { scheduler: true, worker: true, relay: true, maintenance: true };
     /// No service: a process that only publishes, administers and replies.
-    pub const NONE: Self = Self { scheduler: false, worker: false, relay: false, upkeep: false };
+    pub const NONE: Self =
+        Self { scheduler: false, worker: false, relay: false, maintenance: false };
 
     /// Sets the options of these roles.
     pub(crate) fn apply(self, options: &mut Options) {
-        let Self { scheduler, worker, relay, upkeep } = self;
+        let Self { scheduler, worker, relay, maintenance } = self;
         options.scheduling = scheduler;
         options.handling = worker;
         options.relaying = relay;
-        options.upkeep = upkeep;
+        options.maintenance = maintenance;
     }
 }
 

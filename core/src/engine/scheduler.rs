@@ -104,7 +104,7 @@ impl Service for Scheduler {
     async fn turn(&mut self, now: Timestamp) -> Result<Turn> {
         let now = ensure_alive(&self.process, now).await?;
         self.reconciler.reconcile(now).await?;
-        let limit = self.process.env.options.batch;
+        let limit = self.process.env.options.batch_max;
         let due = self.process.env.storage.due_jobs(limit, now).await?;
         let more = due.len() == limit;
         let is_still_due = self.fire(due, now).await?;

@@ -17,7 +17,7 @@ const HOUR: Duration = Duration::from_hours(1);
 
 /// Number of attempts of a message, and the waits between them.
 ///
-/// A retry is an attempt after the first: `max_retries(3)` and `attempts(4)` mean the same.
+/// A retry is an attempt after the first: `retries_max(3)` and `attempts(4)` mean the same.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[must_use]
@@ -86,7 +86,7 @@ impl Retry {
     pub fn intervals(waits: impl IntoIterator<Item = Duration>) -> Self {
         let waits: Vec<Duration> = waits.into_iter().collect();
         let retries = u32::try_from(waits.len()).unwrap_or(u32::MAX);
-        Self { attempts_max: None, backoff: Backoff::Intervals(waits) }.max_retries(retries)
+        Self { attempts_max: None, backoff: Backoff::Intervals(waits) }.retries_max(retries)
     }
 
     /// Returns a policy of five attempts: 30 seconds apart, then twice as long each time up to an hour, with a
@@ -109,7 +109,7 @@ impl Retry {
     }
 
     /// Sets the number of retries after the first attempt.
-    pub fn max_retries(self, retries: u32) -> Self {
+    pub fn retries_max(self, retries: u32) -> Self {
         self.attempts(retries.saturating_add(1))
     }
 

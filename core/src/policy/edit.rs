@@ -146,7 +146,7 @@ impl Edit {
 
     /// Sets the number of retries and leaves the waits; a job without waits gets those of
     /// [`Retry::exponential`].
-    pub fn max_retries(mut self, retries: u32) -> Self {
+    pub fn retries_max(mut self, retries: u32) -> Self {
         self.retries_max = Some(retries);
         self
     }
@@ -249,7 +249,7 @@ impl Edit {
         let retry = retry.cloned().unwrap_or_else(Retry::none);
         let has_waits = !matches!(&retry.backoff, Backoff::Intervals(waits) if waits.is_empty());
         let retry = if has_waits || most == 0 { retry } else { Retry::exponential() };
-        Some(retry.max_retries(most))
+        Some(retry.retries_max(most))
     }
 }
 

@@ -258,7 +258,7 @@ impl Builder {
     }
 
     /// Sets the services that this process runs; by default all. The same as the options `scheduling`,
-    /// `handling`, `relaying` and `upkeep`; the last call counts.
+    /// `handling`, `relaying` and `maintenance`; the last call counts.
     pub fn roles(mut self, roles: Roles) -> Self {
         roles.apply(&mut self.options);
         self

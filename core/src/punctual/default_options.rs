@@ -65,7 +65,7 @@ impl Builder {
     /// use punctual::{OneTimeJob, Punctual};
     ///
     /// let punctual = Punctual::builder()
-    ///     .one_time_job(OneTimeJob::new("payment-timeout").max_retries(2).timeout(Duration::from_secs(30)))
+    ///     .one_time_job(OneTimeJob::new("payment-timeout").retries_max(2).timeout(Duration::from_secs(30)))
     ///     .handler("payment-timeout", async |_: u64| ())
     ///     .build();
     /// assert!(punctual.is_ok());

@@ -221,8 +221,8 @@ impl Punctual {
         self.process.runner.in_flight.len() == 0
     }
 
-    /// Shuts down: takes no new work, waits `drain` for handlers to finish, then asks them to stop and waits
-    /// `grace`. Unfinished messages are released without counting the attempt, or become dead letters with
+    /// Shuts down: takes no new work, waits `drain_timeout` for handlers to finish, then asks them to stop and waits
+    /// `cancel_timeout`. Unfinished messages are released without counting the attempt, or become dead letters with
     /// [`WhenInterrupted::Lost`](crate::model::WhenInterrupted::Lost).
     pub async fn shutdown(&self) -> ShutdownReport {
         let process = &self.process;
@@ -232,14 +232,14 @@ impl Punctual {
         process.env.events.emit(Event::ProcessStopping { process: process.env.id, running });
         let drained = within(
             clock,
-            add(clock.now(), process.env.options.drain),
+            add(clock.now(), process.env.options.drain_timeout),
             process.runner.in_flight.emptied(),
         )
         .await;
         let interrupted = if drained.is_some() { 0 } else { process.runner.in_flight.len() };
         process.runner.in_flight.cancel_all(Cause::Shutdown);
         // The grace period of the handlers, and as much again to store their results.
-        let until = add(clock.now(), process.env.options.grace * 2);
+        let until = add(clock.now(), process.env.options.cancel_timeout * 2);
         let _ = within(clock, until, process.runner.in_flight.emptied()).await;
         let abandoned = process.runner.in_flight.len();
         self.heartbeat_stop.request();
@@ -276,7 +276,7 @@ fn services(
     };
     // A process without a storage has no messages of its own to rescue.
     let own = usize::from(!process.env.has_storage);
-    for storage in process.storages[own..].iter().filter(|_| options.upkeep) {
+    for storage in process.storages[own..].iter().filter(|_| options.maintenance) {
         services.push((Box::new(Rescuer::new(process.clone(), storage.clone())), Vec::new()));
     }
     if options.scheduling {
@@ -287,7 +287,7 @@ fn services(
     } else if !process.declared.declarations.is_empty() {
         services.push((Box::new(reconciler), Vec::new()));
     }
-    if let Some(retention) = options.retention.filter(|_| options.upkeep) {
+    if let Some(retention) = options.retention.filter(|_| options.maintenance) {
         let pruner =
             Pruner::new(process.env.storage.clone(), process.env.events.clone(), retention);
         services.push((Box::new(pruner), Vec::new()));

@@ -88,7 +88,7 @@ impl<'a> Dispatch<'a> {
     }
 
     fn add(&mut self, mut message: Message, destination: Destination) -> Result<()> {
-        compress(&mut message, self.sender.env.options.compress_above)?;
+        compress(&mut message, self.sender.env.options.compress_above_bytes)?;
         let index = self.published.len();
         let step = step(self.sender, &message, &destination, self.now)?;
         self.published.push(PublishResult { id: message.id, duplicate_of: None });

@@ -231,7 +231,7 @@ impl Publisher {
     /// Returns the entry of a draft, which the caller stores.
     pub(super) async fn prepare(&self, draft: Draft) -> Result<Entry> {
         let (mut message, destination) = self.pass_middleware(draft).await?;
-        compress(&mut message, self.sender.env.options.compress_above)?;
+        compress(&mut message, self.sender.env.options.compress_above_bytes)?;
         Ok(entry(message, &destination))
     }
 

@@ -14,7 +14,7 @@ impl Publish {
         self.limited(name, |limit| limit.running_max = Some(running_max))
     }
 
-    /// Limits how many messages with the same limit name start in any time window of length `per`, on all
+    /// Limits how many messages with the same limit name start in any time window `per`, on all
     /// processes together. Messages over the limit wait without spending an attempt.
     pub fn rate(self, name: impl AsRef<str>, count: u32, per: Duration) -> Self {
         self.limited(name, |limit| limit.rate = Some(Rate { count, per }))

@@ -121,7 +121,7 @@ impl Requests {
                 events: sender.env.events.clone(),
                 clock: sender.env.clock.clone(),
                 stop: sender.env.stop.clone(),
-                grace: sender.env.options.grace,
+                grace: sender.env.options.cancel_timeout,
             };
             let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
             tasks.spawn(listener.run());

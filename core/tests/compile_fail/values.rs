@@ -6,7 +6,7 @@ use punctual::job;
     every = "5",
     timeout = 30,
     priority = 10,
-    max_runs = 0,
+    runs_max = 0,
     misfire = "fire_twice",
     misfire_threshold = "soon",
     overlap = "skipp",

@@ -275,7 +275,7 @@ async fn history_is_kept_as_the_options_say() {
 #[tokio::test]
 async fn attempts_are_counted_from_one_up_to_their_maximum() {
     let log = Log::default();
-    let handler_options = retrying(Retry::intervals([seconds(1), seconds(5)]).max_retries(4));
+    let handler_options = retrying(Retry::intervals([seconds(1), seconds(5)]).retries_max(4));
     let bench =
         Bench::start(|builder| builder.handler_with("work", handler_options, failing::<()>(&log)))
             .await;

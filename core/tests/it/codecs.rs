@@ -88,7 +88,8 @@ async fn a_body_that_no_codec_can_read_is_poison_that_names_it() {
 async fn a_large_body_is_compressed_on_its_way_and_whole_for_every_reader() {
     let log = Log::default();
     let (bench, _) =
-        post(&log, |builder| builder.options(|options| options.compress_above = Some(100))).await;
+        post(&log, |builder| builder.options(|options| options.compress_above_bytes = Some(100)))
+            .await;
     let publisher = bench.punctual.publisher();
     let (large, small) = ("tea ".repeat(500), "tea");
     let stored = publisher.publish("mail", &large).header("tenant", "acme").await.unwrap();
@@ -115,7 +116,7 @@ async fn a_decompression_bomb_is_poison() {
     // The sender may accept larger bodies than the receiver.
     let sender = punctual::Punctual::builder().clock(world.0.clone()).storage(world.1.clone());
     let sender = sender.options(|options| {
-        options.compress_above = Some(0);
+        options.compress_above_bytes = Some(0);
         options.payload_max = 10_000_000;
     });
     let sender = sender.build().unwrap();

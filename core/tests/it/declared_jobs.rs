@@ -28,7 +28,7 @@ struct SharedLog(Log);
     zone = "Europe/Warsaw",
     start = "2026-01-01T00:00:00Z",
     end = "2027-01-01T00:00:00+01:00",
-    max_runs = 200,
+    runs_max = 200,
     exclude = ["holidays", "stocktaking"],
     misfire = "fire_once",
     misfire_threshold = "10m",
@@ -56,7 +56,7 @@ fn full_by_hand() -> punctual::JobBuilder {
         .zone("Europe/Warsaw")
         .start(instant("2026-01-01T00:00:00Z"))
         .end(instant("2026-12-31T23:00:00Z"))
-        .max_runs(200)
+        .runs_max(200)
         .exclude("holidays")
         .exclude(stocktaking())
         .misfire(
@@ -294,7 +294,7 @@ fn build_reports_mistakes_across_the_program_with_name_place_and_field() {
         (Job::cron("x", "0 2 * * *").anchor(instant("2026-01-01T00:00:00Z")), "anchor: only an"),
         (Job::cron("x", "0 2 * * *").anchor_at_last_run(), "anchor: only an"),
         (Job::every("x", Duration::ZERO), "every: the duration"),
-        (Job::every("x", seconds(1)).max_runs(0), "max_runs: 0 is out of range"),
+        (Job::every("x", seconds(1)).runs_max(0), "runs_max: 0 is out of range"),
         (
             Job::every("x", seconds(1))
                 .start(instant("2026-01-02T00:00:00Z"))
@@ -327,7 +327,7 @@ async fn a_job_is_over_after_its_runs() {
     let seen = SharedLog::default();
     let bench = Bench::start(|builder| {
         builder.state(seen.clone()).job(
-            Job::every("thrice", seconds(60)).max_runs(3),
+            Job::every("thrice", seconds(60)).runs_max(3),
             |State(SharedLog(log)): State<SharedLog>| async move { log.push("ran") },
         )
     })

@@ -229,7 +229,7 @@ async fn a_shutdown_spends_no_delivery_where_the_broker_counts() {
         builder
             .transport("post", broker.clone())
             .handler("mail", crate::test_handlers::never_returning::<String>(&log))
-            .subscription(Subscribe::new("post", "mail", "office").max_deliveries(1))
+            .subscription(Subscribe::new("post", "mail", "office").deliveries_max(1))
     })
     .await;
     bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
@@ -239,7 +239,7 @@ async fn a_shutdown_spends_no_delivery_where_the_broker_counts() {
         builder
             .transport("post", broker.clone())
             .handler("mail", failing::<String>(&log))
-            .subscription(Subscribe::new("post", "mail", "office").max_deliveries(1))
+            .subscription(Subscribe::new("post", "mail", "office").deliveries_max(1))
     })
     .await;
     next.advance(seconds(5)).await;

@@ -301,7 +301,7 @@ async fn expired_or_unreadable_messages_are_not_handed_out() {
     let bench = Bench::start(|builder| {
         let handler_options = HandlerOptions::new().expires_after(seconds(60));
         without_worker(builder.handler_with("late", handler_options, |(): ()| async {}))
-            .options(|options| options.compress_above = Some(100))
+            .options(|options| options.compress_above_bytes = Some(100))
     })
     .await;
     let (workers, publisher) = (bench.punctual.http_workers(), bench.punctual.publisher());

@@ -56,7 +56,7 @@ async fn edited_retries_apply_to_the_next_run() {
     assert_eq!(log.lines(), expected);
     let error = admin.edit("hourly", Edit::new().timeout(seconds(0))).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
-    let missing = admin.edit("weekly", Edit::new().max_retries(1)).await.unwrap_err();
+    let missing = admin.edit("weekly", Edit::new().retries_max(1)).await.unwrap_err();
     assert_eq!(missing.kind(), ErrorKind::NotFound);
 }
 
@@ -93,7 +93,7 @@ async fn an_edit_survives_deploys_and_its_reset_brings_the_newest_code_back() {
         }
     };
     let first = deploy("0 8 * * *", 1).await;
-    let edit = Edit::new().cron("0 10 * * *").max_retries(0);
+    let edit = Edit::new().cron("0 10 * * *").retries_max(0);
     first.punctual.admin().edit("report", edit).await.unwrap();
     first.punctual.shutdown().await;
     let second = deploy("0 9 * * *", 2).await;
@@ -140,7 +140,7 @@ async fn a_change_based_on_the_same_version_is_made_once() {
     let admin = bench.punctual.admin();
     let seen = admin.job("hourly").await.unwrap();
     let is_as_seen = |record: &punctual::model::JobRecord| record.version == seen.version;
-    let edit = || Edit::new().max_retries(1);
+    let edit = || Edit::new().retries_max(1);
     assert!(admin.edit_if("hourly", edit(), is_as_seen).await.unwrap().is_some());
     assert!(admin.edit_if("hourly", edit(), is_as_seen).await.unwrap().is_none());
     assert!(admin.delete_job_if("hourly", is_as_seen).await.unwrap().is_none());

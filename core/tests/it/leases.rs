@@ -249,7 +249,8 @@ async fn health_is_degraded_while_a_message_belongs_to_a_lost_process() {
     killed.advance(seconds(11)).await;
     let world = kill(killed);
     let other =
-        Bench::start_in(world, |builder| builder.options(|options| options.upkeep = false)).await;
+        Bench::start_in(world, |builder| builder.options(|options| options.maintenance = false))
+            .await;
     other.advance(seconds(40)).await;
     let health = other.punctual.admin().health().await;
     assert_eq!(health.condition, punctual::health::Condition::Degraded);

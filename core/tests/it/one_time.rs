@@ -180,7 +180,7 @@ async fn a_cancel_by_name_and_key_cancels_pending_messages_only() {
 async fn retries_wait_in_proportion_and_end_as_a_dead_letter() {
     let log = Log::default();
     let bench = Bench::start(|builder| builder.handler("remind", failing::<()>(&log))).await;
-    let two = Retry::proportional().max_retries(2);
+    let two = Retry::proportional().retries_max(2);
     let sent = bench.punctual.jobs().once("remind").after(seconds(900)).retry(two).await.unwrap();
     bench.advance(seconds(3_600)).await;
     assert_eq!(

@@ -120,7 +120,7 @@ async fn the_queue_and_the_process_set_options_that_the_inner_layers_do_not() {
 #[tokio::test]
 async fn a_definition_sets_options_of_one_time_jobs_that_a_call_does_not_set() {
     let definition = OneTimeJob::new("charge")
-        .max_retries(2)
+        .retries_max(2)
         .timeout(Duration::from_secs(5))
         .queue("payments")
         .priority(7);

@@ -84,7 +84,7 @@ async fn a_process_without_relay_sends_nothing_to_a_transport() {
 
 // spec: T-61
 #[tokio::test]
-async fn only_a_process_with_upkeep_frees_abandoned_messages() {
+async fn only_a_process_with_maintenance_frees_abandoned_messages() {
     let world = world();
     let lost = Bench::start_in(world.clone(), |builder| {
         let handler_options = retrying(Retry::none());
@@ -95,16 +95,16 @@ async fn only_a_process_with_upkeep_frees_abandoned_messages() {
     lost.run_until_idle().await;
     drop(lost.punctual);
     let careless = Bench::start_in(world.clone(), |builder| {
-        builder.roles(Roles { worker: false, upkeep: false, ..Roles::ALL })
+        builder.roles(Roles { worker: false, maintenance: false, ..Roles::ALL })
     })
     .await;
     careless.advance(seconds(1_200)).await;
     assert_eq!(careless.message(sent.id).await.state, MessageState::Running);
-    let upkeep =
-        Bench::start_in(world, |builder| builder.roles(Roles { upkeep: true, ..Roles::NONE }))
+    let maintenance =
+        Bench::start_in(world, |builder| builder.roles(Roles { maintenance: true, ..Roles::NONE }))
             .await;
-    upkeep.advance(seconds(60)).await;
-    assert_eq!(upkeep.message(sent.id).await.state, MessageState::Pending);
+    maintenance.advance(seconds(60)).await;
+    assert_eq!(maintenance.message(sent.id).await.state, MessageState::Pending);
 }
 
 // spec: T-61

@@ -284,7 +284,7 @@ async fn many_jobs_at_one_instant_all_fire() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         let names = (0..250).map(|index| format!("job-{index}"));
-        names.fold(builder.options(|options| options.batch = 10), |builder, name| {
+        names.fold(builder.options(|options| options.batch_max = 10), |builder, name| {
             builder.job(Job::cron(name, "0 8 * * *"), planned(&log))
         })
     })

@@ -36,7 +36,7 @@ async fn no_process_takes_over_messages_that_finish_within_the_drain() {
     let leaving = Bench::start(|builder| {
         builder
             .handler("report", waiting::<()>(&log, &gate))
-            .options(|options| options.drain = seconds(240))
+            .options(|options| options.drain_timeout = seconds(240))
     })
     .await;
     let sent = leaving.punctual.publisher().publish("report", &()).await.unwrap();
@@ -135,7 +135,7 @@ async fn a_handler_that_never_returns_does_not_hold_the_shutdown_up() {
         Bench::start(|builder| builder.handler("report", never_returning::<()>(&log))).await;
     let sent = bench.punctual.publisher().publish("report", &()).await.unwrap();
     bench.run_until_idle().await;
-    // The drain of 30 s and the grace of 5 s, after which the handler is dropped.
+    // The drain timeout of 30 s and the cancel timeout of 5 s, after which the handler is dropped.
     let stopped = stop_within(&bench, seconds(36)).await;
     assert_eq!((stopped.interrupted, stopped.abandoned), (1, 0));
     assert_eq!(bench.message(sent.id).await.state, MessageState::Pending);
@@ -153,7 +153,7 @@ async fn a_storage_that_is_gone_does_not_hold_the_shutdown_up() {
     bench.punctual.publisher().publish("report", &()).await.unwrap();
     bench.run_until_idle().await;
     faulty.fail(&crate::faulty_storage::ALL_CALLS);
-    // The drain, the grace and as much again to store what cannot be stored.
+    // The drain timeout, the cancel timeout and as much again to store what cannot be stored.
     let stopped = stop_within(&bench, seconds(41)).await;
     assert_eq!((stopped.interrupted, stopped.abandoned), (1, 1));
 }

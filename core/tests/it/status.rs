@@ -93,7 +93,7 @@ async fn the_status_shows_pauses_changes_and_removed_jobs() {
     let bench = Bench::start_in(world, |builder| builder.job(Job::cron("kept", "0 * * * *"), done));
     let bench = bench.await;
     let admin = bench.punctual.admin();
-    admin.edit("kept", Edit::new().max_retries(2).cron("30 * * * *")).await.unwrap();
+    admin.edit("kept", Edit::new().retries_max(2).cron("30 * * * *")).await.unwrap();
     let later = instant("2026-03-02T09:30:00Z");
     admin.skip("kept", later).await.unwrap();
     let (by, reason) = ("ada".to_owned(), "audit".to_owned());

@@ -161,7 +161,7 @@ async fn the_last_delivery_that_fails_is_rejected() {
         let (bench, broker) = post(PLAIN, |builder| {
             builder
                 .handler_with("mail", handler_options, failing::<String>(&log))
-                .subscription(mail().max_deliveries(deliveries))
+                .subscription(mail().deliveries_max(deliveries))
         })
         .await;
         let sent = bench.punctual.publisher().publish("mail", "x").via("post").await.unwrap();
@@ -183,7 +183,7 @@ async fn a_message_whose_last_delivery_was_lost_is_not_handled_again() {
     let (bench, broker) = post(capabilities, |builder| {
         builder
             .handler("mail", logging::<String>(&log, |text, _| text.clone()))
-            .subscription(mail().max_deliveries(3))
+            .subscription(mail().deliveries_max(3))
     })
     .await;
     let publisher = bench.punctual.publisher();

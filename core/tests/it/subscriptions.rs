@@ -172,7 +172,7 @@ async fn the_topology_is_checked_as_a_whole() {
         (mail().key_rate(1, seconds(0)), "allows 1 starts in 0ns"),
         (mail().inline_retries(1_000), "1000 inline retries"),
         (mail().at_most_once().inline_retries(1), "at most once"),
-        (mail().at_most_once().max_deliveries(2), "at most once"),
+        (mail().at_most_once().deliveries_max(2), "at most once"),
         (mail().breaker(Breaker::after(0)), "opens after 0 failures"),
         (mail().handler(async |_: String, _: punctual::State<u8>| ()), "the handler of the"),
     ] {
@@ -180,7 +180,7 @@ async fn the_topology_is_checked_as_a_whole() {
         let problem = one(subscribe);
         assert!(problem.contains(expected), "{subscribe_text}: {problem:?}");
     }
-    assert_eq!(one(mail().at_most_once().max_deliveries(1)), "");
+    assert_eq!(one(mail().at_most_once().deliveries_max(1)), "");
     assert_eq!(one(Subscribe::queue("post", "mail")), "");
     let twice = refusal(|builder| builder.subscription(mail()).subscribe("post", "mail", "office"));
     assert!(twice.contains("two subscriptions to mail for office on post"), "{twice}");
@@ -199,12 +199,12 @@ async fn without_a_storage_an_attempt_limit_the_broker_does_not_count_is_refused
         builder.handler("mail", async |_: String| ()).subscription(subscribe).build()
     };
     let mail = || Subscribe::new("post", "mail", "office");
-    let error = build(PLAIN, mail().max_deliveries(3)).map(|_| ()).unwrap_err();
+    let error = build(PLAIN, mail().deliveries_max(3)).map(|_| ()).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid);
     assert!(error.to_string().contains("give the builder a storage"), "{error}");
-    assert!(build(PLAIN, mail().max_deliveries(1)).is_ok());
+    assert!(build(PLAIN, mail().deliveries_max(1)).is_ok());
     let counting = Capabilities { attempts: AttemptCount::Counted, ..PLAIN };
-    assert!(build(counting, mail().max_deliveries(3)).is_ok());
+    assert!(build(counting, mail().deliveries_max(3)).is_ok());
 }
 
 #[tokio::test]

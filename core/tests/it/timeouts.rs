@@ -28,7 +28,7 @@ async fn the_limit_is_the_message_s_own_else_the_global_one() {
     let global = publisher.publish("global", &()).await.unwrap();
     let sent = publisher.publish("sent", &()).handler_options(limited(90, Retry::none()));
     let sent = sent.await.unwrap();
-    // The limit, and the grace of 5 s that a handler has after it.
+    // The limit, and the cancel timeout of 5 s that a handler has after it.
     let alive = async || {
         let mut alive = Vec::new();
         for (name, id) in [("own", own.id), ("global", global.id), ("sent", sent.id)] {
@@ -130,7 +130,7 @@ async fn a_handler_that_ignores_the_signal_is_dropped_after_its_grace() {
     let log = Log::default();
     let recorded = log.clone();
     let bench = Bench::start(|builder| {
-        builder.options(|options| options.grace = seconds(7)).handler_with(
+        builder.options(|options| options.cancel_timeout = seconds(7)).handler_with(
             "ignores",
             limited(30, Retry::none()),
             move |(): (), _: Context| {

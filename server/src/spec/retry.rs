@@ -64,7 +64,7 @@ impl RetrySpec {
                 ));
             }
             (Some(0), false) => retry = Retry::none(),
-            (Some(retries), false) => retry = retry.max_retries(retries),
+            (Some(retries), false) => retry = retry.retries_max(retries),
             (None, true) => retry = retry.unlimited(),
             (None, false) => {}
         }

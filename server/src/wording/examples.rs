@@ -29,7 +29,7 @@ const EXAMPLES: [(&str, &str); 78] = [
     ("jitter", "\"10%\""),
     ("jitter", "0.2"),
     ("timeout", "\"30s\""),
-    ("drain", "\"30s\""),
+    ("drain_timeout", "\"30s\""),
     ("when_interrupted", "\"lost\""),
     ("delay", "\"5m\""),
     ("expires_after", "\"1h\""),

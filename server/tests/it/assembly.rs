@@ -122,7 +122,7 @@ async fn a_stopping_server_waits_for_running_messages_up_to_its_timeout() {
     let job = "[command]\nenabled = true\n[jobs.long]\nevery = \"24h\"\n\
                command = { program = \"exec sleep 60\", shell = true }\n";
     std::fs::write(&file, job).unwrap();
-    let running = start(Some(file), &[("--drain", "server.drain", "1ms")]).await;
+    let running = start(Some(file), &[("--drain-timeout", "server.drain_timeout", "1ms")]).await;
     let punctual = running.app().punctual.clone();
     punctual.admin().trigger("long", false).await.unwrap();
     let begun = async {

@@ -83,7 +83,7 @@ pub fn builder(recording: Arc<RecordingStorage>) -> punctual::Builder {
         options.lease_duration = LEASE_DURATION;
         options.rescue_interval = Duration::from_millis(500);
         options.poll_interval = Duration::from_millis(250);
-        options.drain = Duration::from_secs(10);
+        options.drain_timeout = Duration::from_secs(10);
     })
 }
 

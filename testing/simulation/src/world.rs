@@ -343,9 +343,9 @@ fn draw_options(options: &mut punctual::Options, threshold: Duration, random: &m
     options.rescue_interval = Duration::from_secs(30);
     options.misfire_threshold = threshold;
     options.concurrency = 2;
-    options.batch = *random.pick(&[1, 3, 100]);
-    options.drain = random.seconds(0, 20);
-    options.grace = random.seconds(1, 5);
+    options.batch_max = *random.pick(&[1, 3, 100]);
+    options.drain_timeout = random.seconds(0, 20);
+    options.cancel_timeout = random.seconds(1, 5);
     options.settle_timeout = random.seconds(10, 60);
     options.retention = random.percent(15).then(|| Duration::from_secs(3_600));
 }

@@ -24,7 +24,7 @@ pub const PAYLOAD_MAX_DEFAULT: usize = 960 * 1_024;
 pub struct KafkaBuilder {
     common: CommonSettings,
     partitions: Option<i32>,
-    replication: Option<i32>,
+    replicas: Option<i32>,
     join_timeout: Duration,
     revoke_timeout: Duration,
     uncommitted_max: usize,
@@ -40,7 +40,7 @@ impl KafkaBuilder {
                 ..CommonSettings::new(address)
             },
             partitions: None,
-            replication: None,
+            replicas: None,
             join_timeout: Duration::ZERO,
             revoke_timeout: REVOKE_TIMEOUT_DEFAULT,
             uncommitted_max: UNCOMMITTED_MAX_DEFAULT,
@@ -56,8 +56,8 @@ impl KafkaBuilder {
     }
 
     /// Sets the replication factor of created topics. By default the broker decides.
-    pub fn replication(mut self, count: i32) -> Self {
-        self.replication = Some(count);
+    pub fn replicas(mut self, count: i32) -> Self {
+        self.replicas = Some(count);
         self
     }
 
@@ -105,7 +105,7 @@ impl KafkaBuilder {
             prefix,
             declare,
             partitions: self.partitions,
-            replication: self.replication,
+            replicas: self.replicas,
             timeout,
             join_timeout: self.join_timeout,
             revoke_timeout: self.revoke_timeout,
@@ -149,7 +149,7 @@ mod tests {
         let builder = || KafkaBuilder::new("localhost:9092");
         assert!(refused(builder().prefix("a b")).contains("' '"));
         assert!(refused(builder().partitions(0)).contains("partitions is 0"));
-        assert!(refused(builder().replication(-2)).contains("replication is -2"));
+        assert!(refused(builder().replicas(-2)).contains("replicas is -2"));
         assert!(refused(builder().uncommitted_max(0)).contains("uncommitted_max"));
         let own = refused(builder().property("enable.auto.commit", "true"));
         assert!(own.contains("enable.auto.commit") && own.contains("settled"), "{own}");

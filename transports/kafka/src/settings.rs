@@ -48,7 +48,7 @@ pub(crate) struct Settings {
     pub(crate) prefix: String,
     pub(crate) declare: bool,
     pub(crate) partitions: Option<i32>,
-    pub(crate) replication: Option<i32>,
+    pub(crate) replicas: Option<i32>,
     pub(crate) timeout: Duration,
     pub(crate) join_timeout: Duration,
     pub(crate) revoke_timeout: Duration,
@@ -69,7 +69,7 @@ impl Settings {
                 )));
             }
         }
-        for (what, number) in [("partitions", self.partitions), ("replication", self.replication)] {
+        for (what, number) in [("partitions", self.partitions), ("replicas", self.replicas)] {
             if let Some(number) = number.filter(|number| *number < 1) {
                 return Err(Error::invalid(format!(
                     "{what} is {number}; set at least 1, or leave it out to use the broker's default"

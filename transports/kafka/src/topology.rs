@@ -120,10 +120,9 @@ impl Topology {
         } else {
             self.settings.partitions
         };
-        let replication =
-            TopicReplication::Fixed(self.settings.replication.unwrap_or(BROKERS_CHOICE));
+        let replicas = TopicReplication::Fixed(self.settings.replicas.unwrap_or(BROKERS_CHOICE));
         let mut topic =
-            NewTopic::new(required.name, partitions.unwrap_or(BROKERS_CHOICE), replication);
+            NewTopic::new(required.name, partitions.unwrap_or(BROKERS_CHOICE), replicas);
         if required.dead_letters {
             // Dead letters stay until they are removed by hand.
             topic = topic.set("retention.ms", "-1");

@@ -19,10 +19,10 @@ use crate::settings::Settings;
 const VISIBILITY_TIMEOUT: Duration = Duration::from_secs(60);
 const VISIBILITY_TIMEOUT_MIN: Duration = Duration::from_secs(2);
 const VISIBILITY_TIMEOUT_MAX: Duration = Duration::from_hours(12);
-const WAIT: Duration = Duration::from_secs(5);
-const WAIT_MAX: Duration = Duration::from_secs(20);
-const GROUPS_RETENTION: Duration = Duration::from_secs(1);
-const GROUPS_RETENTION_MAX: Duration = Duration::from_mins(1);
+const POLL_TIMEOUT: Duration = Duration::from_secs(5);
+const POLL_TIMEOUT_MAX: Duration = Duration::from_secs(20);
+const GROUPS_CACHE_TTL: Duration = Duration::from_secs(1);
+const GROUPS_CACHE_TTL_MAX: Duration = Duration::from_mins(1);
 const RETENTION_MIN: Duration = Duration::from_mins(1);
 const RETENTION_MAX: Duration = Duration::from_hours(14 * 24);
 const MESSAGE_MAX: usize = 256 * 1024;
@@ -39,8 +39,8 @@ pub struct SqsBuilder {
     credentials: Option<(String, String)>,
     retention: Option<Duration>,
     visibility_timeout: Duration,
-    wait: Duration,
-    groups_retention: Duration,
+    poll_timeout: Duration,
+    groups_cache_ttl: Duration,
 }
 
 impl SqsBuilder {
@@ -50,8 +50,8 @@ impl SqsBuilder {
             credentials: None,
             retention: None,
             visibility_timeout: VISIBILITY_TIMEOUT,
-            wait: WAIT,
-            groups_retention: GROUPS_RETENTION,
+            poll_timeout: POLL_TIMEOUT,
+            groups_cache_ttl: GROUPS_CACHE_TTL,
         }
     }
 
@@ -78,15 +78,15 @@ impl SqsBuilder {
 
     /// Sets how long one poll waits for messages; default 5 seconds, at most 20. Longer polls cost fewer calls;
     /// closing a consumer waits for the last poll.
-    pub fn wait(mut self, wait: Duration) -> Self {
-        self.wait = wait;
+    pub fn poll_timeout(mut self, timeout: Duration) -> Self {
+        self.poll_timeout = timeout;
         self
     }
 
     /// Sets how long a publisher caches the groups of a topic; default one second, at most a minute. The first
     /// subscription of a group waits this long, so set it alike in all processes.
-    pub fn groups_retention(mut self, retention: Duration) -> Self {
-        self.groups_retention = retention;
+    pub fn groups_cache_ttl(mut self, ttl: Duration) -> Self {
+        self.groups_cache_ttl = ttl;
         self
     }
 
@@ -102,21 +102,21 @@ impl SqsBuilder {
         if self.credentials.is_some() {
             address.credentials = self.credentials;
         }
-        let connection = BrokerConnection::new(&address, timeout, self.wait).await;
+        let connection = BrokerConnection::new(&address, timeout, self.poll_timeout).await;
         let probe = connection.calls.list_queues().queue_name_prefix(names.prefix()).max_results(1);
         probe.send().await.map_err(|error| {
             Error::from(CallError::map_error(error, &connection.endpoint)).during("connect")
         })?;
         let settings =
             Settings { names, declares: declare, retention: self.retention, message_max };
-        let groups = GroupCache::new(self.groups_retention);
+        let groups = GroupCache::new(self.groups_cache_ttl);
         let payload_max = message_max - HEADER_HEADROOM;
         Ok(SqsTransport {
             connection,
             producer: Producer { settings, groups, payload_max, wrapping },
             clock,
             visibility_timeout: self.visibility_timeout,
-            wait: self.wait,
+            poll_timeout: self.poll_timeout,
         })
     }
 
@@ -128,7 +128,7 @@ impl SqsBuilder {
         };
         self.common.check(MESSAGE_LIMIT)?;
         check_payload_max(self.common.payload_max, MESSAGE_MIN, MESSAGE_LIMIT)?;
-        let Self { visibility_timeout, wait, .. } = self;
+        let Self { visibility_timeout, poll_timeout, .. } = self;
         if !(VISIBILITY_TIMEOUT_MIN..=VISIBILITY_TIMEOUT_MAX).contains(visibility_timeout) {
             return refused(
                 "visibility_timeout",
@@ -138,12 +138,12 @@ impl SqsBuilder {
             );
         }
         let second = Duration::from_secs(1);
-        if !(second..=WAIT_MAX).contains(wait) {
-            return refused("wait", *wait, second, WAIT_MAX);
+        if !(second..=POLL_TIMEOUT_MAX).contains(poll_timeout) {
+            return refused("poll_timeout", *poll_timeout, second, POLL_TIMEOUT_MAX);
         }
-        if self.groups_retention > GROUPS_RETENTION_MAX {
-            let most = GROUPS_RETENTION_MAX;
-            return refused("groups_retention", self.groups_retention, Duration::ZERO, most);
+        if self.groups_cache_ttl > GROUPS_CACHE_TTL_MAX {
+            let most = GROUPS_CACHE_TTL_MAX;
+            return refused("groups_cache_ttl", self.groups_cache_ttl, Duration::ZERO, most);
         }
         if let Some(retention) = self.retention
             && !(RETENTION_MIN..=RETENTION_MAX).contains(&retention)
@@ -179,9 +179,9 @@ mod tests {
         builder().check().unwrap();
         for (builder, value) in [
             (builder().visibility_timeout(Duration::from_secs(1)), "visibility_timeout of 1s"),
-            (builder().wait(Duration::from_secs(21)), "wait of 21s"),
+            (builder().poll_timeout(Duration::from_secs(21)), "poll_timeout of 21s"),
             (builder().retention(Duration::from_secs(59)), "retention of 59s"),
-            (builder().groups_retention(Duration::from_secs(61)), "groups_retention of 61s"),
+            (builder().groups_cache_ttl(Duration::from_secs(61)), "groups_cache_ttl of 61s"),
             (builder().timeout(Duration::ZERO), "zero"),
             (builder().payload_max(MESSAGE_LIMIT + 1), "1048577"),
         ] {

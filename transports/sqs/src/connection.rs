@@ -33,7 +33,7 @@ pub(crate) struct BrokerConnection {
 
 impl BrokerConnection {
     /// Creates the clients. Nothing is sent yet, but the environment may be read for credentials.
-    pub(crate) async fn new(address: &Address, timeout: Duration, wait: Duration) -> Self {
+    pub(crate) async fn new(address: &Address, timeout: Duration, poll_timeout: Duration) -> Self {
         let mut loader = aws_config::defaults(BehaviorVersion::latest())
             .http_client(http_client(address))
             .stalled_stream_protection(StalledStreamProtectionConfig::disabled());
@@ -54,7 +54,7 @@ impl BrokerConnection {
         let calls = Builder::from(&shared).retry_config(tries).timeout_config(timeouts(timeout));
         let polls = Builder::from(&shared)
             .retry_config(RetryConfig::disabled())
-            .timeout_config(timeouts(timeout.saturating_add(wait)));
+            .timeout_config(timeouts(timeout.saturating_add(poll_timeout)));
         Self {
             calls: Client::from_conf(calls.build()),
             polls: Client::from_conf(polls.build()),

@@ -59,7 +59,7 @@ pub struct SqsTransport {
     producer: Producer,
     clock: Arc<dyn Clock>,
     visibility_timeout: Duration,
-    wait: Duration,
+    poll_timeout: Duration,
 }
 
 impl SqsTransport {
@@ -129,7 +129,7 @@ impl Transport for SqsTransport {
             names,
             clock: self.clock.clone(),
             visibility_timeout: self.visibility_timeout,
-            wait: self.wait,
+            poll_timeout: self.poll_timeout,
             capacity: Arc::new(Semaphore::new(prefetch)),
             deliveries,
         };

@@ -37,9 +37,13 @@ impl LostPolls {
         self.polls.push_back(started_at);
     }
 
-    /// Returns how often a message was received by any consumer, this time included. A poll waits for `wait` at
+    /// Returns how often a message was received by any consumer, this time included. A poll waits for `poll_timeout` at
     /// SQS, also when its response is lost.
-    pub(crate) fn receive_count(&mut self, delivery: &mut DecodedDelivery, wait: Duration) -> u32 {
+    pub(crate) fn receive_count(
+        &mut self,
+        delivery: &mut DecodedDelivery,
+        poll_timeout: Duration,
+    ) -> u32 {
         if delivery.count == 1 {
             if self.received.len() == RECEIVED_MAX {
                 self.received.pop_front();
@@ -52,7 +56,7 @@ impl LostPolls {
         };
         let was_lost = self.polls.iter().any(|started_at| {
             first_at >= subtract(*started_at, TOLERANCE)
-                && first_at <= add(add(*started_at, wait), TOLERANCE)
+                && first_at <= add(add(*started_at, poll_timeout), TOLERANCE)
         });
         if was_lost && !self.received.contains(&delivery.id) { 1 } else { delivery.count }
     }

@@ -55,7 +55,7 @@ pub(crate) struct Reader {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) visibility_timeout: Duration,
     /// Longest time one poll waits.
-    pub(crate) wait: Duration,
+    pub(crate) poll_timeout: Duration,
     pub(crate) capacity: Arc<Semaphore>,
     pub(crate) deliveries: PrefetchSender<PrefetchedDelivery>,
 }
@@ -148,7 +148,7 @@ impl Reader {
         let ConsumerContext { connection, queues, .. } = &*self.context;
         let call = connection.polls.receive_message().queue_url(&queues.queue);
         let call = call.max_number_of_messages(i32::try_from(capacity.num_permits()).unwrap_or(1));
-        let call = call.wait_time_seconds(seconds(self.wait));
+        let call = call.wait_time_seconds(seconds(self.poll_timeout));
         let call = call
             .visibility_timeout(seconds(self.visibility_timeout))
             .message_attribute_names("All");
@@ -209,7 +209,7 @@ impl Reader {
         let queue = name_of(&context.queues.queue);
         let now = self.clock.now();
         let mut decoded = wire::decode(raw, &self.topic, queue, now);
-        let counted = state.lost_polls.receive_count(&mut decoded, self.wait);
+        let counted = state.lost_polls.receive_count(&mut decoded, self.poll_timeout);
         let received = decoded.received;
         if !received.is_for(&context.group) {
             context.settler.send(Settling::Delete(handle));

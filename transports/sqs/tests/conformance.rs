@@ -50,8 +50,9 @@ impl Environment for QueueFixture {
     async fn open(&self) -> Result<Arc<dyn Transport>> {
         let builder = SqsTransport::builder(self.proxy.address()).prefix(&self.name);
         // A case that drops a consumer waits for its in-flight messages.
-        let builder =
-            builder.wait(Duration::from_secs(1)).visibility_timeout(Duration::from_secs(10));
+        let builder = builder
+            .poll_timeout(Duration::from_secs(1))
+            .visibility_timeout(Duration::from_secs(10));
         Ok(Arc::new(builder.connect().await?))
     }
 

@@ -229,7 +229,7 @@ impl SubscriptionWorker {
     async fn disconnect(&mut self) {
         self.control.set_connected(false);
         if let Some(mut consumer) = self.consumer.take() {
-            let until = add(self.process.now(), self.process.env.options.grace);
+            let until = add(self.process.now(), self.process.env.options.cancel_timeout);
             // The consumer is broken; an error of its close is of no use.
             let _ = within(&*self.process.env.clock, until, consumer.close(until)).await;
         }
@@ -275,15 +275,15 @@ impl SubscriptionWorker {
             () = self.runner.slots().idle() => {}
             () = process.env.stop.requested() => {
                 let options = &process.env.options;
-                let settled_by = add(process.now(), options.drain + options.grace * 2);
+                let settled_by = add(process.now(), options.drain_timeout + options.cancel_timeout * 2);
                 let _ = within(&*process.env.clock, settled_by, process.runner.in_flight.emptied()).await;
             }
         }
         self.control.set_connected(false);
-        let until = add(process.now(), process.env.options.grace);
+        let until = add(process.now(), process.env.options.cancel_timeout);
         let Some(consumer) = &mut self.consumer else { return };
         // A consumer ends by then itself; one that does not is dropped.
-        let dropped_at = add(until, process.env.options.grace);
+        let dropped_at = add(until, process.env.options.cancel_timeout);
         let closed = within(&*process.env.clock, dropped_at, consumer.close(until)).await;
         if let Some(Err(error)) = closed {
             process.env.events.emit(Event::ServiceFailed {

@@ -88,7 +88,7 @@ fn jitter_belongs_to_message_and_retry() {
 fn a_list_gives_one_retry_for_each_interval_and_repeats_its_last() {
     let retry = Retry::intervals([secs(1), secs(5), secs(30)]);
     assert_eq!(retry.attempts_max, Some(4));
-    let more = retry.clone().max_retries(5);
+    let more = retry.clone().retries_max(5);
     assert_eq!(more.attempts_max, Some(6));
     for (number, wait) in (1..).zip([1, 5, 30, 30, 30]) {
         assert_eq!(more.delay(number, facts(Duration::ZERO)), secs(wait), "retry {number}");
@@ -106,9 +106,9 @@ fn attempts_are_counted_with_the_first_one() {
         (Retry::proportional(), 4),
         (Retry::exponential().attempts(0), 1),
         (Retry::exponential().attempts(1), 1),
-        (Retry::exponential().max_retries(0), 1),
-        (Retry::exponential().max_retries(2), 3),
-        (Retry::exponential().max_retries(u32::MAX), u32::MAX),
+        (Retry::exponential().retries_max(0), 1),
+        (Retry::exponential().retries_max(2), 3),
+        (Retry::exponential().retries_max(u32::MAX), u32::MAX),
     ] {
         assert!(!retry.is_exhausted(last - 1), "{retry:?}");
         assert!(retry.is_exhausted(last), "{retry:?}");

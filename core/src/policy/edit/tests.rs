@@ -58,20 +58,20 @@ fn a_cron_text_keeps_zone_and_bounds_and_moves_the_cursor_past_now() {
 // spec: T-49
 #[test]
 fn what_is_not_the_schedule_leaves_the_cursor_where_it_is() {
-    let edit = Edit::new().max_retries(4).no_timeout().misfire(Misfire::skip_to_next());
+    let edit = Edit::new().retries_max(4).no_timeout().misfire(Misfire::skip_to_next());
     // At 15:10 the cursor of 13:00 is overdue, and stays so for the misfire policy to decide about.
     let after = edited(&hourly(), edit, at("15:10:00"));
     assert_eq!(after.cursor, Some(at("13:00:00")));
-    let four = Retry::intervals([Duration::from_secs(60)]).max_retries(4);
+    let four = Retry::intervals([Duration::from_secs(60)]).retries_max(4);
     assert_eq!(after.job.handler_options.retry, Some(four));
     assert_eq!(after.job.handler_options.timeout, Some(Duration::ZERO));
     assert_eq!(after.job.misfire, Misfire::skip_to_next());
     assert_eq!(after.declared, hourly().declared, "the layer below is unchanged");
     let none = edited(&after, Edit::new().retry(Retry::none()), at("15:10:00"));
-    let some = edited(&none, Edit::new().max_retries(2), at("15:10:00"));
+    let some = edited(&none, Edit::new().retries_max(2), at("15:10:00"));
     assert_eq!(
         some.job.handler_options.retry,
-        Some(Retry::exponential().max_retries(2)),
+        Some(Retry::exponential().retries_max(2)),
         "it had no waits"
     );
 }
@@ -114,7 +114,7 @@ fn what_cannot_work_is_refused_with_the_job_and_the_way_out() {
 #[test]
 fn fields_are_reset_one_by_one_or_all_at_once() {
     let now = at("12:20:00");
-    let edit = Edit::new().cron("45 * * * *").zone("Asia/Tokyo").max_retries(7);
+    let edit = Edit::new().cron("45 * * * *").zone("Asia/Tokyo").retries_max(7);
     let after = edited(&hourly(), edit.timeout(Duration::from_secs(1)), now);
     let zone = reset_field(&after, Some(Field::Zone), now);
     assert_eq!(zone.job.schedule.to_string(), "45 * * * * in Europe/Warsaw");

@@ -50,7 +50,7 @@ fn the_operator_wins_over_the_configuration_and_that_over_the_code() {
 
 #[test]
 fn every_field_is_listed_once_and_the_untouched_ones_are_the_codes() {
-    let edited = edited(&record(None), Edit::new().max_retries(0));
+    let edited = edited(&record(None), Edit::new().retries_max(0));
     let layers = layers(&edited);
     let fields: Vec<Field> = layers.iter().map(|layer| layer.field).collect();
     assert_eq!(fields, Field::ALL);

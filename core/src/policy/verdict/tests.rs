@@ -124,7 +124,7 @@ fn a_recurring_job_is_not_retried_because_its_next_occurrence_is_its_retry() {
 fn a_one_time_job_of_fifteen_minutes_is_retried_at_a_tenth_and_two_tenths() {
     let message = message();
     let handler_options = EffectiveHandlerOptions {
-        retry: Retry::proportional().max_retries(2),
+        retry: Retry::proportional().retries_max(2),
         ..EffectiveHandlerOptions::deferred()
     };
     let at_attempt = |attempt| {

@@ -160,7 +160,7 @@ fn with_retry(edit: Edit, spec: Option<&RetrySpec>, retry: Retry) -> Edit {
         spec.retries.filter(|_| *spec == number)
     });
     match bare {
-        Some(retries) => edit.max_retries(retries),
+        Some(retries) => edit.retries_max(retries),
         None => edit.retry(retry),
     }
 }

@@ -85,7 +85,7 @@ pub(crate) fn node(
         .options(|options| {
             options.rescue_interval = Duration::from_millis(500);
             options.poll_interval = Duration::from_millis(500);
-            options.drain = Duration::from_secs(5);
+            options.drain_timeout = Duration::from_secs(5);
         })
 }
 

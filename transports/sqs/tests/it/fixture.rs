@@ -32,7 +32,7 @@ impl Fixture {
     }
 
     pub(crate) fn builder_at(&self, address: &str) -> SqsBuilder {
-        SqsTransport::builder(address).prefix(&self.prefix).wait(Duration::from_secs(1))
+        SqsTransport::builder(address).prefix(&self.prefix).poll_timeout(Duration::from_secs(1))
     }
 
     pub(crate) async fn open(&self) -> SqsTransport {
