@@ -115,7 +115,7 @@ events! {
         transport: TransportName,
     }
     /// A transport failed temporarily to send a message, which is stored for the relay.
-    MessageFellBack, "message.fell_back", WARN {
+    MessageFallbackStored, "message.fallback_stored", WARN {
         /// The message.
         message: MessageId,
         /// The transport.
@@ -155,7 +155,7 @@ events! {
         link: Option<String>,
     }
     /// An operator changed a message.
-    MessageCommanded, "message.commanded", INFO {
+    MessageChanged, "message.changed", INFO {
         /// The message.
         message: MessageId,
         /// Name of the change.
@@ -238,7 +238,7 @@ events! {
         again_at: Option<Timestamp>,
     }
     /// An attempt ended without success or failure: snoozed, cancelled, or released at shutdown.
-    AttemptYielded, "attempt.yielded", INFO {
+    AttemptEndedEarly, "attempt.ended_early", INFO {
         /// The message.
         message: MessageId,
         /// Id of the attempt.
@@ -361,7 +361,7 @@ events! {
         reason: SkipReason,
     }
     /// A job was paused, resumed, moved or overridden.
-    JobSteered, "job.steered", INFO {
+    JobChanged, "job.changed", INFO {
         /// The job.
         job: JobName,
         /// Name of the change.
@@ -375,7 +375,7 @@ events! {
         reason: &'static str,
     }
     /// A job was not declared because its name belongs to another application.
-    JobForeign, "job.foreign", ERROR {
+    JobNameConflict, "job.name_conflict", ERROR {
         /// The job.
         job: JobName,
         /// The application it belongs to.
@@ -421,7 +421,7 @@ events! {
         subject: Option<String>,
     }
     /// A subscription was added, removed, paused or resumed.
-    SubscriptionSteered, "subscription.steered", INFO {
+    SubscriptionChanged, "subscription.changed", INFO {
         /// The transport.
         transport: TransportName,
         /// The topic.
@@ -432,7 +432,7 @@ events! {
         change: &'static str,
     }
     /// A queue was paused, resumed, resized or added in this process.
-    QueueSteered, "queue.steered", INFO {
+    QueueChanged, "queue.changed", INFO {
         /// The queue.
         queue: Queue,
         /// Name of the change.

@@ -152,7 +152,7 @@ fn ending(event: &Event) -> Option<(&Topic, &'static str, Duration)> {
         Event::AttemptSucceeded { topic, took, .. } => Some((topic, "succeeded", *took)),
         Event::AttemptTimedOut { topic, took, .. } => Some((topic, "timed_out", *took)),
         Event::AttemptFailed { topic, ending, took, .. }
-        | Event::AttemptYielded { topic, ending, took, .. } => Some((topic, ending, *took)),
+        | Event::AttemptEndedEarly { topic, ending, took, .. } => Some((topic, ending, *took)),
         _ => None,
     }
 }

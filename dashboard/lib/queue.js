@@ -7,10 +7,10 @@ import { clock } from './time.js';
 import { queues as text } from '../texts.js';
 
 export const ON = [
-  'queue.steered',
+  'queue.changed',
   'message.enqueued',
   'message.dead',
-  'message.commanded',
+  'message.changed',
   'attempt.started',
   'attempt.succeeded',
   'attempt.failed',

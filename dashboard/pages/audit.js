@@ -140,7 +140,7 @@ export function Audit({ route }) {
     { who, what, target, after },
     {
       id: (entry) => entry.id,
-      on: ['job.steered', 'queue.steered', 'message.commanded', 'job.declared'],
+      on: ['job.changed', 'queue.changed', 'message.changed', 'job.declared'],
       every: 3_000,
     },
   );

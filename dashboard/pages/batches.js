@@ -18,7 +18,7 @@ const ON = [
   'attempt.succeeded',
   'attempt.failed',
   'message.dead',
-  'message.commanded',
+  'message.changed',
 ];
 const STATES = ['done', 'dead', 'cancelled', 'running', 'pending'];
 

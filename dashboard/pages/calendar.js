@@ -19,7 +19,7 @@ const ON = [
   'job.declared',
   'job.fired',
   'job.skipped',
-  'job.steered',
+  'job.changed',
   'job.retired',
   'attempt.succeeded',
   'attempt.failed',

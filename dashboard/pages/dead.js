@@ -73,7 +73,7 @@ const fits = (group, { topic, search }) =>
 
 function Groups({ query }) {
   const loaded = useLoad((signal) => get('/dead-letters/groups', {}, { signal }), 'groups', {
-    on: ['message.dead', 'message.commanded', 'missed'],
+    on: ['message.dead', 'message.changed', 'missed'],
     every: 3_000,
   });
   const groups = useOrder(loaded.data?.items ?? [], (group) => group.fingerprint);

@@ -23,7 +23,7 @@ const ON = [
   'job.fired',
   'job.misfired',
   'job.skipped',
-  'job.steered',
+  'job.changed',
   'job.retired',
   'attempt.started',
   'attempt.succeeded',

@@ -43,7 +43,7 @@ pub(crate) async fn main() -> punctual::Result<()> {
 // counted: attempt.succeeded 1
 // counted: attempt.failed 1
 // counted: attempt.timed_out 0
-// counted: attempt.yielded 0
+// counted: attempt.ended_early 0
 // counted: attempt.lost 0
 // counted: attempt.error_after_settle 0
 // counted: attempt.progressed 0

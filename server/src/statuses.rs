@@ -11,7 +11,7 @@ use punctual::{Error, Result};
 use crate::app::App;
 
 /// Events after which the statuses are recomputed.
-const CHANGES: [&str; 3] = ["job.declared", "job.retired", "job.steered"];
+const CHANGES: [&str; 3] = ["job.declared", "job.retired", "job.changed"];
 
 /// Returns the status of every job.
 pub(crate) async fn statuses(app: &App) -> Result<Arc<Status>> {

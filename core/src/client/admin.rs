@@ -255,7 +255,7 @@ impl Admin {
                 self.process
                     .env
                     .events
-                    .emit(Event::JobSteered { job: record.job.name, change: "resumed" });
+                    .emit(Event::JobChanged { job: record.job.name, change: "resumed" });
                 return self.job(name).await;
             }
         }
@@ -309,7 +309,7 @@ impl Admin {
                     self.process
                         .env
                         .events
-                        .emit(Event::JobSteered { job: record.job.name.clone(), change });
+                        .emit(Event::JobChanged { job: record.job.name.clone(), change });
                     return Ok(Some(*record));
                 }
                 JobCommandResult::Raced => {}
@@ -345,7 +345,7 @@ impl Admin {
             match self.process.env.storage.remove_job(job, record.version, now).await? {
                 JobCommandResult::Applied(record) => {
                     let (job, change) = (record.job.name.clone(), "deleted");
-                    self.process.env.events.emit(Event::JobSteered { job, change });
+                    self.process.env.events.emit(Event::JobChanged { job, change });
                     return Ok(Some(*record));
                 }
                 JobCommandResult::Raced | JobCommandResult::Unknown => {}
@@ -409,7 +409,7 @@ impl Admin {
     ) -> Result<CommandResult> {
         let result = self.process.env.storage.command(command, self.process.now()).await?;
         if matches!(result, CommandResult::Applied(_) | CommandResult::Requested) {
-            self.process.env.events.emit(Event::MessageCommanded { message: id, command: name });
+            self.process.env.events.emit(Event::MessageChanged { message: id, command: name });
         }
         Ok(result)
     }

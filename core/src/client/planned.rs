@@ -108,11 +108,11 @@ impl PlannedJobs {
                 total.were_paused += 1;
             }
             total.changed.push(id);
-            self.process.env.events.emit(Event::MessageCommanded { message: id, command });
+            self.process.env.events.emit(Event::MessageChanged { message: id, command });
         }
         if !total.changed.is_empty() {
             let job = JobName::new(&self.name)?;
-            self.process.env.events.emit(Event::JobSteered { job, change });
+            self.process.env.events.emit(Event::JobChanged { job, change });
         }
         Ok(total)
     }

@@ -94,6 +94,6 @@ impl Queues {
     }
 
     fn emit_change(&self, queue: Queue, change: &'static str) {
-        self.process.env.events.emit(Event::QueueSteered { queue, change });
+        self.process.env.events.emit(Event::QueueChanged { queue, change });
     }
 }

@@ -63,7 +63,7 @@ impl Reconciler {
                 if let DeclareOutcome::Foreign(owner) = outcome {
                     // A name of another application must not prevent the declaration of the other jobs.
                     let job = declaration.job.name.clone();
-                    process.env.events.emit(Event::JobForeign { job, owner });
+                    process.env.events.emit(Event::JobNameConflict { job, owner });
                 }
             }
         }

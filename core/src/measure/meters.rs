@@ -128,7 +128,7 @@ fn run_end(event: &Event) -> Option<(&JobName, &'static str)> {
         Event::AttemptFailed { job: Some(job), ending, again_at: None, .. } => Some((job, ending)),
         Event::AttemptTimedOut { job: Some(job), again_at: None, .. } => Some((job, "timed_out")),
         Event::AttemptLost { job: Some(job), again_at: None, .. } => Some((job, "lost")),
-        Event::AttemptYielded { job: Some(job), ending: "cancelled", .. } => {
+        Event::AttemptEndedEarly { job: Some(job), ending: "cancelled", .. } => {
             Some((job, "cancelled"))
         }
         _ => None,

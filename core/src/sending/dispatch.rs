@@ -163,7 +163,7 @@ fn fall_back(
                 && error.is_temporary()
                 && sender.env.has_storage =>
         {
-            sender.env.events.emit(Event::MessageFellBack {
+            sender.env.events.emit(Event::MessageFallbackStored {
                 message: message.id,
                 transport: name.clone(),
                 error: error.to_string(),

@@ -63,7 +63,7 @@ async fn dead_letters_are_discarded_by_filter_and_nothing_else_is() {
         2,
         "the other topic's"
     );
-    assert_eq!(bench.punctual.events().count("message.commanded"), 5);
+    assert_eq!(bench.punctual.events().count("message.changed"), 5);
 }
 
 // Decision 3.28: what runs on another node is asked to stop.

@@ -178,8 +178,8 @@ async fn what_operators_do_is_reported() {
     let mut recorded = Vec::new();
     while let Ok(event) = events.try_recv() {
         match &*event {
-            Event::MessageCommanded { command, .. } => recorded.push(*command),
-            Event::JobSteered { change, .. } => recorded.push(*change),
+            Event::MessageChanged { command, .. } => recorded.push(*command),
+            Event::JobChanged { change, .. } => recorded.push(*change),
             _ => {}
         }
     }

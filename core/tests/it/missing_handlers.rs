@@ -131,7 +131,7 @@ async fn a_message_claimed_without_a_handler_is_released_at_no_cost() {
     assert_eq!(attempts_in_all(&older.storage).await, 0, "nothing was attempted");
     let events = older.punctual.events();
     assert_eq!(events.count("attempt.failed"), 0);
-    let given_back = events.count("attempt.yielded");
+    let given_back = events.count("attempt.ended_early");
     assert!((10..=20).contains(&given_back), "{given_back} times in ten minutes");
     older.punctual.shutdown().await;
     let newer = Bench::start_in(world, |builder| builder.handler("fresh", attempts(&log))).await;

@@ -118,7 +118,7 @@ async fn a_transport_that_is_away_is_an_error_a_delay_or_a_fallback() {
     let automatic = publish("automatic").automatic().await.unwrap();
     bench.run_until_idle().await;
     let events = bench.punctual.events();
-    assert_eq!((log.len(), events.count("message.fell_back")), (0, 1));
+    assert_eq!((log.len(), events.count("message.fallback_stored")), (0, 1));
     assert_eq!(bench.message(durable.id).await.state, MessageState::Pending);
     assert_eq!(bench.message(automatic.id).await.state, MessageState::Pending);
     broker.refuse(None);

@@ -32,9 +32,9 @@ async fn nothing_of_a_paused_queue_is_claimed_and_the_others_continue() {
     queues.resume("slow").unwrap();
     bench.run_until_idle().await;
     assert_eq!(log.lines(), ["passed", "held"], "at once, not at the next poll");
-    assert_eq!(bench.punctual.events().count("queue.steered"), 2);
+    assert_eq!(bench.punctual.events().count("queue.changed"), 2);
     queues.resume("slow").unwrap();
-    assert_eq!(bench.punctual.events().count("queue.steered"), 2, "nothing changed");
+    assert_eq!(bench.punctual.events().count("queue.changed"), 2, "nothing changed");
 }
 
 #[tokio::test]

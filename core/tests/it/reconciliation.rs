@@ -248,7 +248,7 @@ async fn jobs_of_another_application_are_not_changed() {
     assert_eq!(jobs.len(), 2);
     assert_eq!((jobs[1].app.as_str(), jobs[1].phase()), ("shop", JobPhase::Active));
     assert_eq!(jobs[1].cursor, Some(instant("2026-03-02T08:00:00Z")));
-    assert_eq!(bench.punctual.events().count("job.foreign"), 1, "and that is reported");
+    assert_eq!(bench.punctual.events().count("job.name_conflict"), 1, "and that is reported");
 }
 
 #[tokio::test]

@@ -48,7 +48,7 @@ async fn a_paused_subscription_receives_nothing_and_loses_nothing() {
     subscriptions.resume(&name("office")).unwrap();
     bench.run_until_idle().await;
     assert_eq!(log.lines(), ["began", "ended", "began", "ended"]);
-    assert_eq!(bench.punctual.events().count("subscription.steered"), 2, "each change once");
+    assert_eq!(bench.punctual.events().count("subscription.changed"), 2, "each change once");
     let error = subscriptions.pause(&name("unhandled")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound);
 }

@@ -65,7 +65,7 @@ function About({ group }) {
 
 export function Group({ fingerprint, query }) {
   const loaded = useLoad((signal) => get('/dead-letters/groups', {}, { signal }), 'groups', {
-    on: ['message.dead', 'message.commanded', 'missed'],
+    on: ['message.dead', 'message.changed', 'missed'],
     every: 3_000,
   });
   const list = useLiveList(

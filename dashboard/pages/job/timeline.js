@@ -15,7 +15,7 @@ const ON = [
   'job.fired',
   'job.misfired',
   'job.skipped',
-  'job.steered',
+  'job.changed',
   'attempt.started',
   'attempt.succeeded',
   'attempt.failed',

@@ -47,7 +47,7 @@ function blockingReason(job) {
 
 function Waiting({ id }) {
   const message = useLoad((signal) => get(`/messages/${id}`, {}, { signal }), id, {
-    on: ['attempt.started', 'attempt.failed', 'queue.steered'],
+    on: ['attempt.started', 'attempt.failed', 'queue.changed'],
     every: 2_000,
   }).data;
   if (!message?.why) return null;

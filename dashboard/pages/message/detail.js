@@ -46,7 +46,7 @@ function Details({ of, onDone }) {
 
 export function Message({ id }) {
   const loaded = useLoad((signal) => get(`/messages/${pathSegment(id)}`, {}, { signal, exact: true }), id, {
-    on: [...ON, 'attempt.progressed', 'queue.steered', 'job.steered'],
+    on: [...ON, 'attempt.progressed', 'queue.changed', 'job.changed'],
     every: 1_000,
   });
   if (loaded.data === null && loaded.error?.status === 404) {

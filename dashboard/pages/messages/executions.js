@@ -20,7 +20,7 @@ const ON = [
   'attempt.failed',
   'attempt.timed_out',
   'attempt.lost',
-  'attempt.yielded',
+  'attempt.ended_early',
   'job.skipped',
   'lease.lost',
   'leases.rescued',

@@ -8,7 +8,7 @@ import { ActionButton, Badge, Card, Confirm, Empty, Loaded, Table, useToast } fr
 import { topics } from '../../texts.js';
 
 const text = topics.subscriptions;
-const ON = ['subscription.steered', 'circuit.opened', 'circuit.half_opened', 'circuit.closed', 'missed'];
+const ON = ['subscription.changed', 'circuit.opened', 'circuit.half_opened', 'circuit.closed', 'missed'];
 const CIRCUITS = { closed: 'good', open: 'bad', 'half open': 'warn' };
 const isPaused = (one) => one.paused ?? one.state === 'paused';
 

@@ -98,11 +98,11 @@ impl Storage for ClockedStorage {
     async fn command_job(
         &self,
         job: &JobName,
-        steer: JobCommand,
+        command: JobCommand,
         seen: u64,
         now: Timestamp,
     ) -> Result<JobCommandResult> {
-        self.storage.command_job(job, steer, seen, now).await
+        self.storage.command_job(job, command, seen, now).await
     }
 
     async fn remove_job(

@@ -176,13 +176,13 @@ impl Storage for SqliteStorage {
     async fn command_job(
         &self,
         job: &JobName,
-        steer: JobCommand,
+        command: JobCommand,
         seen: u64,
         now: Timestamp,
     ) -> Result<JobCommandResult> {
         let job = job.clone();
         self.writer
-            .write(1, move |tx, effects| jobs::command(tx, &job, (&steer, seen), now, effects))
+            .write(1, move |tx, effects| jobs::command(tx, &job, (&command, seen), now, effects))
             .await
     }
 

@@ -187,7 +187,7 @@ impl Admin {
             }
         }
         let job = record.job.name.clone();
-        self.process.env.events.emit(Event::JobSteered { job, change: "backfilled" });
+        self.process.env.events.emit(Event::JobChanged { job, change: "backfilled" });
         Ok(())
     }
 

@@ -100,7 +100,7 @@ impl Admin {
     }
 
     fn emit_change(&self, record: &JobRecord, change: &'static str) {
-        self.process.env.events.emit(Event::JobSteered { job: record.job.name.clone(), change });
+        self.process.env.events.emit(Event::JobChanged { job: record.job.name.clone(), change });
     }
 }
 

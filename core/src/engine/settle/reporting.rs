@@ -94,7 +94,16 @@ pub(super) fn emit_attempt_end(
         },
         ending => {
             let ending = ending.as_str();
-            Event::AttemptYielded { message, execution, topic, job, nominal, attempt, took, ending }
+            Event::AttemptEndedEarly {
+                message,
+                execution,
+                topic,
+                job,
+                nominal,
+                attempt,
+                took,
+                ending,
+            }
         }
     });
 }

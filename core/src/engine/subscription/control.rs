@@ -220,7 +220,7 @@ fn is_over(circuit: Circuit, now: Timestamp) -> bool {
 pub(crate) fn emit_change(process: &Process, name: &SubscriptionName, change: &'static str) {
     let SubscriptionName { transport, topic, group } = name.clone();
     let group = group.to_string();
-    process.env.events.emit(Event::SubscriptionSteered { transport, topic, group, change });
+    process.env.events.emit(Event::SubscriptionChanged { transport, topic, group, change });
 }
 
 fn unknown(name: &SubscriptionName) -> Error {

@@ -195,7 +195,7 @@ async fn run_one(app: &App, command: &BulkCommand, id: MessageId) -> Result<Comm
             let discarded = app.storage.command(Command::Discard(id), app.clock.now()).await?;
             if matches!(discarded, CommandResult::Applied(_)) {
                 let command = "delete";
-                app.punctual.events().emit(Event::MessageCommanded { message: id, command });
+                app.punctual.events().emit(Event::MessageChanged { message: id, command });
             }
             Ok(discarded)
         }

@@ -59,7 +59,7 @@ pub(crate) fn declare(
 pub(crate) fn command(
     transaction: &Connection,
     name: &JobName,
-    (steer, seen): (&JobCommand, u64),
+    (command, seen): (&JobCommand, u64),
     now: Timestamp,
     effects: &mut Effects,
 ) -> StorageResult<JobCommandResult> {
@@ -67,7 +67,7 @@ pub(crate) fn command(
     if known.version != seen {
         return Ok(JobCommandResult::Raced);
     }
-    let record = known.with_command(steer, now)?;
+    let record = known.with_command(command, now)?;
     put(transaction, &record, Some(&known), effects)?;
     Ok(JobCommandResult::Applied(Box::new(record)))
 }

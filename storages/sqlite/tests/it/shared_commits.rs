@@ -81,13 +81,13 @@ async fn a_call_that_fails_takes_no_other_of_its_batch_with_it() {
     let first = spawn_offer();
     settled_down().await;
     let earlier: Vec<_> = (0..5).map(|_| spawn_offer()).collect();
-    let steering = Arc::clone(&storage);
+    let commanding = Arc::clone(&storage);
     let failing = tokio::spawn(async move {
         // A job cannot be renamed; that is only detected inside the transaction.
         let other = Job::new("other", Schedule::cron("0 2 * * *", "UTC").unwrap()).unwrap();
-        let steer =
+        let command =
             JobCommand::Override { overrides: Box::default(), job: Box::new(other), cursor: None };
-        steering.command_job(&JobName::new("report").unwrap(), steer, 1, at(0)).await
+        commanding.command_job(&JobName::new("report").unwrap(), command, 1, at(0)).await
     });
     let later: Vec<_> = (0..5).map(|_| spawn_offer()).collect();
     settled_down().await;
@@ -103,9 +103,9 @@ async fn a_call_that_fails_takes_no_other_of_its_batch_with_it() {
     let kept = storage.job(&JobName::new("report").unwrap()).await.unwrap().unwrap();
     assert_eq!((kept.version, kept.job.name.as_str()), (1, "report"));
     let pause = JobCommand::Pause { by: String::new(), reason: String::new(), until: None };
-    let steered =
+    let commanded =
         storage.command_job(&JobName::new("report").unwrap(), pause, 1, at(0)).await.unwrap();
-    assert!(matches!(steered, JobCommandResult::Applied(_)), "and the storage continues");
+    assert!(matches!(commanded, JobCommandResult::Applied(_)), "and the storage continues");
 }
 
 #[tokio::test]
