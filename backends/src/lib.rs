@@ -25,7 +25,7 @@ mod storage_check;
 mod transport;
 
 pub use address::{Address, FORMS, PostgresAddress, SqliteAddress};
-pub use opened_storage::{Checkup, OpenedStorage, open, open_address};
+pub use opened_storage::{OpenedStorage, StorageCheckResult, open, open_address};
 pub use transport::{
     OpenedTransport, StorageNeed, check_transport, open_transport, storage_need, transport_forms,
 };

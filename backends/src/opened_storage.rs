@@ -32,7 +32,7 @@ enum Kind {
 
 /// Result of a check of a storage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Checkup {
+pub struct StorageCheckResult {
     /// Findings of the check: names and values.
     pub facts: Vec<(&'static str, String)>,
     /// Problems and oddities, one sentence each; empty when there are none.
@@ -58,7 +58,7 @@ pub async fn open_address(address: &Address) -> Result<OpenedStorage> {
 
 impl OpenedStorage {
     /// Checks the whole storage. Changes nothing; a large SQLite file takes as long as reading it.
-    pub async fn check(&self) -> Result<Checkup> {
+    pub async fn check(&self) -> Result<StorageCheckResult> {
         match &self.kind {
             #[cfg(feature = "sqlite")]
             Kind::Sqlite(storage) => Ok(storage_check::sqlite(storage.check().await?)),
@@ -67,11 +67,11 @@ impl OpenedStorage {
     }
 
     /// Checks the state of the storage in constant time. Changes nothing.
-    pub async fn quick_check(&self) -> Result<Checkup> {
+    pub async fn quick_check(&self) -> Result<StorageCheckResult> {
         match &self.kind {
             Kind::Memory => {
                 let facts = vec![("kept", "until this process ends".to_owned())];
-                Ok(Checkup { facts, findings: Vec::new() })
+                Ok(StorageCheckResult { facts, findings: Vec::new() })
             }
             #[cfg(feature = "sqlite")]
             Kind::Sqlite(storage) => Ok(storage_check::sqlite(storage.check_summary().await?)),

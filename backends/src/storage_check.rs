@@ -1,9 +1,9 @@
 //! Storage check: the findings of each storage as rows of one table.
 
-use crate::opened_storage::Checkup;
+use crate::opened_storage::StorageCheckResult;
 
 #[cfg(feature = "sqlite")]
-pub(crate) fn sqlite(check: punctual_sqlite::SqliteCheck) -> Checkup {
+pub(crate) fn sqlite(check: punctual_sqlite::SqliteCheck) -> StorageCheckResult {
     let kibibytes = |bytes: u64| format!("{} KiB", bytes.div_ceil(1024));
     let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
     let integrity = check
@@ -17,13 +17,16 @@ pub(crate) fn sqlite(check: punctual_sqlite::SqliteCheck) -> Checkup {
         ("WAL size", kibibytes(check.journal_bytes)),
         ("locked by another process", yes(check.is_locked)),
     ];
-    Checkup { facts: integrity.into_iter().chain(facts).collect(), findings: check.findings }
+    StorageCheckResult {
+        facts: integrity.into_iter().chain(facts).collect(),
+        findings: check.findings,
+    }
 }
 
 #[cfg(feature = "postgres")]
-pub(crate) fn postgres(check: punctual_postgres::PostgresCheck) -> Checkup {
+pub(crate) fn postgres(check: punctual_postgres::PostgresCheck) -> StorageCheckResult {
     let yes = |is: bool| if is { "yes" } else { "no" }.to_owned();
-    Checkup {
+    StorageCheckResult {
         facts: vec![
             ("server", check.server_version),
             ("schema", format!("{} of {}", check.schema_version, check.schema_known)),

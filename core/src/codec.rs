@@ -23,7 +23,7 @@ use crate::options::Options;
 /// [`Builder::default_codec`](crate::Builder::default_codec).
 ///
 /// ```
-/// use punctual::codec::{Codec, Read};
+/// use punctual::codec::{Codec, PayloadReader};
 /// use punctual::{Error, Result, erased_serde};
 ///
 /// /// JSON with line breaks, for people.
@@ -38,7 +38,7 @@ use crate::options::Options;
 ///         punctual::serde_json::to_vec_pretty(payload).map_err(|error| Error::invalid(error.to_string()))
 ///     }
 ///
-///     fn decode(&self, bytes: &[u8], read: Read<'_>) -> Result<()> {
+///     fn decode(&self, bytes: &[u8], read: PayloadReader<'_>) -> Result<()> {
 ///         let mut from = punctual::serde_json::Deserializer::from_slice(bytes);
 ///         read(&mut <dyn erased_serde::Deserializer>::erase(&mut from))
 ///             .map_err(|error| Error::invalid(error.to_string()))
@@ -54,11 +54,11 @@ pub trait Codec: Send + Sync + 'static {
     fn encode(&self, payload: &dyn ErasedSerialize) -> Result<Vec<u8>>;
 
     /// Decodes a payload: calls `read` once, with a deserializer over the bytes.
-    fn decode(&self, bytes: &[u8], read: Read<'_>) -> Result<()>;
+    fn decode(&self, bytes: &[u8], read: PayloadReader<'_>) -> Result<()>;
 }
 
 /// Function that reads a payload from a deserializer over the bytes.
-pub type Read<'a> =
+pub type PayloadReader<'a> =
     &'a mut dyn for<'d> FnMut(&mut dyn Deserializer<'d>) -> Result<(), erased_serde::Error>;
 
 /// Codecs of a process.

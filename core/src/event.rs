@@ -13,7 +13,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::broadcast;
 
-use self::hooks::Hooks;
+use self::hooks::EventHooks;
 use self::json::EventField;
 use crate::measure::{Measures, TopicMeasures};
 use crate::model::{
@@ -517,7 +517,7 @@ const STREAM_BUFFER: usize = 4_096;
 pub struct Events {
     counters: Vec<AtomicU64>,
     measures: Measures,
-    hooks: Hooks,
+    hooks: EventHooks,
     stream: broadcast::Sender<Arc<Event>>,
 }
 
@@ -526,7 +526,7 @@ impl Default for Events {
         Self {
             counters: Event::LIST.iter().map(|_| AtomicU64::new(0)).collect(),
             measures: Measures::default(),
-            hooks: Hooks::default(),
+            hooks: EventHooks::default(),
             stream: broadcast::Sender::new(STREAM_BUFFER),
         }
     }
@@ -538,7 +538,7 @@ impl Events {
         if let Some(counter) = self.counters.get(event.index()) {
             counter.fetch_add(1, Ordering::Relaxed);
         }
-        self.measures.note(&event);
+        self.measures.record(&event);
         event.log();
         self.hooks.call(&event);
         if self.stream.receiver_count() > 0 {

@@ -32,7 +32,7 @@ use futures_util::future::BoxFuture;
 
 pub use blocking::{Blocking, blocking};
 pub(crate) use cancellation::Signal;
-pub use cancellation::{Cancellation, Cause};
+pub use cancellation::{CancelCause, Cancellation};
 pub use context::Context;
 pub(crate) use context::ContextParts;
 pub(crate) use error_rules::ErrorRules;

@@ -151,7 +151,7 @@ fn milliseconds<S: Serializer>(duration: &Option<Duration>, to: S) -> Result<S::
 
 impl Health {
     /// Derives the health from the findings of a check.
-    pub fn judge(findings: &Findings, now: Timestamp) -> Self {
+    pub fn evaluate(findings: &Findings, now: Timestamp) -> Self {
         let mut reasons = Vec::new();
         let mut condition = Condition::Healthy;
         let mut report = |worse: Condition, reason: String| {
@@ -254,7 +254,7 @@ mod tests {
     // spec: H-47, H-50
     #[test]
     fn a_process_that_ticks_on_a_reachable_storage_is_healthy() {
-        let health = Health::judge(&healthy_findings(), at(100));
+        let health = Health::evaluate(&healthy_findings(), at(100));
         assert_eq!((health.condition, health.reasons.len()), (Condition::Healthy, 0));
         assert_eq!((health.stale, health.dead), (0, 4));
         assert_eq!(health.storage_latency, Some(Duration::from_millis(3)));
@@ -264,7 +264,7 @@ mod tests {
     // spec: H-48
     #[test]
     fn stale_messages_degrade_the_health() {
-        let health = Health::judge(&Findings { stale: 2, ..healthy_findings() }, at(100));
+        let health = Health::evaluate(&Findings { stale: 2, ..healthy_findings() }, at(100));
         assert_eq!(health.condition, Condition::Degraded);
         assert_eq!(health.reasons, ["2 messages have an owner that is gone"]);
     }
@@ -273,13 +273,13 @@ mod tests {
     // spec: H-55
     #[test]
     fn late_schedules_and_a_wrong_configuration_degrade_the_health() {
-        let health = Health::judge(&Findings { late: 3, ..healthy_findings() }, at(100));
+        let health = Health::evaluate(&Findings { late: 3, ..healthy_findings() }, at(100));
         assert_eq!(health.condition, Condition::Degraded);
         assert!(health.reasons[0].contains("3 jobs are late"), "{:?}", health.reasons);
-        let health = Health::judge(&Findings { late: 1, ..healthy_findings() }, at(100));
+        let health = Health::evaluate(&Findings { late: 1, ..healthy_findings() }, at(100));
         assert_eq!(health.reasons, ["1 job is late; no process fires it"]);
         let misconfigured = vec!["the cron text \"x\" of job \"nightly\" is wrong".to_owned()];
-        let health = Health::judge(&Findings { misconfigured, ..healthy_findings() }, at(100));
+        let health = Health::evaluate(&Findings { misconfigured, ..healthy_findings() }, at(100));
         assert_eq!(health.condition, Condition::Degraded);
         assert!(health.reasons[0].contains("nightly"), "{:?}", health.reasons);
     }
@@ -291,7 +291,7 @@ mod tests {
             (Lifecycle::Stopping, "the process is stopping"),
             (Lifecycle::Stopped, "the process has stopped"),
         ] {
-            let health = Health::judge(&Findings { lifecycle, ..healthy_findings() }, at(100));
+            let health = Health::evaluate(&Findings { lifecycle, ..healthy_findings() }, at(100));
             assert_eq!((health.condition, health.lifecycle), (Condition::Unhealthy, lifecycle));
             assert_eq!(health.reasons, [reason]);
         }
@@ -301,7 +301,7 @@ mod tests {
     // spec: H-50
     #[test]
     fn the_json_keys_are_stable() {
-        let health = Health::judge(&Findings { stale: 1, ..healthy_findings() }, at(100));
+        let health = Health::evaluate(&Findings { stale: 1, ..healthy_findings() }, at(100));
         let expected = serde_json::json!({
             "condition": "degraded",
             "reasons": ["1 message has an owner that is gone"],
@@ -315,7 +315,7 @@ mod tests {
         });
         assert_eq!(serde_json::to_value(health).unwrap(), expected);
         let down = Findings { storage: Err("gone".to_owned()), ..healthy_findings() };
-        let down = serde_json::to_value(Health::judge(&down, at(100))).unwrap();
+        let down = serde_json::to_value(Health::evaluate(&down, at(100))).unwrap();
         assert!(down["storage_latency_ms"].is_null());
     }
 
@@ -323,12 +323,12 @@ mod tests {
     #[test]
     fn a_process_without_a_storage_or_without_ticks_is_unhealthy() {
         let storage = Err("connection refused".to_owned());
-        let health = Health::judge(&Findings { storage, ..healthy_findings() }, at(100));
+        let health = Health::evaluate(&Findings { storage, ..healthy_findings() }, at(100));
         assert_eq!((health.condition, health.storage_latency), (Condition::Unhealthy, None));
         assert!(health.reasons[0].contains("connection refused"));
-        assert_eq!(Health::judge(&healthy_findings(), at(129)).condition, Condition::Healthy);
-        assert_eq!(Health::judge(&healthy_findings(), at(130)).condition, Condition::Unhealthy);
+        assert_eq!(Health::evaluate(&healthy_findings(), at(129)).condition, Condition::Healthy);
+        assert_eq!(Health::evaluate(&healthy_findings(), at(130)).condition, Condition::Unhealthy);
         let never = Findings { services: BTreeMap::new(), ..healthy_findings() };
-        assert_eq!(Health::judge(&never, at(100)).condition, Condition::Unhealthy);
+        assert_eq!(Health::evaluate(&never, at(100)).condition, Condition::Unhealthy);
     }
 }

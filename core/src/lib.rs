@@ -148,8 +148,8 @@ pub use crate::engine::{FailedAttempt, GivenUpMessage, Heartbeats, Roles};
 pub use crate::error::{Error, ErrorKind, Result};
 pub use crate::event::{Event, Events};
 pub use crate::handler::{
-    Cancellation, Cause, Context, FromContext, Handler, HandlerError, HandlerResult, IntoHandler,
-    IntoOutcome, Outcome, State, blocking, must_report,
+    CancelCause, Cancellation, Context, FromContext, Handler, HandlerError, HandlerResult,
+    IntoHandler, IntoOutcome, Outcome, State, blocking, must_report,
 };
 pub use crate::inbox::{Inbox, InboxResult};
 pub use crate::inspect::Inspect;

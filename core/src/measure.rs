@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::event::Event;
 use crate::model::{JobName, Topic};
 
-pub use self::meters::{Amount, METERS, Meter, MeterKind, Reading, readings};
+pub use self::meters::{MeterAmount, METERS, Meter, MeterKind, MeterReading, readings};
 
 /// The upper bounds of the buckets of a [`Histogram`], in milliseconds, each inclusive.
 pub const BOUNDS_MS: [u64; 14] =
@@ -78,11 +78,11 @@ pub struct Histogram {
 
 impl Histogram {
     /// Counts a duration.
-    pub fn note(&mut self, length: Duration) {
-        let bucket = BOUNDS_MS.iter().position(|bound| length <= Duration::from_millis(*bound));
+    pub fn record(&mut self, duration: Duration) {
+        let bucket = BOUNDS_MS.iter().position(|bound| duration <= Duration::from_millis(*bound));
         self.buckets[bucket.unwrap_or(BOUNDS_MS.len())] += 1;
         self.count += 1;
-        self.sum = self.sum.saturating_add(length);
+        self.sum = self.sum.saturating_add(duration);
     }
 }
 
@@ -102,24 +102,24 @@ pub struct TopicMeasures {
 /// Measures attempts from the first snapshot on.
 #[derive(Debug, Default)]
 pub(crate) struct Measures {
-    wanted: AtomicBool,
+    is_enabled: AtomicBool,
     topics: Mutex<BTreeMap<String, TopicMeasures>>,
 }
 
 impl Measures {
     /// Turns measuring on, and returns the measures so far.
     pub(crate) fn snapshot(&self) -> BTreeMap<String, TopicMeasures> {
-        self.wanted.store(true, Ordering::Relaxed);
+        self.is_enabled.store(true, Ordering::Relaxed);
         self.topics.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Counts an event when it is about an attempt and measuring is on.
-    pub(crate) fn note(&self, event: &Event) {
-        if !self.wanted.load(Ordering::Relaxed) {
+    pub(crate) fn record(&self, event: &Event) {
+        if !self.is_enabled.load(Ordering::Relaxed) {
             return;
         }
         if let Event::AttemptStarted { topic, late, .. } = event {
-            self.change(topic, |measures| measures.late.note(*late));
+            self.change(topic, |measures| measures.late.record(*late));
         }
         if let Some((topic, ending, took)) = ending(event) {
             self.ended(topic, ending, took);
@@ -130,8 +130,8 @@ impl Measures {
         self.change(topic, |measures| {
             *measures.endings.entry(ending).or_default() += 1;
             match ending {
-                "succeeded" => measures.succeeded.note(took),
-                _ => measures.unsuccessful.note(took),
+                "succeeded" => measures.succeeded.record(took),
+                _ => measures.unsuccessful.record(took),
             }
         });
     }
@@ -164,8 +164,8 @@ mod tests {
     #[test]
     fn buckets_have_inclusive_upper_bounds() {
         let mut histogram = Histogram::default();
-        for length in [0, 1, 2, 3, 10_000_000].map(Duration::from_millis) {
-            histogram.note(length);
+        for duration in [0, 1, 2, 3, 10_000_000].map(Duration::from_millis) {
+            histogram.record(duration);
         }
         assert_eq!(histogram.buckets[..3], [2, 1, 1]);
         assert_eq!(histogram.buckets[BOUNDS_MS.len()], 1);

@@ -101,7 +101,7 @@ pub trait Storage: Send + Sync + 'static {
         now: Timestamp,
     ) -> Result<Vec<ExtendResult>>;
 
-    /// Grants starts under a rate, as many as it allows now. [`crate::policy::permit`] computes the
+    /// Grants starts under a rate, as many as it allows now. [`crate::policy::grant_starts`] computes the
     /// number from the stored starts ([`crate::policy::RateStarts`]). A granted start is spent, also
     /// when it is not used.
     async fn acquire_rate(&self, request: RateRequest, now: Timestamp) -> Result<RateGrant>;
@@ -397,7 +397,7 @@ pub struct RateRequest {
     /// The rate.
     pub rate: Rate,
     /// The most starts to grant.
-    pub wanted: u32,
+    pub requested: u32,
 }
 
 /// The result of a settlement.

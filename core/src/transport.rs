@@ -33,7 +33,7 @@ pub trait Transport: Send + Sync + 'static {
     ///
     /// - A delay beyond [`Capabilities::publish_delay`] is refused as unsupported, never slept.
     /// - After an error any part of the batch may have been sent; repeating it may duplicate.
-    async fn publish(&self, batch: Vec<Outgoing>, now: Timestamp) -> Result<()>;
+    async fn publish(&self, batch: Vec<OutgoingMessage>, now: Timestamp) -> Result<()>;
 
     /// Returns the storage behind it, when it is a stored transport: leases are then renewed and rescued there
     /// as well. Brokers have none.
@@ -71,7 +71,7 @@ pub trait Consumer: Send + 'static {
 
 /// Message to send.
 #[derive(Clone, Debug)]
-pub struct Outgoing {
+pub struct OutgoingMessage {
     /// The message.
     pub message: Arc<Message>,
     /// Delay; only as long as the transport declared.

@@ -25,7 +25,7 @@ use crate::error::Result;
 use crate::model::{
     Body, Correlation, Headers, Key, Message, MessageId, Priority, Queue, Source, Topic, mix,
 };
-use crate::transport::{Outgoing, Rejection};
+use crate::transport::{OutgoingMessage, Rejection};
 
 pub use self::cloud_events::PREFIX_DEFAULT;
 pub use self::wrapping::Wrapping;
@@ -97,12 +97,12 @@ impl DecodedMessage {
 
 impl Wire {
     /// Encodes a message to send in our own envelope.
-    pub fn of(outgoing: &Outgoing) -> Result<Self> {
+    pub fn of(outgoing: &OutgoingMessage) -> Result<Self> {
         own_envelope::wire(outgoing)
     }
 
     /// Encodes a message to send in an envelope.
-    pub fn in_envelope(outgoing: &Outgoing, envelope: Envelope) -> Result<Self> {
+    pub fn in_envelope(outgoing: &OutgoingMessage, envelope: Envelope) -> Result<Self> {
         Wrapping::from(envelope).wire(outgoing, PREFIX_DEFAULT)
     }
 

@@ -104,7 +104,7 @@ fn configured(name: &Ident, settings: &[(Ident, Lit)]) -> syn::Result<TokenStrea
     let fields = settings.iter().map(|(field, _)| field);
     Ok(quote!({
         let mut retry = #usual;
-        if let ::punctual::model::Backoff::#variant { #(#fields,)* .. } = &mut retry.backoff {
+        if let ::punctual::model::BackOffKind::#variant { #(#fields,)* .. } = &mut retry.backoff {
             #changes
         }
         retry

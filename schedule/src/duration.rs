@@ -1,7 +1,7 @@
 //! Durations as text: `5m`, `1h 30m`, `2 days`, `PT5M`.
 //!
 //! Days are 24 hours and weeks seven of them; months and years have no fixed
-//! length and are refused, as are zero, negative and boundless durations.
+//! duration and are refused, as are zero, negative and boundless durations.
 
 use std::time::Duration;
 
@@ -28,23 +28,25 @@ pub fn parse_duration(text: &str) -> Result<Duration, ScheduleError> {
         };
     };
     if span.get_years() != 0 || span.get_months() != 0 {
-        return refuse("has months or years, which have no fixed length; use days, or a cron text");
+        return refuse(
+            "has months or years, which have no fixed duration; use days, or a cron text",
+        );
     }
-    let Ok(length) = span.to_duration(SpanRelativeTo::days_are_24_hours()) else {
+    let Ok(duration) = span.to_duration(SpanRelativeTo::days_are_24_hours()) else {
         return refuse("is too large, use at most 1000 years");
     };
-    match Duration::try_from(length) {
-        Ok(length) if length.is_zero() => refuse("is zero, use 1ms or more"),
-        Ok(length) => Ok(length),
+    match Duration::try_from(duration) {
+        Ok(duration) if duration.is_zero() => refuse("is zero, use 1ms or more"),
+        Ok(duration) => Ok(duration),
         Err(_) => refuse("is negative, use 1ms or more"),
     }
 }
 
 /// Formats a duration in the shortest spelling that [`parse_duration`] reads.
-pub fn format_duration(length: Duration) -> String {
-    match SignedDuration::try_from(length) {
-        Ok(length) => format!("{length:#}"),
-        Err(_) => format!("{}s", length.as_secs()),
+pub fn format_duration(duration: Duration) -> String {
+    match SignedDuration::try_from(duration) {
+        Ok(duration) => format!("{duration:#}"),
+        Err(_) => format!("{}s", duration.as_secs()),
     }
 }
 
@@ -98,8 +100,8 @@ mod tests {
     proptest! {
         #[test]
         fn writes_what_it_reads(nanoseconds in 1_u64..u64::MAX / 64) {
-            let length = Duration::from_nanos(nanoseconds);
-            prop_assert_eq!(parse_duration(&format_duration(length)), Ok(length));
+            let duration = Duration::from_nanos(nanoseconds);
+            prop_assert_eq!(parse_duration(&format_duration(duration)), Ok(duration));
         }
 
         #[test]

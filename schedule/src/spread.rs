@@ -49,13 +49,13 @@ impl Spread {
         };
         let room = next
             .map(|next| Duration::try_from(next.duration_since(nominal)).unwrap_or(Duration::ZERO));
-        let length = match (reach, room) {
-            (SpreadLimit::Duration(length), Some(room)) => (*length).min(room),
-            (SpreadLimit::Duration(length), None) => *length,
+        let duration = match (reach, room) {
+            (SpreadLimit::Duration(duration), Some(room)) => (*duration).min(room),
+            (SpreadLimit::Duration(duration), None) => *duration,
             (SpreadLimit::Percent(percent), Some(room)) => room / 100 * u32::from(*percent),
             (SpreadLimit::Percent(_), None) => Duration::ZERO,
         };
-        match u64::try_from(length.as_millis()) {
+        match u64::try_from(duration.as_millis()) {
             Ok(0) => Duration::ZERO,
             Ok(milliseconds) => Duration::from_millis(hash % milliseconds),
             Err(_) => Duration::from_millis(hash),
@@ -104,7 +104,7 @@ impl fmt::Display for Spread {
 impl fmt::Display for SpreadLimit {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            SpreadLimit::Duration(length) => out.write_str(&format_duration(*length)),
+            SpreadLimit::Duration(duration) => out.write_str(&format_duration(*duration)),
             SpreadLimit::Percent(percent) => write!(out, "{percent}%"),
         }
     }
@@ -192,16 +192,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn never_reaches_the_next_occurrence(key in any::<u32>(), length in 1_u64..100_000, percent in 1_u8..=100, period in 0_i64..100_000) {
+        fn never_reaches_the_next_occurrence(key in any::<u32>(), duration in 1_u64..100_000, percent in 1_u8..=100, period in 0_i64..100_000) {
             let key = key.to_string();
             let (nominal, next) = (at(1_000_000), at(1_000_000 + period));
-            for reach in [SpreadLimit::Duration(Duration::from_millis(length)), SpreadLimit::Percent(percent)] {
+            for reach in [SpreadLimit::Duration(Duration::from_millis(duration)), SpreadLimit::Percent(percent)] {
                 for spread in [Spread::Stable(reach), Spread::Random(reach)] {
                     let offset = spread.offset(&key, nominal, Some(next));
                     prop_assert!(offset.is_zero() || nominal + offset < next);
-                    if let SpreadLimit::Duration(length) = reach {
-                        prop_assert!(offset < length);
-                        prop_assert!(spread.offset(&key, nominal, None) < length);
+                    if let SpreadLimit::Duration(duration) = reach {
+                        prop_assert!(offset < duration);
+                        prop_assert!(spread.offset(&key, nominal, None) < duration);
                     }
                     prop_assert_eq!(offset, spread.offset(&key, nominal, Some(next)));
                 }

@@ -12,7 +12,9 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
 use axum::routing::get;
 use punctual::Event;
-use punctual::measure::{Amount, BOUNDS_MS, LabelNames, METERS, MeterKind, Reading, readings};
+use punctual::measure::{
+    BOUNDS_MS, LabelNames, METERS, MeterAmount, MeterKind, MeterReading, readings,
+};
 
 use crate::app::App;
 use crate::caller::{Caller, Role};
@@ -81,17 +83,17 @@ impl Meters {
 }
 
 impl MeterState {
-    fn record(&self, reading: &Reading<'_>) {
+    fn record(&self, reading: &MeterReading<'_>) {
         let labels = text::labels(reading.labels);
         let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         let one = series.entry((reading.meter.flat_name, labels));
         match reading.amount {
-            Amount::Count(more) => {
+            MeterAmount::Count(more) => {
                 if let Series::Count(count) = one.or_insert(Series::Count(0)) {
                     *count += more;
                 }
             }
-            Amount::Seconds(seconds) => {
+            MeterAmount::Seconds(seconds) => {
                 if let Series::Durations(durations) =
                     one.or_insert_with(|| Series::Durations(DurationHistogram::default()))
                 {

@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &PublishArgs) -> ExitCode {
 
 async fn publish(arguments: &PublishArgs, body: Body, opened: &OpenedTransport) -> Result<()> {
     let delay = arguments.delay.unwrap_or_default();
-    if !opened.transport.capabilities().publish_delay.reaches(delay) {
+    if !opened.transport.capabilities().publish_delay.supports(delay) {
         bail!(
             "this transport cannot delay by {delay:?}; leave --delay out, or publish from an application with a storage"
         );

@@ -58,8 +58,8 @@ impl ManualClock {
     }
 
     /// Moves forward by a duration; stops at the end of time.
-    pub fn advance(&self, length: Duration) {
-        let instant = clock::add(self.now(), length);
+    pub fn advance(&self, duration: Duration) {
+        let instant = clock::add(self.now(), duration);
         self.set(instant);
     }
 
@@ -143,12 +143,12 @@ mod tests {
     }
 
     /// Records its place in the order of waking.
-    struct Woken {
+    struct WokenSleeper {
         count: Arc<AtomicUsize>,
         place: AtomicUsize,
     }
 
-    impl Wake for Woken {
+    impl Wake for WokenSleeper {
         fn wake(self: Arc<Self>) {
             let place = self.count.fetch_add(1, Ordering::Relaxed) + 1;
             self.place.store(place, Ordering::Relaxed);
@@ -160,8 +160,10 @@ mod tests {
     fn sleepers_are_woken_by_their_instants_and_then_in_the_order_they_came() {
         let clock = ManualClock::new(at(0));
         let count = Arc::new(AtomicUsize::new(0));
-        let wakers: Vec<Arc<Woken>> = (0..4)
-            .map(|_| Arc::new(Woken { count: Arc::clone(&count), place: AtomicUsize::new(0) }))
+        let wakers: Vec<Arc<WokenSleeper>> = (0..4)
+            .map(|_| {
+                Arc::new(WokenSleeper { count: Arc::clone(&count), place: AtomicUsize::new(0) })
+            })
             .collect();
         let mut sleeps: Vec<_> =
             [20, 10, 20, 30].map(|second| clock.sleep_until(at(second))).into_iter().collect();

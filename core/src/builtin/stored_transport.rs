@@ -21,8 +21,8 @@ use crate::error::{Error, Result};
 use crate::model::{Key, Message, MessageId, NAME_LEN_MAX, ProcessId, Queue, Topic, mix};
 use crate::storage::{EnqueueResult, Entry, Storage};
 use crate::transport::{
-    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
-    Transport,
+    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, OutgoingMessage,
+    Subscription, Transport,
 };
 
 /// Default duration of the lease of a delivery.
@@ -88,7 +88,7 @@ impl StoredTransport {
     }
 
     /// Returns one copy for each group; the first keeps the id.
-    async fn copies(&self, outgoing: &Outgoing, now: Timestamp) -> Result<Vec<GroupCopy>> {
+    async fn copies(&self, outgoing: &OutgoingMessage, now: Timestamp) -> Result<Vec<GroupCopy>> {
         let sent = &outgoing.message;
         let due_at = clock::add(now, outgoing.delay);
         let mut copies = Vec::new();
@@ -137,7 +137,7 @@ impl Transport for StoredTransport {
         Some(self.shared.storage.clone())
     }
 
-    async fn publish(&self, batch: Vec<Outgoing>, now: Timestamp) -> Result<()> {
+    async fn publish(&self, batch: Vec<OutgoingMessage>, now: Timestamp) -> Result<()> {
         let mut copies = Vec::with_capacity(batch.len());
         for outgoing in &batch {
             copies.extend(self.copies(outgoing, now).await?);

@@ -14,7 +14,7 @@ mod unhandled;
 
 pub use backfill::{Backfill, BackfillOrder, BackfillResult, BackfillSelection};
 pub use bulk::{BULK_MAX, BulkResult, MatchCount};
-pub use declare::DeclaredJobs;
+pub use declare::DeclareReport;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -64,15 +64,16 @@ impl HttpWorkers {
                 return Ok(assigned);
             }
             let next = self.process.env.storage.next_due(&source).await?;
-            // A due message that was not claimed is held back; a notification follows when it can run.
+            // A due message that was not claimed is blocked; a notification follows when it can run.
             let at = next.filter(|next| *next > now).map_or(until, |next| next.min(until));
-            let at = self.process.queues.held_until(now).map_or(at, |held| at.min(held));
+            let at =
+                self.process.queues.claims_blocked_until(now).map_or(at, |until| at.min(until));
             wakeups.notified(&self.process, at).await;
         }
     }
 
     /// Waits until a queue may have due messages, at most until an instant or for [`HTTP_WORKER_WAIT_MAX`];
-    /// returns whether it may. A claim can still return none, as when limits hold all messages back; a loop
+    /// returns whether it may. A claim can still return none, as when limits block all messages; a loop
     /// should call [`HttpWorkers::claim_within`].
     pub async fn wait_for(
         &self,
@@ -86,7 +87,7 @@ impl HttpWorkers {
             let next = self.process.env.storage.next_due(&wakeups.source).await?;
             let next = next.filter(|_| !self.process.queues.is_paused(&queue));
             let now = self.process.now();
-            let next = self.process.queues.held_until(now).or(next);
+            let next = self.process.queues.claims_blocked_until(now).or(next);
             if next.is_some_and(|next| next <= now) {
                 return Ok(true);
             }

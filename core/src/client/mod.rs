@@ -12,7 +12,7 @@ mod subscriptions;
 
 pub use admin::{
     Admin, BULK_MAX, Backfill, BackfillOrder, BackfillResult, BackfillSelection, BulkResult,
-    DeclaredJobs, MatchCount, PauseRequest, Trigger, TriggerResult,
+    DeclareReport, MatchCount, PauseRequest, Trigger, TriggerResult,
 };
 pub use http_workers::HttpWorkers;
 pub use job_options::Exclusion;

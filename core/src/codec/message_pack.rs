@@ -1,6 +1,6 @@
 //! MessagePack codec: bodies smaller than JSON, with field names, so that either side may add fields.
 
-use super::{Codec, Read};
+use super::{Codec, PayloadReader};
 use crate::error::{Error, Result};
 
 /// Codec for `application/msgpack`.
@@ -19,7 +19,7 @@ impl Codec for MessagePack {
         })
     }
 
-    fn decode(&self, bytes: &[u8], read: Read<'_>) -> Result<()> {
+    fn decode(&self, bytes: &[u8], read: PayloadReader<'_>) -> Result<()> {
         let mut from = rmp_serde::Deserializer::from_read_ref(bytes);
         read(&mut <dyn erased_serde::Deserializer<'_>>::erase(&mut from))
             .map_err(|error| Error::invalid(error.to_string()))

@@ -16,7 +16,7 @@ impl Codec for Marked {
         Ok([b"#", &json[..]].concat())
     }
 
-    fn decode(&self, bytes: &[u8], read: Read<'_>) -> Result<()> {
+    fn decode(&self, bytes: &[u8], read: PayloadReader<'_>) -> Result<()> {
         let json = bytes.strip_prefix(b"#").ok_or_else(|| Error::invalid("the mark is missing"))?;
         let mut from = serde_json::Deserializer::from_slice(json);
         read(&mut <dyn Deserializer<'_>>::erase(&mut from))

@@ -20,8 +20,8 @@ use super::{Process, Registration};
 use crate::clock::{Clock, within};
 use crate::event::Event;
 use crate::handler::{
-    AttemptReports, Cause, Context, ContextParts, HandlerError, HandlerResult, Outcome, Signal,
-    Slots, conclude,
+    AttemptReports, CancelCause, Context, ContextParts, HandlerError, HandlerResult, Outcome,
+    Signal, Slots, conclude,
 };
 use crate::middleware::NextHandle;
 use crate::model::time::{add, between};
@@ -246,8 +246,8 @@ async fn supervise(
         },
         cause = context.cancelled() => cause,
         () = deadline_passed(clock, deadline) => {
-            context.parts().cancellation.cancel(Cause::Timeout);
-            Cause::Timeout
+            context.parts().cancellation.cancel(CancelCause::Timeout);
+            CancelCause::Timeout
         }
     };
     let finished = within(clock, add(clock.now(), process.env.options.cancel_timeout), work).await;
@@ -272,26 +272,29 @@ pub(super) fn timeout_if_overdue(
 ) -> Option<AttemptEnd> {
     let (limit, deadline) = deadline(process, handler_options, started_at)?;
     let is_late = process.now() > deadline;
-    is_late.then(|| end_after_cancel(Cause::Timeout, Some(limit), None)).flatten()
+    is_late.then(|| end_after_cancel(CancelCause::Timeout, Some(limit), None)).flatten()
 }
 
 /// Returns the end of an attempt that was asked to stop, from the cause and from what the handler returned
 /// within the grace period.
 fn end_after_cancel(
-    cause: Cause,
+    cause: CancelCause,
     limit: Option<Duration>,
     finished: Option<AttemptEnd>,
 ) -> Option<AttemptEnd> {
     match (cause, finished) {
-        (Cause::LeaseLost, _) => None,
-        (Cause::Timeout, _) => Some(AttemptEnd::TimedOut { timeout: limit.unwrap_or_default() }),
+        (CancelCause::LeaseLost, _) => None,
+        (CancelCause::Timeout, _) => {
+            Some(AttemptEnd::TimedOut { timeout: limit.unwrap_or_default() })
+        }
         // Work that was finished counts; work that was broken off does not.
         (_, Some(AttemptEnd::Done)) => Some(AttemptEnd::Done),
-        (Cause::Shutdown, None | Some(AttemptEnd::Failed { .. } | AttemptEnd::Panicked { .. })) => {
-            Some(AttemptEnd::Interrupted)
-        }
-        (Cause::Shutdown, end) => end,
-        (Cause::Cancelled, _) => Some(AttemptEnd::CancelledByOperator),
+        (
+            CancelCause::Shutdown,
+            None | Some(AttemptEnd::Failed { .. } | AttemptEnd::Panicked { .. }),
+        ) => Some(AttemptEnd::Interrupted),
+        (CancelCause::Shutdown, end) => end,
+        (CancelCause::Cancelled, _) => Some(AttemptEnd::CancelledByOperator),
     }
 }
 
@@ -322,21 +325,27 @@ mod tests {
         let limit = Some(Duration::from_secs(9));
         let timed_out = Some(AttemptEnd::TimedOut { timeout: Duration::from_secs(9) });
         let failed = || Some(AttemptEnd::Failed { error: Arc::from("stopped") });
-        assert_eq!(end_after_cancel(Cause::Timeout, limit, Some(AttemptEnd::Done)), timed_out);
-        assert_eq!(end_after_cancel(Cause::Timeout, limit, None), timed_out);
         assert_eq!(
-            end_after_cancel(Cause::Shutdown, limit, failed()),
+            end_after_cancel(CancelCause::Timeout, limit, Some(AttemptEnd::Done)),
+            timed_out
+        );
+        assert_eq!(end_after_cancel(CancelCause::Timeout, limit, None), timed_out);
+        assert_eq!(
+            end_after_cancel(CancelCause::Shutdown, limit, failed()),
             Some(AttemptEnd::Interrupted)
         );
-        assert_eq!(end_after_cancel(Cause::Shutdown, limit, None), Some(AttemptEnd::Interrupted));
         assert_eq!(
-            end_after_cancel(Cause::Shutdown, limit, Some(AttemptEnd::Done)),
+            end_after_cancel(CancelCause::Shutdown, limit, None),
+            Some(AttemptEnd::Interrupted)
+        );
+        assert_eq!(
+            end_after_cancel(CancelCause::Shutdown, limit, Some(AttemptEnd::Done)),
             Some(AttemptEnd::Done)
         );
         assert_eq!(
-            end_after_cancel(Cause::Cancelled, limit, failed()),
+            end_after_cancel(CancelCause::Cancelled, limit, failed()),
             Some(AttemptEnd::CancelledByOperator)
         );
-        assert_eq!(end_after_cancel(Cause::LeaseLost, limit, Some(AttemptEnd::Done)), None);
+        assert_eq!(end_after_cancel(CancelCause::LeaseLost, limit, Some(AttemptEnd::Done)), None);
     }
 }

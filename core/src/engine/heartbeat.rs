@@ -12,7 +12,7 @@ use super::in_flight::InFlightLease;
 use super::{Process, Service, Turn};
 use crate::error::Result;
 use crate::event::Event;
-use crate::handler::Cause;
+use crate::handler::CancelCause;
 use crate::model::LeaseRef;
 use crate::model::time::{add, subtract};
 use crate::storage::{ExtendResult, Storage, WakeSource, Wakeup};
@@ -110,10 +110,10 @@ impl HeartbeatService {
                     ExtendResult::Held => in_flight.context.set_lease_until(until),
                     ExtendResult::CancelRequested => {
                         in_flight.context.set_lease_until(until);
-                        cancellation.cancel(Cause::Cancelled);
+                        cancellation.cancel(CancelCause::Cancelled);
                     }
                     ExtendResult::Lost => {
-                        cancellation.cancel(Cause::LeaseLost);
+                        cancellation.cancel(CancelCause::LeaseLost);
                     }
                 }
             }
@@ -125,7 +125,7 @@ impl HeartbeatService {
     fn drop_expired(&self, now: Timestamp) {
         for in_flight in self.process.runner.in_flight.leases() {
             if in_flight.until.is_some_and(|until| now > until) {
-                in_flight.context.parts().cancellation.cancel(Cause::LeaseLost);
+                in_flight.context.parts().cancellation.cancel(CancelCause::LeaseLost);
             }
         }
     }

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::SubscriptionName;
 use crate::model::reserved_headers::{SNOOZES, UNHANDLED};
 use crate::model::{Message, MessageId, Queue, Route, mix};
-use crate::transport::Outgoing;
+use crate::transport::OutgoingMessage;
 
 /// Due time and counters of a message that is delivered again.
 pub(super) struct RedeliveryState {
@@ -90,9 +90,13 @@ pub(super) fn is_of_other_group(stored: &Message, ours: &Message) -> bool {
 
 /// Returns what the relay sends of a held message: the message as it was sent, with the counters that travel
 /// beside it or in headers.
-pub(super) fn outgoing(message: &Arc<Message>) -> Outgoing {
-    let mut outgoing =
-        Outgoing { message: message.clone(), delay: Duration::ZERO, attempt: 0, group: None };
+pub(super) fn outgoing(message: &Arc<Message>) -> OutgoingMessage {
+    let mut outgoing = OutgoingMessage {
+        message: message.clone(),
+        delay: Duration::ZERO,
+        attempt: 0,
+        group: None,
+    };
     let Some(route) = message.route.as_ref().filter(|route| !route.is_plain()) else {
         return outgoing;
     };

@@ -17,7 +17,7 @@ pub use self::assignment::{
 use super::attempt::{
     AttemptIdentity, deadline, end_of_attempt, start_attempt, timeout_if_overdue,
 };
-use super::rates::{RatedClaim, Rates, has_rate};
+use super::rates::{ClaimRates, RatedClaim, has_rate};
 use super::receipt::ReceivedMessage;
 use super::started_attempt::StartedAttempt;
 use super::worker::first_priority;
@@ -35,7 +35,7 @@ use crate::transport::LeaseReceipt;
 /// State that claims for HTTP workers keep from one to the next.
 #[derive(Default)]
 pub(crate) struct HttpWorkerState {
-    rates: Mutex<Rates>,
+    rates: Mutex<ClaimRates>,
     /// Number of claims in a row that returned as many messages as requested.
     full_claims: AtomicU32,
 }
@@ -48,7 +48,7 @@ pub(crate) async fn claim(
 ) -> Result<Vec<AssignedMessage>> {
     let takes_no_claims =
         || process.queues.is_paused(&request.queue) || process.env.stop.is_requested();
-    if takes_no_claims() || process.queues.held_until(process.now()).is_some() {
+    if takes_no_claims() || process.queues.claims_blocked_until(process.now()).is_some() {
         return Ok(Vec::new());
     }
     let now = ensure_alive(process, process.now()).await?;

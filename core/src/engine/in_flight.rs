@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 
-use crate::handler::{Cause, Context};
+use crate::handler::{CancelCause, Context};
 use crate::model::{JobName, LeaseRef};
 use crate::storage::{Notifier, Storage, Wakeup};
 
 /// Every attempt of this process that has not been settled yet.
-pub(crate) struct InFlight {
+pub(crate) struct InFlightAttempts {
     attempts: Mutex<BTreeMap<u64, InFlightAttempt>>,
     next: AtomicU64,
     emptied: Notifier,
@@ -40,7 +40,7 @@ pub(crate) struct InFlightLease {
     pub(crate) context: Context,
 }
 
-impl InFlight {
+impl InFlightAttempts {
     pub(crate) fn new() -> Self {
         let (emptied, _) = Wakeup::new();
         Self { attempts: Mutex::new(BTreeMap::new()), next: AtomicU64::new(0), emptied }
@@ -84,7 +84,7 @@ impl InFlight {
     }
 
     /// Requests every handler to stop.
-    pub(crate) fn cancel_all(&self, cause: Cause) {
+    pub(crate) fn cancel_all(&self, cause: CancelCause) {
         for attempt in self.lock().values() {
             attempt.context.parts().cancellation.cancel(cause);
         }
@@ -105,7 +105,7 @@ impl InFlight {
 
 /// Guard that keeps an attempt in flight until it is dropped.
 pub(crate) struct InFlightGuard {
-    in_flight: Arc<InFlight>,
+    in_flight: Arc<InFlightAttempts>,
     number: u64,
 }
 

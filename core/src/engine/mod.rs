@@ -45,11 +45,11 @@ pub(crate) use heartbeat::{
 pub(crate) use hooks::Hooks;
 pub use hooks::{FailedAttempt, GivenUpMessage};
 pub(crate) use http_worker::HttpWorkerState;
-pub(crate) use in_flight::InFlight;
+pub(crate) use in_flight::InFlightAttempts;
 pub use one_time_job::OneTimeJob;
 pub(crate) use option_layers::OptionLayers;
 pub(crate) use poller::{Poller, WatchList};
-pub(crate) use process::{Declared, Process, Runner};
+pub(crate) use process::{JobDeclarations, Process, Runner};
 pub(crate) use progress_writer::ProgressWriter;
 pub(crate) use pruner::Pruner;
 pub(crate) use queues::QueueControls;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio::sync::{Semaphore, watch};
 
-use super::in_flight::InFlight;
+use super::in_flight::InFlightAttempts;
 use super::recent_runs::RecentRuns;
 use super::{
     Controls, Hooks, HttpWorkerState, OptionLayers, QueueControls, Registry, Turns, WatchList,
@@ -29,7 +29,7 @@ pub(crate) struct Process {
     pub(crate) env: Arc<Environment>,
     pub(crate) sender: Arc<Sender>,
     pub(crate) runner: Runner,
-    pub(crate) declared: Declared,
+    pub(crate) declared: JobDeclarations,
     /// Every storage messages are claimed from: its own, and those behind transports.
     pub(crate) storages: Vec<Arc<dyn Storage>>,
     pub(crate) controls: Controls,
@@ -50,12 +50,12 @@ pub(crate) struct Runner {
     pub(crate) rules: ErrorRules,
     pub(crate) hooks: Hooks,
     pub(crate) locks: Option<Arc<dyn Locks>>,
-    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) in_flight: Arc<InFlightAttempts>,
     pub(crate) recent_runs: RecentRuns,
 }
 
 /// Jobs that this process declares, and their configuration.
-pub(crate) struct Declared {
+pub(crate) struct JobDeclarations {
     pub(crate) declarations: Vec<Declaration>,
     /// Release of the application, with which it declares.
     pub(crate) release: u64,
@@ -70,7 +70,7 @@ impl Process {
     pub(crate) fn new(
         sender: Sender,
         runner: Runner,
-        declared: Declared,
+        declared: JobDeclarations,
         (queues, controls): (QueueControls, Controls),
     ) -> Self {
         Self {

@@ -18,7 +18,7 @@ use crate::storage::{Notifier, Wakeup};
 const PAUSED_MAX: usize = 10_000;
 
 /// Longest time for which claims wait until the scheduler has decided about everything due at the start.
-const HOLD_MAX: Duration = Duration::from_secs(10);
+const CLAIM_BLOCK_MAX: Duration = Duration::from_secs(10);
 
 /// Status of a queue in one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,20 +33,20 @@ pub struct QueueStatus {
     pub paused: bool,
 }
 
-/// Controls of every queue: slots, pauses and the hold at the start.
+/// Controls of every queue: slots, pauses and the block of claims at the start.
 pub(crate) struct QueueControls {
-    queues: Mutex<Queues>,
+    queues: Mutex<QueueTable>,
     changed: Notifier,
 }
 
 #[derive(Default)]
-struct Queues {
+struct QueueTable {
     served: BTreeMap<Queue, Arc<Slots>>,
     /// Largest number of a queue's messages that all processes together handle at once.
     running_max: BTreeMap<Queue, usize>,
     paused: BTreeSet<Queue>,
-    /// When the hold for the first round of the scheduler began; none without a hold.
-    held_since: Option<Timestamp>,
+    /// When claims were blocked for the first round of the scheduler; none while they are not.
+    claims_blocked_since: Option<Timestamp>,
 }
 
 impl QueueControls {
@@ -100,22 +100,22 @@ impl QueueControls {
         Ok(changed)
     }
 
-    /// Holds every queue until [`QueueControls::release`], for [`HOLD_MAX`] at most.
-    pub(crate) fn hold(&self, now: Timestamp) {
-        self.lock().held_since = Some(now);
+    /// Blocks the claims of every queue until [`QueueControls::unblock_claims`], for [`CLAIM_BLOCK_MAX`] at most.
+    pub(crate) fn block_claims(&self, now: Timestamp) {
+        self.lock().claims_blocked_since = Some(now);
     }
 
-    /// Ends the hold.
-    pub(crate) fn release(&self) {
-        if self.lock().held_since.take().is_some() {
+    /// Ends the block.
+    pub(crate) fn unblock_claims(&self) {
+        if self.lock().claims_blocked_since.take().is_some() {
             self.changed.notify();
         }
     }
 
-    /// Returns the end of the hold, if there is one. A clock that was set back behind its start ends it.
-    pub(crate) fn held_until(&self, now: Timestamp) -> Option<Timestamp> {
-        let since = self.lock().held_since?;
-        (since <= now && between(since, now) < HOLD_MAX).then(|| add(since, HOLD_MAX))
+    /// Returns the end of the block, if there is one. A clock that was set back behind its start ends it.
+    pub(crate) fn claims_blocked_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let since = self.lock().claims_blocked_since?;
+        (since <= now && between(since, now) < CLAIM_BLOCK_MAX).then(|| add(since, CLAIM_BLOCK_MAX))
     }
 
     /// Changes the concurrency of a queue; attempts that run continue.
@@ -150,12 +150,12 @@ impl QueueControls {
         names.into_iter().map(status).collect()
     }
 
-    /// Returns the wakeup for pauses, resumes and the end of the hold.
+    /// Returns the wakeup for pauses, resumes and the end of the block.
     pub(crate) fn wakeup(&self) -> Wakeup {
         self.changed.wakeup()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queues> {
+    fn lock(&self) -> MutexGuard<'_, QueueTable> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

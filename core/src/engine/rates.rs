@@ -22,11 +22,11 @@ pub(super) type RatedClaim = (ClaimedMessage, Option<Timestamp>);
 /// Instants up to which the starts of each rate are planned by this worker. Messages that are delayed for the
 /// first time are planned one after another, so that each returns once and not all of them at once.
 #[derive(Default)]
-pub(super) struct Rates {
+pub(super) struct ClaimRates {
     planned_until: BTreeMap<Key, Timestamp>,
 }
 
-impl Rates {
+impl ClaimRates {
     /// Acquires starts once for each rate, and assigns them to the messages in their order.
     pub(super) async fn apply(
         &mut self,
@@ -34,15 +34,15 @@ impl Rates {
         claimed: Vec<ClaimedMessage>,
         now: Timestamp,
     ) -> Vec<RatedClaim> {
-        let mut wanted: BTreeMap<Key, (Rate, u32)> = BTreeMap::new();
+        let mut requested: BTreeMap<Key, (Rate, u32)> = BTreeMap::new();
         for (name, rate) in claimed.iter().filter_map(rate_of) {
-            wanted.entry(name.clone()).or_insert((rate, 0)).1 += 1;
+            requested.entry(name.clone()).or_insert((rate, 0)).1 += 1;
         }
         self.planned_until.retain(|_, until| *until > now);
         let mut budgets: BTreeMap<Key, RateBudget> = BTreeMap::new();
-        for (name, (rate, wanted)) in wanted {
+        for (name, (rate, requested)) in requested {
             let grant =
-                acquire(process, RateRequest { name: name.clone(), rate, wanted }, now).await;
+                acquire(process, RateRequest { name: name.clone(), rate, requested }, now).await;
             let next_at = grant.next_at;
             let planned = self.planned_until.get(&name).copied().unwrap_or(next_at).max(next_at);
             let step = rate.per / rate.count.max(1);

@@ -20,14 +20,14 @@ pub(crate) struct RecentRuns {
 
 #[derive(Default)]
 struct Histories {
-    jobs: HashMap<JobName, JobHistory>,
+    jobs: HashMap<JobName, JobRuns>,
     /// Jobs in the order of their last run.
     order: BTreeMap<u64, JobName>,
     next: u64,
 }
 
 #[derive(Default)]
-struct JobHistory {
+struct JobRuns {
     last: u64,
     runs: VecDeque<Arc<Execution>>,
 }
@@ -64,7 +64,7 @@ impl RecentRuns {
 
 impl Histories {
     /// Adds a run; returns the history that was dropped for it, if any.
-    fn push(&mut self, job: &JobName, execution: Arc<Execution>) -> Option<JobHistory> {
+    fn push(&mut self, job: &JobName, execution: Arc<Execution>) -> Option<JobRuns> {
         let number = self.next;
         self.next += 1;
         let mut forgotten = None;

@@ -43,7 +43,7 @@ struct MissedCount {
 impl Scheduler {
     /// Creates a scheduler. Until its first round is over, this process claims no message.
     pub(crate) fn new(process: Arc<Process>, reconciler: Reconciler) -> Self {
-        process.queues.hold(process.now());
+        process.queues.block_claims(process.now());
         Self { process, reconciler, missed_at_start: Some(MissedCount::default()) }
     }
 
@@ -112,7 +112,7 @@ impl Service for Scheduler {
             return Ok(Turn::Again);
         }
         self.report_missed_at_start();
-        self.process.queues.release();
+        self.process.queues.unblock_claims();
         let next = self.process.env.storage.next_due(&WakeSource::Jobs).await?;
         Ok(next.map_or(Turn::WhenWoken, Turn::At))
     }

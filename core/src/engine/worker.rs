@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use jiff::Timestamp;
 
 use super::attempt_runner::AttemptRunner;
-use super::rates::{Rates, has_rate};
+use super::rates::{ClaimRates, has_rate};
 use super::receipt::ReceivedMessage;
 use super::{Process, Service, Settler, Turn, ensure_alive};
 use crate::error::Result;
@@ -45,7 +45,7 @@ pub(crate) struct QueueWorker {
     name: String,
     slots: Arc<Slots>,
     running_max: Option<usize>,
-    rates: Rates,
+    rates: ClaimRates,
     claimed_last: usize,
     /// Number of claims in a row that returned as many messages as requested.
     full_claims: u32,
@@ -58,7 +58,7 @@ impl QueueWorker {
         let name = format!("worker of {queue}");
         let topics = process.runner.registry.filter();
         let runner = AttemptRunner::of_queue(settler, slots.clone());
-        let rates = Rates::default();
+        let rates = ClaimRates::default();
         let (claimed_last, full_claims) = (0, 0);
         Self {
             process,
@@ -110,7 +110,7 @@ impl Service for QueueWorker {
         if self.process.queues.is_paused(&self.queue) {
             return Ok(Turn::WhenWoken);
         }
-        if let Some(until) = self.process.queues.held_until(now) {
+        if let Some(until) = self.process.queues.claims_blocked_until(now) {
             return Ok(Turn::At(until));
         }
         self.slots.yield_for_slots(self.claimed_last).await;

@@ -10,9 +10,9 @@ type Hook = Box<dyn Fn(&Event) + Send + Sync>;
 
 /// Hooks of a process, in the order of registration.
 #[derive(Default)]
-pub(super) struct Hooks(Vec<Hook>);
+pub(super) struct EventHooks(Vec<Hook>);
 
-impl Hooks {
+impl EventHooks {
     pub(super) fn add(&mut self, hook: impl Fn(&Event) + Send + Sync + 'static) {
         self.0.push(Box::new(hook));
     }
@@ -24,7 +24,7 @@ impl Hooks {
     }
 }
 
-impl fmt::Debug for Hooks {
+impl fmt::Debug for EventHooks {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} hooks", self.0.len())
     }

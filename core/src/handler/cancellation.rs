@@ -9,7 +9,7 @@ use super::Context;
 
 /// Why a handler is asked to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum CancelCause {
     /// Its timeout has passed.
     Timeout,
     /// The process stops; the message is released without counting the attempt, or becomes a dead letter with
@@ -21,7 +21,7 @@ pub enum Cause {
     Cancelled,
 }
 
-impl Cause {
+impl CancelCause {
     const ALL: [Self; 4] = [Self::Timeout, Self::Shutdown, Self::LeaseLost, Self::Cancelled];
 
     fn code(self) -> u8 {
@@ -51,12 +51,12 @@ impl Cancellation {
     }
 
     /// Returns why the handler is asked to stop; `None` while it is not.
-    pub fn cause(&self) -> Option<Cause> {
+    pub fn cause(&self) -> Option<CancelCause> {
         self.context.cancel_cause()
     }
 
     /// Waits until the handler is asked to stop. Cancel-safe; meant for `select!`.
-    pub async fn cancelled(&self) -> Cause {
+    pub async fn cancelled(&self) -> CancelCause {
         self.context.cancelled().await
     }
 }
@@ -70,7 +70,7 @@ pub(crate) struct Signal {
 
 impl Signal {
     /// Sends the signal; returns whether it was the first.
-    pub(crate) fn cancel(&self, cause: Cause) -> bool {
+    pub(crate) fn cancel(&self, cause: CancelCause) -> bool {
         let first = self
             .cause
             .compare_exchange(0, cause.code(), Ordering::AcqRel, Ordering::Acquire)
@@ -82,13 +82,13 @@ impl Signal {
     }
 
     /// Returns the cause; `None` before the signal.
-    pub(crate) fn cause(&self) -> Option<Cause> {
+    pub(crate) fn cause(&self) -> Option<CancelCause> {
         let code = self.cause.load(Ordering::Acquire);
-        Cause::ALL.into_iter().find(|cause| cause.code() == code)
+        CancelCause::ALL.into_iter().find(|cause| cause.code() == code)
     }
 
     /// Waits for the signal. Cancel-safe.
-    pub(crate) async fn cancelled(&self) -> Cause {
+    pub(crate) async fn cancelled(&self) -> CancelCause {
         loop {
             let notified = self.waiting.notified();
             if let Some(cause) = self.cause() {
@@ -107,8 +107,8 @@ mod tests {
     async fn the_first_cause_wins_and_is_not_missed() {
         let cancellation = Signal::default();
         assert_eq!(cancellation.cause(), None);
-        assert!(cancellation.cancel(Cause::Timeout));
-        assert!(!cancellation.cancel(Cause::Shutdown));
-        assert_eq!(cancellation.cancelled().await, Cause::Timeout);
+        assert!(cancellation.cancel(CancelCause::Timeout));
+        assert!(!cancellation.cancel(CancelCause::Shutdown));
+        assert_eq!(cancellation.cancelled().await, CancelCause::Timeout);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 
-use super::{AttemptReports, Cancellation, Cause, SelfReport, Signal};
+use super::{AttemptReports, CancelCause, Cancellation, SelfReport, Signal};
 use crate::error::{Error, Result};
 use crate::event::Events;
 use crate::handler::{Slot, Slots};
@@ -156,12 +156,12 @@ impl Context {
     }
 
     /// Returns why the handler is asked to stop; `None` while it is not.
-    pub fn cancel_cause(&self) -> Option<Cause> {
+    pub fn cancel_cause(&self) -> Option<CancelCause> {
         self.parts.cancellation.cause()
     }
 
     /// Waits until the handler is asked to stop. Cancel-safe; meant for `select!`.
-    pub async fn cancelled(&self) -> Cause {
+    pub async fn cancelled(&self) -> CancelCause {
         self.parts.cancellation.cancelled().await
     }
 

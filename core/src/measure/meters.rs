@@ -31,18 +31,18 @@ pub enum MeterKind {
 
 /// One addition to a meter.
 #[derive(Clone, Copy, Debug)]
-pub struct Reading<'e> {
+pub struct MeterReading<'e> {
     /// The meter.
     pub meter: &'static Meter,
     /// The added amount.
-    pub amount: Amount,
+    pub amount: MeterAmount,
     /// The values of the meter's labels, in their order.
     pub labels: &'e [(&'static str, &'e str)],
 }
 
 /// How much a reading adds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Amount {
+pub enum MeterAmount {
     /// Increment of a counter.
     Count(u64),
     /// Duration in seconds, for a histogram.
@@ -87,13 +87,13 @@ meters! {
 }
 
 /// Passes each reading of an event to a function.
-pub fn readings(event: &Event, names: &LabelNames, record: &mut dyn FnMut(Reading<'_>)) {
+pub fn readings(event: &Event, names: &LabelNames, record: &mut dyn FnMut(MeterReading<'_>)) {
     count(&EVENTS, 1, &[("event", event.name())], record);
     match event {
         Event::AttemptStarted { topic, late, .. } => {
             let labels = &[("topic", names.topic(topic))];
-            let amount = Amount::Seconds(late.as_secs_f64());
-            record(Reading { meter: &LATENESS, amount, labels });
+            let amount = MeterAmount::Seconds(late.as_secs_f64());
+            record(MeterReading { meter: &LATENESS, amount, labels });
         }
         Event::MessageDead { topic, reason, .. } => {
             let labels = &[("topic", names.topic(topic)), ("reason", reason.as_str())];
@@ -113,8 +113,8 @@ pub fn readings(event: &Event, names: &LabelNames, record: &mut dyn FnMut(Readin
     if let Some((topic, ending, took)) = super::ending(event) {
         let labels = &[("topic", names.topic(topic)), ("ending", ending)];
         count(&ATTEMPTS, 1, labels, record);
-        let amount = Amount::Seconds(took.as_secs_f64());
-        record(Reading { meter: &DURATION, amount, labels });
+        let amount = MeterAmount::Seconds(took.as_secs_f64());
+        record(MeterReading { meter: &DURATION, amount, labels });
     }
     if let Some((job, result)) = run_end(event) {
         count(&JOB_RUNS, 1, &[("job_name", names.job(job)), ("result", result)], record);
@@ -139,9 +139,9 @@ fn count(
     meter: &'static Meter,
     amount: u64,
     labels: &[(&'static str, &str)],
-    record: &mut dyn FnMut(Reading<'_>),
+    record: &mut dyn FnMut(MeterReading<'_>),
 ) {
-    record(Reading { meter, amount: Amount::Count(amount), labels });
+    record(MeterReading { meter, amount: MeterAmount::Count(amount), labels });
 }
 
 #[cfg(test)]

@@ -41,10 +41,10 @@ pub enum Delay {
 
 impl Delay {
     /// Returns whether a delay is supported; zero always is.
-    pub fn reaches(self, wanted: Duration) -> bool {
+    pub fn supports(self, delay: Duration) -> bool {
         match self {
-            Self::None => wanted.is_zero(),
-            Self::UpTo(limit) => wanted <= limit,
+            Self::None => delay.is_zero(),
+            Self::UpTo(limit) => delay <= limit,
             Self::Any => true,
         }
     }

@@ -47,7 +47,7 @@ pub use name::{
 pub use occurrence::{MisfireFacts, Occurrence};
 pub use overlap::Overlap;
 pub use relations::{Limit, Link, LinkOn, Parent, Rate, Relations, Unique};
-pub use retry::{Backoff, Retry, RetryFacts};
+pub use retry::{BackOffKind, Retry, RetryFacts};
 pub use route::Route;
 pub(crate) use spelling::normalized;
 #[doc(hidden)]

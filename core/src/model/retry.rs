@@ -25,13 +25,13 @@ pub struct Retry {
     /// Largest number of attempts, the first included; none means no limit, 0 means the same as 1.
     pub attempts_max: Option<u32>,
     /// Wait before each further attempt.
-    pub backoff: Backoff,
+    pub backoff: BackOffKind,
 }
 
 /// Waits before retries.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Backoff {
+pub enum BackOffKind {
     /// A fixed list; after its end the last wait repeats.
     Intervals(#[serde(with = "crate::model::duration_text")] Vec<Duration>),
     /// Each wait is a factor longer than the one before, up to a cap, with jitter.
@@ -79,20 +79,20 @@ impl Default for Retry {
 impl Retry {
     /// Returns a policy of one attempt without retries.
     pub fn none() -> Self {
-        Self { attempts_max: Some(1), backoff: Backoff::Intervals(Vec::new()) }
+        Self { attempts_max: Some(1), backoff: BackOffKind::Intervals(Vec::new()) }
     }
 
     /// Returns a policy of one retry after each of these waits; with more retries, the last wait repeats.
     pub fn intervals(waits: impl IntoIterator<Item = Duration>) -> Self {
         let waits: Vec<Duration> = waits.into_iter().collect();
         let retries = u32::try_from(waits.len()).unwrap_or(u32::MAX);
-        Self { attempts_max: None, backoff: Backoff::Intervals(waits) }.retries_max(retries)
+        Self { attempts_max: None, backoff: BackOffKind::Intervals(waits) }.retries_max(retries)
     }
 
     /// Returns a policy of five attempts: 30 seconds apart, then twice as long each time up to an hour, with a
     /// jitter of a fifth.
     pub fn exponential() -> Self {
-        let backoff = Backoff::Exponential {
+        let backoff = BackOffKind::Exponential {
             first: Duration::from_secs(30),
             factor: 2.0,
             cap: HOUR,
@@ -104,7 +104,7 @@ impl Retry {
     /// Returns a policy of three retries, each a further tenth of the original delay later: at most an hour, at
     /// least a second.
     pub fn proportional() -> Self {
-        let backoff = Backoff::Proportional { ratio: 0.1, cap: HOUR, floor: SECOND };
+        let backoff = BackOffKind::Proportional { ratio: 0.1, cap: HOUR, floor: SECOND };
         Self { attempts_max: Some(4), backoff }
     }
 
@@ -134,11 +134,11 @@ impl Retry {
     pub fn delay(&self, retry: u32, facts: RetryFacts) -> Duration {
         let retry = retry.max(1);
         match &self.backoff {
-            Backoff::Intervals(waits) => {
+            BackOffKind::Intervals(waits) => {
                 let index = usize::try_from(retry - 1).unwrap_or(usize::MAX);
                 waits.get(index).or(waits.last()).copied().unwrap_or(Duration::ZERO)
             }
-            Backoff::Exponential { first, factor, cap, jitter } => {
+            BackOffKind::Exponential { first, factor, cap, jitter } => {
                 let wait = capped_seconds(first.as_secs_f64() * power(*factor, retry - 1), *cap);
                 // Never past twice the cap, which is what a jitter of 1 may add.
                 capped_seconds(
@@ -146,7 +146,7 @@ impl Retry {
                     cap.saturating_mul(2),
                 )
             }
-            Backoff::Proportional { ratio, cap, floor } => {
+            BackOffKind::Proportional { ratio, cap, floor } => {
                 capped_seconds(facts.original_delay.as_secs_f64() * ratio * f64::from(retry), *cap)
                     .max(*floor)
             }
@@ -156,8 +156,8 @@ impl Retry {
     /// Fails when the policy can never work.
     pub fn check(&self) -> Result<()> {
         match &self.backoff {
-            Backoff::Intervals(waits) => self.check_intervals(waits),
-            Backoff::Exponential { first, factor, cap, jitter } => {
+            BackOffKind::Intervals(waits) => self.check_intervals(waits),
+            BackOffKind::Exponential { first, factor, cap, jitter } => {
                 if !factor.is_finite() || *factor < 1.0 {
                     return Err(Error::invalid(format!(
                         "the retry factor {factor} must be a number of at least 1"
@@ -170,7 +170,7 @@ impl Retry {
                 }
                 check_order(("first wait", *first), *cap)
             }
-            Backoff::Proportional { ratio, cap, floor } => {
+            BackOffKind::Proportional { ratio, cap, floor } => {
                 if !ratio.is_finite() || *ratio < 0.0 {
                     return Err(Error::invalid(format!(
                         "the retry ratio {ratio} must be a number of at least 0"

@@ -68,7 +68,7 @@ pub enum StateChange {
     /// Its process was lost, and it is run again.
     Rescue,
     /// Dead letter: attempts used up, discarded or unreadable.
-    Bury,
+    Dead,
     /// An operator or its handler cancelled it.
     Cancel,
     /// An operator sent it again.
@@ -84,7 +84,7 @@ impl StateChange {
         Self::Snooze,
         Self::Release,
         Self::Rescue,
-        Self::Bury,
+        Self::Dead,
         Self::Cancel,
         Self::Redrive,
     ];
@@ -98,7 +98,7 @@ impl StateChange {
             Self::Snooze => "snooze",
             Self::Release => "release",
             Self::Rescue => "rescue",
-            Self::Bury => "bury",
+            Self::Dead => "dead",
             Self::Cancel => "cancel",
             Self::Redrive => "redrive",
         }
@@ -138,7 +138,7 @@ const TRANSITIONS: [(MessageState, StateChange, MessageState, &str); 12] = [
         MessageState::Pending,
         "the lease expired or its process is gone; one crash counted",
     ),
-    (MessageState::Running, StateChange::Bury, MessageState::Dead, "the reason is kept"),
+    (MessageState::Running, StateChange::Dead, MessageState::Dead, "the reason is kept"),
     (MessageState::Pending, StateChange::Cancel, MessageState::Cancelled, "immediately"),
     (
         MessageState::Running,

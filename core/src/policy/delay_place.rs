@@ -33,29 +33,29 @@ pub(crate) enum DelayPlace {
     Unsupported,
 }
 
-/// Decides where a message waits for `wanted`. No delay and a negative one are zero.
-pub(crate) fn delay_place(wanted: Duration, options: DelayOptions) -> DelayPlace {
-    if wanted.is_zero() {
+/// Decides where a message waits for `delay`. No delay and a negative one are zero.
+pub(crate) fn delay_place(delay: Duration, options: DelayOptions) -> DelayPlace {
+    if delay.is_zero() {
         DelayPlace::NoDelay
     } else if options.storage && options.prefer_storage {
-        DelayPlace::Storage(wanted)
-    } else if options.native.reaches(wanted) {
-        DelayPlace::Transport(wanted)
+        DelayPlace::Storage(delay)
+    } else if options.native.supports(delay) {
+        DelayPlace::Transport(delay)
     } else if options.storage {
-        DelayPlace::Storage(wanted)
+        DelayPlace::Storage(delay)
     } else {
         DelayPlace::Unsupported
     }
 }
 
 /// Returns the error of [`DelayPlace::Unsupported`]: the message, its delay, and what to do.
-pub(crate) fn delay_unsupported(message: MessageId, wanted: Duration, native: Delay) -> Error {
+pub(crate) fn delay_unsupported(message: MessageId, delay: Duration, native: Delay) -> Error {
     let reach = match native {
         Delay::UpTo(limit) if !limit.is_zero() => format!("delays by {limit:?} at most"),
         _ => "cannot delay".to_owned(),
     };
     Error::invalid(format!(
-        "message {message} cannot be delayed by {wanted:?}: its transport {reach} and there is no \
+        "message {message} cannot be delayed by {delay:?}: its transport {reach} and there is no \
          storage to keep it in; give the builder a storage, or send it without a delay"
     ))
     .with("message", message)

@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 use super::reconcile::{bounded_like, overridden};
 use crate::error::{Error, Result};
 use crate::model::normalized;
-use crate::model::{Backoff, Job, JobCommand, JobRecord, Misfire, Overrides, Retry};
+use crate::model::{BackOffKind, Job, JobCommand, JobRecord, Misfire, Overrides, Retry};
 use crate::schedule::{Cron, Interval, Schedule, Zone};
 
 /// Largest number of times in a preview.
@@ -247,7 +247,8 @@ impl Edit {
         let Some(most) = self.retries_max else { return self.retry.clone() };
         let retry = self.retry.as_ref().or(job.handler_options.retry.as_ref());
         let retry = retry.cloned().unwrap_or_else(Retry::none);
-        let has_waits = !matches!(&retry.backoff, Backoff::Intervals(waits) if waits.is_empty());
+        let has_waits =
+            !matches!(&retry.backoff, BackOffKind::Intervals(waits) if waits.is_empty());
         let retry = if has_waits || most == 0 { retry } else { Retry::exponential() };
         Some(retry.retries_max(most))
     }

@@ -6,13 +6,13 @@
 use serde::Serialize;
 
 use super::edit::Field;
-use crate::model::{Backoff, JobRecord, Misfire, Origin, Retirement, Retry};
+use crate::model::{BackOffKind, JobRecord, Misfire, Origin, Retirement, Retry};
 use crate::schedule::{Schedule, format_duration};
 
 /// Layer whose value is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Winner {
+pub enum EffectiveLayer {
     /// The code's declaration.
     Code,
     /// The configuration.
@@ -35,7 +35,7 @@ pub struct Layer {
     /// Value in force.
     pub in_force: String,
     /// Layer of the value in force.
-    pub winner: Winner,
+    pub winner: EffectiveLayer,
     /// Reason, as a sentence.
     pub why: String,
 }
@@ -105,20 +105,21 @@ impl Values {
         };
         let (winner, why) = match (&self.overridden, &self.configured) {
             (Some(_), Some(_)) => (
-                Winner::Operator,
+                EffectiveLayer::Operator,
                 format!("an operator changed it, which wins over the configuration and {below}"),
             ),
-            (Some(_), None) => {
-                (Winner::Operator, format!("an operator changed it, which wins over {below}"))
-            }
+            (Some(_), None) => (
+                EffectiveLayer::Operator,
+                format!("an operator changed it, which wins over {below}"),
+            ),
             (None, Some(_)) => (
-                Winner::Configuration,
+                EffectiveLayer::Configuration,
                 format!(
                     "the configuration sets it, which wins over {below}; no operator changed it"
                 ),
             ),
             (None, None) => (
-                Winner::Code,
+                EffectiveLayer::Code,
                 format!("set by {below}; neither configuration nor operator changed it"),
             ),
         };
@@ -133,19 +134,21 @@ fn enabled(record: &JobRecord) -> Layer {
     let (in_force, winner, why) = match (&record.retired, &record.paused) {
         (Some(Retirement::Removed), _) => (
             "no",
-            Winner::Code,
+            EffectiveLayer::Code,
             "it is no longer declared; declared again it comes back".to_owned(),
         ),
-        (Some(Retirement::Finished), _) => ("no", Winner::Code, "its schedule is over".to_owned()),
+        (Some(Retirement::Finished), _) => {
+            ("no", EffectiveLayer::Code, "its schedule is over".to_owned())
+        }
         (None, Some(pause)) => {
             let until = pause.until.map(|until| format!(" until {until}")).unwrap_or_default();
             let (by, at, reason) = (&pause.by, pause.at, &pause.reason);
             let why = format!(
                 "{by} paused it at {at}{until} ({reason}); a pause is stored and survives every deploy"
             );
-            ("no", Winner::Operator, why)
+            ("no", EffectiveLayer::Operator, why)
         }
-        (None, None) => ("yes", Winner::Code, "not paused".to_owned()),
+        (None, None) => ("yes", EffectiveLayer::Code, "not paused".to_owned()),
     };
     let declared = if record.retired == Some(Retirement::Removed) { "no" } else { "yes" };
     Layer {
@@ -187,17 +190,17 @@ fn retry_text(retry: &Retry) -> String {
         None => "retries without a limit".to_owned(),
     };
     let waits = match &retry.backoff {
-        Backoff::Intervals(waits) => {
+        BackOffKind::Intervals(waits) => {
             let waits: Vec<String> =
                 waits.iter().take(5).map(|wait| format_duration(*wait)).collect();
             format!("after {}", waits.join(", "))
         }
-        Backoff::Exponential { first, factor, cap, .. } => format!(
+        BackOffKind::Exponential { first, factor, cap, .. } => format!(
             "after {}, then {factor} times longer each, at most {}",
             format_duration(*first),
             format_duration(*cap)
         ),
-        Backoff::Proportional { ratio, cap, .. } => format!(
+        BackOffKind::Proportional { ratio, cap, .. } => format!(
             "after {ratio} of the original delay and as much again each time, at most {}",
             format_duration(*cap)
         ),
@@ -207,9 +210,9 @@ fn retry_text(retry: &Retry) -> String {
 
 fn misfire_text(misfire: &Misfire) -> String {
     let mut text = misfire.policy_in_force().as_str().to_owned();
-    for (what, length) in [("later than", misfire.threshold), ("not older than", misfire.window)] {
-        if let Some(length) = length {
-            text = format!("{text}, {what} {}", format_duration(length));
+    for (what, limit) in [("later than", misfire.threshold), ("not older than", misfire.window)] {
+        if let Some(limit) = limit {
+            text = format!("{text}, {what} {}", format_duration(limit));
         }
     }
     text

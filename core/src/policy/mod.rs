@@ -32,14 +32,14 @@ pub use edit::{Edit, Field, PREVIEW_MAX, Preview};
 pub(crate) use edit::{preview, reset, upcoming};
 pub(crate) use effective_options::{EffectiveHandlerOptions, effective_options};
 pub(crate) use inline_retry::allows_inline_retry;
-pub use layers::{Layer, Winner, layers};
+pub use layers::{EffectiveLayer, Layer, layers};
 pub(crate) use no_handler::put_off;
 pub use outage::Outage;
 pub(crate) use outage::outage;
 pub(crate) use overlap::{admit, at_once_max};
 pub(crate) use plan::{COUNT_MAX, Plan, SKIPS_LISTED_MAX};
 pub use plan::{PlannedOccurrence, Skip};
-pub(crate) use rate::{RateGrant, RateStarts, permit};
+pub(crate) use rate::{RateGrant, RateStarts, grant_starts};
 pub(crate) use reconcile::{
     Declaration, DeclaredSet, Reconciliation, configured_schedule, cursor_after_pause, overridden,
     reconcile, retire_vanished,

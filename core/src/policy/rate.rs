@@ -89,12 +89,12 @@ impl RateStarts {
     }
 }
 
-/// Permits as many of `wanted` starts as a rate allows after the starts so far; returns the grant and the
+/// Grants as many of `requested` starts as a rate allows after the starts so far; returns the grant and the
 /// starts to store.
-pub fn permit(
+pub fn grant_starts(
     rate: Rate,
     starts: &RateStarts,
-    wanted: u32,
+    requested: u32,
     now: Timestamp,
 ) -> (RateGrant, RateStarts) {
     let now = rounded_up(now);
@@ -107,7 +107,7 @@ pub fn permit(
         after.push(at.min(now), count);
     }
     let used = after.entries.iter().fold(0_u32, |sum, (_, count)| sum.saturating_add(*count));
-    let granted = wanted.min(rate.count.saturating_sub(used));
+    let granted = requested.min(rate.count.saturating_sub(used));
     if granted > 0 {
         after.push(now, granted);
     }
@@ -137,27 +137,27 @@ mod tests {
 
     #[test]
     fn an_idle_name_may_use_its_whole_rate_at_once_and_then_waits_for_a_period() {
-        let (first, starts) = permit(RATE, &RateStarts::default(), 25, at(0));
+        let (first, starts) = grant_starts(RATE, &RateStarts::default(), 25, at(0));
         assert_eq!((first.granted, first.next_at), (10, at(1_000)));
-        let (second, starts) = permit(RATE, &starts, 15, at(999));
+        let (second, starts) = grant_starts(RATE, &starts, 15, at(999));
         assert_eq!((second.granted, second.next_at), (0, at(1_000)));
-        let (third, _) = permit(RATE, &starts, 15, at(1_000));
+        let (third, _) = grant_starts(RATE, &starts, 15, at(1_000));
         assert_eq!((third.granted, third.next_at), (10, at(2_000)));
     }
 
     #[test]
     fn starts_count_for_exactly_one_period() {
-        let (_, starts) = permit(RATE, &RateStarts::default(), 4, at(0));
-        let (some, starts) = permit(RATE, &starts, 9, at(500));
+        let (_, starts) = grant_starts(RATE, &RateStarts::default(), 4, at(0));
+        let (some, starts) = grant_starts(RATE, &starts, 9, at(500));
         assert_eq!((some.granted, some.next_at), (6, at(1_000)));
-        let (more, _) = permit(RATE, &starts, 9, at(1_100));
+        let (more, _) = grant_starts(RATE, &starts, 9, at(1_100));
         assert_eq!((more.granted, more.next_at), (4, at(1_500)));
     }
 
     #[test]
     fn a_start_from_a_clock_that_is_ahead_counts_from_now() {
-        let (_, ahead) = permit(RATE, &RateStarts::default(), 10, at(3_600_000));
-        let (now, _) = permit(RATE, &ahead, 1, at(0));
+        let (_, ahead) = grant_starts(RATE, &RateStarts::default(), 10, at(3_600_000));
+        let (now, _) = grant_starts(RATE, &ahead, 1, at(0));
         assert_eq!((now.granted, now.next_at), (0, at(1_000)));
     }
 
@@ -165,15 +165,15 @@ mod tests {
     fn what_an_older_release_has_stored_is_counted() {
         // Six tenths of the period are used up.
         let starts = RateStarts::from_used_until(RATE, at(600), at(0));
-        assert_eq!(permit(RATE, &starts, 9, at(0)).0.granted, 4);
+        assert_eq!(grant_starts(RATE, &starts, 9, at(0)).0.granted, 4);
         let starts = RateStarts::from_used_until(RATE, at(0), at(600));
-        assert_eq!(permit(RATE, &starts, 99, at(600)).0.granted, 10);
+        assert_eq!(grant_starts(RATE, &starts, 99, at(600)).0.granted, 10);
     }
 
     #[test]
     fn a_text_is_read_as_it_was_written_and_a_wrong_one_counts_nothing() {
-        let (_, starts) = permit(RATE, &RateStarts::default(), 4, at(7));
-        let (_, starts) = permit(RATE, &starts, 4, at(9));
+        let (_, starts) = grant_starts(RATE, &RateStarts::default(), 4, at(7));
+        let (_, starts) = grant_starts(RATE, &starts, 4, at(9));
         assert_eq!(starts.to_text(), "7000x4 9000x4");
         assert_eq!(RateStarts::from_text(&starts.to_text()), starts);
         assert_eq!(RateStarts::from_text("nonsense 5x 7x-1"), RateStarts::default());
@@ -197,12 +197,12 @@ mod tests {
         ) {
             let rate = Rate { count, per: Duration::from_millis(per.unsigned_abs()) };
             let (mut starts, mut time, mut started) = (RateStarts::default(), 0, Vec::new());
-            for (later, wanted) in asked {
+            for (later, requested) in asked {
                 time += later;
-                let (grant, after) = permit(rate, &starts, wanted, at(time));
+                let (grant, after) = grant_starts(rate, &starts, requested, at(time));
                 prop_assert!(after.entries.len() <= STARTS_MAX);
                 started.push((time, grant.granted));
-                prop_assert!(grant.granted == wanted || grant.next_at > at(time));
+                prop_assert!(grant.granted == requested || grant.next_at > at(time));
                 starts = RateStarts::from_text(&after.to_text());
             }
             prop_assert!(fullest(&started, per) <= count);
@@ -213,7 +213,7 @@ mod tests {
             let rate = Rate { count, per: Duration::from_secs(1) };
             let (mut starts, mut granted) = (RateStarts::default(), 0);
             for millisecond in 0..10_000 {
-                let (now, after) = permit(rate, &starts, 1, at(millisecond));
+                let (now, after) = grant_starts(rate, &starts, 1, at(millisecond));
                 granted += now.granted;
                 starts = after;
             }

@@ -64,7 +64,7 @@ impl Verdict {
                 StateChange::Release
             }
             Self::Again { why: AgainReason::Rescue, .. } => StateChange::Rescue,
-            Self::Dead { .. } => StateChange::Bury,
+            Self::Dead { .. } => StateChange::Dead,
             Self::Cancelled => StateChange::Cancel,
         }
     }

@@ -15,8 +15,8 @@ use crate::clock::{Clock, StorageClock, SystemClock};
 use crate::codec::Codecs;
 use crate::config::{Configuration, MisconfiguredList};
 use crate::engine::{
-    Control, Controls, Declared, Hooks, InFlight, Process, QueueControls, RecentRuns, Roles,
-    Runner, ServedQueue, SubscriptionContext, SubscriptionSpec,
+    Control, Controls, Hooks, InFlightAttempts, JobDeclarations, Process, QueueControls,
+    RecentRuns, Roles, Runner, ServedQueue, SubscriptionContext, SubscriptionSpec,
 };
 use crate::environment::Environment;
 use crate::error::{Error, Result};
@@ -309,10 +309,10 @@ impl Builder {
             rules: self.rules,
             hooks: self.hooks,
             locks: self.locks,
-            in_flight: Arc::new(InFlight::new()),
+            in_flight: Arc::new(InFlightAttempts::new()),
             recent_runs: RecentRuns::default(),
         };
-        let declared = Declared {
+        let declared = JobDeclarations {
             declarations,
             release: self.release,
             calendars: self.calendars,

@@ -17,7 +17,7 @@ use crate::engine::{
 };
 use crate::error::Result;
 use crate::event::{Event, Events};
-use crate::handler::Cause;
+use crate::handler::CancelCause;
 use crate::model::ProcessId;
 use crate::model::time::add;
 use crate::sending::Publisher;
@@ -237,7 +237,7 @@ impl Punctual {
         )
         .await;
         let interrupted = if drained.is_some() { 0 } else { process.runner.in_flight.len() };
-        process.runner.in_flight.cancel_all(Cause::Shutdown);
+        process.runner.in_flight.cancel_all(CancelCause::Shutdown);
         // The grace period of the handlers, and as much again to store their results.
         let until = add(clock.now(), process.env.options.cancel_timeout * 2);
         let _ = within(clock, until, process.runner.in_flight.emptied()).await;
@@ -316,6 +316,6 @@ impl Drop for Punctual {
     fn drop(&mut self) {
         self.process.env.stop.request();
         self.heartbeat_stop.request();
-        self.process.runner.in_flight.cancel_all(Cause::Shutdown);
+        self.process.runner.in_flight.cancel_all(CancelCause::Shutdown);
     }
 }

@@ -16,7 +16,7 @@ use crate::model::time::between;
 use crate::model::{Message, Route, TransportName};
 use crate::policy::{DelayOptions, DelayPlace, delay_place, delay_unsupported};
 use crate::storage::{EnqueueResult, Entry};
-use crate::transport::{Delay, Outgoing, Transport};
+use crate::transport::{Delay, OutgoingMessage, Transport};
 
 /// Destination of a message that is sent.
 #[derive(Clone, Debug)]
@@ -64,20 +64,20 @@ struct Dispatch<'a> {
     /// Results, in the order of the call.
     published: Vec<PublishResult>,
     entries: Vec<Entry>,
-    stored: Vec<Stored>,
-    batches: BTreeMap<TransportName, Vec<Routed>>,
+    stored: Vec<StoredEntry>,
+    batches: BTreeMap<TransportName, Vec<RoutedMessage>>,
 }
 
 /// An entry for the storage: its index in the call, and the transport for which its delay is held.
-struct Stored {
+struct StoredEntry {
     index: usize,
     held_for: Option<TransportName>,
 }
 
 /// A message for a transport, with its destination and its index in the call.
-struct Routed {
+struct RoutedMessage {
     index: usize,
-    outgoing: Outgoing,
+    outgoing: OutgoingMessage,
     destination: Destination,
 }
 
@@ -95,13 +95,18 @@ impl<'a> Dispatch<'a> {
         match (step, &destination.via) {
             (Step::Send(delay), Some(name)) => {
                 let (name, group) = (name.clone(), destination.group.clone());
-                let outgoing = Outgoing { message: Arc::new(message), delay, attempt: 0, group };
-                self.batches.entry(name).or_default().push(Routed { index, outgoing, destination });
+                let outgoing =
+                    OutgoingMessage { message: Arc::new(message), delay, attempt: 0, group };
+                self.batches.entry(name).or_default().push(RoutedMessage {
+                    index,
+                    outgoing,
+                    destination,
+                });
             }
             (step, via) => {
                 let is_held = matches!(step, Step::Store { held: true });
                 let held_for = via.clone().filter(|_| is_held);
-                self.stored.push(Stored { index, held_for });
+                self.stored.push(StoredEntry { index, held_for });
                 self.entries.push(entry(message, &destination));
             }
         }
@@ -118,7 +123,7 @@ impl<'a> Dispatch<'a> {
             entries.iter().map(|entry| Arc::clone(&entry.message)).collect();
         let results = self.sender.env.storage.enqueue(entries, self.now).await?;
         let stored = std::mem::take(&mut self.stored);
-        for ((Stored { index, held_for }, message), result) in
+        for ((StoredEntry { index, held_for }, message), result) in
             stored.into_iter().zip(messages).zip(results)
         {
             self.published[index] = emit_enqueued(self.sender, &message, result);
@@ -131,7 +136,7 @@ impl<'a> Dispatch<'a> {
     }
 
     /// Sends a batch to a transport. After a temporary error, messages whose mode is automatic are stored for the relay.
-    async fn publish(&mut self, name: TransportName, batch: Vec<Routed>) -> Result<()> {
+    async fn publish(&mut self, name: TransportName, batch: Vec<RoutedMessage>) -> Result<()> {
         let transport = transport(self.sender, &name)?;
         let outgoing = batch.iter().map(|routed| routed.outgoing.clone()).collect();
         let Err(mut error) = transport.publish(outgoing, self.now).await else {
@@ -141,9 +146,9 @@ impl<'a> Dispatch<'a> {
             }
             return Ok(());
         };
-        for Routed { index, outgoing, destination } in batch {
+        for RoutedMessage { index, outgoing, destination } in batch {
             error = fall_back(self.sender, &outgoing.message, &destination, error)?;
-            self.stored.push(Stored { index, held_for: None });
+            self.stored.push(StoredEntry { index, held_for: None });
             self.entries.push(entry(Arc::unwrap_or_clone(outgoing.message), &destination));
         }
         self.store().await

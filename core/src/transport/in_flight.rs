@@ -1,8 +1,9 @@
-//! In-flight set: the deliveries of a consumer that are not settled, each with what the broker needs to renew its hold on
-//! it (a visibility timeout, a lock, an acknowledgement timeout), and when.
+//! In-flight set: the deliveries of a consumer that are not settled, each with what the broker needs to renew its
+//! visibility timeout, lock or acknowledgement timeout, and when.
 //!
-//! A renewal that overtook a settlement could undo it, such as the delay of a requeue. What settles a delivery removes it
-//! first, and where the broker minds, waits with [`InFlight::renewal_ended`] for the round that may still contain it.
+//! A renewal that overtook a settlement could undo it, such as the delay of a requeue. What settles a delivery removes
+//! it first, and, where a late renewal would undo the settlement, waits with [`InFlight::renewal_ended`] for the round
+//! that may still contain it.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -14,13 +15,13 @@ use tokio::sync::watch;
 /// Unsettled deliveries of one consumer, by a key such as a number.
 #[derive(Debug)]
 pub struct InFlight<K, D> {
-    deliveries: Mutex<HashMap<K, Held<D>>>,
+    deliveries: Mutex<HashMap<K, TrackedDelivery<D>>>,
     /// Whether a round of renewals runs.
     is_renewing: watch::Sender<bool>,
 }
 
 #[derive(Debug)]
-struct Held<D> {
+struct TrackedDelivery<D> {
     delivery: D,
     renew_at: Timestamp,
 }
@@ -35,17 +36,17 @@ impl<K: Copy + Eq + Hash, D: Clone> InFlight<K, D> {
     /// Adds a delivery. From `renew_at` on it is in every round of renewals, until
     /// [`InFlight::set_renewal`] names a later time.
     pub fn insert(&self, key: K, delivery: D, renew_at: Timestamp) {
-        self.lock().insert(key, Held { delivery, renew_at });
+        self.lock().insert(key, TrackedDelivery { delivery, renew_at });
     }
 
     /// Removes a delivery and returns it, if it was in flight.
     pub fn remove(&self, key: K) -> Option<D> {
-        self.lock().remove(&key).map(|held| held.delivery)
+        self.lock().remove(&key).map(|tracked| tracked.delivery)
     }
 
     /// Removes the deliveries for which `is_kept` is false.
     pub fn retain(&self, is_kept: impl Fn(&D) -> bool) {
-        self.lock().retain(|_, held| is_kept(&held.delivery));
+        self.lock().retain(|_, tracked| is_kept(&tracked.delivery));
     }
 
     /// Returns whether a delivery is in flight.
@@ -65,28 +66,28 @@ impl<K: Copy + Eq + Hash, D: Clone> InFlight<K, D> {
 
     /// Returns all deliveries in flight.
     pub fn deliveries(&self) -> Vec<D> {
-        self.lock().values().map(|held| held.delivery.clone()).collect()
+        self.lock().values().map(|tracked| tracked.delivery.clone()).collect()
     }
 
     /// Changes a delivery, if it is in flight.
     pub fn update(&self, key: K, change: impl FnOnce(&mut D)) {
-        if let Some(held) = self.lock().get_mut(&key) {
-            change(&mut held.delivery);
+        if let Some(tracked) = self.lock().get_mut(&key) {
+            change(&mut tracked.delivery);
         }
     }
 
     /// Sets when a delivery is to be renewed next, if it is in flight; [`Timestamp::MAX`] for never.
     pub fn set_renewal(&self, key: K, renew_at: Timestamp) {
-        if let Some(held) = self.lock().get_mut(&key) {
-            held.renew_at = renew_at;
+        if let Some(tracked) = self.lock().get_mut(&key) {
+            tracked.renew_at = renew_at;
         }
     }
 
     /// Returns the deliveries that are due for renewal.
     pub fn due(&self, now: Timestamp) -> Vec<(K, D)> {
         let deliveries = self.lock();
-        let due = deliveries.iter().filter(|(_, held)| held.renew_at <= now);
-        due.map(|(key, held)| (*key, held.delivery.clone())).collect()
+        let due = deliveries.iter().filter(|(_, tracked)| tracked.renew_at <= now);
+        due.map(|(key, tracked)| (*key, tracked.delivery.clone())).collect()
     }
 
     /// Waits until no round of renewals runs. A delivery that was removed before is in none that begins later.
@@ -101,7 +102,7 @@ impl<K: Copy + Eq + Hash, D: Clone> InFlight<K, D> {
         (RenewalRound { is_renewing: &self.is_renewing }, self.due(now))
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<K, Held<D>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<K, TrackedDelivery<D>>> {
         self.deliveries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

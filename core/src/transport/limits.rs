@@ -13,7 +13,7 @@ pub fn check_delay(
     delay: Duration,
 ) -> Result<()> {
     let limit = match supported {
-        _ if supported.reaches(delay) => return Ok(()),
+        _ if supported.supports(delay) => return Ok(()),
         Delay::UpTo(limit) => format!(", only by {limit:?}"),
         Delay::None | Delay::Any => String::new(),
     };

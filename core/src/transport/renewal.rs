@@ -1,5 +1,5 @@
-//! Renewal of holds: one timer loop that renews what a broker grants for a time only, while deliveries are in flight. When
-//! a process ends, so does its loop, and the broker delivers elsewhere.
+//! Renewal of visibility timeouts and locks: one timer loop that renews them while deliveries are in flight. When the
+//! process ends, the loop ends, and the broker delivers to another consumer.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -12,24 +12,25 @@ use super::in_flight::InFlight;
 use crate::clock::{Clock, add};
 use crate::error::Result;
 
-/// Rounds in the time that a broker grants. Two may fail before it delivers elsewhere.
-pub const RENEWALS_PER_HOLD: u32 = 3;
+/// Rounds per visibility timeout. Two may fail before the broker delivers to another consumer.
+pub const RENEWALS_PER_TIMEOUT: u32 = 3;
 
-/// Renewal of holds by calls to a broker.
+/// Renewal of visibility timeouts or locks by calls to a broker.
 #[async_trait]
 pub trait Renew<K, D>: Send + 'static {
-    /// Renews the holds on the deliveries that are due. Called in every round, also when none is due. An error is logged,
-    /// and what is still in flight is due again in the next round.
+    /// Renews the timeouts or locks of the deliveries that are due. Called in every round, also when none is due. An
+    /// error is logged, and what is still in flight is due again in the next round.
     async fn renew(&mut self, due: Vec<(K, D)>, now: Timestamp) -> Result<()>;
 }
 
-/// Task that renews the holds on the deliveries of an in-flight set. It ends when this or the set is dropped.
+/// Task that renews the timeouts or locks of the deliveries of an in-flight set. It ends when this or the set is
+/// dropped.
 #[derive(Debug)]
-pub struct HoldRenewal(AbortHandle);
+pub struct VisibilityRenewal(AbortHandle);
 
-impl HoldRenewal {
-    /// Starts the task, with a round after each interval. The interval is at most half of the shortest hold;
-    /// where all last equally long, it is a [third](RENEWALS_PER_HOLD) of that.
+impl VisibilityRenewal {
+    /// Starts the task, with a round after each interval. The interval is at most half of the shortest timeout;
+    /// where all are equally long, it is a [third](RENEWALS_PER_TIMEOUT) of that.
     pub fn start<K, D>(
         in_flight: &Arc<InFlight<K, D>>,
         clock: Arc<dyn Clock>,
@@ -45,7 +46,7 @@ impl HoldRenewal {
     }
 }
 
-impl Drop for HoldRenewal {
+impl Drop for VisibilityRenewal {
     fn drop(&mut self) {
         self.0.abort();
     }
@@ -69,7 +70,7 @@ async fn run<K, D>(
         let renewed = renew.renew(due, now).await;
         drop(round);
         if let Err(error) = renewed {
-            tracing::warn!(%error, count, "the holds on deliveries in flight were not renewed");
+            tracing::warn!(%error, count, "the timeouts or locks of deliveries in flight were not renewed");
         }
     }
 }
@@ -97,7 +98,8 @@ mod tests {
         let in_flight = Arc::new(InFlight::default());
         let (sender, mut rounds) = mpsc::unbounded_channel();
         let interval = Duration::from_secs(10);
-        let renewal = HoldRenewal::start(&in_flight, clock.clone(), interval, Recorder(sender));
+        let renewal =
+            VisibilityRenewal::start(&in_flight, clock.clone(), interval, Recorder(sender));
         in_flight.insert(1, (), clock.now());
         for due in [vec![1], vec![1], vec![]] {
             if due.is_empty() {

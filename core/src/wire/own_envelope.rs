@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::model::{
     HandlerOptions, Key, Message, Occurrence, Priority, Relations, Source, reserved_headers,
 };
-use crate::transport::{Outgoing, Rejection};
+use crate::transport::{OutgoingMessage, Rejection};
 
 pub(in crate::wire) const ID: &str = "punctual-id";
 pub(in crate::wire) const KEY: &str = "punctual-key";
@@ -58,7 +58,7 @@ struct ExtraFields<'a> {
 }
 
 /// Encodes a message to send.
-pub(in crate::wire) fn wire(outgoing: &Outgoing) -> Result<Wire> {
+pub(in crate::wire) fn wire(outgoing: &OutgoingMessage) -> Result<Wire> {
     let message = &*outgoing.message;
     let mut wire = Wire {
         headers: Vec::with_capacity(message.headers.len() + 4),
@@ -87,7 +87,8 @@ pub(in crate::wire) fn dead(message: &Arc<Message>, rejection: &Rejection) -> Re
     let message = Arc::clone(message);
     let topic = message.topic.clone();
     let attempt = rejection.attempt;
-    let outgoing = Outgoing { message, delay: std::time::Duration::ZERO, attempt, group: None };
+    let outgoing =
+        OutgoingMessage { message, delay: std::time::Duration::ZERO, attempt, group: None };
     let mut wire = wire(&outgoing)?;
     wire.set(DEAD_REASON, rejection.reason.as_str());
     wire.set(DEAD_TOPIC, topic);

@@ -50,8 +50,8 @@ pub(crate) fn message() -> Message {
     }
 }
 
-pub(crate) fn outgoing(message: Message) -> Outgoing {
-    Outgoing { message: Arc::new(message), delay: Duration::ZERO, attempt: 0, group: None }
+pub(crate) fn outgoing(message: Message) -> OutgoingMessage {
+    OutgoingMessage { message: Arc::new(message), delay: Duration::ZERO, attempt: 0, group: None }
 }
 
 pub(crate) fn arrive(wire: &Wire) -> DecodedMessage {
@@ -111,7 +111,8 @@ fn a_message_is_decoded_as_it_was_sent() {
 
 #[test]
 fn the_attempt_count_and_the_group_are_sent() {
-    let sent = Outgoing { attempt: 4, group: Some("office".to_owned()), ..outgoing(message()) };
+    let sent =
+        OutgoingMessage { attempt: 4, group: Some("office".to_owned()), ..outgoing(message()) };
     for envelope in ENVELOPES {
         let received = arrive(&Wire::in_envelope(&sent, envelope).unwrap());
         assert_eq!(received.attempt, 4);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Envelope, Wire, cloud_events, own_envelope};
 use crate::error::{Error, Result};
-use crate::transport::Outgoing;
+use crate::transport::OutgoingMessage;
 use crate::transport::address::percent_decode;
 
 /// Parameters of an address that set the wrapping.
@@ -95,7 +95,7 @@ impl Wrapping {
 
     /// Encodes a message to send. The prefix is that of the attributes of a binary event on this broker; see
     /// [`Wire::with_attribute_prefix`].
-    pub fn wire(&self, outgoing: &Outgoing, prefix: &str) -> Result<Wire> {
+    pub fn wire(&self, outgoing: &OutgoingMessage, prefix: &str) -> Result<Wire> {
         let wire = own_envelope::wire(outgoing)?;
         let source = self.source.as_deref().unwrap_or(cloud_events::SOURCE);
         let message = &outgoing.message;

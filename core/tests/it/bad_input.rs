@@ -3,7 +3,7 @@
 
 use punctual::builtin::memory_transport;
 use punctual::inspect::{MessageFilter, PageRequest};
-use punctual::model::{Backoff, Body, HandlerOptions, ProcessId};
+use punctual::model::{BackOffKind, Body, HandlerOptions, ProcessId};
 use punctual::{
     Builder, Context, Error, ErrorKind, Inspect, Job, Misfire, Occurrence, Overlap, Punctual, Retry,
 };
@@ -166,8 +166,12 @@ async fn priorities_and_options_that_cannot_work_are_refused() {
     let publisher = bench.punctual.publisher();
     let error = publisher.publish("mail", &()).priority(10).await.unwrap_err();
     assert_error(&error, ErrorKind::Invalid, &["10"]);
-    let backoff =
-        Backoff::Exponential { first: seconds(1), factor: f64::NAN, cap: seconds(60), jitter: 0.0 };
+    let backoff = BackOffKind::Exponential {
+        first: seconds(1),
+        factor: f64::NAN,
+        cap: seconds(60),
+        jitter: 0.0,
+    };
     let retry = Retry { attempts_max: Some(3), backoff };
     let handler_options = HandlerOptions::new().retry(retry.clone());
     let error =

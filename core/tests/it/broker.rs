@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use punctual::backend::transport::{
     Acknowledge, AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Delivery, Ordering,
-    Outgoing, Receipt, Rejection, Subscription,
+    OutgoingMessage, Receipt, Rejection, Subscription,
 };
 use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::model::{Message, Topic};
@@ -238,10 +238,10 @@ impl Transport for Broker {
         self.capabilities
     }
 
-    async fn publish(&self, batch: Vec<Outgoing>, now: Timestamp) -> Result<()> {
+    async fn publish(&self, batch: Vec<OutgoingMessage>, now: Timestamp) -> Result<()> {
         for outgoing in &batch {
             self.state.check(&outgoing.message.topic)?;
-            if !self.capabilities.publish_delay.reaches(outgoing.delay) {
+            if !self.capabilities.publish_delay.supports(outgoing.delay) {
                 return Err(Error::unsupported("this broker cannot delay"));
             }
             let length = outgoing.message.body.bytes.len();
@@ -255,7 +255,7 @@ impl Transport for Broker {
         }
         self.state.batches.lock().unwrap().push(batch.len());
         for outgoing in batch {
-            let Outgoing { message, delay, attempt, group } = outgoing;
+            let OutgoingMessage { message, delay, attempt, group } = outgoing;
             let due_at = now + SignedDuration::try_from(delay).unwrap();
             let known = self.state.groups.lock().unwrap().clone();
             for to in known.into_iter().filter(|to| group.as_ref().is_none_or(|only| only == to)) {

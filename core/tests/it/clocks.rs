@@ -132,8 +132,8 @@ async fn a_slow_reading_is_never_taken_as_newer_than_its_call() {
     let (true_clock, storage) = world();
     let storage = FaultyStorage::over(&storage);
     let clock = StorageClock::new(true_clock.clone());
-    for length in [400, 40, 200] {
-        storage.slow_time(&true_clock, Duration::from_millis(length));
+    for duration in [400, 40, 200] {
+        storage.slow_time(&true_clock, Duration::from_millis(duration));
     }
     clock.follow(&*storage).await.unwrap();
     let behind = true_clock.now().duration_since(clock.now());

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use punctual::codec::{Codec, Read};
+use punctual::codec::{Codec, PayloadReader};
 use punctual::erased_serde;
 use punctual::model::{Body, DeadReason, MessageState};
 use punctual::{Builder, Context, Error, Result};
@@ -26,7 +26,7 @@ impl Codec for PrefixedJson {
         Ok([b"#", &json[..]].concat())
     }
 
-    fn decode(&self, bytes: &[u8], read: Read<'_>) -> Result<()> {
+    fn decode(&self, bytes: &[u8], read: PayloadReader<'_>) -> Result<()> {
         let json = bytes.strip_prefix(b"#").ok_or_else(|| Error::invalid("the mark is missing"))?;
         let mut from = punctual::serde_json::Deserializer::from_slice(json);
         read(&mut <dyn erased_serde::Deserializer<'_>>::erase(&mut from))

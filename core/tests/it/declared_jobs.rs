@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use punctual::inspect::JobFilter;
 use punctual::model::{
-    Backoff, Body, Ending, JobRecord, MisfirePolicy, OnTimeout, WhenInterrupted,
+    BackOffKind, Body, Ending, JobRecord, MisfirePolicy, OnTimeout, WhenInterrupted,
 };
 use punctual::policy::AttemptEnd;
 use punctual::schedule::{Calendar, Zone};
@@ -137,9 +137,14 @@ async fn the_attribute_declares_the_same_job_as_the_builder() {
             .register::<sweep>()
     })
     .await;
-    let exponential =
-        Backoff::Exponential { first: seconds(10), factor: 3.0, cap: seconds(3_600), jitter: 0.0 };
-    let proportional = Backoff::Proportional { ratio: 0.5, cap: seconds(3_600), floor: seconds(2) };
+    let exponential = BackOffKind::Exponential {
+        first: seconds(10),
+        factor: 3.0,
+        cap: seconds(3_600),
+        jitter: 0.0,
+    };
+    let proportional =
+        BackOffKind::Proportional { ratio: 0.5, cap: seconds(3_600), floor: seconds(2) };
     let by_hand = declared(|builder| {
         builder
             .job(full_by_hand(), full)

@@ -151,12 +151,12 @@ struct LockProvider(Arc<MemoryLocks>);
 
 #[async_trait]
 impl Locks for LockProvider {
-    async fn acquire(&self, name: &str, length: Duration) -> Result<Option<Box<dyn Lock>>> {
+    async fn acquire(&self, name: &str, duration: Duration) -> Result<Option<Box<dyn Lock>>> {
         if !self.0.taken.lock().unwrap().insert(name.to_owned()) {
             self.0.log.push(format!("{name} is taken"));
             return Ok(None);
         }
-        self.0.log.push(format!("{name} for {} s", length.as_secs()));
+        self.0.log.push(format!("{name} for {} s", duration.as_secs()));
         Ok(Some(Box::new(MemoryLock(self.0.clone(), name.to_owned()))))
     }
 }

@@ -5,8 +5,8 @@ use punctual::model::{Ending, ExecutionId, Headers, JobName, Key, MessageId, Sou
 use punctual::policy::AttemptEnd;
 use punctual::testing::HandlerTest;
 use punctual::{
-    Cancellation, Cause, Context, Handler, HandlerResult, Job, Occurrence, Outcome, Publisher,
-    Retry, State, blocking,
+    CancelCause, Cancellation, Context, Handler, HandlerResult, Job, Occurrence, Outcome,
+    Publisher, Retry, State, blocking,
 };
 
 use crate::harness::{Bench, Log, seconds};
@@ -182,7 +182,7 @@ async fn cancellation_is_an_argument() {
     bench.punctual.publisher().publish("patient", &()).await.unwrap();
     bench.run_until_idle().await;
     crate::test_handlers::stop_within(&bench, seconds(600)).await;
-    assert_eq!(seen.0.lines(), [format!("{:?}", Cause::Shutdown)]);
+    assert_eq!(seen.0.lines(), [format!("{:?}", CancelCause::Shutdown)]);
 }
 
 /// A handler type with its own state.

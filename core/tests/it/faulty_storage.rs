@@ -97,8 +97,8 @@ impl FaultyStorage {
     }
 
     /// Makes the next call of `time` take this long on a clock, after the time was read.
-    pub(crate) fn slow_time(&self, clock: &Arc<ManualClock>, length: Duration) {
-        self.time_takes.lock().unwrap().push_back((clock.clone(), length));
+    pub(crate) fn slow_time(&self, clock: &Arc<ManualClock>, duration: Duration) {
+        self.time_takes.lock().unwrap().push_back((clock.clone(), duration));
     }
 
     /// Makes every call work again.
@@ -268,8 +268,8 @@ impl Storage for FaultyStorage {
     async fn time(&self) -> Result<Timestamp> {
         let time = self.count_call("time")?.time().await;
         let takes = self.time_takes.lock().unwrap().pop_front();
-        if let Some((clock, length)) = takes {
-            clock.advance(length);
+        if let Some((clock, duration)) = takes {
+            clock.advance(duration);
         }
         time
     }

@@ -58,8 +58,8 @@ impl Bench {
     }
 
     /// Advances the clock from one timer to the next, so that everything due happens in order.
-    pub(crate) async fn advance(&self, length: Duration) {
-        let end = self.clock.now() + punctual::jiff::SignedDuration::try_from(length).unwrap();
+    pub(crate) async fn advance(&self, duration: Duration) {
+        let end = self.clock.now() + punctual::jiff::SignedDuration::try_from(duration).unwrap();
         loop {
             self.run_until_idle().await;
             match self.clock.next_wake() {

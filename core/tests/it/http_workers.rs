@@ -364,8 +364,8 @@ async fn a_worker_waits_for_something_to_do() {
     let (workers, publisher) = (bench.punctual.http_workers(), bench.punctual.publisher());
     // Long leases, so that nothing comes back.
     let request = HttpWorkerClaim { lease: seconds(3_600), ..claim_request(10) };
-    let wait = |length: i64| {
-        let until = bench.clock.now() + punctual::jiff::SignedDuration::from_secs(length);
+    let wait = |timeout: i64| {
+        let until = bench.clock.now() + punctual::jiff::SignedDuration::from_secs(timeout);
         let (workers, request) = (workers.clone(), request.clone());
         tokio::spawn(async move { workers.claim_within(request, until).await.unwrap() })
     };

@@ -1,7 +1,7 @@
 //! Job edits by operators: they win until they are reset, across deploys, and the past is never replayed.
 
 use punctual::client::PauseRequest;
-use punctual::policy::{Edit, Field, Layer, Winner};
+use punctual::policy::{Edit, EffectiveLayer, Field, Layer};
 use punctual::{Builder, ErrorKind, Job, Misfire, Occurrence, Retry};
 
 use crate::harness::{Bench, Log, instant, seconds, world};
@@ -126,10 +126,10 @@ async fn the_winning_layer_is_reported_field_by_field() {
         let layer = layers.iter().find(of).unwrap();
         (layer.winner, layer.in_force.clone())
     };
-    assert_eq!(winner(Field::Schedule), (Winner::Configuration, "0 9 * * *".to_owned()));
-    assert_eq!(winner(Field::Zone), (Winner::Code, "Europe/Warsaw".to_owned()));
-    assert_eq!(winner(Field::Timeout), (Winner::Operator, "30s".to_owned()));
-    assert_eq!(winner(Field::Enabled), (Winner::Operator, "no".to_owned()));
+    assert_eq!(winner(Field::Schedule), (EffectiveLayer::Configuration, "0 9 * * *".to_owned()));
+    assert_eq!(winner(Field::Zone), (EffectiveLayer::Code, "Europe/Warsaw".to_owned()));
+    assert_eq!(winner(Field::Timeout), (EffectiveLayer::Operator, "30s".to_owned()));
+    assert_eq!(winner(Field::Enabled), (EffectiveLayer::Operator, "no".to_owned()));
     assert!(layers[5].why.contains("ada paused it"), "{}", layers[5].why);
 }
 

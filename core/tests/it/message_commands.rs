@@ -3,7 +3,7 @@
 use punctual::backend::storage::CommandResult;
 use punctual::inspect::PageRequest;
 use punctual::model::{Ending, MessageState, Source};
-use punctual::{Cause, Context, Outcome, Retry};
+use punctual::{CancelCause, Context, Outcome, Retry};
 
 use crate::harness::{Bench, Log, instant, seconds, world};
 use crate::test_handlers::{
@@ -51,7 +51,7 @@ async fn a_running_message_is_cancelled_across_processes() {
     let sent = office.punctual.publisher().publish("long", &()).await.unwrap();
     office.advance(seconds(5)).await;
     assert_eq!(office.punctual.admin().cancel(sent.id).await.unwrap(), CommandResult::Requested);
-    // The worker learns of it when it renews the lease, at a third of its length at the latest.
+    // The worker learns of it when it renews the lease, at a third of its duration at the latest.
     office.advance(seconds(100)).await;
     assert_eq!(log.lines(), ["Cancelled"]);
     assert_eq!(office.message(sent.id).await.state, MessageState::Cancelled);
@@ -157,7 +157,7 @@ async fn a_pending_message_is_moved_and_a_running_one_is_not() {
 async fn a_handler_may_cancel_its_own_message() {
     let bench = Bench::start(|builder| {
         builder.handler("mail", |(): (), context: Context| async move {
-            assert_eq!(context.cancel_cause(), None::<Cause>);
+            assert_eq!(context.cancel_cause(), None::<CancelCause>);
             Outcome::Cancel
         })
     })

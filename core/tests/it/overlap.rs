@@ -2,7 +2,7 @@
 
 use punctual::inspect::{ExecutionFilter, MessageFilter, PageRequest};
 use punctual::model::{Ending, MessageState, SkipReason};
-use punctual::{Cause, Context, Inspect, Job, Occurrence, Overlap, Retry};
+use punctual::{CancelCause, Context, Inspect, Job, Occurrence, Overlap, Retry};
 
 use crate::harness::{Bench, Log, instant, seconds};
 use crate::test_handlers::{Gate, executions, never_returning, waiting};
@@ -133,7 +133,7 @@ async fn cancel_running_stops_the_old_run_and_starts_the_new_one() {
             async move {
                 let hour = occurrence.nominal.strftime("%H").to_string();
                 recorded.push(format!("{hour} began"));
-                assert_eq!(context.cancelled().await, Cause::Cancelled);
+                assert_eq!(context.cancelled().await, CancelCause::Cancelled);
                 recorded.push(format!("{hour} stopped"));
             }
         })

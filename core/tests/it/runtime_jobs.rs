@@ -1,7 +1,7 @@
 //! Runtime jobs: created, changed and retired while a process runs, one by one and as the set of a source.
 
 use punctual::backend::storage::DeclareResult;
-use punctual::client::{DeclaredJobs, PauseRequest};
+use punctual::client::{DeclareReport, PauseRequest};
 use punctual::model::{JobName, JobPhase, Origin, Retirement};
 use punctual::policy::Edit;
 use punctual::{ErrorKind, Job, JobBuilder, Occurrence};
@@ -121,13 +121,16 @@ async fn the_set_of_a_source_is_replaced_in_one_go() {
     admin.declare(every_minute("made")).await.unwrap();
     let set = |names: &[&str]| names.iter().map(|name| every_minute(name)).collect::<Vec<_>>();
     let first = admin.reconcile(FILE, set(&["a", "b", "c"])).await.unwrap();
-    assert_eq!(first, DeclaredJobs { created: names(&["a", "b", "c"]), ..DeclaredJobs::default() });
+    assert_eq!(
+        first,
+        DeclareReport { created: names(&["a", "b", "c"]), ..DeclareReport::default() }
+    );
     let mut second = set(&["a", "d"]);
     second.push(Job::cron("b", "0 * * * *").topic("http"));
     let second = admin.reconcile(FILE, second).await.unwrap();
     assert_eq!(
         second,
-        DeclaredJobs {
+        DeclareReport {
             created: names(&["d"]),
             changed: names(&["b"]),
             unchanged: names(&["a"]),

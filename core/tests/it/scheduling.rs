@@ -20,7 +20,7 @@ fn planned(
 }
 
 /// Runs a job from an instant for a while and returns its planned instants.
-async fn runs(job: JobBuilder, from: &str, length: u64) -> Vec<String> {
+async fn runs(job: JobBuilder, from: &str, duration: u64) -> Vec<String> {
     let log = Log::default();
     let world = world();
     world.0.set(instant(from));
@@ -28,7 +28,7 @@ async fn runs(job: JobBuilder, from: &str, length: u64) -> Vec<String> {
         builder.options(|options| options.poll_interval = seconds(3_600)).job(job, planned(&log))
     })
     .await;
-    advance_in_steps(&bench, seconds(length), seconds(900)).await;
+    advance_in_steps(&bench, seconds(duration), seconds(900)).await;
     log.lines()
 }
 

@@ -1,7 +1,7 @@
 //! Start and shutdown: running messages finish or are released, a shutdown spends no attempt, and it always ends.
 
 use punctual::model::{DeadReason, Ending, HandlerOptions, MessageState, WhenInterrupted};
-use punctual::{Cause, Context, Job, Occurrence, Outcome, Punctual, Retry, ShutdownReport};
+use punctual::{CancelCause, Context, Job, Occurrence, Outcome, Punctual, Retry, ShutdownReport};
 
 use crate::faulty_storage::FaultyStorage;
 use crate::harness::{Bench, Log, run_until_idle, seconds, world};
@@ -115,7 +115,7 @@ async fn what_is_not_run_again_when_interrupted_is_dead_after_the_drain() {
 async fn a_result_that_arrives_while_stopping_is_stored() {
     let bench = Bench::start(|builder| {
         builder.handler("report", |(): (), context: Context| async move {
-            assert_eq!(context.cancelled().await, Cause::Shutdown);
+            assert_eq!(context.cancelled().await, CancelCause::Shutdown);
             Outcome::Done
         })
     })

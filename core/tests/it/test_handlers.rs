@@ -104,18 +104,18 @@ pub(crate) async fn endings(storage: &MemoryStorage, id: MessageId) -> Vec<Endin
 }
 
 /// Shuts a process down while the clock advances; panics when the shutdown takes longer.
-pub(crate) async fn stop_within(bench: &Bench, length: Duration) -> ShutdownReport {
+pub(crate) async fn stop_within(bench: &Bench, duration: Duration) -> ShutdownReport {
     tokio::select! {
         biased;
         stopped = bench.punctual.shutdown() => stopped,
-        () = bench.advance(length) => panic!("the shutdown took longer than {length:?}"),
+        () = bench.advance(duration) => panic!("the shutdown took longer than {duration:?}"),
     }
 }
 
 /// Advances the clock in steps of one size: much faster than [`Bench::advance`] over days, for tests
 /// whose instants are multiples of the step.
-pub(crate) async fn advance_in_steps(bench: &Bench, length: Duration, step: Duration) {
-    let steps = length.as_secs() / step.as_secs();
+pub(crate) async fn advance_in_steps(bench: &Bench, duration: Duration, step: Duration) {
+    let steps = duration.as_secs() / step.as_secs();
     for _ in 0..steps {
         bench.clock.advance(step);
         bench.run_until_idle().await;

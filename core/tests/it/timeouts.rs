@@ -1,7 +1,7 @@
 //! Timeouts: which limit applies, how the handler is cancelled, and what happens to an attempt that took too long.
 
 use punctual::model::{DeadReason, Ending, HandlerOptions, MessageState, OnTimeout};
-use punctual::{Cause, Context, Event, Job, Occurrence, Outcome, Retry};
+use punctual::{CancelCause, Context, Event, Job, Occurrence, Outcome, Retry};
 
 use crate::harness::{Bench, Log, seconds};
 use crate::test_handlers::{Gate, endings, logging, never_returning, retrying, waiting};
@@ -74,7 +74,7 @@ async fn a_timeout_cancels_the_handler_with_its_cause_fails_the_attempt_and_is_r
             async move {
                 let cause = context.cancelled().await;
                 recorded.push(format!("{cause:?}"));
-                assert_eq!(context.cancel_cause(), Some(Cause::Timeout));
+                assert_eq!(context.cancel_cause(), Some(CancelCause::Timeout));
                 // A result after the timeout is ignored.
                 Outcome::Done
             }

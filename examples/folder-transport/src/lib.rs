@@ -15,8 +15,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use punctual::backend::transport::address::percent_decode;
 use punctual::backend::transport::{
-    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
-    Transport,
+    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, OutgoingMessage,
+    Subscription, Transport,
 };
 use punctual::backend::wire::Wire;
 use punctual::jiff::Timestamp;
@@ -90,7 +90,7 @@ impl Transport for FolderTransport {
         }
     }
 
-    async fn publish(&self, batch: Vec<Outgoing>, now: Timestamp) -> Result<()> {
+    async fn publish(&self, batch: Vec<OutgoingMessage>, now: Timestamp) -> Result<()> {
         let root = self.root.clone();
         blocking(move || {
             for outgoing in &batch {

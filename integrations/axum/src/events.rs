@@ -18,7 +18,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
-use crate::routes::Shared;
+use crate::routes::RouteState;
 
 /// A listener of the stream, and its place among the permitted ones.
 struct Listener {
@@ -28,7 +28,7 @@ struct Listener {
 }
 
 /// Streams every event from now on: its name, and the object of [`Event::to_json`].
-pub(crate) async fn events(State(shared): State<Shared>) -> Response {
+pub(crate) async fn events(State(shared): State<RouteState>) -> Response {
     let Ok(permit) = shared.listeners.clone().try_acquire_owned() else {
         return unavailable("the limit of listeners is reached; try again later");
     };

@@ -7,10 +7,10 @@ use axum::response::IntoResponse;
 use punctual::health::{Condition, Health};
 use serde_json::json;
 
-use crate::routes::Shared;
+use crate::routes::RouteState;
 
 /// Returns the health of the process, with the stable keys of [`Health`].
-pub(crate) async fn health(State(shared): State<Shared>) -> (StatusCode, Json<Health>) {
+pub(crate) async fn health(State(shared): State<RouteState>) -> (StatusCode, Json<Health>) {
     let health = shared.punctual.admin().health().await;
     (status_code(health.condition != Condition::Unhealthy), Json(health))
 }
@@ -21,7 +21,7 @@ pub(crate) async fn live() -> impl IntoResponse {
 }
 
 /// Returns whether the process accepts work.
-pub(crate) async fn ready(State(shared): State<Shared>) -> impl IntoResponse {
+pub(crate) async fn ready(State(shared): State<RouteState>) -> impl IntoResponse {
     let Health { condition, reasons, .. } = shared.punctual.admin().health().await;
     let ready = condition != Condition::Unhealthy;
     (status_code(ready), Json(json!({ "ready": ready, "reasons": reasons })))

@@ -30,7 +30,7 @@ pub struct Routes {
 
 /// State of the built-in routes.
 #[derive(Clone)]
-pub(crate) struct Shared {
+pub(crate) struct RouteState {
     pub(crate) punctual: Arc<Punctual>,
     pub(crate) listeners: Arc<Semaphore>,
 }
@@ -89,7 +89,7 @@ impl Routes {
                 router.route("/status", get(status::status)).route("/events", get(events::events));
         }
         let listeners = Arc::new(Semaphore::new(self.listeners_max.min(Semaphore::MAX_PERMITS)));
-        let shared = Shared { punctual: self.punctual.clone(), listeners };
+        let shared = RouteState { punctual: self.punctual.clone(), listeners };
         // Responses describe this moment and must not be cached.
         let mut router = router.layer(map_response(uncached)).with_state(shared);
         for (path, mounted) in self.mounted {

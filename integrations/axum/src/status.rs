@@ -4,10 +4,10 @@ use axum::Json;
 use axum::extract::State;
 use punctual::status::Status;
 
-use crate::routes::Shared;
+use crate::routes::RouteState;
 
 /// Returns every job that the process declares or the storage remembers; also while the storage is away, and then
 /// with the reason in `storage_error`.
-pub(crate) async fn status(State(shared): State<Shared>) -> Json<Status> {
+pub(crate) async fn status(State(shared): State<RouteState>) -> Json<Status> {
     Json(shared.punctual.admin().status().await)
 }

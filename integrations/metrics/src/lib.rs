@@ -28,7 +28,7 @@
 
 use metrics::{Label, Unit, counter, describe_counter, describe_histogram, histogram};
 use punctual::Event;
-use punctual::measure::{Amount, LabelNames, METERS, MeterKind, Reading, readings};
+use punctual::measure::{LabelNames, METERS, MeterAmount, MeterKind, MeterReading, readings};
 
 /// Returns a hook for [`Builder::on_event`](punctual::Builder::on_event) that exports every meter.
 ///
@@ -54,11 +54,13 @@ pub fn describe() {
     }
 }
 
-fn export(reading: Reading<'_>) {
+fn export(reading: MeterReading<'_>) {
     let label = |(name, value): &(&'static str, &str)| Label::new(*name, (*value).to_owned());
     let labels: Vec<Label> = reading.labels.iter().map(label).collect();
     match reading.amount {
-        Amount::Count(count) => counter!(reading.meter.flat_name, labels).increment(count),
-        Amount::Seconds(seconds) => histogram!(reading.meter.flat_name, labels).record(seconds),
+        MeterAmount::Count(count) => counter!(reading.meter.flat_name, labels).increment(count),
+        MeterAmount::Seconds(seconds) => {
+            histogram!(reading.meter.flat_name, labels).record(seconds);
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics::{Counter, Histogram, Meter};
 use punctual::Event;
-use punctual::measure::{Amount, BOUNDS_MS, LabelNames, METERS, MeterKind, readings};
+use punctual::measure::{BOUNDS_MS, LabelNames, METERS, MeterAmount, MeterKind, readings};
 
 /// Returns a hook for [`Builder::on_event`](punctual::Builder::on_event) that counts and measures on a meter,
 /// under the names of [`METERS`]. Histograms are in seconds and have the library's own bounds; only the
@@ -53,14 +53,14 @@ impl Instruments {
         instruments
     }
 
-    fn add(&self, name: &str, amount: Amount, attributes: &[KeyValue]) {
+    fn add(&self, name: &str, amount: MeterAmount, attributes: &[KeyValue]) {
         match amount {
-            Amount::Count(count) => {
+            MeterAmount::Count(count) => {
                 if let Some(counter) = self.counters.get(name) {
                     counter.add(count, attributes);
                 }
             }
-            Amount::Seconds(seconds) => {
+            MeterAmount::Seconds(seconds) => {
                 if let Some(histogram) = self.histograms.get(name) {
                     histogram.record(seconds, attributes);
                 }

@@ -1,6 +1,6 @@
 //! Retry and misfire policies in job definitions.
 
-use punctual::model::{Backoff, MisfirePolicy};
+use punctual::model::{BackOffKind, MisfirePolicy};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -78,7 +78,7 @@ impl RetrySpec {
 
     fn exponential(&self) -> Result<Retry> {
         let mut retry = Retry::exponential();
-        if let Backoff::Exponential { first, factor, cap, jitter } = &mut retry.backoff {
+        if let BackOffKind::Exponential { first, factor, cap, jitter } = &mut retry.backoff {
             if let Some(text) = &self.first {
                 *first = duration(text)?;
             }

@@ -22,7 +22,7 @@ const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Mode of prepared statements.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Prepared {
+pub enum StatementPreparation {
     /// Statements are prepared by name until a pooler in transaction mode is detected, and unnamed from then
     /// on.
     #[default]
@@ -41,7 +41,7 @@ pub struct PostgresBuilder {
     schema: String,
     pool_size: usize,
     statement_timeout: Duration,
-    prepared: Prepared,
+    prepared: StatementPreparation,
     clock: Arc<dyn Clock>,
 }
 
@@ -53,7 +53,7 @@ impl PostgresBuilder {
             schema: SCHEMA.to_owned(),
             pool_size: POOL_SIZE,
             statement_timeout: STATEMENT_TIMEOUT,
-            prepared: Prepared::Auto,
+            prepared: StatementPreparation::Auto,
             clock: Arc::new(SystemClock),
         }
     }
@@ -77,7 +77,7 @@ impl PostgresBuilder {
     }
 
     /// Sets whether statements are prepared by name; detected by default.
-    pub fn prepared(mut self, prepared: Prepared) -> Self {
+    pub fn prepared(mut self, prepared: StatementPreparation) -> Self {
         self.prepared = prepared;
         self
     }
@@ -140,9 +140,9 @@ impl PostgresBuilder {
             size: self.pool_size,
             statement_timeout: self.statement_timeout,
             unnamed: match self.prepared {
-                Prepared::Auto => None,
-                Prepared::Named => Some(false),
-                Prepared::Unnamed => Some(true),
+                StatementPreparation::Auto => None,
+                StatementPreparation::Named => Some(false),
+                StatementPreparation::Unnamed => Some(true),
             },
         })?;
         // Distinguishes our own notifications from those of other processes.

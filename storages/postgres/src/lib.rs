@@ -44,7 +44,7 @@ mod writer;
 
 pub use tokio_postgres;
 
-pub use self::builder::{PostgresBuilder, Prepared};
+pub use self::builder::{PostgresBuilder, StatementPreparation};
 pub use self::check::{LongTransaction, PostgresCheck};
 pub use self::migrate::SCHEMA_VERSION;
 pub use self::outbox::PostgresOutbox;

@@ -14,7 +14,7 @@ use punctual::model::Queue;
 #[derive(Default)]
 pub(crate) struct Notifications {
     notifiers: Mutex<HashMap<WakeSource, SourceNotifier>>,
-    outgoing: Mutex<Outgoing>,
+    outgoing: Mutex<OutgoingNotifications>,
 }
 
 struct SourceNotifier {
@@ -34,7 +34,7 @@ impl Default for SourceNotifier {
 
 /// Notifications for other processes: the earliest due time of each source.
 #[derive(Default)]
-struct Outgoing {
+struct OutgoingNotifications {
     sources: HashMap<WakeSource, i64>,
     is_being_sent: bool,
 }

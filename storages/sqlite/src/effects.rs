@@ -25,7 +25,7 @@ pub(crate) struct Effects {
     pub(crate) jobs_moved: bool,
     pub(crate) leases: bool,
     /// Limits of which a message stopped running.
-    lanes: HashSet<String>,
+    limits: HashSet<String>,
     /// Jobs of which pending messages may run now.
     unblocked_jobs: HashSet<String>,
     /// Batches of which a message has left the hot table.
@@ -89,8 +89,8 @@ impl Effects {
     }
 
     /// Records that a message with a limit stopped running.
-    pub(crate) fn left_lane(&mut self, lane: Option<String>) {
-        self.lanes.extend(lane);
+    pub(crate) fn left_limit(&mut self, limit: Option<String>) {
+        self.limits.extend(limit);
     }
 
     /// Records that pending messages of a job may run now.
@@ -116,7 +116,7 @@ impl Effects {
         }
         self.jobs_moved |= other.jobs_moved;
         self.leases |= other.leases;
-        self.lanes.extend(other.lanes);
+        self.limits.extend(other.limits);
         self.unblocked_jobs.extend(other.unblocked_jobs);
         self.batches.extend(other.batches);
         for (queue, counts) in other.counts {
@@ -146,8 +146,8 @@ impl Effects {
     /// Finds the queues in which messages waited for a limit or for a message of their job, to notify them; once
     /// per transaction.
     pub(crate) fn find_unblocked(&mut self, transaction: &Connection) -> StorageResult<()> {
-        for lane in std::mem::take(&mut self.lanes) {
-            notify_limit_queues(transaction, &lane, self)?;
+        for limit in std::mem::take(&mut self.limits) {
+            notify_limit_queues(transaction, &limit, self)?;
         }
         for job in std::mem::take(&mut self.unblocked_jobs) {
             notify_job_queues(transaction, &job, self)?;

@@ -87,9 +87,9 @@ fn frequent_statements_use_an_index_and_do_not_sort() {
             .to_owned(),
         planned_statements::ALIVE_WITH_KEY.to_owned(),
         planned_statements::RUNNING.to_owned(),
-        planned_statements::NEXT_LANE.to_owned(),
+        planned_statements::NEXT_LIMIT.to_owned(),
         planned_statements::NEXT_QUEUE.to_owned(),
-        planned_statements::pending_of_lane(NOT_BLOCKED),
+        planned_statements::pending_of_limit(NOT_BLOCKED),
         planned_statements::WAIT.to_owned(),
         planned_statements::FREE_WAITING.to_owned(),
         planned_statements::FORGET_WAITING.to_owned(),
@@ -147,7 +147,7 @@ const REACHED_LIMIT: &str = "WITH RECURSIVE number (n) AS (SELECT 1 UNION ALL SE
     UNION ALL SELECT randomblob(16), 'default', 'mail', 1, 2, 0, 0, 0, 0, 'post', 1, 0, x'00'";
 
 /// Returns the steps of SQLite's virtual machine for all queries of a claim about the limits of a priority.
-fn steps_through_lanes(connection: &Connection) -> i32 {
+fn steps_through_limits(connection: &Connection) -> i32 {
     let mut steps = 0;
     let mut asked = |sql: &str, values: &[&dyn rusqlite::ToSql]| {
         let mut statement = connection.prepare(sql).unwrap();
@@ -159,7 +159,7 @@ fn steps_through_lanes(connection: &Connection) -> i32 {
         found
     };
     for (last, next) in [("", Some("mail")), ("mail", Some("post")), ("post", None)] {
-        let found = asked(planned_statements::NEXT_LANE, &[&"default", &1, &last, &3]);
+        let found = asked(planned_statements::NEXT_LIMIT, &[&"default", &1, &last, &3]);
         assert_eq!(found, next.map(|next| next.to_owned().into()));
     }
     assert_eq!(asked(planned_statements::RUNNING, &[&"mail"]), Some(2.into()), "it is full");
@@ -167,7 +167,7 @@ fn steps_through_lanes(connection: &Connection) -> i32 {
         asked(planned_statements::NEXT_QUEUE, &[&"mail", &""]),
         Some("default".to_owned().into())
     );
-    let sql = planned_statements::pending_of_lane(NOT_BLOCKED);
+    let sql = planned_statements::pending_of_limit(NOT_BLOCKED);
     let wanted: [&dyn rusqlite::ToSql; 6] = [&"default", &1, &"post", &1, &100, &9];
     assert_eq!(asked(&sql, &wanted), Some(2.into()));
     steps
@@ -179,7 +179,7 @@ fn messages_that_wait_for_a_limit_cost_a_claim_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let connection = filled(&folder, 10);
         connection.execute(REACHED_LIMIT, [count]).unwrap();
-        steps_through_lanes(&connection)
+        steps_through_limits(&connection)
     };
     assert_eq!(steps_with(5), steps_with(50_000));
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Result;
 use punctual::clock::add;
 use punctual::model::{HandlerOptions, MessageId};
-use punctual::{Cause, Clock, Context, Event, Punctual, SystemClock};
+use punctual::{CancelCause, Clock, Context, Event, Punctual, SystemClock};
 use tokio::sync::oneshot;
 
 use crate::fuse::{CrashPoint, Fuse, FuseSetting};
@@ -100,7 +100,7 @@ impl Worker {
         let started = LedgerEvent::Started(id, context.attempt(), self.recording.token(id));
         self.ledger.write([started]);
         self.fuse.visit(CrashPoint::Started);
-        if self.wait(milliseconds, &context).await == Some(Cause::LeaseLost) {
+        if self.wait(milliseconds, &context).await == Some(CancelCause::LeaseLost) {
             return self.ledger.write([LedgerEvent::LeaseLost(id)]);
         }
         for _ in 0..children {
@@ -111,7 +111,7 @@ impl Worker {
     }
 
     /// Waits; returns the cause when the attempt is cancelled before.
-    async fn wait(&self, milliseconds: u64, context: &Context) -> Option<Cause> {
+    async fn wait(&self, milliseconds: u64, context: &Context) -> Option<CancelCause> {
         let until = add(SystemClock.now(), Duration::from_millis(milliseconds));
         tokio::select! {
             () = SystemClock.sleep_until(until) => None,

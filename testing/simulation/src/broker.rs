@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use punctual::backend::transport::{
     Acknowledge, AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Delivery, Ordering,
-    Outgoing, Receipt, Rejection, Subscription,
+    OutgoingMessage, Receipt, Rejection, Subscription,
 };
 use punctual::clock::add;
 use punctual::jiff::Timestamp;
@@ -57,7 +57,7 @@ impl Broker {
         lock(&self.messages).len()
     }
 
-    fn enqueue(&self, outgoing: &Outgoing) {
+    fn enqueue(&self, outgoing: &OutgoingMessage) {
         let late = self.shared.occurs(Fault::DeliveryLate);
         let wait =
             if late { self.shared.draw(|random| random.seconds(1, 600)) } else { Duration::ZERO };
@@ -138,7 +138,7 @@ impl Transport for BrokerConnection {
         }
     }
 
-    async fn publish(&self, batch: Vec<Outgoing>, _now: Timestamp) -> Result<()> {
+    async fn publish(&self, batch: Vec<OutgoingMessage>, _now: Timestamp) -> Result<()> {
         self.machine.wait_until_running().await;
         let shared = &self.broker.shared;
         shared.record_activity();

@@ -94,13 +94,13 @@ impl FaultyStorage {
             }
         }
         if self.shared.occurs(Fault::CallDelayed) {
-            let length = self.shared.draw(|random| match random.below(10) {
+            let duration = self.shared.draw(|random| match random.below(10) {
                 0 => random.seconds(61, 400),
                 1..=4 => random.seconds(1, 60),
                 _ => random.millis(1, 2_000),
             });
-            self.shared.note(|| format!("{} {call} delayed by {length:?}", self.machine.name));
-            self.machine.work_for(length).await;
+            self.shared.note(|| format!("{} {call} delayed by {duration:?}", self.machine.name));
+            self.machine.work_for(duration).await;
         }
     }
 

@@ -94,11 +94,11 @@ async fn run_script(script: Script, machine: &Arc<Machine>, context: &Context) -
         Script::Retry(wait) => Ok(Outcome::RetryAfter(wait)),
         Script::Discard => Ok(Outcome::Discard("scripted".to_owned())),
         Script::Cancel => Ok(Outcome::Cancel),
-        Script::Work(length, succeeds) => {
+        Script::Work(duration, succeeds) => {
             tokio::select! {
                 biased;
                 _ = context.cancelled() => Err(HandlerError::new("cancelled")),
-                () = machine.work_for(length) => {
+                () = machine.work_for(duration) => {
                     if succeeds { Ok(Outcome::Done) } else { Err(HandlerError::new("failed after work")) }
                 }
             }
@@ -110,8 +110,8 @@ async fn run_script(script: Script, machine: &Arc<Machine>, context: &Context) -
                 () = shared.wait_until_faults_stop() => Ok(Outcome::Done),
             }
         }
-        Script::IgnoreCancel(length) => {
-            machine.work_for(length).await;
+        Script::IgnoreCancel(duration) => {
+            machine.work_for(duration).await;
             Ok(Outcome::Done)
         }
         Script::Publish(wait) => {

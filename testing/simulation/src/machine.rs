@@ -69,9 +69,9 @@ impl Machine {
         self.stopped.store(true, Ordering::Relaxed);
     }
 
-    pub(crate) fn freeze(&self, length: Duration) {
+    pub(crate) fn freeze(&self, duration: Duration) {
         self.was_frozen.store(true, Ordering::Relaxed);
-        *lock(&self.frozen_until) = add(self.shared.now(), length);
+        *lock(&self.frozen_until) = add(self.shared.now(), duration);
     }
 
     /// Sets the clock forwards or backwards.
@@ -112,8 +112,8 @@ impl Machine {
     }
 
     /// Waits for a duration of true time, like the work of a handler.
-    pub(crate) async fn work_for(&self, length: Duration) {
-        let until = add(self.shared.now(), length);
+    pub(crate) async fn work_for(&self, duration: Duration) {
+        let until = add(self.shared.now(), duration);
         self.shared.clock.sleep_until(until).await;
         self.wait_until_running().await;
         self.shared.record_activity();
@@ -157,6 +157,6 @@ impl Clock for MachineClock {
     }
 }
 
-fn nanoseconds(length: SignedDuration) -> i64 {
-    i64::try_from(length.as_nanos()).unwrap_or(i64::MAX)
+fn nanoseconds(duration: SignedDuration) -> i64 {
+    i64::try_from(duration.as_nanos()).unwrap_or(i64::MAX)
 }

@@ -116,8 +116,8 @@ impl World {
         }
         self.plan(Duration::from_secs(5), WorldEvent::Act);
         self.plan(Duration::from_secs(60), WorldEvent::Disrupt);
-        let length = self.shared.draw(|random| random.seconds(1_200, 3_600));
-        self.run_for(length).await;
+        let duration = self.shared.draw(|random| random.seconds(1_200, 3_600));
+        self.run_for(duration).await;
         self.finish().await;
     }
 
@@ -127,8 +127,8 @@ impl World {
     }
 
     /// Runs the world for a duration of virtual time.
-    async fn run_for(&mut self, length: Duration) {
-        let end = add(self.shared.now(), length);
+    async fn run_for(&mut self, duration: Duration) {
+        let end = add(self.shared.now(), duration);
         loop {
             self.run_until_idle().await;
             self.check().await;
@@ -333,8 +333,8 @@ impl World {
 /// Draws a clock error: usually up to ten minutes, sometimes up to an hour.
 fn draw_skew(random: &mut Random) -> SignedDuration {
     let most = *random.pick(&[2_000, 30_000, 600_000, 600_000, 3_600_000]);
-    let length = SignedDuration::from_millis(i64::try_from(random.between(1, most)).unwrap_or(1));
-    if random.percent(50) { length } else { -length }
+    let duration = SignedDuration::from_millis(i64::try_from(random.between(1, most)).unwrap_or(1));
+    if random.percent(50) { duration } else { -duration }
 }
 
 fn draw_options(options: &mut punctual::Options, threshold: Duration, random: &mut Random) {

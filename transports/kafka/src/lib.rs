@@ -28,8 +28,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use punctual::backend::transport::limits::check_delay;
 use punctual::backend::transport::{
-    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
-    Transport,
+    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, OutgoingMessage,
+    Subscription, Transport,
 };
 use punctual::backend::wire::Wire;
 use punctual::jiff::Timestamp;
@@ -73,8 +73,8 @@ impl KafkaTransport {
     }
 
     /// Refuses a message that cannot be sent, before any of its batch is.
-    fn check(&self, outgoing: &Outgoing) -> Result<()> {
-        let Outgoing { message, delay, .. } = outgoing;
+    fn check(&self, outgoing: &OutgoingMessage) -> Result<()> {
+        let OutgoingMessage { message, delay, .. } = outgoing;
         check_delay("Kafka", Delay::None, message.id, *delay)?;
         let (size, limit) = (message.body.bytes.len(), self.settings.payload_max);
         if size > limit {
@@ -105,10 +105,10 @@ impl Transport for KafkaTransport {
         }
     }
 
-    async fn publish(&self, batch: Vec<Outgoing>, _now: Timestamp) -> Result<()> {
+    async fn publish(&self, batch: Vec<OutgoingMessage>, _now: Timestamp) -> Result<()> {
         batch.iter().try_for_each(|outgoing| self.check(outgoing))?;
         let mut names: BTreeMap<&Topic, String> = BTreeMap::new();
-        for Outgoing { message, .. } in &batch {
+        for OutgoingMessage { message, .. } in &batch {
             if !names.contains_key(&message.topic) {
                 let name = topic_name(&self.settings.prefix, &message.topic)?;
                 self.topology.ensure_topic(&name).await?;
@@ -120,7 +120,7 @@ impl Transport for KafkaTransport {
         let records: Vec<Record<'_>> = batch
             .iter()
             .zip(&wires)
-            .filter_map(|(Outgoing { message, .. }, wire)| {
+            .filter_map(|(OutgoingMessage { message, .. }, wire)| {
                 Some(Record { topic: names.get(&message.topic)?, message, wire })
             })
             .collect();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::backend::transport::limits::check_delay;
-use punctual::backend::transport::{Acknowledge, Delay, Outgoing, Rejection};
+use punctual::backend::transport::{Acknowledge, Delay, OutgoingMessage, Rejection};
 use punctual::backend::wire::Wire;
 use punctual::{Error, Result};
 
@@ -61,7 +61,7 @@ impl Acknowledge for KafkaReceipt {
     async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
         let Some(record) = self.record.clone() else { return Ok(()) };
         check_delay("Kafka", Delay::None, record.message.id, delay)?;
-        let outgoing = Outgoing {
+        let outgoing = OutgoingMessage {
             message: Arc::clone(&record.message),
             delay,
             attempt: record.attempt,

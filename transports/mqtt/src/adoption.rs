@@ -5,7 +5,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::backend::transport::Outgoing;
+use punctual::backend::transport::OutgoingMessage;
 use punctual::backend::wire::Wire;
 use punctual::clock::{add, within};
 use punctual::model::Topic;
@@ -14,7 +14,7 @@ use crate::codec::Publish;
 use crate::connection::{Connection, Publishes};
 use crate::connector::{Connector, SessionOptions};
 use crate::error::ConnectionError;
-use crate::membership::Orphan;
+use crate::membership::OrphanedSession;
 use crate::names::{Names, inbox};
 use crate::wire::{Publication, read};
 
@@ -40,7 +40,7 @@ pub(crate) fn client(prefix: &str, id: &str) -> String {
 
 impl Adopter {
     /// Republishes everything from a session and ends it; returns the number of messages.
-    pub(crate) async fn adopt(&self, orphan: &Orphan) -> Result<usize, ConnectionError> {
+    pub(crate) async fn adopt(&self, orphan: &OrphanedSession) -> Result<usize, ConnectionError> {
         let client = client(&self.prefix, &orphan.id);
         let options = SessionOptions {
             client: &client,
@@ -72,7 +72,7 @@ impl Adopter {
         &self,
         connection: &Connection,
         publishes: &mut Publishes,
-        orphan: &Orphan,
+        orphan: &OrphanedSession,
     ) -> Result<usize, ConnectionError> {
         let inbox = inbox(&self.prefix, &orphan.id);
         let [shared, own] = &self.names.filters;
@@ -107,7 +107,7 @@ impl Adopter {
         connection: &Connection,
         inbox: &str,
         batch: &mut Vec<Publish>,
-        orphan: &Orphan,
+        orphan: &OrphanedSession,
     ) -> Result<usize, ConnectionError> {
         let group_topic: Arc<str> = Arc::from(self.names.group_topic.as_str());
         let mut ids = Vec::with_capacity(batch.len());
@@ -128,7 +128,12 @@ impl Adopter {
 
     /// Returns the message to republish: unchanged, or with its attempt increased by one if a member may have started
     /// to handle it.
-    fn publication(&self, group_topic: Arc<str>, publish: Publish, orphan: &Orphan) -> Publication {
+    fn publication(
+        &self,
+        group_topic: Arc<str>,
+        publish: Publish,
+        orphan: &OrphanedSession,
+    ) -> Publication {
         if orphan.left_cleanly || !publish.duplicate {
             return Publication::forwarded(group_topic, publish);
         }
@@ -136,7 +141,7 @@ impl Adopter {
         let position = format_args!("{}/{}/{now}", orphan.id, publish.id);
         let received = read(&publish, &self.topic, position, now);
         let is_readable = received.poison.is_none();
-        let outgoing = Outgoing {
+        let outgoing = OutgoingMessage {
             message: Arc::new(received.message),
             delay: Duration::ZERO,
             attempt: received.attempt.saturating_add(1),

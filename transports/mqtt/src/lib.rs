@@ -33,8 +33,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use punctual::Result;
 use punctual::backend::transport::{
-    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
-    Transport,
+    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, OutgoingMessage,
+    Subscription, Transport,
 };
 use punctual::jiff::Timestamp;
 use punctual::model::{IdSource as _, Ids, Topic};
@@ -98,7 +98,7 @@ impl Transport for MqttTransport {
         }
     }
 
-    async fn publish(&self, batch: Vec<Outgoing>, _now: Timestamp) -> Result<()> {
+    async fn publish(&self, batch: Vec<OutgoingMessage>, _now: Timestamp) -> Result<()> {
         self.producer.publish(&batch).await
     }
 

@@ -44,7 +44,7 @@ struct Member {
 
 /// A session to be adopted.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Orphan {
+pub(crate) struct OrphanedSession {
     pub(crate) id: String,
     pub(crate) left_cleanly: bool,
 }
@@ -75,12 +75,12 @@ impl Membership {
     }
 
     /// Returns the session that this member has to adopt now.
-    pub(crate) fn orphan(&self, now: Timestamp) -> Option<Orphan> {
+    pub(crate) fn orphan(&self, now: Timestamp) -> Option<OrphanedSession> {
         if !self.is_oldest(now) {
             return None;
         }
         let (id, member) = self.others.iter().find(|(_, member)| member.adoptable_at <= now)?;
-        Some(Orphan { id: id.clone(), left_cleanly: member.left_cleanly })
+        Some(OrphanedSession { id: id.clone(), left_cleanly: member.left_cleanly })
     }
 
     /// Returns when to check again if no status arrives before.
@@ -122,8 +122,8 @@ mod tests {
         Membership::new(own.to_owned(), Duration::from_secs(10))
     }
 
-    fn orphan(id: &str, left_cleanly: bool) -> Orphan {
-        Orphan { id: id.to_owned(), left_cleanly }
+    fn orphan(id: &str, left_cleanly: bool) -> OrphanedSession {
+        OrphanedSession { id: id.to_owned(), left_cleanly }
     }
 
     #[test]

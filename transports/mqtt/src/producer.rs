@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use punctual::backend::transport::limits::check_delay;
-use punctual::backend::transport::{Delay, Outgoing};
+use punctual::backend::transport::{Delay, OutgoingMessage};
 use punctual::backend::wire::Wrapping;
 use punctual::clock::{add, within};
 use punctual::model::Topic;
@@ -33,7 +33,7 @@ pub(crate) struct Producer {
 }
 
 impl Producer {
-    pub(crate) async fn publish(&self, batch: &[Outgoing]) -> Result<()> {
+    pub(crate) async fn publish(&self, batch: &[OutgoingMessage]) -> Result<()> {
         batch.iter().try_for_each(|outgoing| self.check(outgoing))?;
         if batch.is_empty() {
             return Ok(());
@@ -76,7 +76,7 @@ impl Producer {
         Ok(connection)
     }
 
-    fn check(&self, outgoing: &Outgoing) -> Result<()> {
+    fn check(&self, outgoing: &OutgoingMessage) -> Result<()> {
         let message = &outgoing.message;
         check_delay("MQTT", Delay::None, message.id, outgoing.delay)?;
         if let Some(group) = &outgoing.group {
@@ -85,7 +85,7 @@ impl Producer {
         message.body.check(self.payload_max)
     }
 
-    fn publications(&self, batch: &[Outgoing]) -> Result<Vec<Publication>> {
+    fn publications(&self, batch: &[OutgoingMessage]) -> Result<Vec<Publication>> {
         let mut publications = Vec::with_capacity(batch.len());
         // Most batches have one topic, whose name is computed once.
         let mut last: Option<(&Topic, Arc<str>)> = None;

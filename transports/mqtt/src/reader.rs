@@ -16,7 +16,7 @@ use crate::connection::{Connection, Publishes};
 use crate::connector::SessionOptions;
 use crate::error::{ConnectionError, map_error};
 use crate::in_flight::InFlight;
-use crate::membership::{ANNOUNCE_INTERVAL, GONE, HERE, LEFT, Membership, Orphan};
+use crate::membership::{ANNOUNCE_INTERVAL, GONE, HERE, LEFT, Membership, OrphanedSession};
 use crate::wire::Publication;
 
 /// Wait before the first attempt to reconnect; it doubles with every further attempt.
@@ -31,7 +31,7 @@ pub(crate) struct Reader {
     pub(crate) members: Membership,
     pub(crate) prefetch: u16,
     pub(crate) stop: watch::Receiver<bool>,
-    pub(crate) adoptions: JoinSet<(Orphan, Result<usize, ConnectionError>)>,
+    pub(crate) adoptions: JoinSet<(OrphanedSession, Result<usize, ConnectionError>)>,
 }
 
 /// A connection and the messages received on it.
@@ -39,7 +39,7 @@ pub(crate) type ReaderConnection = (Arc<Connection>, Publishes);
 
 enum Event {
     Publish(Option<Publish>),
-    AdoptionEnded((Orphan, Result<usize, ConnectionError>)),
+    AdoptionEnded((OrphanedSession, Result<usize, ConnectionError>)),
     Timer,
     Stop,
 }
@@ -167,7 +167,11 @@ impl Reader {
         }
     }
 
-    fn finish_adoption(&mut self, orphan: &Orphan, adopted: Result<usize, ConnectionError>) {
+    fn finish_adoption(
+        &mut self,
+        orphan: &OrphanedSession,
+        adopted: Result<usize, ConnectionError>,
+    ) {
         match adopted {
             Ok(count) => {
                 self.members.remove(&orphan.id);

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::backend::transport::limits::check_delay;
-use punctual::backend::transport::{Acknowledge, Delay, Outgoing, Rejection};
+use punctual::backend::transport::{Acknowledge, Delay, OutgoingMessage, Rejection};
 use punctual::backend::wire::Wire;
 use punctual::{Error, Result};
 use tokio::sync::OwnedSemaphorePermit;
@@ -36,9 +36,9 @@ impl MqttReceipt {
         self.in_flight.publish(Publication { needs_subscriber: true, ..publication }).await
     }
 
-    fn outgoing(&self) -> Result<Outgoing> {
+    fn outgoing(&self) -> Result<OutgoingMessage> {
         let delivery = self.delivery.as_ref().ok_or_else(settled)?;
-        Ok(Outgoing {
+        Ok(OutgoingMessage {
             message: delivery.message.clone(),
             delay: Duration::ZERO,
             attempt: delivery.attempt,

@@ -33,8 +33,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use punctual::Result;
 use punctual::backend::transport::{
-    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
-    Transport,
+    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, OutgoingMessage,
+    Subscription, Transport,
 };
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
@@ -103,7 +103,7 @@ impl Transport for NatsTransport {
         self.capabilities
     }
 
-    async fn publish(&self, batch: Vec<Outgoing>, _now: Timestamp) -> Result<()> {
+    async fn publish(&self, batch: Vec<OutgoingMessage>, _now: Timestamp) -> Result<()> {
         self.producer.publish(&batch).await
     }
 

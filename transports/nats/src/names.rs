@@ -37,12 +37,12 @@ impl Names {
 
     /// Returns the subject of a topic.
     pub(crate) fn subject(&self, topic: &str) -> String {
-        format!("{}.{}", self.prefix, shortened(escaped(topic, Dots::Between)))
+        format!("{}.{}", self.prefix, shortened(escaped(topic, DotEncoding::Between)))
     }
 
     /// Returns the name of the stream of a topic.
     pub(crate) fn stream(&self, topic: &str) -> String {
-        format!("{}_{}", self.prefix, shortened(escaped(topic, Dots::Never)))
+        format!("{}_{}", self.prefix, shortened(escaped(topic, DotEncoding::Never)))
     }
 
     /// Returns the name of the durable consumer of a group.
@@ -52,7 +52,7 @@ impl Names {
                 "the group {group:?} is invalid; use at least one character, all of them printable"
             )));
         }
-        Ok(shortened(escaped(group, Dots::Never)))
+        Ok(shortened(escaped(group, DotEncoding::Never)))
     }
 
     /// Whether a stream is under this prefix.
@@ -74,20 +74,20 @@ pub(crate) fn is_dead_topic(topic: &str) -> bool {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Dots {
+enum DotEncoding {
     /// Dots separate the tokens of a subject, unless a token would be empty.
     Between,
     Never,
 }
 
-fn escaped(text: &str, dots: Dots) -> String {
+fn escaped(text: &str, dots: DotEncoding) -> String {
     let bytes = text.as_bytes();
     let mut escaped = String::with_capacity(text.len());
     for (index, byte) in bytes.iter().enumerate() {
         let separates = || {
             let is_token = |at: Option<&u8>| at.is_some_and(|byte| *byte != b'.');
             let before = index.checked_sub(1).and_then(|before| bytes.get(before));
-            dots == Dots::Between && is_token(before) && is_token(bytes.get(index + 1))
+            dots == DotEncoding::Between && is_token(before) && is_token(bytes.get(index + 1))
         };
         let stays = match byte {
             b'.' => separates(),

@@ -8,7 +8,7 @@ use async_nats::Subject;
 use async_nats::jetstream::context::PublishAckFuture;
 use async_nats::jetstream::message::PublishMessage;
 use punctual::backend::transport::limits::check_delay;
-use punctual::backend::transport::{Delay, Outgoing, Rejection};
+use punctual::backend::transport::{Delay, OutgoingMessage, Rejection};
 use punctual::backend::wire::{PREFIX_DEFAULT, Wire, Wrapping};
 use punctual::model::Message;
 use punctual::{Error, ErrorKind, Result};
@@ -48,7 +48,7 @@ impl Producer {
     }
 
     /// Publishes a batch in order; `Ok` when all of it is confirmed.
-    pub(crate) async fn publish(&self, batch: &[Outgoing]) -> Result<()> {
+    pub(crate) async fn publish(&self, batch: &[OutgoingMessage]) -> Result<()> {
         for outgoing in batch {
             self.check(outgoing)?;
         }
@@ -79,7 +79,7 @@ impl Producer {
             .await
     }
 
-    fn check(&self, outgoing: &Outgoing) -> Result<()> {
+    fn check(&self, outgoing: &OutgoingMessage) -> Result<()> {
         let message = &outgoing.message;
         check_delay("NATS", Delay::None, message.id, outgoing.delay)?;
         let size = message.body.bytes.len();
@@ -95,7 +95,7 @@ impl Producer {
 
     /// Returns the id by which the broker recognizes a repeated publish, if deduplication is on. A message for one
     /// group, or with attempts spent, is a new one each time, although its id is the same.
-    fn identity(&self, outgoing: &Outgoing) -> Option<String> {
+    fn identity(&self, outgoing: &OutgoingMessage) -> Option<String> {
         let is_first = outgoing.group.is_none() && outgoing.attempt == 0;
         let is_deduplicated = self.topology.settings.deduplication_window.is_some() && is_first;
         let message = &outgoing.message;
@@ -126,7 +126,7 @@ impl Producer {
     }
 
     /// Sends each message as soon as it is encoded, so that the connection is busy while the next is encoded.
-    async fn send(&self, part: &[Outgoing], subjects: &[Subject]) -> Result<()> {
+    async fn send(&self, part: &[OutgoingMessage], subjects: &[Subject]) -> Result<()> {
         let mut unconfirmed = Vec::with_capacity(part.len());
         for (outgoing, subject) in part.iter().zip(subjects) {
             let wire = self.wrapping.wire(outgoing, PREFIX_DEFAULT)?;

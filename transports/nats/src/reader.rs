@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use async_nats::{Message, StatusCode};
 use punctual::backend::transport::back_off::BackOff;
-use punctual::backend::transport::renewal::{HoldRenewal, RENEWALS_PER_HOLD};
+use punctual::backend::transport::renewal::{RENEWALS_PER_TIMEOUT, VisibilityRenewal};
 use punctual::clock::{add, within};
 use punctual::jiff::Timestamp;
 use punctual::{Error, ErrorKind};
@@ -70,7 +70,7 @@ pub(crate) struct Reader {
     /// When deliveries requested before closing count as lost.
     give_up_at: Option<Timestamp>,
     back_off: BackOff,
-    _renewal: HoldRenewal,
+    _renewal: VisibilityRenewal,
 }
 
 impl Reader {
@@ -82,11 +82,11 @@ impl Reader {
         output: ReaderOutput,
     ) -> Self {
         let connection = Arc::clone(&topology.connection);
-        let round = topology.settings.visibility_timeout / RENEWALS_PER_HOLD;
+        let round = topology.settings.visibility_timeout / RENEWALS_PER_TIMEOUT;
         let round_at = add(connection.clock.now(), round);
         let (clock, renewer) =
             (Arc::clone(&connection.clock), VisibilityRenewer(Arc::clone(&connection)));
-        let renewal = HoldRenewal::start(&in_flight.replies, clock, round, renewer);
+        let renewal = VisibilityRenewal::start(&in_flight.replies, clock, round, renewer);
         let inbox = Inbox::new(Arc::clone(&connection));
         Self {
             topology: Arc::clone(topology),

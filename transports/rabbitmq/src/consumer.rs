@@ -14,7 +14,7 @@ use punctual::jiff::Timestamp;
 use punctual::model::Message;
 use punctual::{Error, Result};
 
-use crate::Shared;
+use crate::TransportState;
 use crate::error::map_error;
 use crate::names::Names;
 use crate::receipt::{ConsumerContext, RabbitmqReceipt};
@@ -36,7 +36,10 @@ struct DeliveryStream {
 
 impl RabbitmqConsumer {
     /// Subscribes; fails when that is not possible now.
-    pub(crate) async fn open(shared: Arc<Shared>, subscription: Subscription) -> Result<Self> {
+    pub(crate) async fn open(
+        shared: Arc<TransportState>,
+        subscription: Subscription,
+    ) -> Result<Self> {
         let Subscription { topic, group, prefetch } = subscription;
         let names = Names::new(&shared.settings.prefix, &topic, &group)?;
         let context = Arc::new(ConsumerContext { shared, topic, group, names });

@@ -24,8 +24,8 @@ use async_trait::async_trait;
 use lapin::types::ShortString;
 use punctual::backend::transport::limits::check_delay;
 use punctual::backend::transport::{
-    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
-    Transport,
+    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, OutgoingMessage,
+    Subscription, Transport,
 };
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
@@ -46,11 +46,11 @@ use crate::wire::{ATTRIBUTE_PREFIX, HEADERS_RESERVED, properties};
 
 /// Transport over RabbitMQ, by AMQP 0.9.1.
 pub struct RabbitmqTransport {
-    shared: Arc<Shared>,
+    shared: Arc<TransportState>,
 }
 
 /// State shared by the transport, its consumers and their deliveries.
-pub(crate) struct Shared {
+pub(crate) struct TransportState {
     pub(crate) settings: Arc<Settings>,
     pub(crate) topology: Topology,
     pub(crate) producer: Producer,
@@ -65,7 +65,7 @@ impl RabbitmqTransport {
 
     pub(crate) async fn open(settings: Settings) -> Result<Self> {
         let settings = Arc::new(settings);
-        let shared = Shared {
+        let shared = TransportState {
             topology: Topology::new(settings.clone()),
             producer: Producer::new(settings.clone()),
             consumer_connection: BrokerConnection::new(settings.clone(), "consuming"),
@@ -91,12 +91,12 @@ impl Transport for RabbitmqTransport {
         self.shared.capabilities()
     }
 
-    async fn publish(&self, batch: Vec<Outgoing>, _now: Timestamp) -> Result<()> {
+    async fn publish(&self, batch: Vec<OutgoingMessage>, _now: Timestamp) -> Result<()> {
         for outgoing in &batch {
             self.shared.check(outgoing)?;
         }
         let mut publications = Vec::with_capacity(batch.len());
-        let mut last: Option<(&Outgoing, Target)> = None;
+        let mut last: Option<(&OutgoingMessage, Target)> = None;
         for outgoing in &batch {
             let wire = self.shared.settings.wrapping.wire(outgoing, ATTRIBUTE_PREFIX)?;
             let properties = properties(&wire, HEADERS_RESERVED)?;
@@ -124,11 +124,11 @@ struct Target {
     routing_key: ShortString,
 }
 
-fn has_same_target(one: &Outgoing, other: &Outgoing) -> bool {
+fn has_same_target(one: &OutgoingMessage, other: &OutgoingMessage) -> bool {
     one.message.topic == other.message.topic && one.group == other.group
 }
 
-impl Shared {
+impl TransportState {
     pub(crate) fn capabilities(&self) -> Capabilities {
         let Settings { declare, delay_max, payload_max, .. } = &*self.settings;
         let (counted, delay_max) = (self.settings.counts_deliveries(), *delay_max);
@@ -172,8 +172,8 @@ impl Shared {
     }
 
     /// Refuses a message that can never be sent, before any of its batch is sent.
-    fn check(&self, outgoing: &Outgoing) -> Result<()> {
-        let Outgoing { message, delay, .. } = outgoing;
+    fn check(&self, outgoing: &OutgoingMessage) -> Result<()> {
+        let OutgoingMessage { message, delay, .. } = outgoing;
         check_delay("RabbitMQ", self.capabilities().publish_delay, message.id, *delay)?;
         let (size, limit) = (message.body.bytes.len(), self.settings.payload_max);
         if size > limit {

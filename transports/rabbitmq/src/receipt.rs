@@ -12,11 +12,11 @@ use lapin::options::{BasicAckOptions, BasicNackOptions};
 use lapin::types::ShortString;
 use punctual::Result;
 use punctual::backend::transport::limits::check_delay;
-use punctual::backend::transport::{Acknowledge, Outgoing, Rejection};
+use punctual::backend::transport::{Acknowledge, OutgoingMessage, Rejection};
 use punctual::backend::wire::Wire;
 use punctual::model::{Message, Topic};
 
-use crate::Shared;
+use crate::TransportState;
 use crate::error::delivery_lost;
 use crate::names::Names;
 use crate::producer::Publication;
@@ -26,7 +26,7 @@ const REQUEUE: BasicNackOptions = BasicNackOptions { multiple: false, requeue: t
 
 /// Shared by all deliveries of a consumer.
 pub(crate) struct ConsumerContext {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) shared: Arc<TransportState>,
     pub(crate) topic: Topic,
     pub(crate) group: String,
     pub(crate) names: Names,
@@ -82,7 +82,7 @@ impl RabbitmqReceipt {
 
     /// Returns the message for its group with the number of attempts made.
     fn publication(&self, attempt: u32) -> Result<Publication> {
-        let outgoing = Outgoing {
+        let outgoing = OutgoingMessage {
             message: self.message.clone(),
             delay: Duration::ZERO,
             attempt,

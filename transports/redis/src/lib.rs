@@ -33,10 +33,10 @@ use async_trait::async_trait;
 use punctual::Result;
 use punctual::backend::transport::in_flight::InFlight;
 use punctual::backend::transport::prefetch::PrefetchSender;
-use punctual::backend::transport::renewal::{HoldRenewal, RENEWALS_PER_HOLD};
+use punctual::backend::transport::renewal::{RENEWALS_PER_TIMEOUT, VisibilityRenewal};
 use punctual::backend::transport::{
-    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
-    Transport,
+    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, OutgoingMessage,
+    Subscription, Transport,
 };
 use punctual::clock::Clock;
 use punctual::jiff::Timestamp;
@@ -80,8 +80,8 @@ impl RedisTransport {
         let in_flight = Arc::new(InFlight::default());
         let (trims, rounds) = (self.trims, 0);
         let renewer = VisibilityRenewer { group_consumer: group_consumer.clone(), trims, rounds };
-        let interval = self.visibility_timeout / RENEWALS_PER_HOLD;
-        let renewal = HoldRenewal::start(&in_flight, self.clock.clone(), interval, renewer);
+        let interval = self.visibility_timeout / RENEWALS_PER_TIMEOUT;
+        let renewal = VisibilityRenewal::start(&in_flight, self.clock.clone(), interval, renewer);
         let settler = settler::start(group_consumer.clone(), trims);
         Arc::new(ConsumerContext { group_consumer, settler, in_flight, _renewal: renewal })
     }
@@ -129,7 +129,7 @@ impl Transport for RedisTransport {
         }
     }
 
-    async fn publish(&self, batch: Vec<Outgoing>, now: Timestamp) -> Result<()> {
+    async fn publish(&self, batch: Vec<OutgoingMessage>, now: Timestamp) -> Result<()> {
         self.producer.publish(&self.connection, &batch, now).await
     }
 

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 
 use punctual::Result;
 use punctual::backend::transport::limits::check_delay;
-use punctual::backend::transport::{Delay, Outgoing};
+use punctual::backend::transport::{Delay, OutgoingMessage};
 use punctual::backend::wire::{PREFIX_DEFAULT, Wrapping};
 use punctual::jiff::Timestamp;
 use punctual::model::Topic;
@@ -37,7 +37,7 @@ impl Producer {
     pub(crate) async fn publish(
         &self,
         connection: &BrokerConnection,
-        batch: &[Outgoing],
+        batch: &[OutgoingMessage],
         now: Timestamp,
     ) -> Result<()> {
         batch.iter().try_for_each(|outgoing| self.check(outgoing))?;
@@ -55,7 +55,7 @@ impl Producer {
         Ok(())
     }
 
-    fn check(&self, outgoing: &Outgoing) -> Result<()> {
+    fn check(&self, outgoing: &OutgoingMessage) -> Result<()> {
         let message = &outgoing.message;
         check_delay("Redis", Delay::None, message.id, outgoing.delay)?;
         if let Some(group) = &outgoing.group {
@@ -64,7 +64,7 @@ impl Producer {
         message.body.check(self.payload_max)
     }
 
-    fn calls(&self, chunk: &[Outgoing]) -> Result<Pipeline> {
+    fn calls(&self, chunk: &[OutgoingMessage]) -> Result<Pipeline> {
         let mut calls = Pipeline::with_capacity(chunk.len());
         if chunk.len() > 1 {
             calls.atomic();
@@ -83,7 +83,7 @@ impl Producer {
         Ok(calls)
     }
 
-    fn call(&self, outgoing: &Outgoing, stream: &str) -> Result<Cmd> {
+    fn call(&self, outgoing: &OutgoingMessage, stream: &str) -> Result<Cmd> {
         let wire = self.wrapping.wire(outgoing, PREFIX_DEFAULT)?;
         let topic = &outgoing.message.topic;
         let mut call = Cmd::with_capacity(8 + 2 * wire.headers.len(), wire.body.len() + 512);
@@ -113,7 +113,7 @@ pub(crate) fn append<'a>(
 }
 
 /// Returns how many messages fit into one chunk.
-fn chunk_len(batch: &[Outgoing]) -> usize {
+fn chunk_len(batch: &[OutgoingMessage]) -> usize {
     let mut bytes = 0;
     let fitting = batch.iter().take(CHUNK_MAX).take_while(|outgoing| {
         let fits = bytes < CHUNK_BYTES;

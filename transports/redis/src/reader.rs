@@ -21,7 +21,7 @@ use crate::connection::BrokerConnection;
 use crate::error;
 use crate::names::{EntryId, EntryPosition, StreamKind};
 use crate::receipt::{ConsumerContext, RedisReceipt};
-use crate::settler::Settling;
+use crate::settler::SettleAction;
 use crate::topology;
 use crate::wire::{self, Entry};
 
@@ -290,7 +290,7 @@ impl Reader {
             let position = EntryPosition { kind, id: entry.id };
             let received = wire::decode(entry, &self.topic, stream, now);
             if !received.is_for(&self.context.group_consumer.group) {
-                self.context.settler.send(Settling::Acknowledge(position));
+                self.context.settler.send(SettleAction::Acknowledge(position));
                 continue;
             }
             let spent = received.attempt.saturating_add(delivered);

@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use punctual::Result;
 use punctual::backend::transport::in_flight::InFlight;
 use punctual::backend::transport::limits::check_delay;
-use punctual::backend::transport::renewal::HoldRenewal;
+use punctual::backend::transport::renewal::VisibilityRenewal;
 use punctual::backend::transport::settler::Settler;
 use punctual::backend::transport::{Acknowledge, Delay, Rejection};
 use punctual::backend::wire::Wire;
@@ -16,15 +16,15 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::group_consumer::{GroupConsumer, RequeueEntry};
 use crate::names::EntryPosition;
-use crate::settler::{Settling, delivery_lost};
+use crate::settler::{SettleAction, delivery_lost};
 
 /// State shared by all deliveries of a consumer.
 pub(crate) struct ConsumerContext {
     pub(crate) group_consumer: Arc<GroupConsumer>,
-    pub(crate) settler: Settler<Settling>,
+    pub(crate) settler: Settler<SettleAction>,
     pub(crate) in_flight: Arc<InFlight<EntryPosition, ()>>,
     /// Renews the visibility timeout as long as the consumer or one of its deliveries lives.
-    pub(crate) _renewal: HoldRenewal,
+    pub(crate) _renewal: VisibilityRenewal,
 }
 
 /// Right to settle one entry.
@@ -54,13 +54,13 @@ impl RedisReceipt {
 impl Acknowledge for RedisReceipt {
     async fn ack(mut self: Box<Self>) -> Result<()> {
         self.is_settled = true;
-        self.context.settler.settle(Settling::Acknowledge(self.position)).await
+        self.context.settler.settle(SettleAction::Acknowledge(self.position)).await
     }
 
     async fn requeue(mut self: Box<Self>, delay: Duration) -> Result<()> {
         check_delay("Redis", Delay::None, self.message.id, delay)?;
         self.is_settled = true;
-        self.context.settler.settle(Settling::Requeue(self.requeue_entry())).await
+        self.context.settler.settle(SettleAction::Requeue(self.requeue_entry())).await
     }
 
     async fn reject(mut self: Box<Self>, rejection: &Rejection) -> Result<()> {
@@ -84,7 +84,7 @@ impl Acknowledge for RedisReceipt {
 impl Drop for RedisReceipt {
     fn drop(&mut self) {
         if !self.is_settled {
-            self.context.settler.send(Settling::Requeue(self.requeue_entry()));
+            self.context.settler.send(SettleAction::Requeue(self.requeue_entry()));
         }
         // Removed last: an entry that is being settled must not look abandoned. If settling failed, its
         // visibility timeout ends and it is delivered again.

@@ -19,7 +19,7 @@ const TRIM_EVERY: usize = 10_000;
 
 /// How a delivery is settled.
 #[derive(Debug)]
-pub(crate) enum Settling {
+pub(crate) enum SettleAction {
     /// Acknowledge an entry.
     Acknowledge(EntryPosition),
     /// Requeue an entry.
@@ -27,7 +27,7 @@ pub(crate) enum Settling {
 }
 
 /// Starts the task. With `trims` it regularly removes entries that every group has handled.
-pub(crate) fn start(group_consumer: Arc<GroupConsumer>, trims: bool) -> Settler<Settling> {
+pub(crate) fn start(group_consumer: Arc<GroupConsumer>, trims: bool) -> Settler<SettleAction> {
     let (settler, settlements) = settler();
     tokio::spawn(run(group_consumer, settlements, trims));
     settler
@@ -35,7 +35,7 @@ pub(crate) fn start(group_consumer: Arc<GroupConsumer>, trims: bool) -> Settler<
 
 async fn run(
     group_consumer: Arc<GroupConsumer>,
-    mut settlements: Settlements<Settling>,
+    mut settlements: Settlements<SettleAction>,
     trims: bool,
 ) {
     let mut acknowledged = 0;
@@ -51,16 +51,16 @@ async fn run(
 }
 
 /// Settles a batch; returns how many entries of the topic's stream were acknowledged.
-async fn settle(group_consumer: &GroupConsumer, mut batch: SettlementBatch<Settling>) -> usize {
+async fn settle(group_consumer: &GroupConsumer, mut batch: SettlementBatch<SettleAction>) -> usize {
     let (mut acknowledged, mut acknowledged_results) = (Vec::new(), Vec::new());
     let (mut requeued, mut requeued_results) = (Vec::new(), Vec::new());
     for QueuedSettlement { action, result } in batch.settlements.drain(..) {
         match action {
-            Settling::Acknowledge(position) => {
+            SettleAction::Acknowledge(position) => {
                 acknowledged.push(position);
                 acknowledged_results.push(result);
             }
-            Settling::Requeue(entry) => {
+            SettleAction::Requeue(entry) => {
                 requeued.push(entry);
                 requeued_results.push(result);
             }

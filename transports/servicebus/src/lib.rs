@@ -37,8 +37,8 @@ use async_trait::async_trait;
 use punctual::Result;
 use punctual::backend::transport::prefetch::prefetch_channel;
 use punctual::backend::transport::{
-    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
-    Transport,
+    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, OutgoingMessage,
+    Subscription, Transport,
 };
 use punctual::jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
@@ -95,7 +95,7 @@ impl Transport for ServiceBusTransport {
         }
     }
 
-    async fn publish(&self, batch: Vec<Outgoing>, now: Timestamp) -> Result<()> {
+    async fn publish(&self, batch: Vec<OutgoingMessage>, now: Timestamp) -> Result<()> {
         self.producer.publish(&batch, now).await
     }
 

@@ -10,7 +10,7 @@ use fe2o3_amqp::link::{ErrorRecovery, LinkStateError, SendError};
 use fe2o3_amqp::types::messaging::{Data, Outcome};
 use fe2o3_amqp::{Sendable, Sender};
 use futures_util::future::join_all;
-use punctual::backend::transport::Outgoing;
+use punctual::backend::transport::OutgoingMessage;
 use punctual::backend::wire::Wrapping;
 use punctual::clock;
 use punctual::jiff::Timestamp;
@@ -77,12 +77,12 @@ impl Producer {
         self.settings.within_timeout(opening).await.map_err(|error| error.during("connect"))
     }
 
-    pub(crate) async fn publish(&self, batch: &[Outgoing], now: Timestamp) -> Result<()> {
+    pub(crate) async fn publish(&self, batch: &[OutgoingMessage], now: Timestamp) -> Result<()> {
         self.deliver(self.publications(batch, &self.settings.wrapping, now)?).await
     }
 
     /// Sends a copy of a requeued message in Punctual's own envelope: only its own group reads it.
-    pub(crate) async fn requeue(&self, copy: Outgoing, now: Timestamp) -> Result<()> {
+    pub(crate) async fn requeue(&self, copy: OutgoingMessage, now: Timestamp) -> Result<()> {
         self.deliver(self.publications(&[copy], &Wrapping::default(), now)?).await
     }
 
@@ -103,13 +103,13 @@ impl Producer {
 
     fn publications(
         &self,
-        batch: &[Outgoing],
+        batch: &[OutgoingMessage],
         wrapping: &Wrapping,
         now: Timestamp,
     ) -> Result<Vec<Publication>> {
         let settings = &self.settings;
         batch.iter().try_for_each(|outgoing| outgoing.message.body.check(settings.payload_max))?;
-        let publication = |outgoing: &Outgoing| {
+        let publication = |outgoing: &OutgoingMessage| {
             let message = &outgoing.message;
             let due_at = Some(outgoing.delay).filter(|delay| !delay.is_zero());
             let due_at = due_at.map(|delay| clock::add(now, delay));

@@ -6,7 +6,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use fe2o3_amqp::link::delivery::DeliveryInfo;
 use fe2o3_amqp::types::definitions::Fields;
-use punctual::backend::transport::{Acknowledge, Outgoing, Rejection};
+use punctual::backend::transport::{Acknowledge, OutgoingMessage, Rejection};
 use punctual::backend::wire::Wire;
 use punctual::model::Message;
 use punctual::{Error, Result};
@@ -113,7 +113,7 @@ impl ServiceBusReceipt {
 
     /// Sends a copy of the message to its own group, after a delay.
     async fn send_copy(&self, delay: Duration) -> Result<()> {
-        let copy = Outgoing {
+        let copy = OutgoingMessage {
             message: self.message.clone(),
             delay,
             attempt: self.attempt,

@@ -8,7 +8,7 @@ use fe2o3_amqp::Receiver;
 use fe2o3_amqp::types::messaging::Body;
 use fe2o3_amqp::types::primitives::Value;
 use futures_util::FutureExt as _;
-use punctual::backend::transport::renewal::HoldRenewal;
+use punctual::backend::transport::renewal::VisibilityRenewal;
 use punctual::{Result, clock};
 
 use crate::connection::BrokerConnection;
@@ -25,7 +25,7 @@ pub(crate) struct ReceiverLink {
     connection: BrokerConnection,
     pub(crate) receiver: Receiver,
     pub(crate) management: Arc<Management>,
-    renewal: HoldRenewal,
+    renewal: VisibilityRenewal,
     /// Number of the link, unique within the consumer.
     pub(crate) number: u64,
 }
@@ -66,7 +66,7 @@ impl ReceiverLink {
         };
         let number = reader.link_number.fetch_add(1, Ordering::Relaxed) + 1;
         let clock = settings.clock.clone();
-        let renewal = HoldRenewal::start(&reader.in_flight.0, clock, CHECK_INTERVAL, renewer);
+        let renewal = VisibilityRenewal::start(&reader.in_flight.0, clock, CHECK_INTERVAL, renewer);
         Ok(Self { connection, receiver, management, renewal, number })
     }
 

@@ -33,10 +33,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 use punctual::Result;
 use punctual::backend::transport::in_flight::InFlight;
-use punctual::backend::transport::renewal::{HoldRenewal, RENEWALS_PER_HOLD};
+use punctual::backend::transport::renewal::{RENEWALS_PER_TIMEOUT, VisibilityRenewal};
 use punctual::backend::transport::{
-    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
-    Transport,
+    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, OutgoingMessage,
+    Subscription, Transport,
 };
 use punctual::clock::{Clock, add};
 use punctual::jiff::Timestamp;
@@ -50,7 +50,7 @@ use self::producer::Producer;
 use self::reader::Reader;
 use self::receipt::ConsumerContext;
 use self::renewal::VisibilityRenewer;
-use self::settler::Queue;
+use self::settler::QueueClient;
 
 /// Transport over the queues of one account and region.
 #[derive(Debug)]
@@ -72,11 +72,11 @@ impl SqsTransport {
     fn consumer_context(&self, queues: topology::Queues, group: String) -> Arc<ConsumerContext> {
         let in_flight = Arc::new(InFlight::default());
         let (connection, url) = (self.connection.clone(), queues.queue.clone());
-        let queue = Arc::new(Queue { connection, url });
+        let queue = Arc::new(QueueClient { connection, url });
         let timeout_seconds = producer::seconds(self.visibility_timeout);
         let renewer = VisibilityRenewer { queue: queue.clone(), timeout_seconds };
-        let interval = self.visibility_timeout / RENEWALS_PER_HOLD;
-        let renewal = HoldRenewal::start(&in_flight, self.clock.clone(), interval, renewer);
+        let interval = self.visibility_timeout / RENEWALS_PER_TIMEOUT;
+        let renewal = VisibilityRenewal::start(&in_flight, self.clock.clone(), interval, renewer);
         Arc::new(ConsumerContext {
             connection: self.connection.clone(),
             queues,
@@ -105,7 +105,7 @@ impl Transport for SqsTransport {
         }
     }
 
-    async fn publish(&self, batch: Vec<Outgoing>, now: Timestamp) -> Result<()> {
+    async fn publish(&self, batch: Vec<OutgoingMessage>, now: Timestamp) -> Result<()> {
         self.producer.publish(&self.connection, &batch, now).await
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use aws_sdk_sqs::types::SendMessageBatchRequestEntry;
 use futures_util::stream::{self, TryStreamExt as _};
 use punctual::backend::transport::limits::check_delay;
-use punctual::backend::transport::{Delay, Outgoing};
+use punctual::backend::transport::{Delay, OutgoingMessage};
 use punctual::backend::wire::{PREFIX_DEFAULT, Wrapping};
 use punctual::builtin::GROUP_DEFAULT;
 use punctual::jiff::Timestamp;
@@ -56,7 +56,7 @@ impl Producer {
     pub(crate) async fn publish(
         &self,
         connection: &BrokerConnection,
-        batch: &[Outgoing],
+        batch: &[OutgoingMessage],
         now: Timestamp,
     ) -> Result<()> {
         let prepared = batch.iter().map(|outgoing| self.prepare(outgoing));
@@ -79,8 +79,8 @@ impl Producer {
         sent.await
     }
 
-    fn prepare<'a>(&self, outgoing: &'a Outgoing) -> Result<PreparedMessage<'a>> {
-        let Outgoing { message, delay, group, .. } = outgoing;
+    fn prepare<'a>(&self, outgoing: &'a OutgoingMessage) -> Result<PreparedMessage<'a>> {
+        let OutgoingMessage { message, delay, group, .. } = outgoing;
         check_delay("SQS", Delay::UpTo(DELAY_MAX), message.id, *delay)?;
         message.body.check(self.payload_max)?;
         let encoded = EncodedMessage::encode(&self.wrapping.wire(outgoing, PREFIX_DEFAULT)?)?;

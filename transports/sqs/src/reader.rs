@@ -22,7 +22,7 @@ use crate::names::{GroupNames, name_of};
 use crate::producer::{CALL_MAX, seconds};
 use crate::receipt::{ConsumerContext, SqsReceipt};
 use crate::settings::Settings;
-use crate::settler::Settling;
+use crate::settler::SettleAction;
 use crate::topology;
 use crate::wire;
 
@@ -212,7 +212,7 @@ impl Reader {
         let counted = state.lost_polls.receive_count(&mut decoded, self.poll_timeout);
         let received = decoded.received;
         if !received.is_for(&context.group) {
-            context.settler.send(Settling::Delete(handle));
+            context.settler.send(SettleAction::Delete(handle));
             return None;
         }
         state.number += 1;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use punctual::backend::transport::in_flight::InFlight;
-use punctual::backend::transport::renewal::HoldRenewal;
+use punctual::backend::transport::renewal::VisibilityRenewal;
 use punctual::backend::transport::settler::Settler;
-use punctual::backend::transport::{Acknowledge, Outgoing, Rejection};
+use punctual::backend::transport::{Acknowledge, OutgoingMessage, Rejection};
 use punctual::backend::wire::Wire;
 use punctual::model::Message;
 use punctual::{Error, Result};
@@ -15,7 +15,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use crate::connection::BrokerConnection;
 use crate::producer::{seconds, send};
-use crate::settler::{Settling, delete_copied};
+use crate::settler::{SettleAction, delete_copied};
 use crate::topology::Queues;
 use crate::wire::EncodedMessage;
 
@@ -32,10 +32,10 @@ pub(crate) struct ConsumerContext {
     pub(crate) connection: BrokerConnection,
     pub(crate) queues: Queues,
     pub(crate) group: String,
-    pub(crate) settler: Settler<Settling>,
+    pub(crate) settler: Settler<SettleAction>,
     pub(crate) in_flight: Arc<InFlight<u64, ReceiptHandle>>,
     /// Renews the visibility timeout as long as the consumer or one of its deliveries lives.
-    pub(crate) _renewal: HoldRenewal,
+    pub(crate) _renewal: VisibilityRenewal,
 }
 
 /// Right to settle one delivery.
@@ -61,12 +61,12 @@ impl SqsReceipt {
     }
 
     async fn delete(&self) -> Result<()> {
-        self.context.settler.settle(Settling::Delete(self.handle.clone())).await
+        self.context.settler.settle(SettleAction::Delete(self.handle.clone())).await
     }
 
     /// Requeues a delivery that no handler received, as a copy, because SQS counts every delivery as an attempt.
     pub(crate) async fn requeue_unattempted(mut self) -> Result<()> {
-        let outgoing = Outgoing {
+        let outgoing = OutgoingMessage {
             message: self.message.clone(),
             delay: Duration::ZERO,
             attempt: self.attempt.saturating_sub(1),
@@ -94,7 +94,7 @@ impl Acknowledge for SqsReceipt {
             )));
         }
         self.begin_settling();
-        let settling = Settling::ChangeVisibility(self.handle.clone(), seconds(delay));
+        let settling = SettleAction::ChangeVisibility(self.handle.clone(), seconds(delay));
         self.context.settler.settle(settling).await
     }
 
@@ -114,7 +114,7 @@ impl Drop for SqsReceipt {
     fn drop(&mut self) {
         if !self.is_settled {
             self.begin_settling();
-            self.context.settler.send(Settling::ChangeVisibility(self.handle.clone(), 0));
+            self.context.settler.send(SettleAction::ChangeVisibility(self.handle.clone(), 0));
         }
     }
 }

@@ -10,11 +10,11 @@ use punctual::jiff::Timestamp;
 
 use crate::producer::CALL_MAX;
 use crate::receipt::ReceiptHandle;
-use crate::settler::{BATCH_MAX, Queue};
+use crate::settler::{BATCH_MAX, QueueClient};
 
 /// Renews the visibility timeout of the deliveries of one queue.
 pub(crate) struct VisibilityRenewer {
-    pub(crate) queue: Arc<Queue>,
+    pub(crate) queue: Arc<QueueClient>,
     pub(crate) timeout_seconds: i32,
 }
 

@@ -28,7 +28,7 @@ const DELETE_ATTEMPTS_MAX: usize = 3;
 
 /// How a delivery is settled.
 #[derive(Debug)]
-pub(crate) enum Settling {
+pub(crate) enum SettleAction {
     /// Delete the message.
     Delete(ReceiptHandle),
     /// Make the message visible to consumers after so many seconds.
@@ -36,22 +36,22 @@ pub(crate) enum Settling {
 }
 
 /// Queue of a group, and the calls that settle its deliveries.
-pub(crate) struct Queue {
+pub(crate) struct QueueClient {
     pub(crate) connection: BrokerConnection,
     pub(crate) url: String,
 }
 
 /// State of the settler's task.
 struct SettlerTask {
-    queue: Arc<Queue>,
+    queue: Arc<QueueClient>,
     in_flight: Arc<InFlight<u64, ReceiptHandle>>,
 }
 
 /// Starts the settler's task.
 pub(crate) fn start(
-    queue: Arc<Queue>,
+    queue: Arc<QueueClient>,
     in_flight: Arc<InFlight<u64, ReceiptHandle>>,
-) -> Settler<Settling> {
+) -> Settler<SettleAction> {
     let (settler, settlements) = settler();
     tokio::spawn(SettlerTask { queue, in_flight }.run(settlements));
     settler
@@ -59,20 +59,20 @@ pub(crate) fn start(
 
 /// Deletes a message whose copy is stored: with a few attempts, because it would be delivered and copied again.
 pub(crate) async fn delete_copied(
-    settler: &Settler<Settling>,
+    settler: &Settler<SettleAction>,
     handle: &ReceiptHandle,
 ) -> Result<()> {
     for _ in 1..DELETE_ATTEMPTS_MAX {
-        let deleted = settler.settle(Settling::Delete(handle.clone())).await;
+        let deleted = settler.settle(SettleAction::Delete(handle.clone())).await;
         if !deleted.as_ref().is_err_and(Error::is_temporary) {
             return deleted;
         }
     }
-    settler.settle(Settling::Delete(handle.clone())).await
+    settler.settle(SettleAction::Delete(handle.clone())).await
 }
 
 impl SettlerTask {
-    async fn run(self, mut settlements: Settlements<Settling>) {
+    async fn run(self, mut settlements: Settlements<SettleAction>) {
         let mut calls = JoinSet::new();
         loop {
             tokio::select! {
@@ -87,12 +87,12 @@ impl SettlerTask {
     }
 
     /// Starts the calls of a batch of settlements, in order where the order matters.
-    async fn start_calls(&self, mut batch: SettlementBatch<Settling>, calls: &mut JoinSet<()>) {
+    async fn start_calls(&self, mut batch: SettlementBatch<SettleAction>, calls: &mut JoinSet<()>) {
         let (mut deleted, mut changed) = (Vec::new(), Vec::new());
         for QueuedSettlement { action, result } in batch.settlements.drain(..) {
             match action {
-                Settling::Delete(handle) => deleted.push((handle, result)),
-                Settling::ChangeVisibility(handle, after) => {
+                SettleAction::Delete(handle) => deleted.push((handle, result)),
+                SettleAction::ChangeVisibility(handle, after) => {
                     changed.push(((handle, after), result));
                 }
             }
@@ -123,7 +123,7 @@ impl SettlerTask {
     }
 }
 
-impl Queue {
+impl QueueClient {
     async fn delete(&self, handles: &[ReceiptHandle]) -> BatchOutcome {
         let entries = handles.iter().enumerate().map(|(number, handle)| {
             let entry = DeleteMessageBatchRequestEntry::builder();

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::queue_index::QueueId;
-use super::records::{Slot, Stored};
+use super::records::{Slot, StoredRecord};
 use crate::model::{JobName, Key, Message};
 
 /// Cause for which a message is blocked.
@@ -66,14 +66,14 @@ impl BlockedMessages {
     }
 
     /// Adds a message that is blocked.
-    pub(super) fn block(&mut self, blocker: Blocker, stored: &Stored) {
+    pub(super) fn block(&mut self, blocker: Blocker, stored: &StoredRecord) {
         let state = self.blockers.entry(blocker).or_default();
         state.waiting.entry(stored.queue_id).or_default().insert(claim_key(stored), stored.slot);
     }
 
     /// Removes a message that may be blocked. A message that was unblocked by a limit and does not run unblocks
     /// the next one.
-    pub(super) fn remove(&mut self, stored: &Stored) {
+    pub(super) fn remove(&mut self, stored: &StoredRecord) {
         for blocker in blockers(&stored.record.message) {
             let Some(state) = self.blockers.get_mut(&blocker) else { continue };
             let waited = state
@@ -125,6 +125,6 @@ fn blockers(message: &Message) -> impl Iterator<Item = Blocker> + use<> {
     job.into_iter().chain(limit.map(|limit| Blocker::Limit(limit.name.clone())))
 }
 
-fn claim_key(stored: &Stored) -> ClaimKey {
+fn claim_key(stored: &StoredRecord) -> ClaimKey {
     (Reverse(stored.record.message.priority.level()), stored.record.due_at, stored.id())
 }

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::index::Index;
 use super::memory::Memory;
-use super::records::Stored;
+use super::records::StoredRecord;
 use crate::model::{
     Assignment, DueTime, Message, MessageId, MessageRecord, MessageState, Source, StateChange,
 };
@@ -110,7 +110,7 @@ impl Memory {
     fn edit_pending(
         &mut self,
         id: MessageId,
-        edit: impl FnOnce(&mut Stored, &mut Index),
+        edit: impl FnOnce(&mut StoredRecord, &mut Index),
     ) -> CommandResult {
         let Some(stored) = self.records.get_mut(id) else {
             return CommandResult::Unknown;

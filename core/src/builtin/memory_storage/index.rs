@@ -10,7 +10,7 @@ use super::blocked::{BlockedMessages, Blocker};
 use super::ended_rows::{EndedRow, EndedRows, TimeKey, first_key_at};
 use super::leases::Leases;
 use super::queue_index::{ClaimScan, QueueId, QueueIndex};
-use super::records::{Slot, Stored};
+use super::records::{Slot, StoredRecord};
 use crate::model::{MessageState, Queue};
 use crate::storage::{Notifier, Wakeup};
 
@@ -20,18 +20,18 @@ pub(super) struct Index {
     queue_ids: BTreeMap<Queue, QueueId>,
     pub(super) leases: Leases,
     pub(super) blocked: BlockedMessages,
-    finished: EndedRows<Finished>,
+    finished: EndedRows<FinishedKey>,
     dead: BTreeMap<TimeKey, Slot>,
     to_notify: BTreeSet<QueueId>,
 }
 
 /// A message that is done or cancelled.
-struct Finished {
+struct FinishedKey {
     key: TimeKey,
     slot: Slot,
 }
 
-impl EndedRow for Finished {
+impl EndedRow for FinishedKey {
     fn key(&self) -> TimeKey {
         self.key
     }
@@ -51,7 +51,7 @@ impl Index {
     }
 
     /// Adds a record to the set that its state belongs to.
-    pub(super) fn enter(&mut self, stored: &Stored) {
+    pub(super) fn enter(&mut self, stored: &StoredRecord) {
         let queue = &mut self.queues[stored.queue_id];
         queue.count_up(stored.record.state);
         match stored.record.state {
@@ -67,7 +67,7 @@ impl Index {
                 self.blocked.started(&stored.record.message);
             }
             MessageState::Done | MessageState::Cancelled => {
-                self.finished.insert(Finished { key: end_of(stored), slot: stored.slot });
+                self.finished.insert(FinishedKey { key: end_of(stored), slot: stored.slot });
             }
             MessageState::Dead => {
                 self.dead.insert(end_of(stored), stored.slot);
@@ -76,7 +76,7 @@ impl Index {
     }
 
     /// Removes a record, before it changes, from the set that its state belongs to.
-    pub(super) fn leave(&mut self, stored: &Stored) {
+    pub(super) fn leave(&mut self, stored: &StoredRecord) {
         let queue = &mut self.queues[stored.queue_id];
         queue.count_down(stored.record.state);
         match stored.record.state {
@@ -110,19 +110,19 @@ impl Index {
     }
 
     /// Blocks a pending message that a claim has taken out of its queue.
-    pub(super) fn block(&mut self, stored: &Stored, blocker: Blocker) {
+    pub(super) fn block(&mut self, stored: &StoredRecord, blocker: Blocker) {
         self.queues[stored.queue_id].count_up(MessageState::Pending);
         self.blocked.block(blocker, stored);
     }
 
     /// Blocks a pending message that no claim has taken out of its queue.
-    pub(super) fn block_unclaimed(&mut self, stored: &Stored, blocker: Blocker) {
+    pub(super) fn block_unclaimed(&mut self, stored: &StoredRecord, blocker: Blocker) {
         self.queues[stored.queue_id].remove(stored);
         self.blocked.block(blocker, stored);
     }
 
     /// Returns a pending message that was blocked to its queue.
-    pub(super) fn return_to_queue(&mut self, stored: &Stored) {
+    pub(super) fn return_to_queue(&mut self, stored: &StoredRecord) {
         if self.queues[stored.queue_id].insert(stored) {
             self.to_notify.insert(stored.queue_id);
         }
@@ -189,6 +189,6 @@ impl Index {
     }
 }
 
-fn end_of(stored: &Stored) -> TimeKey {
+fn end_of(stored: &StoredRecord) -> TimeKey {
     (stored.record.ended_at.unwrap_or(stored.record.due_at), stored.id())
 }

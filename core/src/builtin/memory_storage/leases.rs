@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::ended_rows::{TimeKey, first_key_at};
-use super::records::{Slot, Stored};
+use super::records::{Slot, StoredRecord};
 use crate::model::ProcessId;
 use crate::storage::{Notifier, Wakeup};
 
@@ -40,14 +40,14 @@ impl Leases {
         std::mem::take(&mut self.must_notify).then(|| self.notifier.clone())
     }
 
-    pub(super) fn insert(&mut self, stored: &Stored) {
+    pub(super) fn insert(&mut self, stored: &StoredRecord) {
         if let Some(lease) = stored.record.lease {
             let owned = self.owners.entry(lease.owner).or_default();
             owned.insert((lease.until, stored.id()), stored.slot);
         }
     }
 
-    pub(super) fn remove(&mut self, stored: &Stored) {
+    pub(super) fn remove(&mut self, stored: &StoredRecord) {
         if let Some(lease) = stored.record.lease
             && let Some(owned) = self.owners.get_mut(&lease.owner)
         {

@@ -14,7 +14,7 @@ use super::index::Index;
 use super::jobs::Jobs;
 use super::lookup::Lookup;
 use super::rates::Rates;
-use super::records::{Records, Slot, Stored};
+use super::records::{Records, Slot, StoredRecord};
 use crate::error::{Error, Result};
 use crate::inbox::InboxResult;
 use crate::model::{Execution, Message, MessageId, MessageRecord, MessageState, StateChange};
@@ -32,16 +32,16 @@ pub(super) struct Memory {
     pub(super) groups: Groups,
     pub(super) documents: Documents,
     pub(super) last_token: u64,
-    removed: Removed,
+    removed: RemovedMessage,
     history_max: usize,
     messages_max: usize,
 }
 
 /// Rows that a step has removed, kept only to be freed after the lock is released.
 #[derive(Default)]
-pub(super) struct Removed {
+pub(super) struct RemovedMessage {
     #[allow(clippy::vec_box)] // the records are boxed already, and moving them would cost more
-    messages: Vec<Box<Stored>>,
+    messages: Vec<Box<StoredRecord>>,
     #[allow(dead_code)] // see above
     executions: Vec<Arc<Execution>>,
 }
@@ -59,7 +59,7 @@ impl Memory {
             groups: Groups::default(),
             documents: Documents::default(),
             last_token: 0,
-            removed: Removed::default(),
+            removed: RemovedMessage::default(),
             history_max,
             messages_max,
         }
@@ -203,8 +203,11 @@ impl Memory {
 
     /// Takes the rows that this step has removed; freeing them is the slowest part and happens without the
     /// lock.
-    pub(super) fn take_removed(&mut self) -> Removed {
-        Removed { executions: self.history.take_removed(), ..std::mem::take(&mut self.removed) }
+    pub(super) fn take_removed(&mut self) -> RemovedMessage {
+        RemovedMessage {
+            executions: self.history.take_removed(),
+            ..std::mem::take(&mut self.removed)
+        }
     }
 
     /// Takes the notifiers that this step has to notify, each once.

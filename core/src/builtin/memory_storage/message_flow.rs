@@ -6,7 +6,7 @@ use super::blocked::{BlockedMessages, Blocker};
 use super::jobs::Jobs;
 use super::memory::Memory;
 use super::queue_index::ClaimScan;
-use super::records::{Records, Slot, Stored};
+use super::records::{Records, Slot, StoredRecord};
 use crate::error::Result;
 use crate::model::{
     Lease, LeaseRef, Message, MessageId, MessageRecord, MessageState, Queue, Source, StateChange,
@@ -317,7 +317,7 @@ fn blocker_of(message: &Message, blocked: &BlockedMessages, jobs: &Jobs) -> Opti
 }
 
 /// Fence: returns whether the message is running under this very token.
-fn is_current(stored: &Stored, lease: LeaseRef) -> bool {
+fn is_current(stored: &StoredRecord, lease: LeaseRef) -> bool {
     stored.record.state == MessageState::Running && stored.record.lease_ref() == Some(lease)
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::memory::Memory;
 use super::queue_index::QueueIndex;
-use super::records::Stored;
+use super::records::StoredRecord;
 use crate::inspect::{Counts, MessageFilter, PageRequest, PageResult};
 use crate::model::{BatchId, MessageId, MessageRecord, MessageState};
 
@@ -63,7 +63,7 @@ impl Memory {
 
 /// Returns the records after the start of a page, newest id first.
 fn newest_first<'a>(
-    stored: impl Iterator<Item = &'a Stored>,
+    stored: impl Iterator<Item = &'a StoredRecord>,
     page: PageRequest<MessageId>,
 ) -> Vec<&'a MessageRecord> {
     let mut records: Vec<&MessageRecord> = stored.map(|stored| &stored.record).collect();

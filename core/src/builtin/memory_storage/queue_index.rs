@@ -11,7 +11,7 @@ use std::ops::Bound;
 use jiff::Timestamp;
 
 use super::ended_rows::TimeKey;
-use super::records::{Slot, Stored};
+use super::records::{Slot, StoredRecord};
 use crate::model::{MessageState, Priority, Queue};
 use crate::storage::{NEXT_DUE_SCAN_MAX, Notifier, Wakeup};
 
@@ -56,7 +56,7 @@ impl QueueIndex {
 
     /// Inserts a pending message; returns whether sleeping pollers have to be notified, because it is due
     /// before all others or before the instant returned to a poller with a topic filter.
-    pub(super) fn insert(&mut self, stored: &Stored) -> bool {
+    pub(super) fn insert(&mut self, stored: &StoredRecord) -> bool {
         let due_at = stored.record.due_at;
         let is_first = self.next_due().is_none_or(|first| due_at < first);
         self.pending[level(stored)].insert(time_key(stored), stored.slot);
@@ -75,7 +75,7 @@ impl QueueIndex {
             Some(self.reported_due.map_or(due_at, |reported_due| reported_due.max(due_at)));
     }
 
-    pub(super) fn remove(&mut self, stored: &Stored) {
+    pub(super) fn remove(&mut self, stored: &StoredRecord) {
         self.pending[level(stored)].remove(&time_key(stored));
     }
 
@@ -161,10 +161,10 @@ impl QueueIndex {
     }
 }
 
-fn time_key(stored: &Stored) -> TimeKey {
+fn time_key(stored: &StoredRecord) -> TimeKey {
     (stored.record.due_at, stored.id())
 }
 
-fn level(stored: &Stored) -> usize {
+fn level(stored: &StoredRecord) -> usize {
     usize::from(stored.record.message.priority.level()).min(PRIORITIES - 1)
 }

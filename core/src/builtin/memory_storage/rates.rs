@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use crate::model::Key;
-use crate::policy::{RateGrant, RateStarts, permit};
+use crate::policy::{RateGrant, RateStarts, grant_starts};
 use crate::storage::RateRequest;
 
 /// Number of names above which unneeded ones are removed.
@@ -21,7 +21,7 @@ pub(super) struct Rates {
 impl Rates {
     pub(super) fn acquire(&mut self, request: RateRequest, now: Timestamp) -> RateGrant {
         let (starts, used_until) = self.names.entry(request.name).or_default();
-        let (grant, after) = permit(request.rate, starts, request.wanted, now);
+        let (grant, after) = grant_starts(request.rate, starts, request.requested, now);
         *used_until = after.used_until(request.rate);
         *starts = after;
         if self.names.len() > NAMES_MAX.max(self.forget_at) {

@@ -13,13 +13,13 @@ use crate::model::{JobName, MessageId, MessageRecord, MessageState};
 pub(super) type Slot = usize;
 
 /// Record, its slot, and the position of its queue.
-pub(super) struct Stored {
+pub(super) struct StoredRecord {
     pub(super) record: MessageRecord,
     pub(super) slot: Slot,
     pub(super) queue_id: QueueId,
 }
 
-impl Stored {
+impl StoredRecord {
     /// Returns the id as a number: it sorts the same and compares faster.
     pub(super) fn id(&self) -> u128 {
         number(self.record.message.id)
@@ -29,7 +29,7 @@ impl Stored {
 /// All message records.
 #[derive(Default)]
 pub(super) struct Records {
-    slots: Vec<Option<Box<Stored>>>,
+    slots: Vec<Option<Box<StoredRecord>>>,
     free: Vec<Slot>,
     by_id: BTreeMap<u128, Slot>,
 }
@@ -40,35 +40,35 @@ impl Records {
         &mut self,
         record: MessageRecord,
         queue_id: QueueId,
-    ) -> (&Stored, Option<Slot>) {
+    ) -> (&StoredRecord, Option<Slot>) {
         let id = number(record.message.id);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
             self.slots.len() - 1
         });
         let before = self.by_id.insert(id, slot);
-        let stored = Box::new(Stored { record, slot, queue_id });
+        let stored = Box::new(StoredRecord { record, slot, queue_id });
         (self.slots[slot].insert(stored), before)
     }
 
-    pub(super) fn get(&self, id: MessageId) -> Option<&Stored> {
+    pub(super) fn get(&self, id: MessageId) -> Option<&StoredRecord> {
         self.by_id.get(&number(id)).and_then(|slot| self.at(*slot))
     }
 
-    pub(super) fn get_mut(&mut self, id: MessageId) -> Option<&mut Stored> {
+    pub(super) fn get_mut(&mut self, id: MessageId) -> Option<&mut StoredRecord> {
         let slot = *self.by_id.get(&number(id))?;
         self.at_mut(slot)
     }
 
-    pub(super) fn at(&self, slot: Slot) -> Option<&Stored> {
+    pub(super) fn at(&self, slot: Slot) -> Option<&StoredRecord> {
         self.slots.get(slot)?.as_deref()
     }
 
-    pub(super) fn at_mut(&mut self, slot: Slot) -> Option<&mut Stored> {
+    pub(super) fn at_mut(&mut self, slot: Slot) -> Option<&mut StoredRecord> {
         self.slots.get_mut(slot)?.as_deref_mut()
     }
 
-    pub(super) fn remove_at(&mut self, slot: Slot) -> Option<Box<Stored>> {
+    pub(super) fn remove_at(&mut self, slot: Slot) -> Option<Box<StoredRecord>> {
         let stored = self.slots.get_mut(slot).and_then(Option::take)?;
         self.free.push(slot);
         if let Entry::Occupied(entry) = self.by_id.entry(stored.id())

@@ -17,7 +17,7 @@ use crate::storage::DeclareResult;
 
 /// The result of declaring the jobs of a source, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct DeclaredJobs {
+pub struct DeclareReport {
     /// Jobs that are new.
     pub created: Vec<JobName>,
     /// Jobs that differed, or had been retired.
@@ -84,7 +84,7 @@ impl Admin {
     /// [`Admin::declare`] is taken over.
     ///
     /// The source is the application of its jobs, so its name must differ from other applications.
-    pub async fn reconcile(&self, source: &str, jobs: Vec<JobBuilder>) -> Result<DeclaredJobs> {
+    pub async fn reconcile(&self, source: &str, jobs: Vec<JobBuilder>) -> Result<DeclareReport> {
         let process = &*self.process;
         let (mut reconciled, names) = self.declare_set(source, jobs).await?;
         let set = DeclaredSet {
@@ -99,7 +99,7 @@ impl Admin {
 
     /// Declares jobs of a source like [`Admin::reconcile`] but retires none. For a process that fires none and
     /// may not know all jobs of the source.
-    pub async fn declare_all(&self, source: &str, jobs: Vec<JobBuilder>) -> Result<DeclaredJobs> {
+    pub async fn declare_all(&self, source: &str, jobs: Vec<JobBuilder>) -> Result<DeclareReport> {
         Ok(self.declare_set(source, jobs).await?.0)
     }
 
@@ -108,7 +108,7 @@ impl Admin {
         &self,
         source: &str,
         jobs: Vec<JobBuilder>,
-    ) -> Result<(DeclaredJobs, BTreeSet<JobName>)> {
+    ) -> Result<(DeclareReport, BTreeSet<JobName>)> {
         let process = &*self.process;
         if source.trim().is_empty() || source == process.env.app {
             return Err(Error::invalid(format!(
@@ -125,7 +125,7 @@ impl Admin {
             let taken: Vec<_> = taken.iter().map(|(name, owner)| (*name, owner.as_str())).collect();
             return Err(foreign(&taken));
         }
-        let mut reconciled = DeclaredJobs::default();
+        let mut reconciled = DeclareReport::default();
         let came = declare(process, &declarations, &stored, now).await?;
         for (declaration, came) in declarations.iter().zip(came) {
             let name = &declaration.job.name;

@@ -71,7 +71,7 @@ impl Admin {
             services: process.turns.all(),
             poll_interval: process.env.options.poll_interval,
         };
-        Health::judge(&findings, clock.now())
+        Health::evaluate(&findings, clock.now())
     }
 }
 

@@ -13,7 +13,7 @@ use crate::model::time::add;
 use crate::model::{DeadReason, TransportName};
 use crate::policy::{AgainReason, Verdict, backoff, bounded};
 use crate::storage::{ClaimedMessage, SettleResult, Settlement};
-use crate::transport::{Outgoing, Transport};
+use crate::transport::{OutgoingMessage, Transport};
 
 /// Publishes messages of one topic to one transport.
 pub(super) struct TopicSender {
@@ -52,7 +52,7 @@ impl TopicSender {
 
     /// Publishes with a timeout, which is shorter than the lease, so that no other process sends the same
     /// messages meanwhile.
-    async fn publish(&self, batch: Vec<Outgoing>) -> Result<()> {
+    async fn publish(&self, batch: Vec<OutgoingMessage>) -> Result<()> {
         let (now, options) = (self.process.now(), &self.process.env.options);
         let timeout = options.publish_timeout.min(options.lease_duration / 2);
         let publish = self.transport.publish(batch, now);

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::PendingSettlement;
 use crate::engine::Process;
 use crate::event::Event;
-use crate::handler::{Cause, Context};
+use crate::handler::{CancelCause, Context};
 use crate::model::time::between;
 use crate::model::{Ending, Execution};
 use crate::policy::{AttemptDecision, Verdict};
@@ -33,7 +33,7 @@ pub(super) fn report_attempt(
 pub(super) fn report_settled_by_handler(process: &Process, pending: &mut PendingSettlement) {
     let Some(unreported) = pending.unreported.take() else { return };
     let context = &pending.context;
-    if context.cancel_cause() == Some(Cause::LeaseLost) {
+    if context.cancel_cause() == Some(CancelCause::LeaseLost) {
         return emit_lease_lost(process, context);
     }
     let (late, execution, now) = *unreported;

@@ -11,7 +11,7 @@ use super::SubscriptionSpec;
 use crate::engine::Process;
 use crate::engine::rates::acquire;
 use crate::engine::started_attempt::StartedAttempt;
-use crate::handler::Cause;
+use crate::handler::CancelCause;
 use crate::model::{Key, Rate};
 use crate::storage::RateRequest;
 
@@ -94,7 +94,7 @@ impl Limiter {
         let mut blocked = self.keys_until.keys().cloned().collect();
         for mut delivery in std::mem::take(&mut self.waiting) {
             // Another process may have it by now.
-            if delivery.started.context.cancel_cause() == Some(Cause::LeaseLost) {
+            if delivery.started.context.cancel_cause() == Some(CancelCause::LeaseLost) {
                 continue;
             }
             if self.until.is_some() || ready.len() >= room {
@@ -154,7 +154,7 @@ impl Limiter {
 
     /// Returns when a rate allows the next start; `None` when it has granted one now.
     async fn rate_used_until(&self, name: Key, rate: Rate, now: Timestamp) -> Option<Timestamp> {
-        let grant = acquire(&self.process, RateRequest { name, rate, wanted: 1 }, now).await;
+        let grant = acquire(&self.process, RateRequest { name, rate, requested: 1 }, now).await;
         (grant.granted == 0).then_some(grant.next_at)
     }
 }

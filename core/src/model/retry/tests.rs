@@ -16,7 +16,7 @@ fn secs(seconds: u64) -> Duration {
 fn exponential(first: Duration, jitter: f64) -> Retry {
     Retry {
         attempts_max: None,
-        backoff: Backoff::Exponential { first, factor: 2.0, cap: secs(3_600), jitter },
+        backoff: BackOffKind::Exponential { first, factor: 2.0, cap: secs(3_600), jitter },
     }
 }
 
@@ -49,7 +49,7 @@ fn proportional_waits_follow_the_table() {
 // spec: T-38
 #[test]
 fn the_cap_and_the_floor_of_proportional_waits_are_parameters() {
-    let backoff = Backoff::Proportional { ratio: 0.1, cap: secs(120), floor: secs(60) };
+    let backoff = BackOffKind::Proportional { ratio: 0.1, cap: secs(120), floor: secs(60) };
     let retry = Retry { attempts_max: Some(4), backoff };
     assert_eq!(retry.delay(1, facts(secs(900))), secs(90));
     assert_eq!(retry.delay(2, facts(secs(900))), secs(120));
@@ -131,8 +131,8 @@ fn the_usual_policies_pass_their_check() {
 #[test]
 fn a_check_names_the_value_and_the_way_out() {
     let exponential =
-        |first, factor, jitter| Backoff::Exponential { first, factor, cap: secs(60), jitter };
-    let proportional = |ratio, floor| Backoff::Proportional { ratio, cap: secs(60), floor };
+        |first, factor, jitter| BackOffKind::Exponential { first, factor, cap: secs(60), jitter };
+    let proportional = |ratio, floor| BackOffKind::Proportional { ratio, cap: secs(60), floor };
     for (backoff, part) in [
         (exponential(secs(1), 0.5, 0.0), "factor 0.5"),
         (exponential(secs(1), f64::NAN, 0.0), "factor NaN"),
@@ -143,8 +143,8 @@ fn a_check_names_the_value_and_the_way_out() {
         (proportional(-0.1, secs(1)), "ratio -0.1"),
         (proportional(f64::NAN, secs(1)), "ratio NaN"),
         (proportional(0.1, secs(61)), "cap 60s is shorter than the floor 61s"),
-        (Backoff::Intervals(vec![secs(1); 1_001]), "1001 retry intervals"),
-        (Backoff::Intervals(Vec::new()), "at least one interval"),
+        (BackOffKind::Intervals(vec![secs(1); 1_001]), "1001 retry intervals"),
+        (BackOffKind::Intervals(Vec::new()), "at least one interval"),
     ] {
         let error = Retry { attempts_max: Some(3), backoff }.check().unwrap_err().to_string();
         assert!(error.contains(part), "{error}");
@@ -163,14 +163,14 @@ fn any_f64() -> impl Strategy<Value = f64> {
     prop_oneof![any::<f64>(), Just(f64::NAN), Just(f64::INFINITY), 0.0..4.0]
 }
 
-fn any_backoff() -> impl Strategy<Value = Backoff> {
+fn any_backoff() -> impl Strategy<Value = BackOffKind> {
     prop_oneof![
-        prop::collection::vec(any::<Duration>(), 0..4).prop_map(Backoff::Intervals),
+        prop::collection::vec(any::<Duration>(), 0..4).prop_map(BackOffKind::Intervals),
         (any::<Duration>(), any_f64(), any::<Duration>(), any_f64()).prop_map(
-            |(first, factor, cap, jitter)| Backoff::Exponential { first, factor, cap, jitter }
+            |(first, factor, cap, jitter)| BackOffKind::Exponential { first, factor, cap, jitter }
         ),
         (any_f64(), any::<Duration>(), any::<Duration>())
-            .prop_map(|(ratio, cap, floor)| Backoff::Proportional { ratio, cap, floor }),
+            .prop_map(|(ratio, cap, floor)| BackOffKind::Proportional { ratio, cap, floor }),
     ]
 }
 
@@ -184,16 +184,16 @@ proptest! {
         let retry = Retry { attempts_max: None, backoff };
         let wait = retry.delay(number, facts(original));
         match &retry.backoff {
-            Backoff::Intervals(waits) => prop_assert!(waits.is_empty() || waits.contains(&wait)),
-            Backoff::Exponential { cap, .. } => prop_assert!(wait <= cap.saturating_mul(2)),
-            Backoff::Proportional { cap, floor, .. } => prop_assert!(wait >= *floor && wait <= (*cap).max(*floor)),
+            BackOffKind::Intervals(waits) => prop_assert!(waits.is_empty() || waits.contains(&wait)),
+            BackOffKind::Exponential { cap, .. } => prop_assert!(wait <= cap.saturating_mul(2)),
+            BackOffKind::Proportional { cap, floor, .. } => prop_assert!(wait >= *floor && wait <= (*cap).max(*floor)),
         }
     }
 
     #[test]
     fn without_jitter_no_wait_is_shorter_than_the_one_before(first in 0_u64..4_000_000, factor in 1.0_f64..10.0, number in 1_u32..100) {
         let first = Duration::from_millis(first);
-        let backoff = Backoff::Exponential { first, factor, cap: secs(3_600), jitter: 0.0 };
+        let backoff = BackOffKind::Exponential { first, factor, cap: secs(3_600), jitter: 0.0 };
         let retry = Retry { attempts_max: None, backoff };
         prop_assert!(retry.delay(number, facts(Duration::ZERO)) <= retry.delay(number + 1, facts(Duration::ZERO)));
     }

@@ -37,13 +37,13 @@ fn without_a_delay_it_is_sent_at_once_whatever_there_is() {
 fn the_transport_waits_as_far_as_it_reaches_and_the_storage_beyond() {
     let quarter = 15 * MINUTE;
     let over = quarter + Duration::from_nanos(1);
-    for (native, wanted, expected) in [
+    for (native, delay, expected) in [
         (Delay::None, MINUTE, DelayPlace::Storage(MINUTE)),
         (Delay::UpTo(quarter), quarter, DelayPlace::Transport(quarter)),
         (Delay::UpTo(quarter), over, DelayPlace::Storage(over)),
         (Delay::Any, Duration::MAX, DelayPlace::Transport(Duration::MAX)),
     ] {
-        assert_eq!(delay_place(wanted, options(native)), expected, "{native:?} {wanted:?}");
+        assert_eq!(delay_place(delay, options(native)), expected, "{native:?} {delay:?}");
     }
 }
 

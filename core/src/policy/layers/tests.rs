@@ -36,12 +36,12 @@ fn layer(record: &JobRecord, field: Field) -> Layer {
 #[test]
 fn the_operator_wins_over_the_configuration_and_that_over_the_code() {
     let code = layer(&record(None), Field::Schedule);
-    assert_eq!((code.in_force.as_str(), code.winner), ("0 2 * * *", Winner::Code));
+    assert_eq!((code.in_force.as_str(), code.winner), ("0 2 * * *", EffectiveLayer::Code));
     let configured = record(Some("0 3 * * *"));
     let file = layer(&configured, Field::Schedule);
-    assert_eq!((file.in_force.as_str(), file.winner), ("0 3 * * *", Winner::Configuration));
+    assert_eq!((file.in_force.as_str(), file.winner), ("0 3 * * *", EffectiveLayer::Configuration));
     let operator = layer(&edited(&configured, Edit::new().cron("0 4 * * *")), Field::Schedule);
-    assert_eq!(operator.winner, Winner::Operator);
+    assert_eq!(operator.winner, EffectiveLayer::Operator);
     let values = (operator.declared, operator.configured, operator.overridden, operator.in_force);
     let [two, three, four] = ["0 2 * * *", "0 3 * * *", "0 4 * * *"].map(str::to_owned);
     assert_eq!(values, (two, Some(three), Some(four.clone()), four));
@@ -55,7 +55,11 @@ fn every_field_is_listed_once_and_the_untouched_ones_are_the_codes() {
     let fields: Vec<Field> = layers.iter().map(|layer| layer.field).collect();
     assert_eq!(fields, Field::ALL);
     for layer in layers {
-        let expected = if layer.field == Field::Retry { Winner::Operator } else { Winner::Code };
+        let expected = if layer.field == Field::Retry {
+            EffectiveLayer::Operator
+        } else {
+            EffectiveLayer::Code
+        };
         assert_eq!(layer.winner, expected, "{:?}", layer.field);
     }
 }
@@ -67,10 +71,10 @@ fn a_pause_is_the_operators_and_a_removal_the_codes() {
     paused.paused = Some(Pause { by, reason, at: now(), until: None });
     let layer_of = |record: &JobRecord| layer(record, Field::Enabled);
     let enabled = layer_of(&paused);
-    assert_eq!((enabled.in_force.as_str(), enabled.winner), ("no", Winner::Operator));
+    assert_eq!((enabled.in_force.as_str(), enabled.winner), ("no", EffectiveLayer::Operator));
     assert!(enabled.why.contains("ada") && enabled.why.contains("audit"), "{}", enabled.why);
     paused.retired = Some(Retirement::Removed);
-    assert_eq!(layer_of(&paused).winner, Winner::Code);
+    assert_eq!(layer_of(&paused).winner, EffectiveLayer::Code);
     assert_eq!(layer_of(&record(None)).in_force, "yes");
 }
 

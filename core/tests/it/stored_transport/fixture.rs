@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{ClaimedMessage, SettleResult, Settlement};
-use punctual::backend::transport::{Consumer, Delivery, Outgoing, Receipt, Subscription};
+use punctual::backend::transport::{Consumer, Delivery, OutgoingMessage, Receipt, Subscription};
 use punctual::builtin::memory_transport;
 use punctual::jiff::Timestamp;
 use punctual::model::{
@@ -80,7 +80,8 @@ impl Fixture {
 
     pub(super) async fn publish(&self, message: Message, delay: Duration) -> MessageId {
         let id = message.id;
-        let outgoing = Outgoing { message: Arc::new(message), delay, attempt: 0, group: None };
+        let outgoing =
+            OutgoingMessage { message: Arc::new(message), delay, attempt: 0, group: None };
         self.transport.publish(vec![outgoing], self.clock.now()).await.unwrap();
         id
     }

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use punctual::model::{JobRecord, Overrides};
-use punctual::policy::{Edit, Field, Layer, Winner};
+use punctual::policy::{Edit, EffectiveLayer, Field, Layer};
 use punctual::schedule::{Cron, Zone, parse_duration};
 use punctual::{Misfire, Retry};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -271,9 +271,9 @@ impl From<Layer> for JobLayerView {
             overridden: layer.overridden,
             effective: layer.in_force,
             winner: match layer.winner {
-                Winner::Code => "code",
-                Winner::Configuration => "configuration",
-                Winner::Operator => "operator",
+                EffectiveLayer::Code => "code",
+                EffectiveLayer::Configuration => "configuration",
+                EffectiveLayer::Operator => "operator",
             },
             why: layer.why,
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::model::{Backoff, JobRecord, Overlap, Retry};
+use punctual::model::{BackOffKind, JobRecord, Overlap, Retry};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -87,13 +87,13 @@ impl JobRetryView {
     pub(super) fn new(retry: &Retry) -> Self {
         let attempts_max = retry.attempts_max;
         match &retry.backoff {
-            Backoff::Intervals(waits) => Self {
+            BackOffKind::Intervals(waits) => Self {
                 attempts_max,
                 backoff: "intervals",
                 waits_ms: waits.iter().copied().map(milliseconds).collect(),
                 ..Self::default()
             },
-            Backoff::Exponential { first, factor, cap, jitter } => Self {
+            BackOffKind::Exponential { first, factor, cap, jitter } => Self {
                 attempts_max,
                 backoff: "exponential",
                 first_ms: Some(milliseconds(*first)),
@@ -102,7 +102,7 @@ impl JobRetryView {
                 cap_ms: Some(milliseconds(*cap)),
                 ..Self::default()
             },
-            Backoff::Proportional { ratio, cap, floor } => Self {
+            BackOffKind::Proportional { ratio, cap, floor } => Self {
                 attempts_max,
                 backoff: "proportional",
                 ratio: Some(*ratio),

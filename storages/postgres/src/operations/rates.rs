@@ -1,6 +1,6 @@
 //! Rates: one row for each name with its latest starts, locked while the policy decides on a request.
 
-use punctual::backend::policy::{RateGrant, RateStarts, permit};
+use punctual::backend::policy::{RateGrant, RateStarts, grant_starts};
 use punctual::backend::storage::RateRequest;
 use punctual::jiff::Timestamp;
 use punctual_columns::instant::{instant, micros_up};
@@ -15,10 +15,10 @@ impl Inner {
     pub(crate) async fn acquire_rate(
         &self,
         session: &Session<'_>,
-        wanted: &RateRequest,
+        request: &RateRequest,
         now: Timestamp,
     ) -> Result<RateGrant, StorageError> {
-        let (table, name) = (format!("{}.rate", self.schema.quoted), wanted.name.as_str());
+        let (table, name) = (format!("{}.rate", self.schema.quoted), request.name.as_str());
         let select = format!("SELECT used_until, starts FROM {table} WHERE name = $1 FOR UPDATE");
         let rows = session.query_text(&select, &[(&name, Type::TEXT)]).await?;
         let known = rows.first();
@@ -29,15 +29,15 @@ impl Inner {
                     RateStarts::from_text(text)
                 } else {
                     let used_until = instant(row.try_get::<_, Micros>(0)?.0)?;
-                    RateStarts::from_used_until(wanted.rate, used_until, now)
+                    RateStarts::from_used_until(request.rate, used_until, now)
                 }
             }
         };
-        let (permitted, starts) = permit(wanted.rate, &starts, wanted.wanted, now);
+        let (permitted, starts) = grant_starts(request.rate, &starts, request.requested, now);
         if permitted.granted == 0 {
             return Ok(permitted);
         }
-        let used = Micros(micros_up(starts.used_until(wanted.rate).unwrap_or(now)));
+        let used = Micros(micros_up(starts.used_until(request.rate).unwrap_or(now)));
         let text_of_starts = starts.to_text();
         let text = match known {
             // Another transaction may insert the same name at the same time.

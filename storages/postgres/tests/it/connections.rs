@@ -8,7 +8,7 @@ use punctual::backend::storage::WakeSource;
 use punctual::clock::within;
 use punctual::model::Queue;
 use punctual::{Clock, Storage, SystemClock};
-use punctual_postgres::Prepared;
+use punctual_postgres::StatementPreparation;
 
 use crate::schema::{TestSchema, enqueue, eventually, settle, soon};
 
@@ -129,7 +129,8 @@ async fn behind_a_pooler_statements_are_not_prepared_any_more() {
 
 async fn without_prepared_statements_everything_works() {
     let database = TestSchema::new();
-    let storage = database.builder().prepared(Prepared::Unnamed).connect().await.unwrap();
+    let storage =
+        database.builder().prepared(StatementPreparation::Unnamed).connect().await.unwrap();
     storage.enqueue(database.entries(3_000), SystemClock.now()).await.unwrap();
     let claimed = database.claim(&storage, 3_000).await;
     assert_eq!(settle(&storage, &claimed).await.len(), 3_000);

@@ -214,7 +214,7 @@ async fn expired_keys_and_rates_are_pruned() {
     let storage = database.open().await;
     enqueue(&*storage, unique(&database, Duration::from_secs(60))).await;
     let rate = punctual::model::Rate { count: 1, per: Duration::from_secs(60) };
-    let permit = RateRequest { name: key("mail").unwrap(), rate, wanted: 1 };
+    let permit = RateRequest { name: key("mail").unwrap(), rate, requested: 1 };
     storage.acquire_rate(permit, SystemClock.now()).await.unwrap();
     let client = database.client().await;
     let schema = &database.schema;

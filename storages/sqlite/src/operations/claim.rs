@@ -16,7 +16,7 @@ use rusqlite::{
     Connection, OptionalExtension as _, Row, StatementStatus, params, params_from_iter,
 };
 
-use super::limits::{Lane, Lanes, next_lane, pending_of_lane};
+use super::limits::{SharedLimit, SharedLimits, next_limit, pending_of_limit};
 use super::reserved_keys::release_key;
 use super::topics::{condition, list};
 use crate::effects::Effects;
@@ -115,7 +115,7 @@ struct ClaimRun<'a> {
     scan: ClaimScan,
     /// Jobs of the found messages, which count as running.
     jobs: HashSet<JobName>,
-    lanes: Lanes,
+    shared_limits: SharedLimits,
     names: NameCache,
     found: Vec<ClaimedMessage>,
 }
@@ -123,14 +123,15 @@ struct ClaimRun<'a> {
 /// Candidate among the first messages of a limit, with its position: due time and id.
 struct Candidate {
     position: (i64, [u8; 16]),
-    lane: Lane,
+    shared_limit: SharedLimit,
 }
 
 impl<'a> ClaimRun<'a> {
     fn new(claim: &'a Claim, limit: usize, scan: ClaimScan) -> Self {
-        let (jobs, lanes, names) = (HashSet::new(), Lanes::default(), NameCache::default());
+        let (jobs, shared_limits, names) =
+            (HashSet::new(), SharedLimits::default(), NameCache::default());
         let (until, topics) = (micros(claim.until), list(&claim.topics));
-        Self { claim, limit, until, topics, scan, jobs, lanes, names, found: Vec::new() }
+        Self { claim, limit, until, topics, scan, jobs, shared_limits, names, found: Vec::new() }
     }
 
     /// Collects the due messages of a priority, in order.
@@ -194,16 +195,16 @@ impl<'a> ClaimRun<'a> {
         now: i64,
     ) -> StorageResult<Vec<Candidate>> {
         let (queue, wanted) = (self.claim.queue.as_str(), self.limit - self.found.len());
-        let (mut candidates, mut last) = (Vec::new(), Lane::default());
-        while let Some(lane) = next_lane(transaction, (queue, priority), &last)? {
-            last = lane;
-            let room = self.lanes.room(transaction, &last)?;
+        let (mut candidates, mut last) = (Vec::new(), SharedLimit::default());
+        while let Some(shared_limit) = next_limit(transaction, (queue, priority), &last)? {
+            last = shared_limit;
+            let room = self.shared_limits.room(transaction, &last)?;
             let room = room.min(i64::try_from(wanted).unwrap_or(i64::MAX));
             if room == 0 {
                 continue;
             }
             let fits = condition(&self.claim.topics, 7);
-            let sql = pending_of_lane(&format!("{NOT_BLOCKED} AND {fits}"));
+            let sql = pending_of_limit(&format!("{NOT_BLOCKED} AND {fits}"));
             let mut statement = transaction.prepare_cached(&sql)?;
             let values =
                 params![queue, priority, last.name, last.running_max, now, room, self.topics];
@@ -211,7 +212,7 @@ impl<'a> ClaimRun<'a> {
             let mut rows = statement.query(values)?;
             while let Some(row) = rows.next()? {
                 let position = (row.get(0)?, row.get(1)?);
-                candidates.push(Candidate { position, lane: last.clone() });
+                candidates.push(Candidate { position, shared_limit: last.clone() });
             }
             if candidates.len() / 2 > wanted {
                 candidates.sort_unstable_by_key(|one| one.position);
@@ -229,7 +230,9 @@ impl<'a> ClaimRun<'a> {
         priority: u8,
         candidate: &Candidate,
     ) -> StorageResult<()> {
-        if self.found.len() == self.limit || self.lanes.room(transaction, &candidate.lane)? == 0 {
+        if self.found.len() == self.limit
+            || self.shared_limits.room(transaction, &candidate.shared_limit)? == 0
+        {
             return Ok(());
         }
         let sql = format!("SELECT {CLAIM_COLUMNS} FROM punctual_message WHERE id = ?1");
@@ -238,7 +241,7 @@ impl<'a> ClaimRun<'a> {
         if let Some(row) = rows.next()?
             && self.take(row, priority)?
         {
-            self.lanes.start(&candidate.lane);
+            self.shared_limits.start(&candidate.shared_limit);
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use punctual_columns::instant::{micros, micros_up};
 use punctual_columns::message::extra;
 
 use super::batches::wait;
-use super::limits::lane_of;
+use super::limits::limit_of;
 use super::reserved_keys::{key_holder, reserve_key};
 use crate::driver::{Cells as _, Driver};
 use crate::effects::Effects;
@@ -74,12 +74,12 @@ pub(crate) struct Enqueuer<'a, D: Driver> {
     newest_ended: Option<MessageId>,
     now: i64,
     /// Messages that may have to wait for a batch, of which more may follow.
-    waiting: Vec<Waiting>,
+    waiting: Vec<AwaitedBatch>,
     effects: &'a mut Effects,
 }
 
 /// Stored message that waits for a batch, if that is alive.
-struct Waiting {
+struct AwaitedBatch {
     message: MessageId,
     batch: BatchId,
     queue: Queue,
@@ -133,7 +133,7 @@ impl<'a, D: Driver> Enqueuer<'a, D> {
     async fn insert(&mut self, message: &Message) -> StorageResult<bool> {
         let due_at = micros_up(message.due_at);
         let job = message.occurrence.as_ref().map(|occurrence| occurrence.job.as_str());
-        let (lane, lane_max) = lane_of(message);
+        let (lane, lane_max) = limit_of(message);
         let row = values![
             message.id.as_uuid(),
             message.queue.as_str(),
@@ -161,7 +161,7 @@ impl<'a, D: Driver> Enqueuer<'a, D> {
             None => self.effects.is_due(&message.queue, due_at),
             Some(batch) => {
                 let queue = message.queue.clone();
-                self.waiting.push(Waiting { message: message.id, batch, queue, due_at });
+                self.waiting.push(AwaitedBatch { message: message.id, batch, queue, due_at });
             }
         }
         Ok(true)

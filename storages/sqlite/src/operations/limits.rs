@@ -22,7 +22,7 @@ pub(crate) const RUNNING: &str = "SELECT count(*) FROM punctual_message INDEXED 
      WHERE lane = ?1 AND state = 1";
 /// Next limit of a queue and a priority with pending messages, and its maximum. Compared with the next number,
 /// because SQLite would scan all entries equal to a strict lower bound.
-pub(crate) const NEXT_LANE: &str = "SELECT lane, lane_max FROM punctual_message INDEXED BY punctual_message_pending \
+pub(crate) const NEXT_LIMIT: &str = "SELECT lane, lane_max FROM punctual_message INDEXED BY punctual_message_pending \
      WHERE state = 0 AND queue = ?1 AND priority = ?2 AND (lane, lane_max) >= (?3, ?4) \
      ORDER BY lane, lane_max LIMIT 1";
 /// Next queue in which messages of a limit are pending, and the first due time of them.
@@ -32,60 +32,64 @@ const ANY: &str = "SELECT EXISTS (SELECT 1 FROM punctual_message INDEXED BY punc
      WHERE lane IS NOT NULL)";
 
 /// Returns the limit of a message and its maximum; none for most.
-pub(crate) fn lane_of(message: &Message) -> (Option<&str>, Option<u32>) {
+pub(crate) fn limit_of(message: &Message) -> (Option<&str>, Option<u32>) {
     let limit = message.limit().filter(|limit| limit.running_max.is_some());
     (limit.map(|limit| limit.name.as_str()), limit.and_then(|limit| limit.running_max))
 }
 
 /// Limit with its maximum: messages may share a limit with different maxima.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Lane {
+pub(crate) struct SharedLimit {
     pub(crate) name: String,
     pub(crate) running_max: i64,
 }
 
 /// Running messages of the limits that were queried.
 #[derive(Default)]
-pub(crate) struct Lanes {
+pub(crate) struct SharedLimits {
     running: HashMap<String, i64>,
 }
 
-impl Lanes {
+impl SharedLimits {
     /// Returns how many more messages of a limit may run.
-    pub(crate) fn room(&mut self, connection: &Connection, lane: &Lane) -> StorageResult<i64> {
-        let running = if let Some(running) = self.running.get(&lane.name) {
+    pub(crate) fn room(
+        &mut self,
+        connection: &Connection,
+        limit: &SharedLimit,
+    ) -> StorageResult<i64> {
+        let running = if let Some(running) = self.running.get(&limit.name) {
             *running
         } else {
             let mut statement = connection.prepare_cached(RUNNING)?;
-            let running = statement.query_row([&lane.name], |row| row.get(0))?;
-            self.running.insert(lane.name.clone(), running);
+            let running = statement.query_row([&limit.name], |row| row.get(0))?;
+            self.running.insert(limit.name.clone(), running);
             running
         };
-        Ok(lane.running_max.saturating_sub(running).max(0))
+        Ok(limit.running_max.saturating_sub(running).max(0))
     }
 
     /// Counts one more running message of a limit.
-    pub(crate) fn start(&mut self, lane: &Lane) {
-        *self.running.entry(lane.name.clone()).or_default() += 1;
+    pub(crate) fn start(&mut self, limit: &SharedLimit) {
+        *self.running.entry(limit.name.clone()).or_default() += 1;
     }
 }
 
 /// Returns the limit of a queue and a priority that follows `last`.
-pub(crate) fn next_lane(
+pub(crate) fn next_limit(
     connection: &Connection,
     (queue, priority): (&str, u8),
-    last: &Lane,
-) -> StorageResult<Option<Lane>> {
-    let mut statement = connection.prepare_cached(NEXT_LANE)?;
+    last: &SharedLimit,
+) -> StorageResult<Option<SharedLimit>> {
+    let mut statement = connection.prepare_cached(NEXT_LIMIT)?;
     let found = statement
         .query_row(params![queue, priority, last.name, last.running_max + 1], |row| {
-            Ok(Lane { name: row.get(0)?, running_max: row.get(1)? })
+            Ok(SharedLimit { name: row.get(0)?, running_max: row.get(1)? })
         });
     Ok(found.optional()?)
 }
 
 /// Selects the pending messages of a limit up to an instant, oldest first.
-pub(crate) fn pending_of_lane(condition: &str) -> String {
+pub(crate) fn pending_of_limit(condition: &str) -> String {
     format!(
         "SELECT m.due_at, m.id FROM punctual_message m INDEXED BY punctual_message_pending \
          WHERE m.state = 0 AND m.queue = ?1 AND m.priority = ?2 AND m.lane = ?3 AND m.lane_max = ?4 \
@@ -94,7 +98,7 @@ pub(crate) fn pending_of_lane(condition: &str) -> String {
 }
 
 /// Returns whether any alive message has a limit.
-pub(crate) fn has_lanes(connection: &Connection) -> StorageResult<bool> {
+pub(crate) fn has_limits(connection: &Connection) -> StorageResult<bool> {
     Ok(connection.prepare_cached(ANY)?.query_row([], |row| row.get(0))?)
 }
 
@@ -107,23 +111,23 @@ pub(crate) fn first_due(
 ) -> StorageResult<Option<Timestamp>> {
     let waiting = if also_full { "1" } else { NOT_BLOCKED };
     let (fits, list) = (condition(topics, 7), list(topics));
-    let sql = pending_of_lane(&format!("{waiting} AND {fits}"));
+    let sql = pending_of_limit(&format!("{waiting} AND {fits}"));
     let mut first = connection.prepare_cached(&sql)?;
     let mut priorities = connection.prepare_cached(NEXT_PRIORITY)?;
-    let (mut lanes, mut below, mut due) = (Lanes::default(), ABOVE_ALL, None);
+    let (mut shared_limits, mut below, mut due) = (SharedLimits::default(), ABOVE_ALL, None);
     while let Some(priority) =
         priorities.query_row(params![queue, below], |row| row.get(0)).optional()?
     {
-        let mut last = Lane::default();
-        while let Some(lane) = next_lane(connection, (queue, priority), &last)? {
-            if also_full || lanes.room(connection, &lane)? > 0 {
-                let (name, most) = (&lane.name, lane.running_max);
+        let mut last = SharedLimit::default();
+        while let Some(limit) = next_limit(connection, (queue, priority), &last)? {
+            if also_full || shared_limits.room(connection, &limit)? > 0 {
+                let (name, most) = (&limit.name, limit.running_max);
                 let wanted = params![queue, priority, name, most, i64::MAX, 1, list];
                 let wanted = if list.is_some() { wanted } else { &wanted[..6] };
                 let at: Option<i64> = first.query_row(wanted, |row| row.get(0)).optional()?;
                 due = due.into_iter().chain(at).min();
             }
-            last = lane;
+            last = limit;
         }
         below = priority;
     }
@@ -133,13 +137,13 @@ pub(crate) fn first_due(
 /// Notifies the queues in which messages wait for a limit of which a message stopped running.
 pub(crate) fn notify_limit_queues(
     transaction: &Connection,
-    lane: &str,
+    limit: &str,
     effects: &mut Effects,
 ) -> StorageResult<()> {
     let mut statement = transaction.prepare_cached(NEXT_QUEUE)?;
     let mut last = String::new();
     loop {
-        let found = statement.query_row([lane, &last], |row| Ok((row.get(0)?, row.get(1)?)));
+        let found = statement.query_row([limit, &last], |row| Ok((row.get(0)?, row.get(1)?)));
         let Some((queue, due_at)) = found.optional()? else { return Ok(()) };
         last = queue;
         let queue = Queue::from(last.clone());

@@ -9,7 +9,7 @@ use punctual_columns::message::{count_to_column, extra_of, progress_to_json};
 use punctual_columns::without_nul;
 use rusqlite::{Connection, ToSql, params};
 
-use super::limits::lane_of;
+use super::limits::limit_of;
 use crate::driver::Driver;
 use crate::error::StorageResult;
 use crate::row::{id_of_finished, strayed};
@@ -150,7 +150,7 @@ pub(crate) fn insert_record(
     let place = id_of_finished(message.id, ended_at);
     let (place, strayed_at) = (place.as_bytes(), strayed(place, ended_at));
     let (reason, state) = (record.dead.map(DeadReason::code), record.state.code());
-    let ((lane, lane_max), freed) = (lane_of(message), is_free.then_some(1));
+    let ((lane, lane_max), freed) = (limit_of(message), is_free.then_some(1));
     let (sql, ending): (_, &[&dyn ToSql]) = match record.state {
         MessageState::Pending | MessageState::Running => (PENDING, &[&lane, &lane_max, &freed]),
         MessageState::Dead => (DEAD, &[&ended_at, &reason]),

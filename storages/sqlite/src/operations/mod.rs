@@ -33,7 +33,7 @@ pub(crate) use claim::{NOT_BLOCKED, claim, next_tokens};
 pub(crate) use enqueue::{alive_with_key, enqueue, remove_finished};
 pub(crate) use extend::extend;
 pub(crate) use import::import_messages;
-pub(crate) use limits::{first_due, has_lanes, notify_limit_queues};
+pub(crate) use limits::{first_due, has_limits, notify_limit_queues};
 pub(crate) use message_rows::insert_record;
 pub(crate) use progress::save_progress;
 pub(crate) use reserved_keys::delete_expired_keys;
@@ -45,6 +45,6 @@ pub(crate) use topics::{condition, list};
 pub(crate) mod planned_statements {
     pub(crate) use super::batches::{FORGET_WAITING, FREE_WAITING, WAIT};
     pub(crate) use super::enqueue::ALIVE_WITH_KEY;
-    pub(crate) use super::limits::{NEXT_LANE, NEXT_QUEUE, RUNNING, pending_of_lane};
+    pub(crate) use super::limits::{NEXT_LIMIT, NEXT_QUEUE, RUNNING, pending_of_limit};
     pub(crate) use super::reserved_keys::{DELETE_EXPIRED_KEYS, KEY_RESERVATION};
 }

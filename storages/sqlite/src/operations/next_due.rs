@@ -9,7 +9,7 @@ use punctual_columns::instant::instant;
 use rusqlite::{Connection, params_from_iter};
 
 use crate::error::StorageResult;
-use crate::operations::{NOT_BLOCKED, condition, first_due, has_lanes, list};
+use crate::operations::{NOT_BLOCKED, condition, first_due, has_limits, list};
 
 /// Every priority.
 const LEVELS: &str =
@@ -51,7 +51,7 @@ fn next_due_chunk(
             due.push(micros.map(instant).transpose()?);
         }
     }
-    if has_lanes(connection)? {
+    if has_limits(connection)? {
         for (source, due) in sources.iter().zip(&mut due) {
             let (queue, topics) = match source {
                 WakeSource::Queue(queue) => (queue, &TopicFilter::All),
@@ -71,7 +71,7 @@ pub(crate) fn oldest(connection: &Connection, queue: &Queue) -> StorageResult<Op
     let mut statement = connection.prepare_cached(&sql)?;
     let micros: Option<i64> = statement.query_row([queue.as_str()], |row| row.get(0))?;
     let first = micros.map(instant).transpose()?;
-    if !has_lanes(connection)? {
+    if !has_limits(connection)? {
         return Ok(first);
     }
     let limited = first_due(connection, (queue.as_str(), &TopicFilter::All), true)?;

@@ -1,6 +1,6 @@
 //! Rates: the latest starts of each name. The policy alone decides how many may start.
 
-use punctual::backend::policy::{RateGrant, RateStarts, permit as decide};
+use punctual::backend::policy::{RateGrant, RateStarts, grant_starts};
 use punctual::backend::storage::RateRequest;
 use punctual::jiff::Timestamp;
 use punctual_columns::instant::{instant, micros, micros_up};
@@ -30,7 +30,7 @@ pub(crate) fn acquire(
             RateStarts::from_used_until(permit.rate, instant(used_until)?, now)
         }
     };
-    let (grant, starts) = decide(permit.rate, &starts, permit.wanted, now);
+    let (grant, starts) = grant_starts(permit.rate, &starts, permit.requested, now);
     if grant.granted > 0 {
         let used_until = micros_up(starts.used_until(permit.rate).unwrap_or(now));
         transaction.prepare_cached(USE)?.execute(params![name, used_until, starts.to_text()])?;

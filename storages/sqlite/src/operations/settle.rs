@@ -207,7 +207,7 @@ impl<'a, D: Driver> Settler<'a, D> {
 
     fn count_moved(&mut self, relations: MessageRelations, state: MessageState) -> SettleResult {
         self.effects.moved(&relations.queue, 1, Some(MessageState::Running), Some(state));
-        self.effects.left_lane(relations.lane);
+        self.effects.left_limit(relations.lane);
         if !state.is_alive() {
             self.effects.left_batch(relations.batch);
         }

@@ -293,7 +293,7 @@ async fn keys_and_rates_whose_time_is_over_are_forgotten() {
     storage.enqueue(vec![held(99).into()], at(60)).await.unwrap();
     assert_eq!(rows_of(&other, "punctual_held"), 41 - 16, "a few with each that is held");
     let rate = Rate { count: 1, per: Duration::from_secs(10) };
-    let permit = RateRequest { name: Key::new("mail").unwrap(), rate, wanted: 1 };
+    let permit = RateRequest { name: Key::new("mail").unwrap(), rate, requested: 1 };
     storage.acquire_rate(permit, at(60)).await.unwrap();
     let prune = Prune { before: at(0), limit: 100, dead: false };
     storage.prune(prune, at(61)).await.unwrap();

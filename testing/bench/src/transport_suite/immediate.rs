@@ -8,8 +8,8 @@ use anyhow::Result;
 use async_trait::async_trait;
 use jiff::Timestamp;
 use punctual::backend::transport::{
-    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, Outgoing, Subscription,
-    Transport,
+    AcknowledgeMode, AttemptCount, Capabilities, Consumer, Delay, Ordering, OutgoingMessage,
+    Subscription, Transport,
 };
 use punctual::model::Body;
 use punctual::{Publisher, Punctual};
@@ -43,7 +43,7 @@ impl Transport for DiscardTransport {
         }
     }
 
-    async fn publish(&self, batch: Vec<Outgoing>, _now: Timestamp) -> punctual::Result<()> {
+    async fn publish(&self, batch: Vec<OutgoingMessage>, _now: Timestamp) -> punctual::Result<()> {
         std::hint::black_box(batch);
         Ok(())
     }

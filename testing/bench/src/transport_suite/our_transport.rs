@@ -8,7 +8,7 @@ use futures_util::future::try_join_all;
 use jiff::Timestamp;
 use punctual::Message;
 use punctual::backend::transport::{
-    Consumer, Delivery, Outgoing, Receipt, Subscription, Transport,
+    Consumer, Delivery, OutgoingMessage, Receipt, Subscription, Transport,
 };
 use punctual::model::{
     Body, Correlation, Headers, IdSource as _, Ids, MessageId, Priority, Queue, Source, Topic,
@@ -86,7 +86,7 @@ impl MessageFactory {
         Ok(Self { ids: Ids::random(), topic: Topic::new(topic)?, body })
     }
 
-    pub(super) fn outgoing(&self, now: Timestamp) -> Outgoing {
+    pub(super) fn outgoing(&self, now: Timestamp) -> OutgoingMessage {
         let message = Message {
             id: MessageId::from_uuid(self.ids.next(now)),
             topic: self.topic.clone(),
@@ -106,6 +106,11 @@ impl MessageFactory {
             relations: None,
             route: None,
         };
-        Outgoing { message: Arc::new(message), delay: Duration::ZERO, attempt: 0, group: None }
+        OutgoingMessage {
+            message: Arc::new(message),
+            delay: Duration::ZERO,
+            attempt: 0,
+            group: None,
+        }
     }
 }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use punctual::backend::transport::Outgoing;
+use punctual::backend::transport::OutgoingMessage;
 use punctual::backend::wire::Envelope;
 use punctual::model::{Body, Key, Message};
 use punctual::serde_json::{self, Value};
@@ -33,7 +33,7 @@ pub fn full() -> Message {
 pub async fn assert_round_trip(
     transport: &dyn Transport,
     group: &str,
-    sent: Outgoing,
+    sent: OutgoingMessage,
     delay: Duration,
 ) {
     let mut consumer = subscribe(transport, group, 10).await;

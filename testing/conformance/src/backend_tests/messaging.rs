@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use punctual::backend::transport::{
-    Acknowledge, Consumer, Delivery, Outgoing, Receipt, Rejection, Subscription,
+    Acknowledge, Consumer, Delivery, OutgoingMessage, Receipt, Rejection, Subscription,
 };
 use punctual::clock::{add, within};
 use punctual::jiff::Timestamp;
@@ -38,8 +38,8 @@ pub fn message(body: impl AsRef<[u8]>) -> Message {
 }
 
 /// Returns a message to be published to all groups without delay.
-pub fn outgoing(message: Message) -> Outgoing {
-    Outgoing { message: Arc::new(message), delay: Duration::ZERO, attempt: 0, group: None }
+pub fn outgoing(message: Message) -> OutgoingMessage {
+    OutgoingMessage { message: Arc::new(message), delay: Duration::ZERO, attempt: 0, group: None }
 }
 
 /// Publishes messages with these bodies in one batch, which must be confirmed.

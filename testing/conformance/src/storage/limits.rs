@@ -243,8 +243,8 @@ pub async fn a_priority_that_goes_first_is_taken_before_higher_ones(f: Fixture) 
     assert_eq!(rest, [ids[0], ids[1], ids[4]]);
 }
 
-fn request(name: &str, wanted: u32) -> RateRequest {
-    RateRequest { name: key(name), rate: Rate { count: 10, per: seconds(10) }, wanted }
+fn request(name: &str, requested: u32) -> RateRequest {
+    RateRequest { name: key(name), rate: Rate { count: 10, per: seconds(10) }, requested }
 }
 
 pub async fn a_rate_grants_starts_and_reports_when_the_next_is_possible(f: Fixture) {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::backend::transport::{Delay, Outgoing};
+use punctual::backend::transport::{Delay, OutgoingMessage};
 use punctual::clock::{add, between};
 use punctual::jiff::{SignedDuration, Timestamp};
 use punctual::{Clock, ErrorKind, Retry, SystemClock};
@@ -69,14 +69,14 @@ pub async fn no_delay_a_zero_delay_and_a_past_instant_are_equal(f: Fixture) {
 
 // spec: D-21, D-22
 pub async fn a_delay_within_reach_is_kept_by_the_broker(f: Fixture) {
-    if !f.capabilities.publish_delay.reaches(DELAY) {
+    if !f.capabilities.publish_delay.supports(DELAY) {
         return f.refused("it declares that it cannot delay a publish; the engine does");
     }
     let mut office = f.subscribe("office").await;
     let message = f.message("later");
     let id = message.id;
     let due_at = add(SystemClock.now(), at_least(DELAY));
-    let later = Outgoing { delay: DELAY, ..outgoing(message) };
+    let later = OutgoingMessage { delay: DELAY, ..outgoing(message) };
     let batch = vec![later, outgoing(f.message("now"))];
     f.transport.publish(batch, SystemClock.now()).await.unwrap();
     let first = office.next().await;
@@ -95,7 +95,7 @@ pub async fn a_delay_beyond_reach_is_refused_and_nothing_is_sent(f: Fixture) {
         return f.refused("it declares that it supports any delay");
     };
     let mut office = f.subscribe("office").await;
-    let far = Outgoing { delay, ..outgoing(f.message("far")) };
+    let far = OutgoingMessage { delay, ..outgoing(f.message("far")) };
     let started_at = SystemClock.now();
     let error = f.transport.publish(vec![far], started_at).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
@@ -108,7 +108,7 @@ pub async fn a_delay_beyond_reach_is_refused_and_nothing_is_sent(f: Fixture) {
 pub async fn a_delay_within_reach_is_not_kept_in_the_storage(f: Fixture) {
     let worker = f.worker("office").start(|_| Action::Done).await;
     let events = worker.punctual.events().clone();
-    if f.capabilities.publish_delay.reaches(DELAY) {
+    if f.capabilities.publish_delay.supports(DELAY) {
         worker.send_after("near", DELAY).await;
         assert_eq!(events.count("message.held"), 0, "the broker waits");
         worker.wait_for_calls("near", 1).await;
@@ -145,7 +145,7 @@ pub async fn a_delay_of_a_year_is_kept_and_not_lost(f: Fixture) {
     let id = worker.send_after("year", year).await;
     worker.send("hello").await;
     worker.wait_for_calls("hello", 1).await;
-    if f.capabilities.publish_delay.reaches(year) && !f.is_stored() {
+    if f.capabilities.publish_delay.supports(year) && !f.is_stored() {
         // Only waiting for the year could show that the broker still has it.
         assert_eq!(worker.punctual.events().count("message.held"), 0);
     } else {

@@ -9,7 +9,7 @@ mod worker;
 
 use std::sync::Arc;
 
-use punctual::backend::transport::{Capabilities, Outgoing, Subscription};
+use punctual::backend::transport::{Capabilities, OutgoingMessage, Subscription};
 use punctual::backend::wire::Wire;
 use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{Ids, Message, MessageId, MessageRecord, MessageState, Topic};
@@ -185,9 +185,9 @@ pub(super) fn memory_stores() -> Stores {
 }
 
 /// Returns a message to be published to all groups without delay.
-pub(super) fn outgoing(message: Message) -> Outgoing {
+pub(super) fn outgoing(message: Message) -> OutgoingMessage {
     let (message, delay) = (Arc::new(message), std::time::Duration::ZERO);
-    Outgoing { message, delay, attempt: 0, group: None }
+    OutgoingMessage { message, delay, attempt: 0, group: None }
 }
 
 /// Returns the topic of this name.

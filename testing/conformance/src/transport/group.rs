@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Fixture;
 use super::fixture::{Action, QUIET, TIMEOUT, ack, id_of, mail, outgoing, sleep, topic};
-use punctual::backend::transport::{Outgoing, Subscription};
+use punctual::backend::transport::{OutgoingMessage, Subscription};
 use punctual::model::Message;
 use punctual::{Clock, SystemClock};
 
@@ -82,7 +82,7 @@ pub async fn a_message_for_one_group_reaches_no_other(f: Fixture) {
     }
     let mut office = f.subscribe("office").await;
     let mut archive = f.subscribe("archive").await;
-    let back = Outgoing {
+    let back = OutgoingMessage {
         group: Some("office".to_owned()),
         attempt: 2,
         ..outgoing(f.message("put back"))

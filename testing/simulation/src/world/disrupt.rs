@@ -19,9 +19,9 @@ impl World {
         self.plan(wait, WorldEvent::Disrupt);
         let shared = self.shared.clone();
         if shared.occurs(Fault::StorageOutage) {
-            let length = shared.draw(|random| random.seconds(5, 200));
-            shared.note(|| format!("the storage is unavailable for {length:?}"));
-            shared.set_outage(add(shared.now(), length));
+            let duration = shared.draw(|random| random.seconds(5, 200));
+            shared.note(|| format!("the storage is unavailable for {duration:?}"));
+            shared.set_outage(add(shared.now(), duration));
         }
         if shared.occurs(Fault::ClusterOutage) {
             self.crash_all();
@@ -31,9 +31,9 @@ impl World {
             return;
         };
         if shared.occurs(Fault::Frozen) {
-            let length = shared.draw(|random| random.seconds(61, 600));
-            shared.note(|| format!("{} is frozen for {length:?}", user.machine.name));
-            user.machine.freeze(length);
+            let duration = shared.draw(|random| random.seconds(61, 600));
+            shared.note(|| format!("{} is frozen for {duration:?}", user.machine.name));
+            user.machine.freeze(duration);
         }
         if shared.occurs(Fault::ClockStepped) {
             let by = shared.draw(draw_skew);
@@ -69,12 +69,12 @@ impl World {
 
     /// Crashes all processes and plans their next starts.
     fn crash_all(&mut self) {
-        let length = self.shared.draw(|random| match random.below(3) {
+        let duration = self.shared.draw(|random| match random.below(3) {
             0 => random.seconds(60, 600),
             1 => random.seconds(600, 7_200),
             _ => random.seconds(7_200, 100_000),
         });
-        self.shared.note(|| format!("all processes are down for {length:?}"));
+        self.shared.note(|| format!("all processes are down for {duration:?}"));
         self.agenda.retain(|_, event| !matches!(event, WorldEvent::Start(_)));
         for index in 0..self.slots.len() {
             let slot = &mut self.slots[index];
@@ -83,7 +83,7 @@ impl World {
             }
             slot.shutting_down = false;
             let more = self.shared.draw(|random| random.millis(0, 30_000));
-            self.plan(length + more, WorldEvent::Start(index));
+            self.plan(duration + more, WorldEvent::Start(index));
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::backend::transport::Outgoing;
+use punctual::backend::transport::OutgoingMessage;
 use punctual::model::{
     Body, Correlation, Headers as Own, Key, Message, MessageId, Priority, Queue, Source, Topic,
 };
@@ -51,7 +51,8 @@ fn message() -> Message {
 fn a_message_is_received_as_it_was_sent() {
     let message = Arc::new(message());
     let group = Some("office".to_owned());
-    let outgoing = Outgoing { message: message.clone(), delay: Duration::ZERO, attempt: 2, group };
+    let outgoing =
+        OutgoingMessage { message: message.clone(), delay: Duration::ZERO, attempt: 2, group };
     let headers = headers(&Wire::of(&outgoing).unwrap());
     let pairs: Vec<_> = headers.iter().map(|header| (header.key, header.value)).collect();
     let received = read_pairs(envelope(Some(b"customer/9"), &topic()), &pairs);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use punctual::backend::transport::Outgoing;
+use punctual::backend::transport::OutgoingMessage;
 use punctual::model::{Body, Message};
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
 use punctual_conformance::backend_tests::messaging::outgoing;
@@ -38,7 +38,7 @@ async fn an_invalid_message_is_refused_before_any_of_its_batch_is_sent() {
     let error = publish(&transport, vec![message("first"), large]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Invalid, "{error}");
     assert!(error.to_string().contains("101") && error.to_string().contains("100"), "{error}");
-    let late = Outgoing { delay: Duration::from_secs(1), ..outgoing(message("late")) };
+    let late = OutgoingMessage { delay: Duration::from_secs(1), ..outgoing(message("late")) };
     let batch = vec![outgoing(message("first")), late];
     let error = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");

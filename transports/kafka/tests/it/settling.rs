@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use punctual::backend::transport::{Outgoing, Receipt};
+use punctual::backend::transport::{OutgoingMessage, Receipt};
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
 use punctual_conformance::backend_tests::messaging::outgoing;
 
@@ -45,7 +45,7 @@ async fn a_record_for_another_group_is_skipped_and_committed() {
     let mut archive = subscribe(&transport, "archive", 5).await;
     let back = (0..5).map(|number| {
         let group = Some("office".to_owned());
-        Outgoing { group, ..outgoing(message(&number.to_string())) }
+        OutgoingMessage { group, ..outgoing(message(&number.to_string())) }
     });
     transport.publish(back.collect(), SystemClock.now()).await.unwrap();
     publish(&transport, vec![message("for all")]).await.unwrap();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_nats::HeaderMap;
-use punctual::backend::transport::Outgoing;
+use punctual::backend::transport::OutgoingMessage;
 use punctual::backend::wire::{DecodedMessage, Wire};
 use punctual::bytes::Bytes;
 use punctual::jiff::Timestamp;
@@ -45,7 +45,7 @@ fn message(own: &[(&str, &str)]) -> Message {
 
 fn wire(message: &Message, attempt: u32) -> Wire {
     let message = Arc::new(message.clone());
-    Wire::of(&Outgoing { message, delay: Duration::ZERO, attempt, group: None }).unwrap()
+    Wire::of(&OutgoingMessage { message, delay: Duration::ZERO, attempt, group: None }).unwrap()
 }
 
 fn decode(headers: Option<HeaderMap>, body: &'static [u8]) -> DecodedMessage {

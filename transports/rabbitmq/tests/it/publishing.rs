@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use punctual::backend::transport::Outgoing;
+use punctual::backend::transport::OutgoingMessage;
 use punctual::model::{Body, Key, Topic};
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
 use punctual_conformance::backend_tests::messaging::{
@@ -51,7 +51,7 @@ async fn a_message_arrives_with_all_its_fields() {
     message.headers.insert("x-own", "stays").unwrap();
     message.correlation.id = Some("c-1".into());
     message.correlation.sequence = 4;
-    let outgoing = Outgoing { attempt: 3, ..outgoing(message.clone()) };
+    let outgoing = OutgoingMessage { attempt: 3, ..outgoing(message.clone()) };
     with_timeout(transport.publish(vec![outgoing], SystemClock.now())).await.unwrap();
     let delivery = next(&mut *consumer).await;
     assert_eq!(*delivery.message, message);
@@ -81,7 +81,8 @@ async fn a_message_for_one_group_reaches_no_other_and_waits_for_it() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut other = subscribe(&transport, "other", 100).await;
-    let outgoing = Outgoing { group: Some("absent".to_owned()), ..outgoing(message("for absent")) };
+    let outgoing =
+        OutgoingMessage { group: Some("absent".to_owned()), ..outgoing(message("for absent")) };
     with_timeout(transport.publish(vec![outgoing], SystemClock.now())).await.unwrap();
     assert!(receives_nothing(&mut *other, Duration::from_millis(200)).await);
     // The queue is bound to the topic as well, though its group has never subscribed.
@@ -117,7 +118,7 @@ async fn messages_that_can_never_be_sent_are_refused_before_any_is_sent() {
     let fixture = Fixture::new();
     let transport = fixture.builder().payload_max(10).connect().await.unwrap();
     let mut consumer = subscribe(&transport, "g", 100).await;
-    let delayed = Outgoing { delay: Duration::from_millis(1), ..outgoing(message("late")) };
+    let delayed = OutgoingMessage { delay: Duration::from_millis(1), ..outgoing(message("late")) };
     let large = outgoing(message("eleven char"));
     let mut wordy = message("wordy");
     for number in 0..20 {

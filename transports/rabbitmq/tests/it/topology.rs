@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lapin::options::{ExchangeDeclareOptions, QueueDeclareOptions, QueueDeleteOptions};
 use lapin::types::FieldTable;
-use punctual::backend::transport::{Delay, Outgoing};
+use punctual::backend::transport::{Delay, OutgoingMessage};
 use punctual::{Clock, ErrorKind, SystemClock, Transport};
 use punctual_conformance::backend_tests;
 use punctual_conformance::backend_tests::messaging::{
@@ -63,7 +63,7 @@ async fn without_declaring_missing_entities_are_named() {
     assert!(error.to_string().contains(&fixture.name("orders")), "{error}");
     let error = try_publish(&transport, &["a"]).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
-    let outgoing = Outgoing { group: Some("g".to_owned()), ..outgoing(message("a")) };
+    let outgoing = OutgoingMessage { group: Some("g".to_owned()), ..outgoing(message("a")) };
     let error = transport.publish(vec![outgoing], SystemClock.now()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotFound, "{error}");
     assert!(error.to_string().contains(&fixture.name("orders.g")), "{error}");

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use punctual::backend::transport::Outgoing;
+use punctual::backend::transport::OutgoingMessage;
 use punctual::backend::wire::Envelope;
 use punctual::model::Message;
 use punctual::{Clock as _, SystemClock, Transport as _};
@@ -28,7 +28,7 @@ async fn a_message_survives_every_envelope_and_a_requeue() {
         let transport =
             fixture.builder().envelope(envelope.sent_by("/shop")).connect().await.unwrap();
         // With a count of its own, which the requeued copy must keep.
-        let counted = Outgoing { attempt: 2, ..outgoing(full()) };
+        let counted = OutgoingMessage { attempt: 2, ..outgoing(full()) };
         assert_round_trip(&transport, "billing", counted, Duration::ZERO).await;
     }
     fixture.remove().await;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use punctual::backend::transport::{Consumer, Outgoing, Subscription};
+use punctual::backend::transport::{Consumer, OutgoingMessage, Subscription};
 use punctual::clock::{add, between};
 use punctual::model::{DeadReason, Message, Topic};
 use punctual::{Clock as _, SystemClock, Transport as _};
@@ -36,7 +36,7 @@ fn topic() -> Topic {
     Topic::new(TOPIC).unwrap()
 }
 
-fn outgoing_text(text: &str) -> Outgoing {
+fn outgoing_text(text: &str) -> OutgoingMessage {
     outgoing(Message { topic: topic(), ..message(text) })
 }
 
@@ -64,7 +64,7 @@ async fn delays_are_kept_by_the_broker() {
     let (transport, mut office) = start().await;
     let delay = Duration::from_secs(5);
     let sent_at = SystemClock.now();
-    let later = Outgoing { delay, ..outgoing_text("later") };
+    let later = OutgoingMessage { delay, ..outgoing_text("later") };
     transport.publish(vec![later], sent_at).await.unwrap();
     let delivery = next_retrying(&mut *office).await;
     let waited = between(sent_at, SystemClock.now());

@@ -6,7 +6,7 @@ use fe2o3_amqp::types::messaging::{
     AmqpSequence, AmqpValue, ApplicationProperties, Body, Message as Amqp,
 };
 use fe2o3_amqp::types::primitives::{SimpleValue, Value};
-use punctual::backend::transport::Outgoing;
+use punctual::backend::transport::OutgoingMessage;
 use punctual::clock::add;
 use punctual::model::DeadReason;
 use punctual::{Clock as _, SystemClock, Transport as _};
@@ -36,7 +36,7 @@ async fn a_delay_is_an_instant_in_an_annotation() {
     let transport = open(&double).await;
     let now = SystemClock.now();
     let delay = Duration::from_hours(24 * 365);
-    let later = Outgoing { delay, ..outgoing(message("later")) };
+    let later = OutgoingMessage { delay, ..outgoing(message("later")) };
     transport.publish(vec![later, outgoing(message("now"))], now).await.unwrap();
     let broker = double.broker();
     let noted = broker.sent.iter().map(|letter| note(letter, "x-opt-scheduled-enqueue-time"));

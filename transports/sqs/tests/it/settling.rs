@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use punctual::backend::transport::Outgoing;
+use punctual::backend::transport::OutgoingMessage;
 use punctual::clock::add;
 use punctual::model::{Body, DeadReason, Message};
 use punctual::{Clock as _, ErrorKind, SystemClock, Transport as _};
@@ -32,8 +32,11 @@ async fn the_count_survives_every_requeue() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "office", 1).await;
-    let back =
-        Outgoing { attempt: 2, group: Some("office".to_owned()), ..outgoing(message("hello")) };
+    let back = OutgoingMessage {
+        attempt: 2,
+        group: Some("office".to_owned()),
+        ..outgoing(message("hello"))
+    };
     transport.publish(vec![back], SystemClock.now()).await.unwrap();
     let delivery = next(&mut *consumer).await;
     assert_eq!(delivery.attempt, 3, "the sender counted two");
@@ -131,7 +134,7 @@ async fn delays_beyond_what_sqs_supports_are_refused_before_anything_is_sent() {
     let fixture = Fixture::new();
     let transport = fixture.open().await;
     let mut consumer = subscribe(&transport, "office", 1).await;
-    let far = Outgoing { delay: Duration::from_secs(901), ..outgoing(message("far")) };
+    let far = OutgoingMessage { delay: Duration::from_secs(901), ..outgoing(message("far")) };
     let batch = vec![outgoing(message("near")), far];
     let refused = transport.publish(batch, SystemClock.now()).await.unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Unsupported, "{refused}");
