@@ -36,7 +36,7 @@ pub(in crate::wire) const RESERVED: &str = "punctual-";
 /// Largest size of the error in a dead letter in bytes.
 const DEAD_ERROR_MAX: usize = 2_048;
 
-/// Fields that few messages have.
+/// Fields that few messages have. The aliases are the names in messages of earlier builds.
 #[derive(Serialize, Deserialize)]
 struct ExtraFields<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,11 +49,9 @@ struct ExtraFields<'a> {
     exclusive: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     occurrence: Option<Cow<'a, Occurrence>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "terms")]
+    #[serde(default, skip_serializing_if = "Option::is_none", alias = "terms")]
     handler_options: Option<Cow<'a, HandlerOptions>>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[serde(rename = "ties")]
+    #[serde(default, skip_serializing_if = "Option::is_none", alias = "ties")]
     relations: Option<Cow<'a, Relations>>,
 }
 

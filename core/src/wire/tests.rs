@@ -142,14 +142,14 @@ fn following(topic: &str, queue: &str, then: &str) -> String {
 #[test]
 fn a_sender_cannot_let_messages_of_the_server_follow() {
     let allowed = following("mail", "default", "");
-    let outer = |inner: &str| format!(r#"{{"ties":{{"then":[{inner}]}}}}"#);
-    let received = foreign("x", &[(MORE, &outer(&allowed))]);
-    assert_eq!(received.poison, None);
-    assert_eq!(
-        received.message.relations.unwrap().then.len(),
-        1,
-        "links to other topics are decoded"
-    );
+    let outer = |inner: &str| format!(r#"{{"relations":{{"then":[{inner}]}}}}"#);
+    let earlier = |inner: &str| format!(r#"{{"ties":{{"then":[{inner}]}}}}"#);
+    for more in [outer(&allowed), earlier(&allowed)] {
+        let received = foreign("x", &[(MORE, &more)]);
+        assert_eq!(received.poison, None);
+        let links = received.message.relations.unwrap().then.len();
+        assert_eq!(links, 1, "links to other topics are decoded: {more}");
+    }
     for refused in [
         following("punctual.command", "default", ""),
         following("mail", "default", &following("punctual.http", "default", "")),
@@ -159,6 +159,10 @@ fn a_sender_cannot_let_messages_of_the_server_follow() {
         let poison = received.poison.expect("it is refused");
         assert!(poison.contains("would follow"), "{poison}");
         assert_eq!(received.message.relations, None, "nothing follows the dead letter either");
+        assert!(
+            foreign("x", &[(MORE, &earlier(&refused))]).poison.is_some(),
+            "by its old name too"
+        );
         let binary =
             [("ce-specversion", "1.0"), ("ce-id", "1"), ("ce-punctualmore", &outer(&refused))];
         assert!(foreign("x", &binary).poison.is_some(), "in an envelope of CloudEvents too");

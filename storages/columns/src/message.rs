@@ -29,7 +29,8 @@ struct Extra<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     headers: Option<Cow<'a, Headers>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    trail: Option<Cow<'a, Correlation>>,
+    #[serde(rename = "trail")]
+    correlation: Option<Cow<'a, Correlation>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     occurrence: Option<Cow<'a, Occurrence>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,7 +60,7 @@ pub fn extra(message: &Message) -> Result<Option<String>> {
     let extra = Extra {
         content_type: (content_type != JSON).then(|| Cow::Borrowed(&**content_type)),
         headers: (!message.headers.is_empty()).then_some(Cow::Borrowed(&message.headers)),
-        trail: (message.correlation != Correlation::default())
+        correlation: (message.correlation != Correlation::default())
             .then_some(Cow::Borrowed(&message.correlation)),
         occurrence: message.occurrence.as_ref().map(Cow::Borrowed),
         handler_options: message.handler_options.clone(),
@@ -210,7 +211,7 @@ impl MessageColumns<'_> {
             exclusive: self.exclusive,
             body: Body { bytes: self.body, content_type },
             headers: extra.headers.map(Cow::into_owned).unwrap_or_default(),
-            correlation: extra.trail.map(Cow::into_owned).unwrap_or_default(),
+            correlation: extra.correlation.map(Cow::into_owned).unwrap_or_default(),
             occurrence: extra.occurrence.map(Cow::into_owned),
             handler_options: extra.handler_options,
             relations: extra.relations,

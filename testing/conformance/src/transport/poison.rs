@@ -99,7 +99,7 @@ pub async fn an_envelope_that_cannot_be_read_is_delivered_as_poison(f: Fixture) 
 // Finding F1 of the security review: a client of the broker must not run programs of the server.
 pub async fn follow_ups_to_system_topics_are_delivered_as_poison(f: Fixture) {
     let mut office = f.subscribe("office").await;
-    let more = r#"{"ties":{"then":[{"on":"success","topic":"punctual.command","queue":"default",
+    let more = r#"{"relations":{"then":[{"on":"success","topic":"punctual.command","queue":"default",
         "priority":5,"body":{"content_type":"application/json","text":"{}"}}]}}"#;
     f.publish_foreign(b"\"hello\"", &[("punctual-more", &more.replace(['\n', ' '], ""))]).await;
     let delivery = office.next().await;
