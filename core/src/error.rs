@@ -154,13 +154,13 @@ mod tests {
 
     #[test]
     fn shows_operation_sentence_and_facts_on_one_line() {
-        let error = Error::unavailable("the storage did not answer")
+        let error = Error::unavailable("the storage did not respond")
             .during("settle")
             .with("message", 7)
             .with("queue", "default");
         assert_eq!(
             error.to_string(),
-            "settle: the storage did not answer (message: 7, queue: default)"
+            "settle: the storage did not respond (message: 7, queue: default)"
         );
         assert!(error.is_temporary());
         assert!(!Error::invalid("no").is_temporary());

@@ -159,7 +159,7 @@ impl Health {
             reasons.push(reason);
         };
         if let Err(error) = &findings.storage {
-            report(Condition::Unhealthy, format!("the storage does not answer: {error}"));
+            report(Condition::Unhealthy, format!("the storage does not respond: {error}"));
         }
         let ticked_at = findings.services.get(TICKING).and_then(|last| last.succeeded_at);
         let last_tick_age = ticked_at.map(|ticked_at| between(ticked_at, now));

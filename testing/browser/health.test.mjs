@@ -14,15 +14,15 @@ after(async () => { await open?.close(); await web?.close(); });
 const condition = (page, word, timeout = 30_000) => page.waitForSelector(`.health[data-condition="${word}"]`, { timeout });
 
 /** Responds in place of the server, as it does while its storage is unavailable. */
-const away = (route) => route.fulfill({ status: 503, contentType: 'application/problem+json', body: JSON.stringify({ type: 'about:blank', title: 'Service Unavailable', status: 503, detail: 'the storage does not answer' }) });
+const away = (route) => route.fulfill({ status: 503, contentType: 'application/problem+json', body: JSON.stringify({ type: 'about:blank', title: 'Service Unavailable', status: 503, detail: 'the storage does not respond' }) });
 
 test('the strip is red within five seconds of a storage outage, and lists show the error', { timeout: 90_000 }, async () => {
   const { page, go, shot, close } = await web.open(open.address);
   await condition(page, 'healthy');
-  await page.route('**/api/v1/health', (route) => route.fulfill({ json: { condition: 'unhealthy', at: new Date().toISOString(), reasons: [], alerts: [{ kind: 'server', text: 'the storage does not answer: connection refused', count: 1, subjects: [], fix: 'look' }], failing_jobs: [], failing_count: 0, storage_latency_ms: null, last_tick_age_ms: null, stale_count: 0 } }));
+  await page.route('**/api/v1/health', (route) => route.fulfill({ json: { condition: 'unhealthy', at: new Date().toISOString(), reasons: [], alerts: [{ kind: 'server', text: 'the storage does not respond: connection refused', count: 1, subjects: [], fix: 'look' }], failing_jobs: [], failing_count: 0, storage_latency_ms: null, last_tick_age_ms: null, stale_count: 0 } }));
   await page.route('**/api/v1/overview', away);
   await condition(page, 'unhealthy', 5_000);
-  await page.getByText('The storage does not answer: connection refused').waitFor();
+  await page.getByText('The storage does not respond: connection refused').waitFor();
   await page.locator('.notice[role="alert"]').first().waitFor();
   await shot('storage-gone');
   await page.route('**/api/v1/jobs*', away);

@@ -103,10 +103,10 @@ impl HeartbeatService {
         for some in leases.chunks(RENEW_MAX) {
             let refs: Vec<LeaseRef> =
                 some.iter().map(|in_flight| in_flight.lease.lease_ref).collect();
-            let answers = storage.extend(&refs, until, now).await?;
-            for (in_flight, answer) in some.iter().zip(answers) {
+            let results = storage.extend(&refs, until, now).await?;
+            for (in_flight, result) in some.iter().zip(results) {
                 let cancellation = &in_flight.context.parts().cancellation;
-                match answer {
+                match result {
                     ExtendResult::Held => in_flight.context.set_lease_until(until),
                     ExtendResult::CancelRequested => {
                         in_flight.context.set_lease_until(until);

@@ -149,8 +149,8 @@ pub(crate) async fn declare_one(
         };
         let (record, before) = record;
         let version = before.as_ref().map(|before| before.version);
-        let answer = process.env.storage.declare((*record).clone(), version, now).await?;
-        let change = match answer {
+        let result = process.env.storage.declare((*record).clone(), version, now).await?;
+        let change = match result {
             DeclareResult::Created => "created",
             DeclareResult::Changed => "changed",
             DeclareResult::Unchanged => {
@@ -164,7 +164,7 @@ pub(crate) async fn declare_one(
         };
         let (job, cursor) = (name.clone(), record.cursor);
         process.env.events.emit(Event::JobDeclared { job, change, cursor });
-        return Ok(DeclareOutcome::Stored(record, answer));
+        return Ok(DeclareOutcome::Stored(record, result));
     }
     Err(Error::unavailable(format!("the job {name:?} kept changing while it was declared"))
         .during("reconcile"))

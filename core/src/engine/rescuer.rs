@@ -146,14 +146,14 @@ impl Service for Rescuer {
         if !claimed.is_empty() {
             let (settlements, lost): (Vec<_>, Vec<_>) =
                 claimed.iter().map(|claimed| self.settlement(claimed, now)).unzip();
-            let answers = storage.settle(settlements, now).await?;
-            let applied = answers.iter().filter(|answer| **answer == SettleResult::Applied).count();
+            let results = storage.settle(settlements, now).await?;
+            let applied = results.iter().filter(|result| **result == SettleResult::Applied).count();
             if applied > 0 {
                 self.process.env.events.emit(Event::LeasesRescued { count: applied as u64 });
             }
-            let of_messages = claimed.iter().zip(lost).zip(&answers);
+            let of_messages = claimed.iter().zip(lost).zip(&results);
             for ((claimed, lost), _) in
-                of_messages.filter(|(_, answer)| **answer == SettleResult::Applied)
+                of_messages.filter(|(_, result)| **result == SettleResult::Applied)
             {
                 self.report(claimed, lost);
             }

@@ -58,10 +58,10 @@ impl Scheduler {
             let decisions: Vec<Decision> =
                 due.iter().map(|job| decide(&self.process, job, now)).collect();
             let firings = decisions.iter().map(|decision| decision.firing.clone()).collect();
-            let answers = self.process.env.storage.fire(firings, now).await?;
+            let results = self.process.env.storage.fire(firings, now).await?;
             let mut overlapping = Vec::new();
-            for ((job, decision), answer) in due.into_iter().zip(&decisions).zip(answers) {
-                match answer {
+            for ((job, decision), result) in due.into_iter().zip(&decisions).zip(results) {
+                match result {
                     FireResult::Fired => {
                         decision.report(&self.process);
                         self.count_missed(&decision.plan);

@@ -62,7 +62,7 @@ async fn a_storage_that_never_returns_makes_it_unhealthy_within_three_seconds() 
         () = three_seconds => panic!("health did not return within three seconds"),
     };
     assert_eq!(health.condition, Condition::Unhealthy);
-    assert!(health.reasons[0].contains("no answer within 2 s"), "{:?}", health.reasons);
+    assert!(health.reasons[0].contains("no response within 2 s"), "{:?}", health.reasons);
     assert_eq!(health.storage_latency, None);
 }
 

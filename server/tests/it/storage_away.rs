@@ -190,7 +190,7 @@ async fn no_list_looks_complete_while_the_storage_is_unreachable() {
     let health = site.get("/api/v1/health").await;
     assert_eq!((health.status.as_u16(), &health.json["condition"]), (200, &json!("unhealthy")));
     let said = health.json["alerts"][0]["text"].as_str().unwrap();
-    assert!(said.contains("the storage does not answer"), "{said}");
+    assert!(said.contains("the storage does not respond"), "{said}");
     let mut lying = Vec::new();
     for path in &paths {
         let response = site.get(path).await;

@@ -46,7 +46,7 @@ impl RequestLink {
         session: &mut SessionHandle<()>,
         context: ErrorContext<'_>,
     ) -> Result<Self> {
-        let reply_to = format!("punctual-answers-{node}");
+        let reply_to = format!("punctual-responses-{node}");
         let sender = Sender::attach(session, format!("punctual-asks-{node}"), node);
         let sender = sender.await.map_err(|error| context.map_error(error))?;
         let receiver = Receiver::builder()

@@ -76,7 +76,7 @@ impl Admin {
 }
 
 pub(super) fn timed_out<T>(timeout: Duration) -> Result<T> {
-    Err(Error::unavailable(format!("no answer within {} s", timeout.as_secs())))
+    Err(Error::unavailable(format!("no response within {} s", timeout.as_secs())))
 }
 
 /// Returns the queues with late messages of which none is handled, and on which this process does not work;

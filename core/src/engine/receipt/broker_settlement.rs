@@ -223,8 +223,8 @@ impl BrokerSettlement<'_> {
         loop {
             let now = self.process.now();
             let entry = Entry { message: Arc::new(delayed.clone()), replace: false };
-            let answers = self.process.env.storage.enqueue(vec![entry], now).await?;
-            let Some(EnqueueResult::Duplicate(twin)) = answers.first() else { return Ok(()) };
+            let results = self.process.env.storage.enqueue(vec![entry], now).await?;
+            let Some(EnqueueResult::Duplicate(twin)) = results.first() else { return Ok(()) };
             let stored = self.process.env.inspect.message(*twin).await?;
             let (is_foreign, is_waiting) = stored.map_or((false, false), |stored| {
                 (

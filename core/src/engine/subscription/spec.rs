@@ -70,7 +70,7 @@ impl SubscriptionSpec {
     }
 }
 
-/// Subscribes at the transport; fails as unavailable when the transport does not answer in time.
+/// Subscribes at the transport; fails as unavailable when the transport does not respond in time.
 pub(crate) async fn subscribe(
     process: &Process,
     spec: &SubscriptionSpec,
@@ -85,10 +85,10 @@ pub(crate) async fn subscribe(
         prefetch: spec.receive_options.prefetch,
     };
     let until = add(process.now(), SUBSCRIBE_TIMEOUT);
-    let answer = within(&*process.env.clock, until, carrier.subscribe(subscription)).await;
-    answer.unwrap_or_else(|| {
+    let result = within(&*process.env.clock, until, carrier.subscribe(subscription)).await;
+    result.unwrap_or_else(|| {
         Err(Error::unavailable(format!(
-            "the transport {transport:?} did not answer within {SUBSCRIBE_TIMEOUT:?}"
+            "the transport {transport:?} did not respond within {SUBSCRIBE_TIMEOUT:?}"
         )))
     })
 }

@@ -206,12 +206,12 @@ impl SubscriptionWorker {
 
     async fn connect(&mut self) {
         let (process, spec) = (&self.process, &self.spec);
-        let answer = tokio::select! {
+        let result = tokio::select! {
             biased;
             () = process.env.stop.requested() => return,
-            answer = subscribe(process, spec) => answer,
+            result = subscribe(process, spec) => result,
         };
-        match answer {
+        match result {
             Ok(consumer) => self.connected(consumer),
             Err(error) => {
                 self.failed(&error);

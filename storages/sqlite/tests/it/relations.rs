@@ -56,14 +56,14 @@ fn ids(claimed: &[ClaimedMessage]) -> Vec<MessageId> {
 }
 
 /// Batch of one message, the message that waits for it, and its follow-up.
-struct Story {
+struct RelatedMessages {
     member: Message,
     last: Message,
     next: Message,
     held: Message,
 }
 
-impl Story {
+impl RelatedMessages {
     fn new(f: &Fixture) -> Self {
         let (member, last) = (member(f, batch(1)), waiting(f, batch(1)));
         let held = unique(f, Unique::For(Duration::from_secs(60)));
@@ -98,17 +98,17 @@ impl Story {
 async fn relations_are_respected_in_a_transaction_of_the_application() {
     let f = Fixture::new();
     let storage = f.open().await;
-    let story = Story::new(&f);
+    let related = RelatedMessages::new(&f);
     let mut application = f.other_connection();
     let transaction = begin(&mut application);
-    let stored = SqliteOutbox::new(&transaction).enqueue(&story.entries(), at(0)).unwrap();
+    let stored = SqliteOutbox::new(&transaction).enqueue(&related.entries(), at(0)).unwrap();
     assert_eq!(stored, [EnqueueResult::Stored; 3]);
     transaction.commit().unwrap();
-    let settlement = story.claimed(&f, &storage).await;
+    let settlement = related.claimed(&f, &storage).await;
     let transaction = begin(&mut application);
     SqliteOutbox::new(&transaction).settle(settlement, at(11)).unwrap();
     transaction.commit().unwrap();
-    story.is_over(&f, &storage).await;
+    related.is_over(&f, &storage).await;
 }
 
 #[cfg(feature = "sqlx")]
@@ -119,17 +119,17 @@ async fn relations_are_respected_in_a_transaction_of_sqlx() {
 
     let f = Fixture::new();
     let storage = f.open().await;
-    let story = Story::new(&f);
+    let related = RelatedMessages::new(&f);
     let mut connection = crate::sqlx::connect(&f).await;
     let mut transaction = crate::sqlx::begin(&mut connection).await;
     let mut outbox = SqliteSqlxOutbox::new(&mut transaction);
-    let stored = outbox.enqueue(story.entries(), at(0)).await.unwrap();
+    let stored = outbox.enqueue(related.entries(), at(0)).await.unwrap();
     assert_eq!(stored, [EnqueueResult::Stored; 3]);
     let kept_out = vec![Entry::from(unique(&f, Unique::WhileAlive))];
     let answer = outbox.enqueue(kept_out, at(1)).await.unwrap();
-    assert_eq!(answer, [EnqueueResult::Duplicate(story.held.id)]);
+    assert_eq!(answer, [EnqueueResult::Duplicate(related.held.id)]);
     transaction.commit().await.unwrap();
-    let settlement = story.claimed(&f, &storage).await;
+    let settlement = related.claimed(&f, &storage).await;
     let mut transaction = crate::sqlx::begin(&mut connection).await;
     let mut outbox = SqliteSqlxOutbox::new(&mut transaction);
     outbox.settle(settlement, at(11)).await.unwrap();
@@ -137,11 +137,11 @@ async fn relations_are_respected_in_a_transaction_of_sqlx() {
     let answer = outbox.enqueue(kept_out, at(1)).await.unwrap();
     assert_eq!(
         answer,
-        [EnqueueResult::Duplicate(story.held.id)],
+        [EnqueueResult::Duplicate(related.held.id)],
         "done, and its minute is not over"
     );
     transaction.commit().await.unwrap();
-    story.is_over(&f, &storage).await;
+    related.is_over(&f, &storage).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
