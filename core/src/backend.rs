@@ -3,7 +3,7 @@
 //!
 //! - A storage implements [`Storage`](crate::Storage) of [`storage`], [`Inspect`](crate::Inspect) of
 //!   [`inspect`](crate::inspect), [`Inbox`](crate::Inbox), and [`DocumentStore`](crate::DocumentStore) of [`documents`].
-//!   What it stores is described in [`model`](crate::model), and what it is told to do with an attempted message in
+//!   What it stores is described in [`model`](crate::model), and the decisions it applies to an attempted message in
 //!   [`policy`].
 //! - A transport implements [`Transport`](crate::Transport) of [`transport`], which also has the kit that the brokers
 //!   share. [`wire`] is the format of messages on a broker.
@@ -28,7 +28,7 @@ pub mod lock {
 pub mod policy {
     pub use crate::policy::dedupe::{DedupeDecision, DedupeFacts, SameId, dedupe};
     pub use crate::policy::effective_options::{EffectiveHandlerOptions, effective_options};
-    pub use crate::policy::rate::{RateGrant, RateStarts, permit};
+    pub use crate::policy::rate::{RateGrant, RateStarts, grant_starts};
     pub use crate::policy::reconcile::effective;
     pub use crate::policy::verdict::{AgainReason, Verdict};
 }

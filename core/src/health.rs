@@ -173,8 +173,8 @@ impl Health {
         }
         if findings.stale > 0 {
             let stale = findings.stale;
-            let messages = if stale == 1 { "message has" } else { "messages have" };
-            report(Condition::Degraded, format!("{stale} {messages} an owner that is gone"));
+            let messages = if stale == 1 { "message belongs" } else { "messages belong" };
+            report(Condition::Degraded, format!("{stale} {messages} to a process that has ended"));
         }
         if findings.late > 0 {
             let late = findings.late;
@@ -266,7 +266,7 @@ mod tests {
     fn stale_messages_degrade_the_health() {
         let health = Health::evaluate(&Findings { stale: 2, ..healthy_findings() }, at(100));
         assert_eq!(health.condition, Condition::Degraded);
-        assert_eq!(health.reasons, ["2 messages have an owner that is gone"]);
+        assert_eq!(health.reasons, ["2 messages belong to a process that has ended"]);
     }
 
     // trap 16
@@ -304,7 +304,7 @@ mod tests {
         let health = Health::evaluate(&Findings { stale: 1, ..healthy_findings() }, at(100));
         let expected = serde_json::json!({
             "condition": "degraded",
-            "reasons": ["1 message has an owner that is gone"],
+            "reasons": ["1 message belongs to a process that has ended"],
             "lifecycle": "running",
             "stale_count": 1,
             "storage_latency_ms": 3,

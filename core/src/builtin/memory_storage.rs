@@ -5,10 +5,10 @@
 //! ends; this is the only rule of storages that it does not keep.
 //!
 //! To read what the contract means, read `message_flow.rs` (enqueue, claim, extend, settle), `commands.rs`,
-//! `jobs.rs` and `maintenance.rs`, in this order: they change records and ask the policies. `memory.rs` has the
+//! `jobs.rs` and `maintenance.rs`, in this order: they change records and call the policies. `memory.rs` has the
 //! moves they share. The other files about messages decide nothing; they find a record without a search:
 //! `records.rs`, `index.rs`, `queue_index.rs`, `leases.rs`, `blocked.rs`, `ended_rows.rs`, and `lookup.rs`, which
-//! keeps the reserved keys as well. ADR 46 says why they are there.
+//! keeps the reserved keys as well. ADR 46 gives the reason.
 
 mod blocked;
 mod commands;

@@ -72,7 +72,7 @@ impl Queues {
         }
         if !self.process.env.options.handling {
             return Err(Error::invalid(format!(
-                "this process handles nothing, so it cannot work on the queue {queue:?}; give it the role of a worker"
+                "this process does not run handlers, so it cannot work on the queue {queue:?}; give it the role of a worker"
             )));
         }
         if queue.is_reserved() {

@@ -42,7 +42,7 @@ impl Subscriptions {
         let process = &self.process;
         if !process.env.options.handling {
             return Err(Error::invalid(
-                "this process handles nothing, so it cannot subscribe; see the option `handling`",
+                "this process does not run handlers, so it cannot subscribe; see the option `handling`",
             ));
         }
         let request = subscribe.into_request();

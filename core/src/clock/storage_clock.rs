@@ -1,6 +1,6 @@
 //! Storage clock: a clock that follows the storage's time and is never ahead of it.
 //!
-//! A call that asks for the storage's time proves two bounds: the storage read its clock after the call
+//! A call that reads the storage's time proves two bounds: the storage read its clock after the call
 //! began and before it returned. The clock shows the earlier bound, so nothing that is due by it is due
 //! early, however slow the network is. Between two calls it advances with the steady clock of the
 //! machine, so setting the machine's clock changes nothing.

@@ -1,5 +1,5 @@
 //! Heartbeat: the service that follows the storage's clock, records that this process is alive, renews every
-//! lease at a third of its duration, and learns from the results which handlers have to stop.
+//! lease at a third of its duration, and determines from the results which handlers have to stop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,7 +73,7 @@ impl HeartbeatService {
         self.process.storages.iter().map(|storage| storage.wakeup(&WakeSource::Leases)).collect()
     }
 
-    /// Renews leases that are a third through their duration, or all of them to learn which handlers have to
+    /// Renews leases that are a third through their duration, or all of them to determine which handlers have to
     /// stop. A storage that fails does not affect the leases of another.
     async fn renew(&self, everything: bool, now: Timestamp) -> Result<()> {
         let renew_before = add(now, self.process.env.options.lease_duration * 2 / 3);

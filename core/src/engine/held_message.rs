@@ -18,7 +18,7 @@ pub(super) struct RedeliveryState {
     pub(super) due_at: Timestamp,
     pub(super) attempt: u32,
     pub(super) snoozes: u32,
-    /// Duration for which it was put off for want of a handler.
+    /// Duration for which it was put off because it had no handler.
     pub(super) unhandled: Duration,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn held_message(
     Message { due_at, ..with_route(message, route) }
 }
 
-/// Returns a message as a dead letter; its attempts start anew when it is sent again.
+/// Returns a message as a dead letter; its attempts are counted from zero when it is sent again.
 pub(super) fn dead_letter(message: &Message, origin: &SubscriptionName) -> Message {
     with_route(message, route_back(origin))
 }
@@ -61,7 +61,7 @@ pub(super) fn snoozes_of(message: &Message) -> u32 {
     message.headers.get(SNOOZES).and_then(|text| text.parse().ok()).unwrap_or_default()
 }
 
-/// Returns for how long a message was put off for want of a handler before its broker delivered it.
+/// Returns for how long a message was put off because it had no handler before its broker delivered it.
 pub(super) fn unhandled_of(message: &Message) -> Duration {
     let seconds = message.headers.get(UNHANDLED).and_then(|text| text.parse().ok());
     Duration::from_secs(seconds.unwrap_or_default())

@@ -1,6 +1,6 @@
 //! HTTP worker: attempts of processes in any language, which claim, work and report through this process.
 //! No attempt is kept here between the calls, so that the next call may reach another process: a settlement
-//! needs only the stored record and the ticket, which says when the attempt started. The same policy as for
+//! needs only the stored record and the ticket, which contains when the attempt started. The same policy as for
 //! local attempts decides what a report leads to.
 
 mod assignment;

@@ -1,5 +1,5 @@
 //! Engine: the services of a process and the state they share. Each service does a bounded turn of work and
-//! returns when it wants the next; none of them is a leader, and the storage decides every race.
+//! returns when it needs the next; none of them is a leader, and the storage decides every race.
 
 mod attempt;
 mod attempt_runner;

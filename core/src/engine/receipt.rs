@@ -50,7 +50,7 @@ pub(crate) trait Receipt: Send + Sync + 'static {
     /// Returns the storage that has the history of the message.
     fn history<'a>(&'a self, process: &'a Process) -> &'a Arc<dyn Storage>;
 
-    /// Returns for how long the message was put off for want of a handler, where that is stored with it.
+    /// Returns for how long the message was put off because it had no handler, where that is stored with it.
     async fn unhandled(&self, process: &Process, message: &Message) -> Option<Duration>;
 }
 

@@ -15,7 +15,7 @@ use crate::storage::TopicFilter;
 #[derive(Default)]
 pub(crate) struct Registry {
     registrations: HashMap<Topic, Registration>,
-    /// Messages that this process released for want of a handler.
+    /// Messages that this process released because they had no handler.
     pub(crate) unhandled: Unhandled,
 }
 

@@ -116,7 +116,7 @@ impl Rescuer {
     }
 }
 
-/// Returns when to look again: as soon as a lease or a heartbeat may have expired, at the next tick of the
+/// Returns the time of the next search: as soon as a lease or a heartbeat may have expired, at the next tick of the
 /// rescue interval, or when a process that claims right after this turn and ends could be forgotten,
 /// whichever comes first. Never sooner than a second, also when something has expired already.
 fn next_turn(options: &Options, expiry: Option<Timestamp>, now: Timestamp) -> Timestamp {

@@ -1,4 +1,4 @@
-//! Service loop: a service does a bounded turn of work and returns when it wants the next; one function owns
+//! Service loop: a service does a bounded turn of work and returns when it needs the next; one function owns
 //! sleeping, waking, error back-off and stopping for all services, so that tests call `turn` with any time
 //! and nothing else in the engine sleeps.
 
@@ -18,7 +18,7 @@ use crate::policy::{PAUSE_MAX, backoff};
 use crate::stop::Stop;
 use crate::storage::Wakeup;
 
-/// When a service wants its next turn.
+/// When a service needs its next turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
     /// At once: there is more to do.

@@ -165,7 +165,7 @@ impl Settler {
     }
 }
 
-/// Decides about an attempt that has ended; returns also whether its message is released for want of a handler.
+/// Decides about an attempt that has ended; returns also whether its message is released because it has no handler.
 fn decide(
     process: &Process,
     started: &StartedAttempt,

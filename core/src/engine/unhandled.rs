@@ -1,7 +1,7 @@
 //! Unhandled messages: those this process received without a handler, and for how long each was put off.
 //! Claims pass over such messages, so they come from brokers that deliver several topics to one subscription,
 //! and to a process with more handlers than one claim can name. How long a message was put off is stored with
-//! it. Only messages without such a record are remembered here, until the process ends: deliveries of a
+//! it. Only messages without such a record are stored in memory, until the process ends: deliveries of a
 //! process without a storage, and messages of a storage that only a transport uses.
 
 use std::collections::{BTreeMap, HashMap};
@@ -13,16 +13,16 @@ use super::receipt::ReceivedMessage;
 use crate::model::MessageId;
 use crate::policy::put_off;
 
-/// Largest number of remembered messages; beyond it the oldest one is forgotten.
-const REMEMBERED_MAX: usize = 10_000;
+/// Largest number of messages stored in memory; beyond it the oldest one is removed.
+const STORED_MAX: usize = 10_000;
 
-/// Returns for how long a message was put off for want of a handler before, by any process.
+/// Returns for how long a message was put off before, by any process, because it had no handler.
 pub(super) async fn waited(process: &Process, received: &ReceivedMessage) -> Duration {
     let stored = received.receipt.unhandled(process, &received.message).await;
     stored.unwrap_or_else(|| process.runner.registry.unhandled.waited(received.message.id))
 }
 
-/// Durations for which messages were put off for want of a handler.
+/// Durations for which messages were put off because they had no handler.
 #[derive(Default)]
 pub(crate) struct Unhandled {
     waits: Mutex<WaitTable>,
@@ -41,21 +41,21 @@ impl Unhandled {
         self.lock().messages.get(&message).map_or(Duration::ZERO, |(waited, _)| *waited)
     }
 
-    /// Remembers the note with which a message is released, and forgets a message that is not released any more.
+    /// Stores the note with which a message is released, and removes a message that is not released any more.
     pub(super) fn record(&self, message: MessageId, note: Option<&str>) {
         match note {
-            Some(note) => self.remember(message, put_off(note)),
-            None => self.forget(message),
+            Some(note) => self.store(message, put_off(note)),
+            None => self.remove(message),
         }
     }
 
-    fn remember(&self, message: MessageId, waited: Duration) {
+    fn store(&self, message: MessageId, waited: Duration) {
         let mut waits = self.lock();
         if let Some((known, _)) = waits.messages.get_mut(&message) {
             *known = waited;
             return;
         }
-        if waits.messages.len() >= REMEMBERED_MAX
+        if waits.messages.len() >= STORED_MAX
             && let Some((_, oldest)) = waits.order.pop_first()
         {
             waits.messages.remove(&oldest);
@@ -66,7 +66,7 @@ impl Unhandled {
         waits.order.insert(number, message);
     }
 
-    fn forget(&self, message: MessageId) {
+    fn remove(&self, message: MessageId) {
         let mut waits = self.lock();
         if let Some((_, number)) = waits.messages.remove(&message) {
             waits.order.remove(&number);
@@ -90,25 +90,25 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn the_last_duration_counts_until_it_is_forgotten() {
+    fn the_last_duration_counts_until_it_is_removed() {
         let unhandled = Unhandled::default();
         assert_eq!(unhandled.waited(id(1)), Duration::ZERO);
-        unhandled.remember(id(1), MINUTE);
-        unhandled.remember(id(1), 2 * MINUTE);
+        unhandled.store(id(1), MINUTE);
+        unhandled.store(id(1), 2 * MINUTE);
         assert_eq!(unhandled.waited(id(1)), 2 * MINUTE);
-        unhandled.forget(id(1));
+        unhandled.remove(id(1));
         assert_eq!(unhandled.waited(id(1)), Duration::ZERO);
     }
 
     #[test]
-    fn no_more_are_remembered_than_the_bound() {
+    fn no_more_are_stored_than_the_bound() {
         let unhandled = Unhandled::default();
-        for number in 0..=REMEMBERED_MAX {
-            unhandled.remember(id(number), MINUTE);
+        for number in 0..=STORED_MAX {
+            unhandled.store(id(number), MINUTE);
         }
-        assert_eq!(unhandled.waited(id(REMEMBERED_MAX)), MINUTE);
-        assert_eq!(unhandled.waited(id(0)), Duration::ZERO, "the first one was forgotten");
+        assert_eq!(unhandled.waited(id(STORED_MAX)), MINUTE);
+        assert_eq!(unhandled.waited(id(0)), Duration::ZERO, "the first one was removed");
         let waits = unhandled.lock();
-        assert_eq!((waits.messages.len(), waits.order.len()), (REMEMBERED_MAX, REMEMBERED_MAX));
+        assert_eq!((waits.messages.len(), waits.order.len()), (STORED_MAX, STORED_MAX));
     }
 }

@@ -100,7 +100,7 @@ pub trait FirstArgument<Via>: Sized + Send + 'static {
 #[diagnostic::on_unimplemented(
     message = "a handler cannot take `{Self}` as an argument",
     label = "not an extractor",
-    note = "the payload comes first; behind it stand extractors such as `Context` and `State<T>`, see `punctual::handler`"
+    note = "the payload comes first; it is followed by extractors such as `Context` and `State<T>`, see `punctual::handler`"
 )]
 pub trait Argument<Via>: Sized + Send + 'static {
     /// Value that is bound when the process is built.

@@ -53,7 +53,7 @@ impl Headers {
         }
         if name.starts_with(RESERVED) {
             return Err(Error::invalid(format!(
-                "the header {name:?} starts with \"{RESERVED}\", which Punctual keeps for itself; choose another name"
+                "the header {name:?} starts with \"{RESERVED}\", which is reserved; choose another name"
             )));
         }
         if value.len() > HEADER_VALUE_MAX {

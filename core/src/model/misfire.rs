@@ -178,10 +178,10 @@ impl Misfire {
     pub fn check(&self) -> Result<()> {
         match self.catch_up_max {
             0 => Err(Error::invalid(
-                "catch_up_max is 0, which makes up for nothing; use the policy skip_to_next",
+                "catch_up_max is 0, so no missed occurrence would run; use the policy skip_to_next",
             )),
             most if most > CATCH_UP_LIMIT => Err(Error::invalid(format!(
-                "catch_up_max is {most}; at most {CATCH_UP_LIMIT} missed occurrences can be made up for"
+                "catch_up_max is {most}; at most {CATCH_UP_LIMIT} missed occurrences can run"
             ))),
             _ => Ok(()),
         }

@@ -52,7 +52,7 @@ fn check(what: &str, trimmed: &str) -> Result<()> {
     }
     if trimmed.starts_with(RESERVED) {
         return Err(Error::invalid(format!(
-            "the {what} {trimmed:?} starts with '{RESERVED}', which Punctual keeps for itself; choose another first character"
+            "the {what} {trimmed:?} starts with '{RESERVED}', which is reserved; choose another first character"
         )));
     }
     Ok(())
@@ -63,7 +63,7 @@ fn checked_topic(what: &str, text: &str) -> Result<Arc<str>> {
     let name = checked(what, text)?;
     if name.starts_with(SYSTEM_TOPICS) {
         return Err(Error::invalid(format!(
-            "the topic {name:?} begins with {SYSTEM_TOPICS:?}, which Punctual keeps for itself; choose another name"
+            "the topic {name:?} begins with {SYSTEM_TOPICS:?}, which is reserved; choose another name"
         )));
     }
     Ok(name)
@@ -414,7 +414,7 @@ mod tests {
         assert!(own.is_system() && own.as_str() == "punctual.command");
         for text in ["punctual.command", "  punctual.http", "punctual.", "punctual.replies.7"] {
             let error = Topic::new(text).unwrap_err().to_string();
-            assert!(error.contains("keeps for itself; choose another name"), "{error}");
+            assert!(error.contains("is reserved; choose another name"), "{error}");
         }
         assert!(Topic::new("punctual").is_ok() && Topic::new("punctually.late").is_ok());
         let read: Topic = serde_json::from_str("\"punctual.command\"").unwrap();

@@ -92,7 +92,7 @@ impl Relations {
             }
             if link.queue.is_reserved() {
                 return Err(Error::invalid(format!(
-                    "a message in the queue {:?} would follow, which Punctual keeps for itself",
+                    "a message in the queue {:?} would follow, which is reserved",
                     link.queue
                 )));
             }

@@ -24,7 +24,7 @@ pub struct Route {
     /// Number of snoozes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub snoozes: u32,
-    /// Duration for which it was put off for want of a handler.
+    /// Duration for which it was put off because it had no handler.
     #[serde(default, with = "super::duration_text", skip_serializing_if = "Duration::is_zero")]
     pub unhandled: Duration,
     /// First due time, where the message is due again; proportional retries are measured from it.

@@ -1,5 +1,5 @@
 //! Deduplication: decides whether an entry is stored, given the stored messages with its id and its
-//! deduplication key. Every storage asks this function; it only reads the facts and applies the decision.
+//! deduplication key. Every storage calls this function; it only reads the facts and applies the decision.
 
 use crate::model::{Message, MessageId, MessageRecord, MessageState};
 

@@ -11,7 +11,7 @@ use super::verdict::{AgainReason, AttemptDecision, AttemptFacts, dead};
 use crate::model::time::add;
 use crate::model::{DeadReason, Ending, Topic};
 
-/// Total time that a message is put off for want of a handler before it is dead.
+/// Total time that a message is put off because it had no handler before it is dead.
 pub(super) const NO_HANDLER_BUDGET: Duration = Duration::from_secs(24 * 60 * 60);
 /// Shortest and longest wait before such a message is due again. Between them it waits as long as it was put
 /// off already.
@@ -53,7 +53,7 @@ fn note(topic: &Topic, waited: Duration) -> Arc<str> {
     Arc::from(format!("{NOTE_BEGIN}{topic:?}{NOTE_WAITED}{seconds}{NOTE_END}"))
 }
 
-/// Returns how long a message was put off for want of a handler, from the last note about it; zero when that
+/// Returns how long a message was put off because it had no handler, from the last note about it; zero when that
 /// note is about something else.
 pub(crate) fn put_off(note: &str) -> Duration {
     let seconds = note

@@ -75,7 +75,7 @@ fn bad_names() -> [(String, &'static str); 5] {
         (" \t ".to_owned(), "empty"),
         ("n".repeat(201), "201 characters"),
         ("two\nlines".to_owned(), "position 4"),
-        ("~ours".to_owned(), "keeps for itself"),
+        ("~ours".to_owned(), "which is reserved"),
     ]
 }
 
@@ -141,7 +141,7 @@ async fn headers_with_control_characters_are_refused() {
     });
     assert_error(&many.await.unwrap_err(), ErrorKind::Invalid, &["one too many"]);
     let reserved = publisher.publish("mail", &()).header("punctual-attempt", "99");
-    assert_error(&reserved.await.unwrap_err(), ErrorKind::Invalid, &["keeps for itself"]);
+    assert_error(&reserved.await.unwrap_err(), ErrorKind::Invalid, &["which is reserved"]);
     nothing_is_stored(&bench).await;
 }
 

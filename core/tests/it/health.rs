@@ -91,7 +91,7 @@ async fn reading_stale_messages_degrades_health_and_frees_none_of_them() {
     let asked = faulty.total_calls();
     let health = idle.admin().health().await;
     assert_eq!(health.stale, 1);
-    assert!(health.reasons.iter().any(|reason| reason.contains("owner that is gone")));
+    assert!(health.reasons.iter().any(|reason| reason.contains("to a process that has ended")));
     let reads: u64 =
         ["next_due_all", "counts", "due_jobs"].map(|call| faulty.calls(call)).iter().sum();
     assert_eq!(faulty.total_calls() - asked, reads, "it only reads");

@@ -30,7 +30,7 @@ fn claim_request(limit: usize) -> HttpWorkerClaim {
     }
 }
 
-/// Starts a process that handles nothing itself.
+/// Starts a process that runs no handlers itself.
 async fn bench_without_worker() -> Bench {
     Bench::start(without_worker).await
 }

@@ -254,7 +254,7 @@ async fn health_is_degraded_while_a_message_belongs_to_a_lost_process() {
     other.advance(seconds(40)).await;
     let health = other.punctual.admin().health().await;
     assert_eq!(health.condition, punctual::health::Condition::Degraded);
-    assert_eq!(health.reasons, ["1 message has an owner that is gone"]);
+    assert_eq!(health.reasons, ["1 message belongs to a process that has ended"]);
 }
 
 #[tokio::test]

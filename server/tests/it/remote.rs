@@ -307,7 +307,7 @@ async fn a_worker_claims_only_its_topics() {
         (json!([]), "name 1 to 100"),
         (json!(many), "name 1 to 100"),
         (json!(["mail", ""]), "topics[1]"),
-        (json!(["punctual.http"]), "keeps for itself"),
+        (json!(["punctual.http"]), "which is reserved"),
     ] {
         let response = claim(topics).await;
         assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", response.text);

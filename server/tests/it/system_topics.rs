@@ -12,7 +12,7 @@ use crate::work::idle;
 
 fn is_refused(response: &TestResponse) {
     assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", response.text);
-    assert!(response.text.contains("keeps for itself"), "{}", response.text);
+    assert!(response.text.contains("which is reserved"), "{}", response.text);
 }
 
 // spec: C-6, T-56

@@ -1,6 +1,6 @@
 //! Watch on transactions of the application: subscribers are notified after such a transaction has committed.
-//! The storage remembers what each transaction stored and queries the server for the outcome of all of them in
-//! one statement, soon at first and then less and less often. Without remembered transactions nothing is
+//! The storage keeps what each transaction stored and queries the server for the outcome of all of them in
+//! one statement, soon at first and then less and less often. Without watched transactions nothing is
 //! queried. Messages of a forgotten transaction are found by polling.
 
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ use crate::value::Param;
 const PAUSES: [u64; 9] = [2, 5, 10, 20, 50, 100, 200, 500, 1_000];
 /// Pause between two statements, for any number of transactions.
 const PAUSE_MIN: Duration = Duration::from_millis(2);
-/// Most transactions that are remembered.
+/// Most transactions that are watched.
 const OPEN_MAX: usize = 10_000;
 /// Most transactions in one statement.
 const QUERIED_MAX: usize = 1_000;
@@ -46,12 +46,12 @@ struct WatchedTransaction {
     notifications: PendingNotifications,
     queries: usize,
     query_at: Timestamp,
-    forget_at: Timestamp,
+    remove_at: Timestamp,
 }
 
 impl CommitWatch {
-    /// Remembers what a transaction stored; returns whether the caller has to start the watch.
-    fn remember(
+    /// Watches what a transaction stored; returns whether the caller has to start the watch.
+    fn watch(
         &self,
         transaction: String,
         notifications: PendingNotifications,
@@ -69,7 +69,7 @@ impl CommitWatch {
             notifications,
             queries: 0,
             query_at: add(now, pause(0)),
-            forget_at: add(now, OPEN_DURATION_MAX),
+            remove_at: add(now, OPEN_DURATION_MAX),
         };
         state.open.insert(transaction, open);
         let begins = !std::mem::replace(&mut state.is_watched, true);
@@ -89,7 +89,7 @@ impl CommitWatch {
     /// Returns the transactions to query now. Each is scheduled again, unless it is too old.
     fn due(&self, now: Timestamp) -> Vec<String> {
         let mut state = self.state();
-        state.open.retain(|_, open| open.forget_at > now);
+        state.open.retain(|_, open| open.remove_at > now);
         let due = state.open.iter_mut().filter(|(_, open)| open.query_at <= now).take(QUERIED_MAX);
         due.map(|(transaction, open)| {
             open.queries += 1;
@@ -99,7 +99,7 @@ impl CommitWatch {
         .collect()
     }
 
-    /// Forgets a transaction; returns its notifications.
+    /// Removes a transaction; returns its notifications.
     fn take(&self, transaction: &str) -> Option<PendingNotifications> {
         Some(self.state().open.remove(transaction)?.notifications)
     }
@@ -120,7 +120,7 @@ impl Inner {
         transaction: String,
         notifications: PendingNotifications,
     ) {
-        if self.commit_watch.remember(transaction, notifications, self.clock.now()) {
+        if self.commit_watch.watch(transaction, notifications, self.clock.now()) {
             tokio::spawn(watch(Arc::downgrade(self), Arc::clone(&self.clock)));
         }
     }
@@ -208,11 +208,8 @@ mod tests {
     #[test]
     fn a_transaction_is_queried_less_and_less_often_and_forgotten_in_the_end() {
         let commits = CommitWatch::default();
-        assert!(commits.remember("7".to_owned(), notifications(5), at(0)));
-        assert!(
-            !commits.remember("7".to_owned(), notifications(3), at(0)),
-            "it is watched already"
-        );
+        assert!(commits.watch("7".to_owned(), notifications(5), at(0)));
+        assert!(!commits.watch("7".to_owned(), notifications(3), at(0)), "it is watched already");
         let mut waits = Vec::new();
         let mut now = at(0);
         while let Some(next) = commits.next() {
@@ -223,24 +220,24 @@ mod tests {
         }
         assert_eq!(waits[..9], [2, 5, 10, 20, 50, 100, 200, 500, 1_000]);
         assert!((600..700).contains(&waits.len()), "{}", waits.len());
-        assert!(commits.remember("8".to_owned(), notifications(1), now), "the watch had ended");
+        assert!(commits.watch("8".to_owned(), notifications(1), now), "the watch had ended");
     }
 
     #[test]
     fn the_messages_of_a_transaction_are_notified_once_with_the_earliest_instant() {
         let commits = CommitWatch::default();
-        commits.remember("7".to_owned(), notifications(5), at(0));
-        commits.remember("7".to_owned(), notifications(3), at(0));
+        commits.watch("7".to_owned(), notifications(5), at(0));
+        commits.watch("7".to_owned(), notifications(3), at(0));
         let due: Vec<i64> = commits.take("7").unwrap().due.into_values().collect();
         assert_eq!(due, [3]);
         assert!(commits.take("7").is_none());
     }
 
     #[test]
-    fn the_number_of_remembered_transactions_is_bounded() {
+    fn the_number_of_watched_transactions_is_bounded() {
         let commits = CommitWatch::default();
         for number in 0..OPEN_MAX + 5 {
-            commits.remember(number.to_string(), notifications(0), at(0));
+            commits.watch(number.to_string(), notifications(0), at(0));
         }
         assert_eq!(commits.state().open.len(), OPEN_MAX);
         assert_eq!(commits.due(at(1)).len(), QUERIED_MAX);

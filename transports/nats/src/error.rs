@@ -1,4 +1,7 @@
 //! Errors: maps errors of the client and of the broker to [`Error`]. No text contains the password of an address.
+//!
+//! There are four functions because the client has four error types without a common trait, and each needs another fact
+//! for its text: the servers, the object of a call, or the subject of a publish.
 
 use std::error::Error as StdError;
 

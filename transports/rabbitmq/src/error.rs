@@ -15,7 +15,7 @@ pub(crate) fn map_error(endpoint: &str, doing: impl fmt::Display, error: lapin::
             "{doing}: the message cannot be written as AMQP; it needs fewer or shorter headers"
         )),
         ErrorKind::InvalidProtocolVersion(version) => Error::invalid(format!(
-            "{doing}: what listens at {endpoint} speaks AMQP {version} and not 0.9.1; is it RabbitMQ?"
+            "{doing}: the server at {endpoint} uses AMQP {version}, not 0.9.1; check that it is RabbitMQ"
         )),
         _ => Error::unavailable(format!(
             "{doing}: RabbitMQ at {endpoint} cannot be reached: {error}"

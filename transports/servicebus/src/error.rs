@@ -1,5 +1,8 @@
 //! Errors: maps an error of the broker or of the connection to its kind and the way out. No key reaches this
 //! module.
+//!
+//! `map_error` is for every error of the client in which the broker may have given a reason. The other functions are for
+//! what has another type: the reason alone, the status of a response, and the end of an opening connection.
 
 use std::error::Error as StdError;
 

@@ -18,7 +18,7 @@ use crate::model::{Execution, ExecutionId, JobName, MessageId};
 pub(super) struct History {
     executions: EndedRows<Arc<Execution>>,
     removed: Vec<Arc<Execution>>,
-    length_max: usize,
+    executions_max: usize,
 }
 
 impl EndedRow for Arc<Execution> {
@@ -28,12 +28,12 @@ impl EndedRow for Arc<Execution> {
 }
 
 impl History {
-    pub(super) fn new(length_max: usize) -> Self {
-        Self { executions: EndedRows::new(), removed: Vec::new(), length_max }
+    pub(super) fn new(executions_max: usize) -> Self {
+        Self { executions: EndedRows::new(), removed: Vec::new(), executions_max }
     }
 
-    pub(super) fn set_length_max(&mut self, length_max: usize) {
-        self.length_max = length_max;
+    pub(super) fn set_executions_max(&mut self, executions_max: usize) {
+        self.executions_max = executions_max;
         self.trim();
     }
 
@@ -95,9 +95,7 @@ impl History {
     /// out.
     pub(super) fn throughput(&self, since: Timestamp, bucket: Duration) -> Result<Vec<Bucket>> {
         if bucket.is_zero() {
-            return Err(Error::invalid(
-                "a bucket of no length holds nothing; give it at least a nanosecond",
-            ));
+            return Err(Error::invalid("the bucket duration is zero; use at least 1 ns"));
         }
         let mut buckets: Vec<Bucket> = Vec::new();
         for execution in self.executions.since(since) {
@@ -113,7 +111,7 @@ impl History {
     }
 
     fn trim(&mut self) {
-        while self.executions.len() > self.length_max {
+        while self.executions.len() > self.executions_max {
             self.removed.extend(self.executions.pop_first());
         }
     }

@@ -26,7 +26,7 @@ impl Default for Leases {
 }
 
 impl Leases {
-    /// Requests a notification of the owners: a running message is to be cancelled, which its owner learns when
+    /// Requests a notification of the owners: a running message is to be cancelled, which its owner sees when
     /// it extends the lease.
     pub(super) fn request_notification(&mut self) {
         self.must_notify = true;

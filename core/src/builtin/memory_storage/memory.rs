@@ -67,7 +67,7 @@ impl Memory {
 
     pub(super) fn set_history_max(&mut self, count: usize) {
         self.history_max = count;
-        self.history.set_length_max(count);
+        self.history.set_executions_max(count);
         self.trim();
     }
 

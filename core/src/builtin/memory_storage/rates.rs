@@ -1,4 +1,4 @@
-//! Rates: the latest starts of each name. Names whose starts no longer count are removed now and then.
+//! Rates: the latest starts of each name. Names whose starts no longer count are removed at intervals.
 
 use std::collections::BTreeMap;
 

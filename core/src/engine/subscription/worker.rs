@@ -20,7 +20,7 @@ use crate::policy::{BreakerDecision, backoff};
 use crate::storage::Wakeup;
 use crate::transport::{Consumer, Delivery};
 
-/// Number of failures in a row after which the consumer is closed and the transport is subscribed to anew.
+/// Number of failures in a row after which the consumer is closed and the transport is subscribed to again.
 const FAILURES_MAX: u32 = 3;
 
 /// Receives one subscription of a transport.

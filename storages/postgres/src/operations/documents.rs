@@ -54,7 +54,7 @@ impl Inner {
             return Ok(PutResult::Stored(version_of(row)?));
         }
         let put = seen.put(self.document_version(session, (kind, key), Some(now)).await?);
-        // The document that was in the way has expired by now.
+        // The document that prevented the write has expired by now.
         if matches!(put, PutResult::Stored(_)) { Err(StorageError::Raced) } else { Ok(put) }
     }
 

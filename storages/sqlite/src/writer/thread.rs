@@ -28,7 +28,7 @@ const ROWS_MAX: usize = 8_192;
 /// Data version before the first check for writes of other connections.
 const NOT_READ: i64 = i64::MIN;
 /// After a write of another process, this number of our transactions are each followed by a pause in which the
-/// lock is free: a process that waits for the lock can only retry now and then, and would hardly ever find it
+/// lock is free: a process that waits for the lock can only retry at intervals, and would hardly ever find it
 /// free.
 const PAUSES: u32 = 64;
 const PAUSE: Duration = Duration::from_micros(500);
