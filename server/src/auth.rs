@@ -42,7 +42,7 @@ pub(crate) use self::origin::CallAddress;
 pub(crate) use self::password::CHARS_MIN as PASSWORD_LENGTH_MIN;
 pub(crate) use self::session::{COOKIE_NAME, csrf_of};
 pub use self::token::{EVERY_QUEUE, Scope};
-pub(crate) use self::token::{KIND as TOKEN_KIND, Owner, Token, TokenDraft};
+pub(crate) use self::token::{KIND as TOKEN_KIND, Token, TokenDraft, TokenOwner};
 pub(crate) use self::user::{KIND as USER_KIND, User};
 
 use self::browser::Browsers;
@@ -316,12 +316,12 @@ impl Auth {
             Problem::new(StatusCode::UNAUTHORIZED, sentence)
         };
         match &token.owner {
-            Owner::Local => Ok(Role::Admin),
-            Owner::Proxied => {
+            TokenOwner::Local => Ok(Role::Admin),
+            TokenOwner::Proxied => {
                 let role = self.proxy_user_role(&token.user, token.generation).await?;
                 role.ok_or_else(|| ended("is or was disabled, or is no longer known to the proxy"))
             }
-            Owner::User(_) => {
+            TokenOwner::User(_) => {
                 let user = self.users.find(&token.user).await?;
                 let user = user.filter(|user| token.is_of(user));
                 let user = user.ok_or_else(|| ended("was deleted or has ended it"))?;
@@ -347,8 +347,8 @@ impl Auth {
     /// Returns the generation of tokens that a caller creates: the current one of their user.
     pub(crate) async fn tokens_generation(&self, caller: &Caller) -> punctual::Result<u64> {
         let user = match caller.owning() {
-            Owner::User(_) | Owner::Proxied => self.users.find(caller.person()).await?,
-            Owner::Local => None,
+            TokenOwner::User(_) | TokenOwner::Proxied => self.users.find(caller.person()).await?,
+            TokenOwner::Local => None,
         };
         Ok(user.map_or(0, |user| user.tokens_generation))
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::auth::{EVERY_QUEUE, Owner, Scope};
+use crate::auth::{EVERY_QUEUE, Scope, TokenOwner};
 use crate::problem::{ApiResult, Problem};
 
 /// The role of a caller; each includes the ones before.
@@ -88,7 +88,7 @@ pub(crate) enum Proof {
     /// By the password of the user with this id.
     Password { id: String, generation: u64 },
     /// By a token.
-    Token { id: String, owner: Owner },
+    Token { id: String, owner: TokenOwner },
 }
 
 impl Caller {
@@ -120,18 +120,18 @@ impl Caller {
     /// Returns the key that limits are counted by: the owner, however many tokens they have.
     pub(crate) fn counted_as(&self) -> String {
         match self.owning() {
-            Owner::User(id) => format!("user {id}"),
-            Owner::Proxied => format!("proxy {}", self.person()),
-            Owner::Local => format!("local {}", self.person()),
+            TokenOwner::User(id) => format!("user {id}"),
+            TokenOwner::Proxied => format!("proxy {}", self.person()),
+            TokenOwner::Local => format!("local {}", self.person()),
         }
     }
 
     /// Returns the owner of tokens that this caller creates.
-    pub(crate) fn owning(&self) -> Owner {
+    pub(crate) fn owning(&self) -> TokenOwner {
         match &self.proof {
-            Proof::Application | Proof::NotRequired => Owner::Local,
-            Proof::Proxy { .. } => Owner::Proxied,
-            Proof::Session { id, .. } | Proof::Password { id, .. } => Owner::User(id.clone()),
+            Proof::Application | Proof::NotRequired => TokenOwner::Local,
+            Proof::Proxy { .. } => TokenOwner::Proxied,
+            Proof::Session { id, .. } | Proof::Password { id, .. } => TokenOwner::User(id.clone()),
             Proof::Token { owner, .. } => owner.clone(),
         }
     }

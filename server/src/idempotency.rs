@@ -30,7 +30,7 @@ use sha2::{Digest, Sha256};
 use self::claim::Claim;
 pub(crate) use self::keyed::Keyed;
 pub(crate) use self::keyed::removed::{KIND as REMOVED_KIND, remember_removed};
-pub(crate) use self::owner::Owner;
+pub(crate) use self::owner::RequestOwner;
 pub(crate) use self::record::KIND;
 use self::record::Record;
 use crate::api::BATCH_BYTES_MAX;

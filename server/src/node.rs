@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use crate::alerts::{Alerts, RefusedConfiguration};
 use crate::api::{DeadGroups, QueueMeasurements, RecentTopics};
 use crate::cache::CachedValue;
-use crate::idempotency::{InFlight, Owner};
+use crate::idempotency::{InFlight, RequestOwner};
 use crate::listen::ConnectionCounters;
 use crate::live::Live;
 use crate::metrics::Meters;
@@ -59,7 +59,7 @@ pub(crate) struct Node {
     /// Queues that were paused because this process is quiet.
     pub(crate) paused_by_quiet: Mutex<BTreeSet<Queue>>,
     /// Identity of this server in records of keyed requests.
-    pub(crate) owner: Owner,
+    pub(crate) owner: RequestOwner,
     /// Keyed requests in flight.
     pub(crate) in_flight: InFlight,
     pub(crate) health: CachedValue<Health>,
@@ -104,7 +104,7 @@ impl Node {
             listening: Arc::default(),
             recorded_workers: Mutex::default(),
             paused_by_quiet: Mutex::default(),
-            owner: Owner::new(now),
+            owner: RequestOwner::new(now),
             in_flight: InFlight::default(),
             health: CachedValue::default(),
             alerts: CachedValue::default(),

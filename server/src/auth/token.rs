@@ -70,7 +70,7 @@ pub const EVERY_QUEUE: &str = "*";
 /// The owner of a token, whose current role limits the token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Owner {
+pub(crate) enum TokenOwner {
     /// A user of this server, by id.
     User(String),
     /// A user behind the authenticating proxy, by name.
@@ -79,7 +79,7 @@ pub(crate) enum Owner {
     Local,
 }
 
-impl Default for Owner {
+impl Default for TokenOwner {
     /// The owner of tokens from before users had ids.
     fn default() -> Self {
         Self::User(String::new())
@@ -99,7 +99,7 @@ pub(crate) struct Token {
     pub(crate) user: String,
     /// The owner.
     #[serde(default)]
-    pub(crate) owner: Owner,
+    pub(crate) owner: TokenOwner,
     /// The `tokens_generation` of the owner at creation; 0 for owners who are not users here.
     #[serde(default)]
     pub(crate) generation: u64,
@@ -123,7 +123,7 @@ pub(crate) struct TokenDraft {
     pub(crate) scopes: Vec<Scope>,
     pub(crate) queues: Vec<String>,
     pub(crate) user: String,
-    pub(crate) owner: Owner,
+    pub(crate) owner: TokenOwner,
     pub(crate) generation: u64,
     pub(crate) expires_at: Option<Timestamp>,
 }
@@ -131,7 +131,7 @@ pub(crate) struct TokenDraft {
 impl Token {
     /// Returns whether a user is the owner. A user created after the token only has the same name.
     fn was_made_by(&self, user: &User) -> bool {
-        self.owner == Owner::User(user.id.clone()) && user.created_at <= self.created_at
+        self.owner == TokenOwner::User(user.id.clone()) && user.created_at <= self.created_at
     }
 
     /// Returns whether a user is the owner and was not disabled, and did not end their tokens, since it was created.
@@ -142,9 +142,9 @@ impl Token {
     /// Returns whether the owner, by id or proxy name, was disabled or ended their tokens since it was created.
     fn was_ended_by(&self, user: &User) -> bool {
         let is_owner = match &self.owner {
-            Owner::User(_) => self.was_made_by(user),
-            Owner::Proxied => self.user == user.name,
-            Owner::Local => false,
+            TokenOwner::User(_) => self.was_made_by(user),
+            TokenOwner::Proxied => self.user == user.name,
+            TokenOwner::Local => false,
         };
         is_owner && self.generation < user.tokens_generation
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 /// Identity of one start of one server.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Owner {
+pub(crate) struct RequestOwner {
     /// Unique per server, also for two in one process.
     node: String,
     /// The process in `/proc`, if available.
@@ -28,7 +28,7 @@ struct ProcessIdentity {
     began: u64,
 }
 
-impl Owner {
+impl RequestOwner {
     /// Returns the owner of requests of a new server in this process.
     pub(crate) fn new(now: Timestamp) -> Self {
         let pid = std::process::id();
@@ -77,12 +77,13 @@ mod tests {
 
     #[test]
     fn an_ended_process_and_a_reused_id_are_detected() {
-        let own = Owner::new(Timestamp::UNIX_EPOCH);
-        let twin = Owner::new(Timestamp::UNIX_EPOCH);
+        let own = RequestOwner::new(Timestamp::UNIX_EPOCH);
+        let twin = RequestOwner::new(Timestamp::UNIX_EPOCH);
         assert_ne!(own, twin, "two servers of one process");
         assert!(!own.detects_end_of(&twin));
         let Some(identity) = own.process.clone() else { return };
-        let changed = |identity: ProcessIdentity| Owner { process: Some(identity), ..twin.clone() };
+        let changed =
+            |identity: ProcessIdentity| RequestOwner { process: Some(identity), ..twin.clone() };
         assert!(own.detects_end_of(&changed(ProcessIdentity {
             began: identity.began + 1,
             ..identity.clone()
@@ -92,7 +93,7 @@ mod tests {
         );
         let remote = ProcessIdentity { machine: "another".to_owned(), pid: u32::MAX, began: 1 };
         assert!(!own.detects_end_of(&changed(remote)), "nothing is known of another machine");
-        assert!(!own.detects_end_of(&Owner::default()));
+        assert!(!own.detects_end_of(&RequestOwner::default()));
     }
 
     #[test]

@@ -17,7 +17,7 @@ use punctual::model::MessageId;
 use punctual::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use super::owner::Owner;
+use super::owner::RequestOwner;
 
 /// The kind of the documents.
 pub(crate) const KIND: &str = "idempotency";
@@ -43,7 +43,7 @@ pub(super) struct Record {
     pub(super) runs: u32,
     /// The process that runs it.
     #[serde(default)]
-    pub(super) owner: Owner,
+    pub(super) owner: RequestOwner,
     /// The end of the lease.
     #[serde(default)]
     pub(super) until: Timestamp,
@@ -73,7 +73,7 @@ pub(super) struct StoredResponse {
 
 impl Record {
     /// Returns the record of a request that begins now.
-    pub(super) fn new(fingerprint: String, owner: Owner, now: Timestamp) -> Self {
+    pub(super) fn new(fingerprint: String, owner: RequestOwner, now: Timestamp) -> Self {
         let first_at = Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now);
         let until = add(now, LEASE);
         Self { fingerprint, first_at, runs: 1, owner, until, made: None, answer: None }
@@ -85,13 +85,13 @@ impl Record {
     }
 
     /// Returns the record of the next run by another owner.
-    pub(super) fn taken_over(self, owner: Owner, now: Timestamp) -> Self {
+    pub(super) fn taken_over(self, owner: RequestOwner, now: Timestamp) -> Self {
         Self { runs: self.runs.saturating_add(1), owner, until: add(now, LEASE), ..self }
     }
 
     /// Returns whether `owner` may take the request over. A run of the same owner has ended: only one request per
     /// key is in flight in a process.
-    pub(super) fn is_free_for(&self, owner: &Owner, now: Timestamp) -> bool {
+    pub(super) fn is_free_for(&self, owner: &RequestOwner, now: Timestamp) -> bool {
         self.until <= now || self.owner == *owner || owner.detects_end_of(&self.owner)
     }
 

@@ -120,7 +120,11 @@ impl Admission {
     }
 
     /// Admits a connection; returns none when it is refused.
-    pub(super) fn admit(self: &Arc<Self>, from: IpAddr, activity: &Arc<Activity>) -> Option<Place> {
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        from: IpAddr,
+        activity: &Arc<Activity>,
+    ) -> Option<ConnectionSlot> {
         let (from, now) = (counted(from), self.clock.now());
         let mut registry = self.registry();
         let taken = registry.by_address.get(&from).copied().unwrap_or_default();
@@ -144,7 +148,7 @@ impl Admission {
         registry.connections.insert(id, entry);
         *registry.by_address.entry(from).or_default() += 1;
         self.counters.open.store(registry.connections.len(), Ordering::Relaxed);
-        Some(Place { admission: self.clone(), id, from, evict })
+        Some(ConnectionSlot { admission: self.clone(), id, from, evict })
     }
 
     /// Evicts the connections that have been idle longest; returns whether there were any.
@@ -182,14 +186,14 @@ impl Admission {
 
 /// The slot of a connection, released when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ConnectionSlot {
     admission: Arc<Admission>,
     id: u64,
     from: IpAddr,
     evict: Arc<Notify>,
 }
 
-impl Place {
+impl ConnectionSlot {
     /// Waits until the connection is evicted.
     pub(super) async fn evicted(&self) {
         self.evict.notified().await;
@@ -201,7 +205,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         let mut registry = self.admission.registry();
         if registry.connections.remove(&self.id).is_some_and(|entry| entry.is_evicting) {
@@ -250,7 +254,7 @@ mod tests {
             Self { admission, clock }
         }
 
-        fn connect(&self, from: &str) -> Option<(Place, Arc<Activity>)> {
+        fn connect(&self, from: &str) -> Option<(ConnectionSlot, Arc<Activity>)> {
             let timeouts = Timeouts { header: SECOND, idle: SECOND, write: SECOND };
             let activity = Activity::new(timeouts, self.clock.clone());
             let place = self.admission.admit(from.parse().unwrap(), &activity)?;

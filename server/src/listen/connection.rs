@@ -28,7 +28,7 @@ use tower::ServiceExt as _;
 
 use super::Timeouts;
 use super::activity::{Activity, Overdue};
-use super::admission::Place;
+use super::admission::ConnectionSlot;
 use super::stream::{ReportingBody, ReportingStream};
 use crate::tls::Tls;
 
@@ -70,7 +70,7 @@ pub(super) struct AcceptedConnection {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
     pub(super) activity: Arc<Activity>,
-    pub(super) place: Place,
+    pub(super) place: ConnectionSlot,
 }
 
 impl Server {
@@ -96,7 +96,7 @@ impl Server {
     async fn serve_http<S>(
         &self,
         stream: S,
-        (peer, activity, place): (SocketAddr, Arc<Activity>, &Place),
+        (peer, activity, place): (SocketAddr, Arc<Activity>, &ConnectionSlot),
         stopping: impl Future<Output = ()>,
     ) where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,

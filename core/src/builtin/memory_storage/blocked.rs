@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::queue_index::QueueId;
-use super::records::{Slot, StoredRecord};
+use super::records::{RecordSlot, StoredRecord};
 use crate::model::{JobName, Key, Message};
 
 /// Cause for which a message is blocked.
@@ -25,7 +25,7 @@ pub(super) enum Blocker {
 #[derive(Default)]
 pub(super) struct BlockedMessages {
     blockers: BTreeMap<Blocker, BlockerState>,
-    unblocked: Vec<Slot>,
+    unblocked: Vec<RecordSlot>,
 }
 
 /// Sort key of the messages that are blocked in one queue: the order in which a claim takes them.
@@ -34,7 +34,7 @@ type ClaimKey = (Reverse<u8>, Timestamp, u128);
 #[derive(Default)]
 struct BlockerState {
     running: u32,
-    waiting: BTreeMap<QueueId, BTreeMap<ClaimKey, Slot>>,
+    waiting: BTreeMap<QueueId, BTreeMap<ClaimKey, RecordSlot>>,
 }
 
 impl BlockedMessages {
@@ -87,7 +87,7 @@ impl BlockedMessages {
     }
 
     /// Returns every blocked message.
-    pub(super) fn waiting(&self) -> impl Iterator<Item = Slot> {
+    pub(super) fn waiting(&self) -> impl Iterator<Item = RecordSlot> {
         let waiting = self.blockers.values().flat_map(|state| state.waiting.values());
         waiting.flat_map(|waiting| waiting.values().copied())
     }
@@ -113,7 +113,7 @@ impl BlockedMessages {
     }
 
     /// Takes the messages that are to return to the index of their queue.
-    pub(super) fn take_unblocked(&mut self) -> Vec<Slot> {
+    pub(super) fn take_unblocked(&mut self) -> Vec<RecordSlot> {
         std::mem::take(&mut self.unblocked)
     }
 }

@@ -10,7 +10,7 @@ use super::blocked::{BlockedMessages, Blocker};
 use super::ended_rows::{EndedRow, EndedRows, TimeKey, first_key_at};
 use super::leases::Leases;
 use super::queue_index::{ClaimScan, QueueId, QueueIndex};
-use super::records::{Slot, StoredRecord};
+use super::records::{RecordSlot, StoredRecord};
 use crate::model::{MessageState, Queue};
 use crate::storage::{Notifier, Wakeup};
 
@@ -21,14 +21,14 @@ pub(super) struct Index {
     pub(super) leases: Leases,
     pub(super) blocked: BlockedMessages,
     finished: EndedRows<FinishedKey>,
-    dead: BTreeMap<TimeKey, Slot>,
+    dead: BTreeMap<TimeKey, RecordSlot>,
     to_notify: BTreeSet<QueueId>,
 }
 
 /// A message that is done or cancelled.
 struct FinishedKey {
     key: TimeKey,
-    slot: Slot,
+    slot: RecordSlot,
 }
 
 impl EndedRow for FinishedKey {
@@ -101,8 +101,8 @@ impl Index {
         &mut self,
         (queue_id, scan): (QueueId, &mut ClaimScan),
         now: Timestamp,
-        is_wanted: impl Fn(Slot) -> bool,
-    ) -> Option<Slot> {
+        is_wanted: impl Fn(RecordSlot) -> bool,
+    ) -> Option<RecordSlot> {
         let queue = &mut self.queues[queue_id];
         let slot = queue.pop_due(scan, now, is_wanted)?;
         queue.count_down(MessageState::Pending);
@@ -146,7 +146,7 @@ impl Index {
     }
 
     /// Returns the earliest pending message of a queue, whatever its priority.
-    pub(super) fn first(&self, queue: &Queue) -> Option<(Timestamp, Slot)> {
+    pub(super) fn first(&self, queue: &Queue) -> Option<(Timestamp, RecordSlot)> {
         self.find_queue(queue).and_then(|queue_id| self.queues[queue_id].first())
     }
 
@@ -170,20 +170,25 @@ impl Index {
     }
 
     /// Returns the done or cancelled message that ended first.
-    pub(super) fn oldest_finished(&self) -> Option<Slot> {
+    pub(super) fn oldest_finished(&self) -> Option<RecordSlot> {
         self.finished.first().map(|finished| finished.slot)
     }
 
     /// Returns at most `limit` done or cancelled messages that ended strictly before an instant, oldest first;
     /// with `dead` the dead letters after them.
-    pub(super) fn ended_before(&self, instant: Timestamp, limit: usize, dead: bool) -> Vec<Slot> {
+    pub(super) fn ended_before(
+        &self,
+        instant: Timestamp,
+        limit: usize,
+        dead: bool,
+    ) -> Vec<RecordSlot> {
         let finished = self.finished.before(instant).map(|finished| finished.slot);
         let letters = self.dead.range(..first_key_at(instant)).map(|(_, slot)| *slot);
         finished.chain(letters.filter(|_| dead)).take(limit).collect()
     }
 
     /// Returns every message in a final state.
-    pub(super) fn ended(&self) -> impl Iterator<Item = Slot> {
+    pub(super) fn ended(&self) -> impl Iterator<Item = RecordSlot> {
         let finished = self.finished.iter().map(|finished| finished.slot);
         finished.chain(self.dead.values().copied())
     }

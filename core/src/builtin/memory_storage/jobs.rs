@@ -16,7 +16,7 @@ use crate::storage::{
 };
 
 /// Job records, and when each is due.
-pub(super) struct Jobs {
+pub(super) struct JobTable {
     records: BTreeMap<JobName, JobRecord>,
     due: BTreeSet<(Timestamp, JobName)>,
     notifier: Notifier,
@@ -24,7 +24,7 @@ pub(super) struct Jobs {
     resumed: Vec<JobName>,
 }
 
-impl Jobs {
+impl JobTable {
     pub(super) fn new() -> Self {
         let (notifier, _) = Wakeup::new();
         Self {

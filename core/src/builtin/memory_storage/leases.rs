@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::ended_rows::{TimeKey, first_key_at};
-use super::records::{Slot, StoredRecord};
+use super::records::{RecordSlot, StoredRecord};
 use crate::model::ProcessId;
 use crate::storage::{Notifier, Wakeup};
 
 /// Leases of every owner, by their end and the message's id.
 pub(super) struct Leases {
-    owners: BTreeMap<ProcessId, BTreeMap<TimeKey, Slot>>,
+    owners: BTreeMap<ProcessId, BTreeMap<TimeKey, RecordSlot>>,
     heartbeats: BTreeMap<ProcessId, Timestamp>,
     notifier: Notifier,
     must_notify: bool,
@@ -72,8 +72,8 @@ impl Leases {
     /// Returns at most `limit` leases that may be taken over, by their end and id: those that ended before
     /// `now`, and all of an owner whose heartbeat has run out. For an owner without any heartbeat only the ends
     /// of its leases count.
-    pub(super) fn lapsed(&self, limit: usize, now: Timestamp) -> Vec<Slot> {
-        let mut found: Vec<(TimeKey, Slot)> = Vec::new();
+    pub(super) fn lapsed(&self, limit: usize, now: Timestamp) -> Vec<RecordSlot> {
+        let mut found: Vec<(TimeKey, RecordSlot)> = Vec::new();
         for (owner, owned) in &self.owners {
             let silent = self.is_silent(owner, now);
             let lapsed = owned.iter().take_while(|(key, _)| silent || **key < first_key_at(now));

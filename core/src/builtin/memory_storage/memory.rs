@@ -11,10 +11,10 @@ use super::groups::Groups;
 use super::history::History;
 use super::inbox::InboxRecords;
 use super::index::Index;
-use super::jobs::Jobs;
+use super::jobs::JobTable;
 use super::lookup::Lookup;
 use super::rates::Rates;
-use super::records::{Records, Slot, StoredRecord};
+use super::records::{RecordSlot, Records, StoredRecord};
 use crate::error::{Error, Result};
 use crate::inbox::InboxResult;
 use crate::model::{Execution, Message, MessageId, MessageRecord, MessageState, StateChange};
@@ -26,7 +26,7 @@ pub(super) struct Memory {
     pub(super) index: Index,
     pub(super) lookup: Lookup,
     pub(super) history: History,
-    pub(super) jobs: Jobs,
+    pub(super) jobs: JobTable,
     pub(super) inbox: InboxRecords,
     pub(super) rates: Rates,
     pub(super) groups: Groups,
@@ -53,7 +53,7 @@ impl Memory {
             index: Index::new(),
             lookup: Lookup::default(),
             history: History::new(history_max),
-            jobs: Jobs::new(),
+            jobs: JobTable::new(),
             inbox: InboxRecords::default(),
             rates: Rates::default(),
             groups: Groups::default(),
@@ -123,7 +123,7 @@ impl Memory {
         }
     }
 
-    pub(super) fn remove_at(&mut self, slot: Slot) {
+    pub(super) fn remove_at(&mut self, slot: RecordSlot) {
         let Some(stored) = self.records.remove_at(slot) else {
             return;
         };

@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 
 use super::blocked::{BlockedMessages, Blocker};
-use super::jobs::Jobs;
+use super::jobs::JobTable;
 use super::memory::Memory;
 use super::queue_index::ClaimScan;
-use super::records::{Records, Slot, StoredRecord};
+use super::records::{RecordSlot, Records, StoredRecord};
 use crate::error::Result;
 use crate::model::{
     Lease, LeaseRef, Message, MessageId, MessageRecord, MessageState, Queue, Source, StateChange,
@@ -297,13 +297,13 @@ impl Memory {
 }
 
 /// Returns whether a filter accepts a pending message.
-fn is_wanted(records: &Records, slot: Slot, topics: &TopicFilter) -> bool {
+fn is_wanted(records: &Records, slot: RecordSlot, topics: &TopicFilter) -> bool {
     topics.is_all()
         || records.at(slot).is_some_and(|stored| topics.admits(&stored.record.message.topic))
 }
 
 /// Returns what blocks a due message.
-fn blocker_of(message: &Message, blocked: &BlockedMessages, jobs: &Jobs) -> Option<Blocker> {
+fn blocker_of(message: &Message, blocked: &BlockedMessages, jobs: &JobTable) -> Option<Blocker> {
     let job = message.occurrence.as_ref().map(|occurrence| &occurrence.job).filter(|job| {
         (message.exclusive && blocked.is_running(job))
             || (message.source == Source::Scheduled && jobs.is_paused(job))

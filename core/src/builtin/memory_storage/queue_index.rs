@@ -11,7 +11,7 @@ use std::ops::Bound;
 use jiff::Timestamp;
 
 use super::ended_rows::TimeKey;
-use super::records::{Slot, StoredRecord};
+use super::records::{RecordSlot, StoredRecord};
 use crate::model::{MessageState, Priority, Queue};
 use crate::storage::{NEXT_DUE_SCAN_MAX, Notifier, Wakeup};
 
@@ -24,7 +24,7 @@ const PRIORITIES: usize = 10;
 /// Pending messages of one queue, and its counts.
 pub(super) struct QueueIndex {
     queue: Queue,
-    pending: [BTreeMap<TimeKey, Slot>; PRIORITIES],
+    pending: [BTreeMap<TimeKey, RecordSlot>; PRIORITIES],
     counts: [u64; MessageState::ALL.len()],
     notifier: Notifier,
     /// Latest instant returned since the last notification to a poller with a topic filter; none when no such
@@ -85,8 +85,8 @@ impl QueueIndex {
         &mut self,
         scan: &mut ClaimScan,
         now: Timestamp,
-        is_wanted: impl Fn(Slot) -> bool,
-    ) -> Option<Slot> {
+        is_wanted: impl Fn(RecordSlot) -> bool,
+    ) -> Option<RecordSlot> {
         let levels = scan.first.into_iter().chain((0..PRIORITIES).rev());
         for level in levels {
             let (set, passed) = (&mut self.pending[level], &mut scan.passed[level]);
@@ -119,7 +119,7 @@ impl QueueIndex {
     }
 
     /// Returns the earliest pending message, whatever its priority.
-    pub(super) fn first(&self) -> Option<(Timestamp, Slot)> {
+    pub(super) fn first(&self) -> Option<(Timestamp, RecordSlot)> {
         let firsts = self.pending.iter().filter_map(|set| set.first_key_value());
         firsts.min().map(|((due_at, _), slot)| (*due_at, *slot))
     }
@@ -128,10 +128,10 @@ impl QueueIndex {
     /// priority reaches its limit, only the due time of the last message checked.
     pub(super) fn first_of(
         &self,
-        is_wanted: impl Fn(Slot) -> bool,
-    ) -> Option<(Timestamp, Option<Slot>)> {
+        is_wanted: impl Fn(RecordSlot) -> bool,
+    ) -> Option<(Timestamp, Option<RecordSlot>)> {
         let firsts = self.pending.iter().filter_map(|set| {
-            let matches = |(_, slot): &(&TimeKey, &Slot)| is_wanted(**slot);
+            let matches = |(_, slot): &(&TimeKey, &RecordSlot)| is_wanted(**slot);
             let found = set.iter().take(NEXT_DUE_SCAN_MAX).find(matches);
             let last = || set.keys().nth(NEXT_DUE_SCAN_MAX - 1).map(|(due_at, _)| (*due_at, None));
             found.map(|((due_at, _), slot)| (*due_at, Some(*slot))).or_else(last)

@@ -10,12 +10,12 @@ use super::queue_index::QueueId;
 use crate::model::{JobName, MessageId, MessageRecord, MessageState};
 
 /// Position of a record. Reused once the record is removed.
-pub(super) type Slot = usize;
+pub(super) type RecordSlot = usize;
 
 /// Record, its slot, and the position of its queue.
 pub(super) struct StoredRecord {
     pub(super) record: MessageRecord,
-    pub(super) slot: Slot,
+    pub(super) slot: RecordSlot,
     pub(super) queue_id: QueueId,
 }
 
@@ -30,8 +30,8 @@ impl StoredRecord {
 #[derive(Default)]
 pub(super) struct Records {
     slots: Vec<Option<Box<StoredRecord>>>,
-    free: Vec<Slot>,
-    by_id: BTreeMap<u128, Slot>,
+    free: Vec<RecordSlot>,
+    by_id: BTreeMap<u128, RecordSlot>,
 }
 
 impl Records {
@@ -40,7 +40,7 @@ impl Records {
         &mut self,
         record: MessageRecord,
         queue_id: QueueId,
-    ) -> (&StoredRecord, Option<Slot>) {
+    ) -> (&StoredRecord, Option<RecordSlot>) {
         let id = number(record.message.id);
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(None);
@@ -60,15 +60,15 @@ impl Records {
         self.at_mut(slot)
     }
 
-    pub(super) fn at(&self, slot: Slot) -> Option<&StoredRecord> {
+    pub(super) fn at(&self, slot: RecordSlot) -> Option<&StoredRecord> {
         self.slots.get(slot)?.as_deref()
     }
 
-    pub(super) fn at_mut(&mut self, slot: Slot) -> Option<&mut StoredRecord> {
+    pub(super) fn at_mut(&mut self, slot: RecordSlot) -> Option<&mut StoredRecord> {
         self.slots.get_mut(slot)?.as_deref_mut()
     }
 
-    pub(super) fn remove_at(&mut self, slot: Slot) -> Option<Box<StoredRecord>> {
+    pub(super) fn remove_at(&mut self, slot: RecordSlot) -> Option<Box<StoredRecord>> {
         let stored = self.slots.get_mut(slot).and_then(Option::take)?;
         self.free.push(slot);
         if let Entry::Occupied(entry) = self.by_id.entry(stored.id())
