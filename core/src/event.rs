@@ -294,6 +294,8 @@ events! {
         message: MessageId,
         /// Id of the attempt.
         execution: ExecutionId,
+        /// The topic.
+        topic: Topic,
         /// Percentage done, 0 to 100, if reported.
         percent: Option<u8>,
         /// The note.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use punctual::backend::documents::DocumentStore;
-use punctual::{Clock, Inspect, Punctual, Storage};
+use punctual::{Admin, Clock, Inspect, Punctual, Storage};
 use punctual_backends::OpenedStorage;
 use serde_json::Value;
 
@@ -15,6 +15,7 @@ use crate::metrics::Meters;
 use crate::node::{Identity, Node};
 use crate::queues::PausedHere;
 use crate::redact::Redaction;
+use crate::redacted_inspect::RedactedInspect;
 use crate::request_limit::RequestLimit;
 use crate::targets::Guard;
 
@@ -25,7 +26,7 @@ pub struct Parts {
     pub punctual: Arc<Punctual>,
     /// Stores messages and jobs.
     pub storage: Arc<dyn Storage>,
-    /// Reads messages, jobs and executions for views.
+    /// Reads messages, jobs and executions for views. [`App::redacting`] hides texts of hidden topics in it.
     pub inspect: Arc<dyn Inspect>,
     /// Stores users, tokens, the audit trail and other documents of the server.
     pub documents: Arc<dyn DocumentStore>,
@@ -42,6 +43,8 @@ pub struct App {
 #[derive(Clone)]
 struct Inner {
     parts: Parts,
+    /// Reads what is stored, without redaction.
+    stored: Arc<dyn Inspect>,
     audit: Audit,
     auth: Auth,
     demo: bool,
@@ -67,8 +70,10 @@ impl App {
         let (redaction, paused_here) = (Arc::new(redaction), Arc::default());
         let node = Arc::new(Node::new(parts.clock.now()));
         let (demo, encrypted, opened, guard) = (false, false, None, None);
+        let stored = parts.inspect.clone();
         let inner = Inner {
             parts,
+            stored,
             audit,
             auth,
             demo,
@@ -140,7 +145,20 @@ impl App {
     /// Redacts values that these rules name in every view.
     #[must_use]
     pub fn redacting(self, redaction: Redaction) -> Self {
-        self.with(|inner| inner.redaction = Arc::new(redaction))
+        self.with(|inner| {
+            let (stored, rules) = (inner.stored.clone(), Arc::new(redaction));
+            inner.parts.inspect = if rules.topics().is_empty() {
+                stored
+            } else {
+                Arc::new(RedactedInspect::new(stored, rules.clone()))
+            };
+            inner.redaction = rules;
+        })
+    }
+
+    /// Returns the admin of the process, which reads what views may show.
+    pub(crate) fn admin(&self) -> Admin {
+        self.punctual.admin().reading(self.inspect.clone())
     }
 
     /// Sets the kind of storage and its handle, which enables the storage check.

@@ -269,7 +269,8 @@ impl SecretConfig {
 pub struct RedactConfig {
     /// Names of JSON members and headers, case-insensitive.
     pub names: Vec<String>,
-    /// Topics whose bodies are redacted as a whole; workers still receive them; `orders.*` is a prefix.
+    /// Topics whose bodies are redacted as a whole, with the errors and logs of their handlers; workers still receive
+    /// the bodies; `orders.*` is a prefix.
     pub topics: Vec<String>,
 }
 

@@ -87,7 +87,7 @@ async fn of_process(app: &App) -> Result<Health> {
     if app.punctual.is_stopping() {
         // Not cached, so that stopping shows immediately.
         let known = KnownFacts { counts: None, handled: Some(Vec::new()) };
-        return Ok(app.punctual.admin().health_with(&known).await);
+        return Ok(app.admin().health_with(&known).await);
     }
     let find = async {
         let counts = app.node().live.expensive_counts(app.clock.now());
@@ -97,7 +97,7 @@ async fn of_process(app: &App) -> Result<Health> {
         let handled = within(&*app.clock, until, unhandled::handled_topics(app)).await;
         let handled = handled.unwrap_or(Ok(Vec::new())).unwrap_or_default();
         let known = KnownFacts { counts, handled: Some(handled) };
-        let health = app.punctual.admin().health_with(&known).await;
+        let health = app.admin().health_with(&known).await;
         if health.storage_latency.is_none() {
             // Cached lists must not be served as if they were current.
             app.node().forget_lists();

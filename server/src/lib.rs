@@ -34,6 +34,7 @@ mod process_registry;
 mod pruner;
 pub mod queues;
 mod redact;
+mod redacted_inspect;
 mod request_limit;
 mod router;
 mod schedule_warnings;

@@ -1,15 +1,19 @@
 //! Redaction: hides values in bodies and headers that the rules name. Applied to every view, never to stored data.
 
-use punctual::model::Headers;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use punctual::model::{Ending, Execution, Headers, MessageRecord};
 use punctual::{Error, Result};
 use serde_json::Value;
-use std::collections::BTreeMap;
 
 /// Placeholder of a hidden value.
 pub const HIDDEN: &str = "[redacted]";
 /// Headers that usually contain secrets.
 const SECRET_HEADERS: [&str; 6] =
     ["authorization", "proxy-authorization", "cookie", "set-cookie", "x-api-key", "x-csrf-token"];
+/// Fields of events with texts of handlers.
+const EVENT_TEXTS: [&str; 3] = ["error", "note", "output"];
 /// Largest number of rules.
 const RULES_MAX: usize = 1_000;
 
@@ -35,7 +39,8 @@ impl Redaction {
         Ok(Self { paths, topics: Vec::new() })
     }
 
-    /// Also hides every body of these topics; `orders.*` is a prefix.
+    /// Also hides every body of these topics, and what their handlers write: errors, notes and logs, which may quote
+    /// bodies. `orders.*` is a prefix.
     pub fn of_topics<Topic: AsRef<str>>(self, topics: &[Topic]) -> Result<Self> {
         if topics.len() > RULES_MAX {
             return Err(Error::invalid(format!(
@@ -77,13 +82,36 @@ impl Redaction {
         }
     }
 
-    /// Hides the output of a handler in an event of a hidden topic, because it may quote the body.
+    /// Hides what a handler wrote in an event of a hidden topic, because it may quote the body.
     pub fn hide_event(&self, event: &mut Value) {
-        let is_hidden = event["topic"].as_str().is_some_and(|topic| self.hides_topic(topic));
-        if let Some(output) =
-            event.get_mut("output").filter(|output| is_hidden && !output.is_null())
-        {
-            *output = Value::from(HIDDEN);
+        if !event["topic"].as_str().is_some_and(|topic| self.hides_topic(topic)) {
+            return;
+        }
+        for name in EVENT_TEXTS {
+            if let Some(text) = event.get_mut(name).filter(|text| !text.is_null()) {
+                *text = Value::from(HIDDEN);
+            }
+        }
+    }
+
+    /// Hides what a handler wrote about a message of a hidden topic: its error and the note of its progress.
+    pub fn hide_record(&self, record: &mut MessageRecord) {
+        if self.hides_topic(record.message.topic.as_str()) {
+            hide_text(&mut record.error);
+            if let Some(progress) = &mut record.progress {
+                hide_text(&mut progress.note);
+            }
+        }
+    }
+
+    /// Hides what a handler of a hidden topic wrote during an attempt: its error or note, and its log.
+    pub fn hide_execution(&self, execution: &mut Execution) {
+        if self.hides_topic(execution.topic.as_str()) {
+            // The scheduler wrote the note of a skipped occurrence.
+            if !matches!(execution.ending, Ending::Skipped(_)) {
+                hide_text(&mut execution.note);
+            }
+            hide_text(&mut execution.log);
         }
     }
 
@@ -149,6 +177,13 @@ pub(crate) fn holds_hidden(value: &Value) -> bool {
         Value::Array(items) => items.iter().any(holds_hidden),
         Value::Object(fields) => fields.values().any(holds_hidden),
         _ => false,
+    }
+}
+
+/// Replaces a text by the placeholder, if there is one.
+fn hide_text(text: &mut Option<Arc<str>>) {
+    if let Some(text) = text {
+        *text = Arc::from(HIDDEN);
     }
 }
 

@@ -31,7 +31,10 @@ pub(crate) async fn renew(app: &App) -> Result<()> {
 /// Reads the statuses. Fails while the storage does not respond: the list of jobs declared by this process alone
 /// would look complete, and be empty when other processes declare the jobs.
 async fn find(app: &App) -> Result<Arc<Status>> {
-    let status = app.punctual.admin().status().await;
+    let mut status = app.admin().status().await;
+    for last in status.jobs.iter_mut().filter_map(|job| job.last.as_mut()) {
+        app.redaction().hide_execution(Arc::make_mut(last));
+    }
     match &status.storage_error {
         Some(error) => Err(Error::unavailable(format!(
             "the storage does not respond, so jobs are unknown: {error}"

@@ -245,7 +245,11 @@ impl Facts {
         let Filter::Date { format, zone } = filter else { return Ok(value) };
         let at = value.as_str().and_then(|text| text.parse::<Timestamp>().ok());
         let at = at.ok_or_else(|| {
-            Error::invalid(format!("{} is {value}, which is not a time", path.join(".")))
+            // Without the value: an error is shown also where the payload is redacted.
+            Error::invalid(format!(
+                "{} is not a time; the filter date needs one such as 2026-03-01T12:00:00Z",
+                path.join(".")
+            ))
         })?;
         dated(format, at, zone.as_ref().unwrap_or(&self.zone)).map(Value::from)
     }

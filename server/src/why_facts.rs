@@ -30,7 +30,7 @@ pub(crate) async fn why(
     let settings = queues::settings_of(app, &record.message.queue).await?;
     let queue_pause = settings.pause(app.clock.now()).cloned();
     let others = OtherProcesses { queue_pause, processes: registered(app).await? };
-    Ok(app.punctual.admin().why_with(record, last, &others).await?.into())
+    Ok(app.admin().why_with(record, last, &others).await?.into())
 }
 
 /// The part of a registry entry that is read here.
@@ -61,7 +61,7 @@ impl From<RegistryEntry> for KnownProcess {
 /// Returns this process and the recently recorded ones.
 pub(crate) async fn workers(app: &App) -> Result<Vec<KnownProcess>> {
     let mut workers = registered(app).await?;
-    workers.push(app.punctual.admin().this_process());
+    workers.push(app.admin().this_process());
     Ok(workers)
 }
 

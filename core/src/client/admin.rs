@@ -26,7 +26,9 @@ use crate::compression::decompressed;
 use crate::engine::{Process, occurrence_message, resume};
 use crate::error::{Error, Result};
 use crate::event::Event;
-use crate::inspect::{Counts, ExecutionFilter, JobFilter, MessageFilter, PageRequest, PageResult};
+use crate::inspect::{
+    Counts, ExecutionFilter, Inspect, JobFilter, MessageFilter, PageRequest, PageResult,
+};
 use crate::model::time::{subtract, whole_microseconds};
 use crate::model::{
     Assignment, BatchId, Body, Execution, ExecutionId, JobCommand, JobName, JobRecord, Message,
@@ -46,6 +48,7 @@ const TRIES_MAX: usize = 10;
 #[derive(Clone)]
 pub struct Admin {
     process: Arc<Process>,
+    inspect: Arc<dyn Inspect>,
 }
 
 /// A request to pause a job.
@@ -93,18 +96,27 @@ impl TriggerResult {
 
 impl Admin {
     pub(crate) fn new(process: Arc<Process>) -> Self {
-        Self { process }
+        let inspect = process.env.inspect.clone();
+        Self { process, inspect }
+    }
+
+    /// Reads messages, executions and jobs through `inspect` from now on, such as one that hides the errors of some
+    /// topics from operators. The latest runs of [`JobStatus::last`](crate::status::JobStatus::last) may come from
+    /// the memory of this process instead.
+    #[must_use]
+    pub fn reading(self, inspect: Arc<dyn Inspect>) -> Self {
+        Self { inspect, ..self }
     }
 
     /// Returns every job, by name.
     pub async fn jobs(&self) -> Result<Vec<JobRecord>> {
-        self.process.env.inspect.jobs(JobFilter::default()).await
+        self.inspect.jobs(JobFilter::default()).await
     }
 
     /// Returns a job; fails when there is none of this name.
     pub async fn job(&self, name: impl AsRef<str>) -> Result<JobRecord> {
         let name = JobName::new(name)?;
-        self.process.env.inspect.job(&name).await?.ok_or_else(|| {
+        self.inspect.job(&name).await?.ok_or_else(|| {
             Error::not_found(format!("there is no job {name:?}; jobs() lists the jobs"))
         })
     }
@@ -117,7 +129,7 @@ impl Admin {
     ) -> Result<PageResult<Execution, ExecutionId>> {
         let filter =
             ExecutionFilter { job: Some(JobName::new(job)?), ..ExecutionFilter::default() };
-        self.process.env.inspect.executions(filter, page).await
+        self.inspect.executions(filter, page).await
     }
 
     /// Returns executions that match, newest first.
@@ -126,7 +138,7 @@ impl Admin {
         filter: ExecutionFilter,
         page: PageRequest<ExecutionId>,
     ) -> Result<PageResult<Execution, ExecutionId>> {
-        self.process.env.inspect.executions(filter, page).await
+        self.inspect.executions(filter, page).await
     }
 
     /// Returns messages that match, newest first.
@@ -135,7 +147,7 @@ impl Admin {
         filter: MessageFilter,
         page: PageRequest<MessageId>,
     ) -> Result<PageResult<MessageRecord, MessageId>> {
-        let mut paged = self.process.env.inspect.messages(filter, page).await?;
+        let mut paged = self.inspect.messages(filter, page).await?;
         let payload_max = self.process.env.options.payload_max;
         paged.rows = paged.rows.into_iter().map(|row| decompressed(row, payload_max)).collect();
         Ok(paged)
@@ -143,7 +155,7 @@ impl Admin {
 
     /// Returns a message; `None` when it does not exist.
     pub async fn message(&self, id: MessageId) -> Result<Option<MessageRecord>> {
-        let record = self.process.env.inspect.message(id).await?;
+        let record = self.inspect.message(id).await?;
         Ok(record.map(|record| decompressed(record, self.process.env.options.payload_max)))
     }
 
@@ -161,12 +173,12 @@ impl Admin {
 
     /// Returns the number of messages by queue and state.
     pub async fn counts(&self) -> Result<Counts> {
-        self.process.env.inspect.counts(self.process.now()).await
+        self.inspect.counts(self.process.now()).await
     }
 
     /// Returns approximate counts for frequently polled views; large numbers may be estimates.
     pub async fn estimate(&self) -> Result<Counts> {
-        self.process.env.inspect.estimate(self.process.now()).await
+        self.inspect.estimate(self.process.now()).await
     }
 
     /// Runs a job now, also a paused one. Its schedule is not affected; its overlap policy applies unless
@@ -356,7 +368,7 @@ impl Admin {
 
     /// Returns the number of messages of a batch in each state.
     pub async fn batch(&self, batch: BatchId) -> Result<BTreeMap<MessageState, u64>> {
-        self.process.env.inspect.batch(batch).await
+        self.inspect.batch(batch).await
     }
 
     /// Cancels a message: a pending one immediately, a running one by a request to its handler.
@@ -384,7 +396,7 @@ impl Admin {
             return Err(Error::invalid("the change is empty; give a queue or a priority"));
         }
         if let Some(queue) = &to.queue {
-            let record = self.process.env.inspect.message(id).await?;
+            let record = self.inspect.message(id).await?;
             let queues = [Some(queue), record.as_ref().map(|record| &record.message.queue)];
             if let Some(queue) = queues.into_iter().flatten().find(|queue| queue.is_reserved()) {
                 return Err(Error::invalid(format!(

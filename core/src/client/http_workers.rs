@@ -132,11 +132,12 @@ impl HttpWorkers {
         let result = results.first().copied().unwrap_or(ExtendResult::Lost);
         if let Some(ProgressReport { percent, note }) =
             progress.filter(|_| result != ExtendResult::Lost)
+            && let Some(record) = self.process.env.inspect.message(lease.message).await?
         {
-            let (message, execution) = (lease.message, ticket.execution);
             self.process.env.events.emit(Event::AttemptProgressed {
-                message,
-                execution,
+                message: lease.message,
+                execution: ticket.execution,
+                topic: record.message.topic.clone(),
                 percent,
                 note,
             });

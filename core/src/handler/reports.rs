@@ -184,6 +184,7 @@ impl Context {
         self.parts().events.emit(Event::AttemptProgressed {
             message: self.message_id(),
             execution: self.execution_id(),
+            topic: self.topic().clone(),
             percent: progress.percent,
             note: progress.note,
         });

@@ -127,7 +127,7 @@ pub(super) async fn calendar(
     let transitions = transitions(&status, from, to);
     if to > now {
         let left = limit - items.len().min(limit);
-        let upcoming = app.punctual.admin().upcoming_runs_of(status, (from, to), left).await?;
+        let upcoming = app.admin().upcoming_runs_of(status, (from, to), left).await?;
         items.extend(upcoming.runs.into_iter().map(CalendarRunView::from));
         more |= upcoming.more;
     }

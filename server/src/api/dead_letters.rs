@@ -155,7 +155,7 @@ pub(crate) async fn renew(app: &App) -> punctual::Result<()> {
 }
 
 async fn find_groups(app: &App) -> punctual::Result<Arc<DeadGroups>> {
-    let found = app.punctual.admin().dead_groups().await?;
+    let found = app.admin().dead_groups().await?;
     let items = found.groups.into_iter().map(DeadGroup::from).collect();
     Ok(Arc::new(DeadGroups { items, scanned: found.scanned, more: found.more }))
 }

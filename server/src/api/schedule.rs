@@ -76,7 +76,7 @@ pub(super) async fn preview(
     let count = checked_count("count", request.count, COUNT_DEFAULT)?;
     let schedule = request.schedule()?;
     let from = request.from.unwrap_or_else(|| app.clock.now());
-    let times = app.punctual.admin().schedule_times(schedule.clone(), from, count).await?;
+    let times = app.admin().schedule_times(schedule.clone(), from, count).await?;
     let warnings = warnings(&schedule, times.is_empty(), from);
     Ok(Json(SchedulePreviewView {
         in_words: schedule.describe(),

@@ -1,14 +1,22 @@
 //! Redaction: values that are never shown, and their restoration when a view is sent back.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use axum::http::StatusCode;
+use punctual::inspect::{MessageFilter, PageRequest};
+use punctual::model::Queue;
 use punctual::{Context, HandlerError};
 use punctual_server::{HIDDEN, Redaction, Role};
 use serde_json::{Value, json};
 
 use crate::events::EventClient;
-use crate::running_server::{settle, start};
+use crate::running_server::{settle, start, until};
 use crate::site::Site;
-use crate::work::{idle, publish, publish_to};
+use crate::work::{dead, idle, publish};
+
+/// A value in a body; no id contains it.
+const SECRET: &str = "4711 EUR";
 
 fn rules() -> Redaction {
     Redaction::new(&["pin"]).unwrap().of_topics(&["salaries", "health.*"]).unwrap()
@@ -121,30 +129,204 @@ async fn redacted_values_cannot_be_found_by_filters_or_copied_by_clones() {
     }
 }
 
-// Finding F7: an error of a handler may quote the body.
+/// Quotes the body in its log, its progress and its error.
+async fn quote(pay: Value, context: Context) -> Result<(), HandlerError> {
+    let text = format!("cannot pay {}", pay["paid"].as_str().unwrap());
+    context.log(&text);
+    context.progress((50, text.clone()));
+    let error = HandlerError::new(text);
+    let again = pay["again"] == true;
+    Err(if again { error.retry_after(Duration::from_secs(3_600)) } else { error.permanent() })
+}
+
+/// Builds a server whose handlers quote bodies.
+fn quoting() -> Site {
+    Site::with(|builder| {
+        builder.handler("salaries", quote).handler("health.report", quote).handler("mail", quote)
+    })
+}
+
+// Finding F7: a handler may quote the body in its error.
 // spec: C-6, C-8
 #[tokio::test]
 async fn the_event_stream_redacts_errors_of_redacted_topics() {
-    let fail = async |context: Context| {
-        context.log("paid 4711");
-        Err::<(), _>(HandlerError::new("no account").permanent())
-    };
-    let site = Site::with(|builder| builder.handler("salaries", fail).handler("mail", fail));
-    let site = site.changed(|app| app.redacting(rules()));
+    let site = quoting().changed(|app| app.redacting(rules()));
     start(&site).await;
-    for (query, topic, output) in [
+    let said = format!("cannot pay {SECRET}");
+    for (query, topic, text) in [
         ("", "salaries", HIDDEN),
-        ("?kinds=message.dead&topic=salaries", "salaries", HIDDEN),
-        ("?kinds=message.dead", "mail", "paid 4711"),
+        ("?topic=salaries", "salaries", HIDDEN),
+        ("?topic=mail", "mail", &said),
     ] {
         let mut client = EventClient::open(&site, query).await;
-        publish_to(&site, topic).await;
+        publish(&site, &json!({"topic": topic, "json": {"paid": SECRET}})).await;
         settle().await;
         client.read().await;
         let received = client.received();
-        let (_, dead) = received.iter().find(|(kind, _)| kind == "message.dead").unwrap();
-        assert_eq!((&dead["topic"], &dead["output"]), (&json!(topic), &json!(output)), "{query}");
-        let shows = received.iter().any(|(_, data)| data.to_string().contains("4711"));
-        assert_eq!(shows, output != HIDDEN, "{query}: {received:?}");
+        for (kind, field) in [
+            ("attempt.failed", "error"),
+            ("attempt.progressed", "note"),
+            ("message.dead", "error"),
+            ("message.dead", "output"),
+        ] {
+            let (_, event) = received.iter().find(|(of, _)| of == kind).unwrap();
+            assert_eq!((&event["topic"], &event[field]), (&json!(topic), &json!(text)), "{kind}");
+        }
+        let shows = received.iter().any(|(_, event)| event.to_string().contains(SECRET));
+        assert_eq!(shows, text != HIDDEN, "{query}: {received:?}");
+    }
+}
+
+/// Lets a run of each of two jobs fail, one for good and one to be retried, and a message of the same topics.
+/// Returns the paths of all GET operations, with names that exist.
+async fn failures(site: &Site) -> Vec<String> {
+    start(site).await;
+    for (name, topic, again) in [("payday", "salaries", false), ("checkup", "health.report", true)]
+    {
+        let payload = json!({"paid": SECRET, "again": again});
+        let job = json!({"name": name, "topic": topic, "payload": payload, "cron": "* * * * *",
+            "retry": if again { 3 } else { 0 }});
+        let made = site.post("/api/v1/jobs", &job).await;
+        assert_eq!(made.status, StatusCode::CREATED, "{}", made.text);
+        publish(site, &json!({"topic": topic, "json": payload})).await;
+    }
+    let failing = |health: &Value| health["failing_jobs"][0]["name"] == "payday";
+    until(site, "/api/v1/health", failing).await;
+    let executions = site.get("/api/v1/executions?job=checkup").await.json;
+    let (execution, message) = (&executions["items"][0]["id"], &executions["items"][0]["message"]);
+    let document = site.get("/api/openapi.json").await.json;
+    let operations = document["paths"].as_object().unwrap().iter();
+    let read = operations.filter(|(path, item)| !item["get"].is_null() && !path.contains("/oidc"));
+    let paths = read.filter(|(path, _)| !path.ends_with("/events")).flat_map(|(path, _)| {
+        let id = if path.contains("/executions/") { execution } else { message };
+        let path = path.replace("{id}", id.as_str().unwrap());
+        ["payday", "checkup"].map(|job| path.replace("{name}", job))
+    });
+    paths.collect::<BTreeSet<String>>().into_iter().collect()
+}
+
+// Finding F7: errors and logs of handlers were shown everywhere.
+// spec: C-6
+#[tokio::test]
+async fn no_view_shows_what_handlers_of_redacted_topics_wrote() {
+    let open = quoting();
+    let paths = failures(&open).await;
+    let mut shown = Vec::new();
+    for path in &paths {
+        if open.get(path).await.text.contains(SECRET) {
+            shown.push(path.replace("/api/v1/", ""));
+        }
+    }
+    for part in [
+        "dead-letters",
+        "dead-letters/groups",
+        "executions",
+        "health",
+        "jobs",
+        "jobs/checkup/occurrences",
+        "jobs/payday",
+        "jobs/payday/executions",
+        "jobs/payday/occurrences",
+        "messages",
+        "overview",
+    ] {
+        assert!(shown.iter().any(|path| path == part), "{part} is not in {shown:?}");
+    }
+    for part in ["executions/", "messages/"] {
+        assert!(shown.iter().any(|path| path.starts_with(part)), "{part} is not in {shown:?}");
+    }
+    let site = quoting().changed(|app| app.redacting(rules()));
+    let mut events = EventClient::open(&site, "").await;
+    for path in failures(&site).await {
+        for role in [Role::Viewer, Role::Admin] {
+            let answer = site.as_role(role).get(&path).await;
+            assert!(!answer.text.contains(SECRET), "{path} as {role}: {}", answer.text);
+        }
+    }
+    events.read().await;
+    let received = events.received();
+    assert!(received.iter().any(|(kind, _)| kind == "alert.raised"), "{received:?}");
+    assert!(!received.iter().any(|(_, event)| event.to_string().contains(SECRET)), "{received:?}");
+}
+
+// Finding F7: a filter revealed an error by guesses.
+// spec: C-6
+#[tokio::test]
+async fn errors_of_redacted_topics_are_in_no_filter_or_group() {
+    let site = site();
+    for topic in ["salaries", "mail"] {
+        for error in ["no account for ada", "no money"] {
+            dead(&site, topic, error).await;
+        }
+    }
+    let viewer = site.as_role(Role::Viewer);
+    for (part, count) in [("account", 1), ("no ", 2), ("redacted", 0)] {
+        let query = format!("error={part}&topic");
+        for path in [
+            format!("messages?{query}"),
+            format!("messages?search={part}&topic"),
+            format!("dead-letters?search={part}&topic"),
+        ] {
+            for (topic, count) in [("salaries", 0), ("mail", count)] {
+                let found =
+                    viewer.get(&format!("/api/v1/{path}={topic}").replace(' ', "%20")).await;
+                let items = found.json["items"].as_array().map(Vec::len);
+                assert_eq!(items, Some(count), "{path}={topic}: {}", found.text);
+            }
+        }
+        let bulk = json!({"action": "redrive", "filter": {"error": part}, "dry_run": true});
+        let selected = site.post("/api/v1/messages/bulk", &bulk).await;
+        assert_eq!(selected.json["count"], count, "{}", selected.text);
+        let redrive = json!({"filter": {"error": part}, "dry_run": true});
+        let selected = site.post("/api/v1/dead-letters/redrive", &redrive).await;
+        assert_eq!(selected.json["count"], count, "{}", selected.text);
+    }
+    let groups = viewer.get("/api/v1/dead-letters/groups").await.json;
+    let of = |topic: &str| {
+        let groups = groups["items"].as_array().unwrap().iter();
+        groups.filter(|group| group["topic"] == topic).cloned().collect::<Vec<Value>>()
+    };
+    assert_eq!(of("mail").len(), 2, "{groups}");
+    let [group] = &of("salaries")[..] else { panic!("more than one group: {groups}") };
+    assert_eq!((&group["error"], &group["count"]), (&json!(HIDDEN), &json!(2)));
+    let redrive = json!({"fingerprint": group["fingerprint"], "dry_run": true});
+    let selected = site.post("/api/v1/dead-letters/redrive", &redrive).await;
+    assert_eq!(selected.json["count"], 2, "{}", selected.text);
+    let group = group["fingerprint"].as_str().unwrap();
+    let listed = viewer.get(&format!("/api/v1/dead-letters?group={group}")).await;
+    assert_eq!(listed.json["items"].as_array().map(Vec::len), Some(2), "{}", listed.text);
+}
+
+// Finding F7: a webhook sent the error of a handler to another system.
+// spec: C-6
+#[tokio::test]
+async fn webhooks_redact_what_handlers_of_redacted_topics_wrote() {
+    for (topic, shows) in [("salaries", false), ("mail", true)] {
+        let site = quoting().changed(|app| app.redacting(rules()));
+        start(&site).await;
+        let webhook = json!({"url": "http://127.0.0.1:9/hook", "events": ["*"]});
+        assert_eq!(site.post("/api/v1/webhooks", &webhook).await.status, StatusCode::CREATED);
+        publish(&site, &json!({"topic": topic, "json": {"paid": SECRET}})).await;
+        settle().await;
+        let queue = Some(Queue::from("punctual.webhook".to_owned()));
+        let filter = MessageFilter { queue, ..MessageFilter::default() };
+        let page = PageRequest::first(100);
+        let sent = site.app.inspect.messages(filter, page).await.unwrap().rows;
+        let sent: Vec<Value> = sent
+            .iter()
+            .map(|record| serde_json::from_slice(&record.message.body.bytes).unwrap())
+            .collect();
+        for (kind, field) in [
+            ("attempt.failed", "error"),
+            ("attempt.progressed", "note"),
+            ("message.dead", "error"),
+            ("message.dead", "output"),
+        ] {
+            let notice = sent.iter().find(|notice| notice["event"]["event"] == kind);
+            let text = &notice.unwrap_or_else(|| panic!("no {kind}: {sent:?}"))["event"][field];
+            let expected = if shows { format!("cannot pay {SECRET}") } else { HIDDEN.to_owned() };
+            assert_eq!(*text, expected, "{kind}");
+        }
+        assert_eq!(json!(sent).to_string().contains(SECRET), shows);
     }
 }

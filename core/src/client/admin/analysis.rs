@@ -41,7 +41,7 @@ impl Admin {
     ) -> Result<Why> {
         let process = &*self.process;
         let queue = &record.message.queue;
-        let stored = StoredFacts::read(&*process.env.inspect, record, process.env.id).await?;
+        let stored = StoredFacts::read(&*self.inspect, record, process.env.id).await?;
         let mut subscriptions = process.controls.all().into_iter();
         let subscription = subscriptions
             .find(|status| *queue == Queue::of_group(&status.name.topic, &status.name.group));
@@ -143,7 +143,7 @@ impl Admin {
         let now = self.process.now();
         let shared = record.clone();
         let (from, to) = self.walk(move |walk| range.bounds(walk, &shared, now)).await??;
-        let history = read_history(&*self.process.env.inspect, &record.job.name, from).await?;
+        let history = read_history(&*self.inspect, &record.job.name, from).await?;
         self.walk(move |walk| Ledger::new(walk, &record, &history, now).list(from, to, limit)).await
     }
 
@@ -162,7 +162,7 @@ impl Admin {
 
     /// Groups the newest 10000 dead letters by topic, job and error, whatever the variable parts of the error.
     pub async fn dead_groups(&self) -> Result<DeadGroups> {
-        dead_groups(&*self.process.env.inspect, self.process.now()).await
+        dead_groups(&*self.inspect, self.process.now()).await
     }
 
     /// Runs a computation over schedules; fails when it takes too many steps or too long.

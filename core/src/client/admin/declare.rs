@@ -54,7 +54,7 @@ impl Admin {
         let Some(declaration) = declarations.first() else {
             return Err(Error::internal("a job builder returned no declaration"));
         };
-        let seen = self.process.env.inspect.job(&declaration.job.name).await?;
+        let seen = self.inspect.job(&declaration.job.name).await?;
         match declare_one(&self.process, declaration, seen, &condition, now).await? {
             DeclareOutcome::Stored(record, declared) => Ok(Some((*record, declared))),
             DeclareOutcome::Outdated(record) => Ok(Some((*record, DeclareResult::Unchanged))),

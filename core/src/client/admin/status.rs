@@ -61,13 +61,13 @@ impl Admin {
     pub async fn status_of(&self, job: impl AsRef<str>) -> Result<JobStatus> {
         let process = &*self.process;
         let name = JobName::new(job)?;
-        let record = process.env.inspect.job(&name).await?;
+        let record = self.inspect.job(&name).await?;
         let index =
             process.declared.declarations.iter().position(|declared| declared.job.name == name);
         let declarations =
             index.map_or(&[][..], |index| &process.declared.declarations[index..=index]);
         let running = self.running(Some(name.clone())).await?;
-        let last = process.env.inspect.latest_runs(std::slice::from_ref(&name), 1).await?.pop();
+        let last = self.inspect.latest_runs(std::slice::from_ref(&name), 1).await?.pop();
         let mut latest: BTreeMap<_, _> =
             last.map(|last| (name.clone(), Arc::new(last))).into_iter().collect();
         let created_at = record.as_ref().map_or(Timestamp::MIN, |record| record.created_at);
@@ -90,7 +90,7 @@ impl Admin {
     }
 
     async fn stored_jobs(&self) -> Result<StoredJobs> {
-        let records = self.process.env.inspect.jobs(JobFilter::default()).await?;
+        let records = self.inspect.jobs(JobFilter::default()).await?;
         let running = self.running(None).await?;
         let mut latest = self.newest().await?;
         for record in &records {
@@ -104,7 +104,7 @@ impl Admin {
         unknown.truncate(BY_NAME_MAX);
         let unknown: Vec<JobName> =
             unknown.into_iter().map(|record| record.job.name.clone()).collect();
-        for last in self.process.env.inspect.latest_runs(&unknown, 1).await? {
+        for last in self.inspect.latest_runs(&unknown, 1).await? {
             latest.extend(last.job.clone().map(|name| (name, Arc::new(last))));
         }
         Ok(StoredJobs { records, running, latest })

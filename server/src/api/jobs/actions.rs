@@ -84,7 +84,7 @@ async fn run(
     let record = find(app, name).await?.record;
     let body = request.payload.map(|payload| content(&record, payload)).transpose()?;
     let trigger = Trigger { ignore_overlap: request.ignore_overlap, body, id };
-    match app.punctual.admin().trigger_with(name, trigger).await? {
+    match app.admin().trigger_with(name, trigger).await? {
         TriggerResult::Started(id) => Ok((id, false)),
         TriggerResult::StartedWhilePaused(id) => Ok((id, true)),
         TriggerResult::Overlapping(alive) => Err(Problem::conflict(format!(
@@ -151,7 +151,7 @@ pub(super) async fn pause(
     }
     let (by, until) = (caller.name.clone(), request.until);
     let pause = PauseRequest { by, reason: reason.clone(), until };
-    let record = app.punctual.admin().pause(&name, pause).await?;
+    let record = app.admin().pause(&name, pause).await?;
     let change = Change::new("job.pause", &name).because(reason).from(&before).to(&record.paused);
     app.audit().note(&caller, change).await?;
     job_response(&app, &name).await
@@ -191,7 +191,7 @@ pub(super) async fn resume(
     if before.is_some() {
         keyed.refuse_if_changed(&format!("the job {name:?}"), record.updated_at)?;
     }
-    app.punctual.admin().resume(&name).await?;
+    app.admin().resume(&name).await?;
     if before.is_some() {
         let change = Change::new("job.resume", &name).from(&before);
         app.audit().note(&caller, change).await?;
@@ -228,7 +228,7 @@ pub(super) async fn skip(
 ) -> ApiResult<Json<JobSkippedView>> {
     caller.must_be(Role::Operator)?;
     let record = find(&app, &name).await?.record;
-    let admin = app.punctual.admin();
+    let admin = app.admin();
     let nominal = if let Some(nominal) = request.nominal {
         admin.skip(&name, nominal).await.map(|_| nominal)?
     } else {
@@ -266,7 +266,7 @@ pub(super) async fn move_cursor(
     let record = find(&app, &name).await?.record;
     keyed.refuse_if_changed(&format!("the job {name:?}"), record.updated_at)?;
     let before = record.cursor;
-    let record = app.punctual.admin().move_cursor(&name, request.to).await?;
+    let record = app.admin().move_cursor(&name, request.to).await?;
     let change = Change::new("job.cursor", &name).from(&before).to(&record.cursor);
     app.audit().note(&caller, change).await?;
     job_response(&app, &name).await

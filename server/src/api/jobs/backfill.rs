@@ -108,7 +108,7 @@ pub(super) async fn backfill(
         },
         label: request.label.clone(),
     };
-    let done = app.punctual.admin().backfill(&name, request.from, request.to, &backfill).await?;
+    let done = app.admin().backfill(&name, request.from, request.to, &backfill).await?;
     let view = BackfilledView {
         stored: done.stored.len(),
         messages: done.stored.iter().map(ToString::to_string).collect(),

@@ -127,7 +127,7 @@ pub(super) async fn delete(
     }
     etag::check(&headers, &record)?;
     let is_expected = |record: &JobRecord| etag::matches(&headers, record);
-    if app.punctual.admin().delete_job_if(&name, is_expected).await?.is_none() {
+    if app.admin().delete_job_if(&name, is_expected).await?.is_none() {
         return Err(etag::changed(&find(&app, &name).await?.record));
     }
     let before = serde_json::json!({
@@ -180,7 +180,7 @@ async fn declare(
     job: JobBuilder,
     is_expected: impl Fn(Option<&JobRecord>) -> bool + Sync,
 ) -> ApiResult<bool> {
-    let admin = app.punctual.admin();
+    let admin = app.admin();
     let declared =
         admin.declare_if(job, is_expected).await.map_err(|error| match error.kind() {
             ErrorKind::Conflict => Problem::conflict(error.to_string()),

@@ -1,5 +1,7 @@
 //! Lookup of a job by the name in a path.
 
+use std::sync::Arc;
+
 use punctual::ErrorKind;
 use punctual::inspect::{MessageFilter, PageRequest};
 use punctual::model::{JobName, MessageState};
@@ -15,7 +17,11 @@ const PLANNED_MAX: usize = 100;
 
 /// Returns the status of a job, also of a declared one that is not stored yet.
 pub(super) async fn find(app: &App, name: &str) -> ApiResult<JobStatus> {
-    of_job(app, name, app.punctual.admin().status_of(name)).await
+    let mut status = of_job(app, name, app.admin().status_of(name)).await?;
+    if let Some(last) = &mut status.last {
+        app.redaction().hide_execution(Arc::make_mut(last));
+    }
+    Ok(status)
 }
 
 /// Returns the result of a call about a job; for an unknown name, a problem that says what exists.

@@ -123,7 +123,7 @@ pub(super) async fn occurrences(
     let range = LedgerRange { from: query.from, to: query.to, after: query.after, limit };
     // The call of a job of this name fails as invalid only because of the range.
     let ledger = async {
-        match app.punctual.admin().ledger(&name, range).await {
+        match app.admin().ledger(&name, range).await {
             Err(error) if error.kind() == ErrorKind::Invalid => Ok(Err(refused_range(&error))),
             ledger => ledger.map(Ok),
         }

@@ -94,7 +94,7 @@ pub(super) async fn preview(
     };
     // The call of a job of this name fails as invalid only because of the duration.
     let preview = async {
-        match app.punctual.admin().outage_preview(&name, down).await {
+        match app.admin().outage_preview(&name, down).await {
             Err(error) if error.kind() == ErrorKind::Invalid => Ok(Err(refuse(error.to_string()))),
             preview => preview.map(Ok),
         }

@@ -93,7 +93,7 @@ pub(super) async fn edit(
         keyed.refuse_if_changed(&format!("the job {name:?}"), record.updated_at)?;
     }
     let is_expected = |record: &JobRecord| etag::matches(&headers, record);
-    let Some(edited) = app.punctual.admin().edit_if(&name, edit, is_expected).await? else {
+    let Some(edited) = app.admin().edit_if(&name, edit, is_expected).await? else {
         return Err(etag::changed(&find(&app, &name).await?.record));
     };
     let change = Change::new("job.edit", &name)
@@ -233,7 +233,7 @@ pub(super) async fn reset(
         request.field.as_deref().map(str::parse::<Field>).transpose().map_err(|error| {
             Problem::refused(error.to_string()).field("field", error.to_string())
         })?;
-    let admin = app.punctual.admin();
+    let admin = app.admin();
     let record = match field {
         Some(field) => admin.reset_field(&name, field).await?,
         None => admin.reset(&name).await?,

@@ -158,7 +158,7 @@ pub(super) async fn job_response(app: &App, name: &str) -> ApiResult<(HeaderMap,
 }
 
 fn job_view(app: &App, status: JobStatus, recent: &[Execution]) -> JobView {
-    let view = JobView::new(status, recent, app.punctual.admin().misfire_threshold());
+    let view = JobView::new(status, recent, app.admin().misfire_threshold());
     view.redacted(app.redaction())
 }
 

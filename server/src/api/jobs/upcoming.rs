@@ -50,8 +50,7 @@ pub(super) async fn upcoming(
 ) -> ApiResult<Json<Listing<UpcomingView>>> {
     caller.must_be(Role::Viewer)?;
     let count = checked_count("count", query.count, COUNT_DEFAULT)?;
-    let upcoming =
-        of_job(&app, &name, app.punctual.admin().upcoming_occurrences(&name, count)).await?;
+    let upcoming = of_job(&app, &name, app.admin().upcoming_occurrences(&name, count)).await?;
     Ok(Json(Listing::whole(upcoming.into_iter().map(UpcomingView::from).collect())))
 }
 

@@ -156,7 +156,7 @@ pub(crate) async fn cancel(
 ) -> ApiResult<Json<MessageActionResult>> {
     caller.must_be(Role::Operator)?;
     let id = message_id(&id)?;
-    let result = app.punctual.admin().cancel(id).await?;
+    let result = app.admin().cancel(id).await?;
     let result = keyed.commanded(result, Some(Stored::Cancelled));
     action_response(&app, &caller, id, result, change("message.cancel", id, request.reason)).await
 }
@@ -174,7 +174,7 @@ pub(crate) async fn redrive(
 ) -> ApiResult<Json<MessageActionResult>> {
     caller.must_be(Role::Operator)?;
     let id = message_id(&id)?;
-    let admin = app.punctual.admin();
+    let admin = app.admin();
     let known = if keyed.is_repeat() { admin.message(id).await? } else { None };
     let result = match known {
         Some(record) if keyed.was_redriven(&record) => CommandResult::Applied(1),
@@ -200,7 +200,7 @@ pub(crate) async fn reschedule(
     let due_at = due_at(request.due_at, request.delay.as_deref(), keyed.first_at(&app))?;
     let change = change("message.reschedule", id, request.reason).to(&due_at);
     keyed.refuse_if_overtaken(&app, &caller, &change).await?;
-    let result = app.punctual.admin().reschedule(id, due_at).await?;
+    let result = app.admin().reschedule(id, due_at).await?;
     action_response(&app, &caller, id, result, change).await
 }
 
@@ -219,7 +219,7 @@ pub(crate) async fn reassign(
     caller.must_be(Role::Operator)?;
     let id = message_id(&id)?;
     let to = assignment(request.queue.as_deref(), request.priority)?;
-    let admin = app.punctual.admin();
+    let admin = app.admin();
     let before = admin.message(id).await?.map(|record| Assignment {
         queue: to.queue.is_some().then(|| record.message.queue.clone()),
         priority: to.priority.is_some().then_some(record.message.priority),
@@ -266,6 +266,6 @@ async fn remove(
     caller.must_be(Role::Operator)?;
     let id = message_id(id)?;
     remember_removed(app, &[id]).await?;
-    let result = keyed.commanded(app.punctual.admin().delete(id).await?, None);
+    let result = keyed.commanded(app.admin().delete(id).await?, None);
     action_response(app, caller, id, result, change("message.delete", id, reason)).await
 }

@@ -183,7 +183,7 @@ pub(crate) async fn run_bulk(
 }
 
 async fn run_one(app: &App, command: &BulkCommand, id: MessageId) -> Result<CommandResult> {
-    let admin = app.punctual.admin();
+    let admin = app.admin();
     match command {
         BulkCommand::Redrive => admin.redrive(id).await,
         BulkCommand::Cancel => admin.cancel(id).await,

@@ -5,7 +5,9 @@ use std::str::FromStr;
 
 use jiff::Timestamp;
 use punctual::inspect::{Counts, MessageFilter};
-use punctual::model::{BatchId, JobName, Key, MessageRecord, MessageState, Phase, Queue, Topic};
+use punctual::model::{
+    BatchId, JobName, Key, Message, MessageRecord, MessageState, Phase, Queue, Topic,
+};
 use serde::de::{SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use utoipa::{IntoParams, ToSchema};
@@ -41,7 +43,7 @@ pub(crate) struct MessageQuery {
     pub(crate) batch: Option<String>,
     /// With `true`, only planned one-time jobs of all names; `/jobs/{name}/planned` has those of one name.
     pub(crate) planned: Option<bool>,
-    /// Only messages whose last error contains this text, ignoring case.
+    /// Only messages whose last error contains this text, ignoring case. Redacted errors are not searched.
     pub(crate) error: Option<String>,
     /// Only messages with at least this number of attempts.
     pub(crate) attempt_min: Option<u32>,
@@ -50,7 +52,8 @@ pub(crate) struct MessageQuery {
     pub(crate) since: Option<String>,
     /// Only messages created before this time; also by the time in the id.
     pub(crate) until: Option<String>,
-    /// Only messages whose id, topic, queue, keys, job, correlation or last error contains this text.
+    /// Only messages whose id, topic, queue, keys, job, correlation or last error contains this text. Redacted errors
+    /// are not searched.
     pub(crate) search: Option<String>,
     /// Only messages whose JSON body has this string, number, boolean or null at this path, such as `user.id:42`.
     /// Redacted values and bodies over 64 KiB are not searched.
@@ -260,26 +263,30 @@ impl MessageSelection {
     /// Returns whether a row of the storage matches all other conditions.
     pub(super) fn matches(&self, record: &MessageRecord, app: &App, now: Timestamp) -> bool {
         let created = record.message.created_at;
-        let contains = |text: Option<&str>, part: &str| {
-            text.is_some_and(|text| text.to_lowercase().contains(part))
-        };
+        // A redacted error is not searched, like a redacted body.
+        let topic = record.message.topic.as_str();
+        let error = record.error.as_deref().filter(|_| !app.redaction().hides_topic(topic));
+        let error_contains =
+            |part: &str| error.is_some_and(|error| error.to_lowercase().contains(part));
         (self.phases.is_empty() || self.phases.contains(&record.phase(now)))
             && record.attempt >= self.attempt_min
             && self.since.is_none_or(|since| created >= since)
             && self.until.is_none_or(|until| created < until)
-            && self.error.as_ref().is_none_or(|part| contains(record.error.as_deref(), part))
-            && self.search.as_ref().is_none_or(|part| texts_contain(record, part))
-            && self.payload.as_ref().is_none_or(|part| {
-                let message = &record.message;
-                part.matches(message.topic.as_str(), &message.body, app.redaction())
-            })
+            && self.error.as_deref().is_none_or(error_contains)
+            && self
+                .search
+                .as_deref()
+                .is_none_or(|part| error_contains(part) || texts_contain(&record.message, part))
+            && self
+                .payload
+                .as_ref()
+                .is_none_or(|part| part.matches(topic, &record.message.body, app.redaction()))
     }
 }
 
 /// Returns whether a text of a message contains a part. Its body and headers are not searched, which would reveal
 /// redacted values.
-fn texts_contain(record: &MessageRecord, part: &str) -> bool {
-    let message = &record.message;
+fn texts_contain(message: &Message, part: &str) -> bool {
     let job = message.occurrence.as_ref().map(|occurrence| occurrence.job.to_string());
     let texts = [
         Some(message.id.to_string()),
@@ -289,7 +296,6 @@ fn texts_contain(record: &MessageRecord, part: &str) -> bool {
         message.dedupe.as_ref().map(ToString::to_string),
         job,
         message.correlation.id.as_ref().map(ToString::to_string),
-        record.error.as_ref().map(ToString::to_string),
     ];
     texts.into_iter().flatten().any(|text| text.to_lowercase().contains(part))
 }

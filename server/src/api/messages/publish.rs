@@ -220,7 +220,7 @@ async fn copy_of(
     id: MessageId,
     edits: PublishRequest,
 ) -> ApiResult<Publish> {
-    let record = app.punctual.admin().message(id).await?.ok_or_else(|| unknown(id))?;
+    let record = app.admin().message(id).await?.ok_or_else(|| unknown(id))?;
     let copies_body = !edits.has_body();
     let (request, content) = merged(&record, edits)?;
     let message = &record.message;

@@ -124,7 +124,7 @@ pub(crate) async fn count(
     }
     let estimate = false;
     if selection.is_by_storage() {
-        let MatchCount { count, more } = app.punctual.admin().count(&selection.filter).await?;
+        let MatchCount { count, more } = app.admin().count(&selection.filter).await?;
         return Ok(Json(CountView { count, more, estimate }));
     }
     let found = search(&app, &selection, None, SCANNED_MAX, |_| true).await?;
@@ -142,7 +142,7 @@ pub(crate) async fn get(
 ) -> ApiResult<Json<MessageDetails>> {
     caller.must_be(Role::Viewer)?;
     let id = message_id(&id)?;
-    let record = app.punctual.admin().message(id).await?.ok_or_else(|| unknown(id))?;
+    let record = app.admin().message(id).await?.ok_or_else(|| unknown(id))?;
     let filter = ExecutionFilter { message: Some(id), ..ExecutionFilter::default() };
     let attempts = app.inspect.executions(filter, PageRequest::first(EXECUTIONS_MAX)).await?.rows;
     let why = why_facts::why(&app, &record, attempts.first()).await?;

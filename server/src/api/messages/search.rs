@@ -74,7 +74,7 @@ pub(crate) async fn search(
     while found.scanned < SCANNED_MAX && pages < pages_max {
         pages += 1;
         let page = PageRequest { after: found.next, limit: size.min(SCANNED_MAX - found.scanned) };
-        let paged = app.punctual.admin().messages(selection.filter.clone(), page).await?;
+        let paged = app.admin().messages(selection.filter.clone(), page).await?;
         for record in paged.rows {
             if found.rows.len() == limit {
                 return Ok(found);
