@@ -12,6 +12,7 @@ use serde::Serialize;
 use crate::config::ConfigProblem;
 use crate::model::{Execution, JobName, JobPhase, JobRecord, Pause, Retirement, Topic};
 use crate::policy::{Declaration, Field, Layer, Reconciliation, layers, reconcile, upcoming};
+use crate::schedule::Schedule;
 
 /// Status of all jobs.
 #[derive(Clone, Debug, Serialize)]
@@ -135,7 +136,10 @@ impl StatusFacts<'_> {
             self.misconfigured.iter().find(|wrong| wrong.job.as_deref() == Some(name.as_str()));
         JobStatus {
             phase: record.phase(),
-            next_at: upcoming(&record, 1).first().copied().filter(|_| record.paused.is_none()),
+            next_at: upcoming(&record, 1, Schedule::next)
+                .first()
+                .copied()
+                .filter(|_| record.paused.is_none()),
             never_run: last.is_none() && record.runs == 0 && !self.running.contains_key(&name),
             last_took_ms: last
                 .as_ref()

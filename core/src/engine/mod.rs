@@ -61,7 +61,7 @@ pub(crate) use registry::{Registration, Registry};
 pub(crate) use relay::Relay;
 pub(crate) use rescuer::Rescuer;
 pub use roles::Roles;
-pub(crate) use scheduler::{Decision, Scheduler, occurrence_message, resume};
+pub(crate) use scheduler::{Scheduler, occurrence_message, resume};
 pub(crate) use service::{LoopContext, Service, Turn, run};
 pub(crate) use settle::Settler;
 pub(crate) use subscription::{

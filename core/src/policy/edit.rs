@@ -273,18 +273,19 @@ pub struct Preview {
     pub changed: Vec<Field>,
 }
 
-/// Returns the result that an edit would have, with at most `count` times.
+/// Returns the result that an edit would have, with at most `count` times, by `next` as in [`upcoming`].
 pub(crate) fn preview(
     record: &JobRecord,
     edit: &Edit,
     count: usize,
     now: Timestamp,
+    next: impl Fn(&Schedule, Timestamp) -> Option<Timestamp>,
 ) -> Result<Preview> {
     let command = overridden(record, edit.overrides(record, now)?, now);
     let after = record.with_command(&command, now)?;
     let changed = changed_fields(&record.job, &after.job);
     let description = after.job.schedule.describe();
-    Ok(Preview { next: upcoming(&after, count), description, changed, job: after.job })
+    Ok(Preview { next: upcoming(&after, count, next), description, changed, job: after.job })
 }
 
 fn changed_fields(before: &Job, after: &Job) -> Vec<Field> {
@@ -304,12 +305,17 @@ fn changed_fields(before: &Job, after: &Job) -> Vec<Field> {
     differs.into_iter().filter(|(_, differs)| *differs).map(|(field, _)| field).collect()
 }
 
-/// Returns when a job will run next: from its cursor on, without skipped occurrences, while runs are left.
-pub(crate) fn upcoming(record: &JobRecord, count: usize) -> Vec<Timestamp> {
+/// Returns when a job will run next: from its cursor on, without skipped occurrences, while runs are left. `next`
+/// returns the first time of a schedule after an instant; a caller that has to bound the computation ends it there.
+pub(crate) fn upcoming(
+    record: &JobRecord,
+    count: usize,
+    next: impl Fn(&Schedule, Timestamp) -> Option<Timestamp>,
+) -> Vec<Timestamp> {
     let schedule = &record.job.schedule;
     let left = usize::try_from(record.runs_left()).unwrap_or(usize::MAX);
     let most = count.min(PREVIEW_MAX).min(left);
-    std::iter::successors(record.cursor, |at| schedule.next(*at))
+    std::iter::successors(record.cursor, |at| next(schedule, *at))
         .filter(|at| !record.overrides.skips.contains(at))
         .take(most)
         .collect()

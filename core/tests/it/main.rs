@@ -59,6 +59,7 @@ mod roles;
 mod routes;
 mod runtime_jobs;
 mod schedule_cursor;
+mod schedule_walks;
 mod scheduling;
 mod settlement_timeouts;
 mod shutdown;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use punctual::client::PauseRequest;
 use punctual::clock::{Clock, between};
 use punctual::{Job, Occurrence, SystemClock};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::running_server::LiveServer;
 
@@ -90,19 +90,23 @@ async fn paths(live: &LiveServer) -> Vec<String> {
     found
 }
 
-/// Returns the shortest time of a few requests.
-async fn quickest(live: &LiveServer, path: &str) -> Duration {
-    let mut quickest = Duration::MAX;
+/// Returns the status and the shortest time of a few requests.
+async fn quickest(
+    live: &LiveServer,
+    (method, path): (&str, &str),
+    body: &Value,
+) -> (u16, Duration) {
+    let (mut quickest, mut last) = (Duration::MAX, 0);
     for _ in 0..TRIES {
         let began = SystemClock.now();
-        let (status, answer) = live.call("GET", path, &Value::Null).await;
-        assert!(status < 500, "{path}: {status} {answer}");
-        quickest = quickest.min(between(began, SystemClock.now()));
+        let (status, answer) = live.call(method, path, body).await;
+        assert!(status < 500, "{path} {body}: {status} {answer}");
+        (quickest, last) = (quickest.min(between(began, SystemClock.now())), status);
         if quickest < ANSWERED_WITHIN {
             break;
         }
     }
-    quickest
+    (last, quickest)
 }
 
 // spec: C-7
@@ -116,7 +120,7 @@ async fn every_response_is_fast_and_the_process_keeps_working() {
     let mut ran = 0;
     for _ in 0..ROUNDS_MAX {
         for path in &paths {
-            let took = quickest(&live, path).await;
+            let (_, took) = quickest(&live, ("GET", path), &Value::Null).await;
             assert!(took < ANSWERED_WITHIN, "{path} took {took:?}");
             // As between requests over a socket.
             tokio::task::yield_now().await;
@@ -129,6 +133,58 @@ async fn every_response_is_fast_and_the_process_keeps_working() {
     }
     let took = between(began, SystemClock.now());
     assert!(ran >= 2, "the job ran {ran} times in the {took:?} of the walk");
+}
+
+/// Returns requests that change jobs by a walk over a schedule, as worst as a caller can choose them, each with its
+/// status.
+fn changes() -> Vec<(String, Value, u16)> {
+    let backfill = |job: &str, to: &str, status| {
+        let body = json!({"from": "2000-01-01T00:00:00Z", "to": to, "which": "all", "max": 10_000,
+            "dry_run": true});
+        (format!("/api/v1/jobs/{job}/backfill"), body, status)
+    };
+    let cursor = |job: &str, to: &str, status| {
+        (format!("/api/v1/jobs/{job}/cursor"), json!({ "to": to }), status)
+    };
+    vec![
+        backfill("paused-1", "2000-01-02T00:00:00Z", 200),
+        backfill("paused-1", "2025-01-01T00:00:00Z", 422),
+        backfill("ends-late-1", "2025-01-01T00:00:00Z", 422),
+        backfill("never-1", "2025-01-01T00:00:00Z", 200),
+        backfill("february-30", "2025-01-01T00:00:00Z", 200),
+        cursor("paused-1", "2999-01-01T00:00:00Z", 200),
+        cursor("busy", "2999-01-01T00:00:00Z", 200),
+        cursor("busy", "2026-01-01T00:00:00Z", 200),
+        cursor("never-1", "2999-01-01T00:00:00Z", 422),
+        cursor("february-30", "2999-01-01T00:00:00Z", 422),
+    ]
+}
+
+// Finding F2: only reads were bounded.
+// spec: C-7
+#[tokio::test]
+async fn a_backfill_and_a_moved_cursor_are_bounded_too() {
+    let (live, runs) = crowded().await;
+    let admin = live.app.punctual.admin();
+    let jobs = vec![
+        Job::cron("busy", "* * * * * *").topic("unhandled"),
+        Job::cron("february-30", "0 0 30 2 *").topic("unhandled"),
+    ];
+    admin.reconcile("more", jobs).await.unwrap();
+    let (before, mut ran) = (runs.load(Ordering::Relaxed), 0);
+    for _ in 0..ROUNDS_MAX {
+        for (path, body, status) in changes() {
+            let (answered, took) = quickest(&live, ("POST", &path), &body).await;
+            assert_eq!(answered, status, "{path} {body}");
+            assert!(took < ANSWERED_WITHIN, "{path} {body} took {took:?}");
+            tokio::task::yield_now().await;
+        }
+        ran = runs.load(Ordering::Relaxed) - before;
+        if ran >= 2 {
+            break;
+        }
+    }
+    assert!(ran >= 2, "the job ran {ran} times meanwhile");
 }
 
 // spec: C-7

@@ -166,7 +166,7 @@ impl Admin {
     }
 
     /// Runs a computation over schedules; fails when it takes too many steps or too long.
-    async fn walk<T: Send + 'static>(
+    pub(super) async fn walk<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Walk) -> T + Send + 'static,
     ) -> Result<T> {

@@ -6,10 +6,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use uuid::Uuid;
 
 use super::Admin;
+use crate::analysis::{Walk, just_before};
 use crate::engine::occurrence_message;
 use crate::error::{Error, Result};
 use crate::event::Event;
@@ -22,8 +23,6 @@ use crate::storage::{EnqueueResult, Entry};
 /// The most occurrences in the range of one backfill.
 const OCCURRENCES_MAX: usize = 100_000;
 
-/// Number of occurrences that are computed before the task yields.
-const STEPS_WITHOUT_YIELD: usize = 500;
 /// The most messages that one backfill may store.
 const MESSAGES_MAX: usize = 10_000;
 /// Number of messages that are stored in one step.
@@ -106,10 +105,11 @@ impl Admin {
         to: Timestamp,
         backfill: &Backfill,
     ) -> Result<BackfillResult> {
-        let record = self.job(job).await?;
+        let record = Arc::new(self.job(job).await?);
         let now = self.process.now();
         check(backfill, (from, to), now)?;
-        let mut nominals = occurrences(&record, from, to).await?;
+        let shared = record.clone();
+        let mut nominals = self.walk(move |walk| occurrences(walk, &shared, from, to)).await??;
         let before = nominals.len();
         if backfill.which == BackfillSelection::Missing && before > 0 {
             let present = self.present(&record, from).await?;
@@ -232,19 +232,19 @@ fn check(backfill: &Backfill, (from, to): (Timestamp, Timestamp), now: Timestamp
 }
 
 /// Returns the occurrences of a range, oldest first, without those that the schedule itself will fire.
-async fn occurrences(record: &JobRecord, from: Timestamp, to: Timestamp) -> Result<Vec<Timestamp>> {
+fn occurrences(
+    walk: &Walk,
+    record: &JobRecord,
+    from: Timestamp,
+    to: Timestamp,
+) -> Result<Vec<Timestamp>> {
     let active = record.paused.is_none() && record.retired.is_none();
     let end = record.cursor.filter(|_| active).map_or(to, |cursor| cursor.min(to));
-    let instant = SignedDuration::from_nanos(1);
-    let first = from.checked_sub(instant).unwrap_or(Timestamp::MIN);
-    let last = end.checked_sub(instant).unwrap_or(Timestamp::MIN);
-    let mut found = Vec::new();
-    for nominal in record.job.schedule.occurrences(first, last).take(OCCURRENCES_MAX + 1) {
-        found.push(nominal);
-        if found.len().is_multiple_of(STEPS_WITHOUT_YIELD) {
-            tokio::task::yield_now().await;
-        }
-    }
+    let found: Vec<Timestamp> = walk
+        .after(&record.job.schedule, just_before(from))
+        .take_while(|nominal| *nominal < end)
+        .take(OCCURRENCES_MAX + 1)
+        .collect();
     if found.len() > OCCURRENCES_MAX {
         return Err(Error::invalid(format!(
             "the job {:?} has more than {OCCURRENCES_MAX} occurrences from {from} to {to}; give a shorter range",
@@ -267,6 +267,8 @@ fn backfill_id(job: &str, nominal: Timestamp, label: &str) -> MessageId {
 
 #[cfg(test)]
 mod tests {
+    use jiff::SignedDuration;
+
     use super::*;
 
     #[test]

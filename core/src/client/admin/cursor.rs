@@ -1,10 +1,13 @@
 //! Schedule cursor: skips one occurrence, or moves the cursor of a job forward or back. The history records
 //! every skipped occurrence as skipped by an operator.
 
+use std::sync::Arc;
+
 use jiff::{SignedDuration, Timestamp};
 
 use super::{Admin, TRIES_MAX, busy};
-use crate::engine::{Decision, move_cursor};
+use crate::analysis::passed_over;
+use crate::engine::move_cursor;
 use crate::error::{Error, Result};
 use crate::event::Event;
 use crate::model::{JobCommand, JobRecord, Overrides, Retirement};
@@ -18,8 +21,12 @@ impl Admin {
     /// Skips the next occurrence of a job and returns its nominal time. A second call skips the occurrence after
     /// it.
     pub async fn skip_next(&self, job: impl AsRef<str>) -> Result<Timestamp> {
-        let record = self.job(job).await?;
-        let Some(nominal) = upcoming(&record, 1).first().copied() else {
+        let record = Arc::new(self.job(job).await?);
+        let shared = record.clone();
+        let next = self.walk(move |walk| {
+            upcoming(&shared, 1, |schedule, at| walk.next(schedule, at)).first().copied()
+        });
+        let Some(nominal) = next.await? else {
             return Err(not_firing(&record, "has no next occurrence to skip"));
         };
         // By its nominal time, so that the following one is not skipped when it fires meanwhile.
@@ -38,9 +45,7 @@ impl Admin {
             }
             let now = self.process.now();
             if record.cursor == Some(nominal) {
-                let decision =
-                    move_cursor(&self.process, &record, record.job.schedule.next(nominal), now);
-                if self.apply(decision, now).await? {
+                if self.apply_move(&record, record.job.schedule.next(nominal), now).await? {
                     return self.job(name).await;
                 }
                 continue;
@@ -80,16 +85,23 @@ impl Admin {
             if record.cursor == Some(cursor) {
                 return Ok(record);
             }
-            let now = self.process.now();
-            if self.apply(move_cursor(&self.process, &record, Some(cursor), now), now).await? {
+            if self.apply_move(&record, Some(cursor), self.process.now()).await? {
                 return self.job(name).await;
             }
         }
         Err(busy(name))
     }
 
-    /// Stores a decision about a job; returns `false` when another process changed the job before.
-    async fn apply(&self, decision: Decision, now: Timestamp) -> Result<bool> {
+    /// Stores a move of a cursor; returns `false` when another process changed the job before.
+    async fn apply_move(
+        &self,
+        record: &JobRecord,
+        cursor: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<bool> {
+        let passed = record.clone();
+        let skips = self.walk(move |walk| passed_over(walk, &passed, cursor)).await?;
+        let decision = move_cursor(&self.process, record, (cursor, skips), now);
         let results = self.process.env.storage.fire(vec![decision.firing.clone()], now).await?;
         let stored = results.first() == Some(&FireResult::Fired);
         if stored {

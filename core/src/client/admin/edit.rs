@@ -41,7 +41,11 @@ impl Admin {
         edit: &Edit,
         count: usize,
     ) -> Result<Preview> {
-        preview(&self.job(job).await?, edit, count, self.process.now())
+        let (record, edit, now) = (self.job(job).await?, edit.clone(), self.process.now());
+        self.walk(move |walk| {
+            preview(&record, &edit, count, now, |schedule, at| walk.next(schedule, at))
+        })
+        .await?
     }
 
     /// Resets all edits of a job to the values of the configuration or the code.
@@ -62,7 +66,9 @@ impl Admin {
 
     /// Returns up to `count` future occurrences of a job's schedule.
     pub async fn upcoming(&self, job: impl AsRef<str>, count: usize) -> Result<Vec<Timestamp>> {
-        Ok(upcoming(&self.job(job).await?, count))
+        let record = self.job(job).await?;
+        self.walk(move |walk| upcoming(&record, count, |schedule, at| walk.next(schedule, at)))
+            .await
     }
 
     /// Returns the default misfire threshold, for jobs that set none.

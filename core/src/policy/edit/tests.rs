@@ -144,11 +144,15 @@ fn resetting_a_schedule_may_finish_a_job_and_setting_one_may_revive_it() {
 #[test]
 fn a_preview_shows_description_times_and_changed_fields_and_changes_nothing() {
     let record = hourly();
-    let shown = preview(&record, &Edit::new().cron("30 * * * *"), 3, at("12:10:00")).unwrap();
+    let shown =
+        preview(&record, &Edit::new().cron("30 * * * *"), 3, at("12:10:00"), Schedule::next)
+            .unwrap();
     assert_eq!(shown.next, [at("12:30:00"), at("13:30:00"), at("14:30:00")]);
     assert_eq!(shown.changed, [Field::Schedule]);
     assert!(shown.description.contains("Europe/Warsaw"), "{}", shown.description);
-    let shown = preview(&record, &Edit::new().zone("Europe/Warsaw"), 20, at("12:10:00")).unwrap();
+    let shown =
+        preview(&record, &Edit::new().zone("Europe/Warsaw"), 20, at("12:10:00"), Schedule::next)
+            .unwrap();
     assert_eq!((shown.changed.len(), shown.next.len()), (0, 9), "no more than it may run");
     assert_eq!(record, hourly());
 }
@@ -157,7 +161,7 @@ fn a_preview_shows_description_times_and_changed_fields_and_changes_nothing() {
 fn skipped_occurrences_are_not_upcoming_and_outlive_a_reset() {
     let mut record = hourly();
     record.overrides.skips.insert(at("14:00:00"));
-    assert_eq!(upcoming(&record, 2), [at("13:00:00"), at("15:00:00")]);
+    assert_eq!(upcoming(&record, 2, Schedule::next), [at("13:00:00"), at("15:00:00")]);
     let after = reset_field(&record, None, at("12:00:00"));
     assert!(after.overrides.skips.contains(&at("14:00:00")));
 }
