@@ -52,4 +52,4 @@ mod status;
 pub use client::{Client, ProcessClient};
 pub use problem::ProblemResponse;
 pub use routes::{LISTENERS_MAX_DEFAULT, Routes, router};
-pub use serve::{REQUEST_GRACE, serve_until};
+pub use serve::{REQUEST_GRACE, Serve, serve_until};

@@ -1,12 +1,14 @@
 //! Shutdown of server and process: open requests finish, and event streams end.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
+use axum::extract::{ConnectInfo, State};
 use axum::routing::get;
-use punctual::{Publisher, Punctual};
-use punctual_axum::{Client, ProblemResponse, router, serve_until};
+use punctual::{ManualClock, Publisher, Punctual};
+use punctual_axum::{Client, ProblemResponse, Serve, router, serve_until};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, oneshot};
@@ -51,7 +53,7 @@ async fn slow(
     Ok(())
 }
 
-async fn ask(address: std::net::SocketAddr, path: &str) -> TcpStream {
+async fn ask(address: SocketAddr, path: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nhost: shop\r\nconnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
@@ -118,4 +120,43 @@ async fn a_signal_before_the_start_stops_without_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let stopped = serve_until(listener, Router::new(), &punctual, async {}).await.unwrap();
     assert!(stopped.is_clean());
+}
+
+/// Returns the whole response to a request on a connection of its own.
+async fn get_response(address: SocketAddr, path: &str) -> String {
+    let mut response = String::new();
+    ask(address, path).await.read_to_string(&mut response).await.unwrap();
+    response
+}
+
+#[tokio::test]
+async fn a_lame_duck_is_not_ready_but_still_accepts_connections() {
+    let clock = Arc::new(ManualClock::new("2026-03-02T08:00:00Z".parse().unwrap()));
+    let punctual = Arc::new(Punctual::builder().clock(clock.clone()).build().unwrap());
+    let app = Router::new()
+        .route("/peer", get(async |ConnectInfo(peer): ConnectInfo<SocketAddr>| peer.to_string()))
+        .nest("/punctual", router(&punctual).unwrap())
+        .into_make_service_with_connect_info::<SocketAddr>();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let (signal, signalled) = oneshot::channel::<()>();
+    let served = punctual.clone();
+    let server = tokio::spawn(async move {
+        let signal = async { signalled.await.unwrap_or(()) };
+        Serve::new(listener, app).lame_duck(Duration::from_secs(5)).run(&served, signal).await
+    });
+    assert!(get_response(address, "/punctual/health/ready").await.starts_with("HTTP/1.1 200"));
+
+    signal.send(()).unwrap();
+    while !punctual.is_stopping() {
+        tokio::task::yield_now().await;
+    }
+    let response = get_response(address, "/punctual/health/ready").await;
+    assert!(response.starts_with("HTTP/1.1 503"), "{response}");
+    let response = get_response(address, "/peer").await;
+    assert!(response.contains("127.0.0.1:"), "{response}");
+    assert!(!server.is_finished());
+    clock.advance(Duration::from_secs(5));
+    assert!(server.await.unwrap().unwrap().is_clean());
+    assert!(TcpStream::connect(address).await.is_err(), "the port is closed");
 }
