@@ -17,6 +17,7 @@ mod page_bounds;
 mod pooler;
 mod query_plans;
 mod relations;
+mod repeats;
 mod schema;
 mod sql_interface;
 #[cfg(feature = "sqlx")]
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         .cases(sql_interface::CASES)
         .cases(enqueue::CASES)
         .cases(relations::CASES)
+        .cases(repeats::CASES)
         .cases(transactions::CASES);
     #[cfg(feature = "sqlx")]
     let suite = suite.cases(sqlx::CASES);
