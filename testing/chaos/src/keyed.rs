@@ -7,11 +7,13 @@ mod callers;
 pub mod check;
 mod client;
 mod database;
+mod leases;
 pub mod server;
 mod servers;
 mod stored_messages;
 pub mod table;
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -20,6 +22,7 @@ use punctual::clock::{add, between};
 use punctual::{Clock, SystemClock};
 
 use self::callers::Callers;
+use self::check::{KeyHistory, RequestAttempt};
 use self::database::Database;
 use self::servers::Servers;
 use self::table::KeyedRunReport;
@@ -82,12 +85,26 @@ pub async fn run(plan: &KeyedPlan, folder: &Path) -> Result<KeyedRunReport> {
     }
     let histories = callers.histories();
     servers.stop().await?;
+    record_requests(&histories, folder)?;
     let stored_messages = stored_messages::read(&*opened.inspect).await?;
-    let mut check_result = check::verify(&histories, &stored_messages);
+    let leases = leases::read(folder, &servers, (&histories, callers.begun()))?;
+    let mut check_result = check::verify(&histories, &stored_messages, &leases);
     check_result.violations.extend(servers.problems().iter().cloned());
     let ends = servers.ends().clone();
     let (storage, pauses) = (plan.storage(), servers.pauses());
     Ok(KeyedRunReport { storage, ends, pauses, crashes, check_result, seconds })
+}
+
+/// Writes all requests of the callers to a file, with which a violation can be explained.
+fn record_requests(histories: &[KeyHistory], folder: &Path) -> Result<()> {
+    let mut lines = String::new();
+    for history in histories {
+        for RequestAttempt { port, from_ms, to_ms, result, .. } in &history.attempts {
+            // Writing into a string does not fail.
+            let _ = writeln!(lines, "{} {port} {from_ms} {to_ms} {result:?}", history.key);
+        }
+    }
+    std::fs::write(folder.join("requests.txt"), lines).context("write the requests")
 }
 
 /// Kills servers until the planned number is reached; returns the number of database crashes.

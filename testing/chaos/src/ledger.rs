@@ -94,7 +94,7 @@ impl Ledger {
     }
 
     /// Writes events in one call; aborts the process on failure, since an incomplete ledger proves nothing.
-    pub fn write(&self, lines: impl IntoIterator<Item = LedgerEvent>) {
+    pub fn write(&self, lines: impl IntoIterator<Item = impl fmt::Display>) {
         let mut text = String::new();
         for line in lines {
             // Writing into a string does not fail.
@@ -107,7 +107,10 @@ impl Ledger {
     }
 
     /// Reads the ledger of a process; empty when the process was killed before it created one.
-    pub fn read(folder: &Path, process: &str) -> Result<Vec<LedgerEvent>> {
+    pub fn read<T>(folder: &Path, process: &str) -> Result<Vec<T>>
+    where
+        T: FromStr<Err = anyhow::Error>,
+    {
         let path = Self::path(folder, process);
         let text = match std::fs::read_to_string(&path) {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -150,8 +153,9 @@ mod tests {
         let ledger = Ledger::create(&folder, "w1").unwrap();
         ledger.write([LedgerEvent::Finished(id), LedgerEvent::Acknowledged(id)]);
         assert!(Ledger::create(&folder, "w1").is_err());
-        assert_eq!(Ledger::read(&folder, "w1").unwrap().len(), 2);
-        assert_eq!(Ledger::read(&folder, "w2").unwrap(), []);
+        let read = |process: &str| Ledger::read::<LedgerEvent>(&folder, process).unwrap();
+        assert_eq!(read("w1").len(), 2);
+        assert_eq!(read("w2"), []);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -30,6 +30,7 @@ pub(crate) struct Process {
     fuse: Option<FuseSetting>,
     was_killed: bool,
     paused_until: Option<Timestamp>,
+    resumed_at: Vec<Timestamp>,
 }
 
 impl Process {
@@ -45,11 +46,17 @@ impl Process {
         }
         let command = command.stdin(Stdio::piped()).stdout(log.try_clone()?).stderr(log);
         let child = command.spawn().with_context(|| format!("start {name}"))?;
-        Ok(Self { name, child, fuse, was_killed: false, paused_until: None })
+        let (was_killed, paused_until, resumed_at) = (false, None, Vec::new());
+        Ok(Self { name, child, fuse, was_killed, paused_until, resumed_at })
     }
 
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Returns the ends of its pauses.
+    pub(crate) fn resumed_at(&self) -> &[Timestamp] {
+        &self.resumed_at
     }
 
     pub(crate) fn is_active(&self) -> bool {
@@ -81,6 +88,7 @@ impl Process {
     pub(crate) fn resume(&mut self) -> Result<()> {
         if self.paused_until.take().is_some() {
             self.signal("CONT")?;
+            self.resumed_at.push(SystemClock.now());
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use punctual::{Clock, SystemClock};
 use serde_json::{Value, json};
 
 use super::check::{KeyHistory, RequestAttempt, RequestResult};
-use super::client::{self, Response};
+use super::client::{self, NoResponse, Response};
 use crate::random::SeededRandom;
 use crate::worker::TOPIC;
 
@@ -62,6 +62,11 @@ impl Callers {
     /// Returns whether every caller has finished its last key.
     pub(super) fn are_done(&self) -> bool {
         self.active.load(Ordering::Acquire) == 0
+    }
+
+    /// Returns the start of the run, from which the times of requests count.
+    pub(super) fn begun(&self) -> Timestamp {
+        self.begun
     }
 
     pub(super) fn histories(&self) -> Vec<KeyHistory> {
@@ -125,15 +130,23 @@ impl Callers {
             SystemClock.sleep_until(add(SystemClock.now(), after)).await;
         }
         let from_ms = self.elapsed_ms();
-        let answer = client::post(port, path, key, body).await;
-        let result = answer.map_or(RequestResult::NoResponse, |answer| classify(&answer));
-        RequestAttempt { from_ms, to_ms: self.elapsed_ms(), concurrent: after.is_some(), result }
+        let result = match client::post(port, path, key, body).await {
+            Ok(response) => classify(&response),
+            Err(NoResponse::NotSent) => RequestResult::NotSent,
+            Err(NoResponse::MayBeSent) => RequestResult::NoResponse,
+        };
+        let (to_ms, concurrent) = (self.elapsed_ms(), after.is_some());
+        RequestAttempt { port, from_ms, to_ms, concurrent, result }
     }
 
     fn elapsed_ms(&self) -> u64 {
-        let elapsed = between(self.begun, SystemClock.now());
-        u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX)
+        milliseconds_since(self.begun, SystemClock.now())
     }
+}
+
+/// Returns the milliseconds from one instant to a later one.
+pub(super) fn milliseconds_since(begun: Timestamp, at: Timestamp) -> u64 {
+    u64::try_from(between(begun, at).as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Handle of running callers.

@@ -1,16 +1,14 @@
 //! Check of keyed requests: compares the responses of all callers with the stored messages, without I/O.
 //!
 //! Each key has one effect: each of its messages exactly once, or none when no request was answered. All responses of
-//! a key name the same messages, and these are the stored ones. No key is refused as in flight for longer than a
-//! lease.
+//! a key name the same messages, and these are the stored ones. No key is refused as in flight without a proven lease
+//! or for longer than one after its last write ([`in_flight`]).
+
+mod in_flight;
 
 use std::collections::BTreeMap;
 
-/// Longest time a key may be refused as in flight, in milliseconds: a lease of 10 s, and reserve for a busy machine.
-pub const IN_FLIGHT_MAX_MS: u64 = 12_000;
-
-/// Time after which a refused key waits for the end of a lease and not for a running request, in milliseconds.
-const LEASE_WAIT_MS: u64 = 5_000;
+pub use self::in_flight::{KeyLease, LeaseFacts, ServerFacts};
 
 /// Result of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,7 +24,9 @@ pub enum RequestResult {
     InFlight,
     /// Status 500 or more: the status and the detail.
     Failed(String),
-    /// No response.
+    /// No connection, so that nothing was sent.
+    NotSent,
+    /// No response to a request that may have reached the server.
     NoResponse,
     /// Any other response, which is a violation: the status and the detail.
     Unexpected(String),
@@ -35,6 +35,8 @@ pub enum RequestResult {
 /// One request of a key.
 #[derive(Clone, Debug)]
 pub struct RequestAttempt {
+    /// Port of the server.
+    pub port: u16,
     /// Start, in milliseconds since the start of the run.
     pub from_ms: u64,
     /// End, in milliseconds since the start of the run.
@@ -90,14 +92,22 @@ pub struct KeyedCheckResult {
     pub waited: usize,
     /// Requests that failed with a status of 500 or more, by detail.
     pub failed: BTreeMap<String, usize>,
-    /// Requests without a response.
+    /// Requests without a connection.
+    pub not_sent: usize,
+    /// Sent requests without a response.
     pub unanswered: usize,
     /// Keys that needed more than one request for their first response.
     pub repeated: usize,
     /// Keys among them whose first response was marked as a replay, so that an earlier request had started.
     pub taken_over: usize,
-    /// Longest time one key was refused as in flight, in milliseconds.
+    /// Proven leases of all keys: first ones, renewals and takeovers.
+    pub leases: usize,
+    /// Longest time from the last write of a lease to a request that was refused because of it, in milliseconds.
     pub in_flight_ms: u64,
+    /// Longest time in which all responses of a key were refusals, over all its leases, in milliseconds.
+    pub refused_ms: u64,
+    /// Requests refused without a live lease by a server that was writing the lease of its own request, or was resumed.
+    pub own_request: usize,
     /// Keys with more than one effect.
     pub duplicated: usize,
     /// Keys whose responses differ from each other or from the stored messages.
@@ -117,6 +127,7 @@ impl KeyedCheckResult {
 pub fn verify(
     histories: &[KeyHistory],
     stored: &BTreeMap<String, Vec<StoredMessage>>,
+    facts: &LeaseFacts,
 ) -> KeyedCheckResult {
     let mut check_result =
         KeyedCheckResult { keys: histories.len(), ..KeyedCheckResult::default() };
@@ -133,6 +144,7 @@ pub fn verify(
         let mut messages_stored = stored.get(&history.key).cloned().unwrap_or_default();
         messages_stored.sort();
         verify_key(history, &messages_stored, &mut check_result);
+        in_flight::verify(history, facts, &mut check_result);
     }
     check_result
 }
@@ -149,6 +161,7 @@ fn count(history: &KeyHistory, check_result: &mut KeyedCheckResult) {
             }
             RequestResult::InFlight => check_result.in_flight += 1,
             RequestResult::Failed(why) => *check_result.failed.entry(why.clone()).or_default() += 1,
+            RequestResult::NotSent => check_result.not_sent += 1,
             RequestResult::NoResponse => check_result.unanswered += 1,
             RequestResult::Unexpected(what) => {
                 check_result.violations.push(format!("{} was answered with {what}", history.key));
@@ -203,31 +216,6 @@ fn verify_key(
             .violations
             .push(format!("{key} has a response with other messages than the stored ones"));
     }
-    let longest = longest_in_flight(&history.attempts);
-    check_result.refused +=
-        usize::from(history.attempts.iter().any(|one| one.result == RequestResult::InFlight));
-    check_result.waited += usize::from(longest > LEASE_WAIT_MS);
-    check_result.in_flight_ms = check_result.in_flight_ms.max(longest);
-    if longest > IN_FLIGHT_MAX_MS {
-        check_result.violations.push(format!("{key} was refused as in flight for {longest} ms"));
-    }
-}
-
-/// Returns the longest time in which all responses were "in flight". A request without a response may have taken the
-/// lease over before its server was killed, so the time counts from its end again.
-fn longest_in_flight(attempts: &[RequestAttempt]) -> u64 {
-    let (mut longest, mut since) = (0, None);
-    for one in attempts {
-        match one.result {
-            RequestResult::InFlight => {
-                let since = *since.get_or_insert(one.from_ms);
-                longest = longest.max(one.to_ms.saturating_sub(since));
-            }
-            RequestResult::NoResponse => since = since.map(|_| one.to_ms),
-            _ => since = None,
-        }
-    }
-    longest
 }
 
 #[cfg(test)]

@@ -21,19 +21,34 @@ pub(super) struct Response {
     pub(super) body: Value,
 }
 
-/// Sends JSON with an `Idempotency-Key`.
-pub(super) async fn post(port: u16, path: &str, key: &str, body: &Value) -> Result<Response> {
-    let until = add(SystemClock.now(), TIMEOUT);
-    let answer = within(&SystemClock, until, exchange(port, path, key, body)).await;
-    answer.context("no response in time")?
+/// Request without a complete response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoResponse {
+    /// There was no connection, so that nothing was sent.
+    NotSent,
+    /// The request may have reached the server.
+    MayBeSent,
 }
 
-async fn exchange(port: u16, path: &str, key: &str, body: &Value) -> Result<Response> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).await?;
+/// Sends JSON with an `Idempotency-Key`.
+pub(super) async fn post(
+    port: u16,
+    path: &str,
+    key: &str,
+    body: &Value,
+) -> Result<Response, NoResponse> {
+    let until = add(SystemClock.now(), TIMEOUT);
+    let connected = within(&SystemClock, until, TcpStream::connect(("127.0.0.1", port))).await;
+    let Some(Ok(stream)) = connected else { return Err(NoResponse::NotSent) };
+    let response = within(&SystemClock, until, exchange(stream, path, key, body)).await;
+    response.and_then(Result::ok).ok_or(NoResponse::MayBeSent)
+}
+
+async fn exchange(mut stream: TcpStream, path: &str, key: &str, body: &Value) -> Result<Response> {
     let body = body.to_string();
-    let length = body.len();
+    let (host, length) = (stream.peer_addr()?, body.len());
     let request = format!(
-        "POST {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\nconnection: close\r\nidempotency-key: {key}\r\n\
+        "POST {path} HTTP/1.1\r\nhost: {host}\r\nconnection: close\r\nidempotency-key: {key}\r\n\
          content-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
     );
     stream.write_all(request.as_bytes()).await?;
@@ -55,7 +70,24 @@ fn read(text: &str) -> Result<Response> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::net::TcpListener;
+
     use super::*;
+
+    #[tokio::test]
+    async fn a_refused_connection_differs_from_a_lost_one() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let lost = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 64]).await.unwrap();
+        });
+        let result = post(port, "/", "k", &Value::Null).await;
+        assert_eq!(result.err(), Some(NoResponse::MayBeSent));
+        lost.await.unwrap();
+        let result = post(port, "/", "k", &Value::Null).await;
+        assert_eq!(result.err(), Some(NoResponse::NotSent), "nothing listens any more");
+    }
 
     #[test]
     fn an_incomplete_response_is_an_error() {

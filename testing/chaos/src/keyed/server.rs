@@ -17,6 +17,7 @@ use punctual::jiff::Timestamp;
 use punctual_server::{App, Parts, listen, router};
 use serde_json::Value;
 
+use super::leases::LeaseLedger;
 use crate::fuse::{CrashPoint, Fuse, FuseSetting};
 use crate::ledger::Ledger;
 use crate::open::open_lazily;
@@ -51,8 +52,11 @@ pub async fn run(options: ServerOptions) -> Result<()> {
     let ledger = Arc::new(Ledger::create(&options.ledgers, &options.name)?);
     let fuse = Fuse::new(options.fuse);
     let opened = open_lazily(&options.storage, &options.schema).await?;
-    let documents =
-        Arc::new(FusedDocuments { inner: opened.documents.clone(), fuse: fuse.clone() });
+    let documents = Arc::new(FusedDocuments {
+        inner: opened.documents.clone(),
+        fuse: fuse.clone(),
+        leases: LeaseLedger::create(&options.ledgers, &options.name)?,
+    });
     let recording = Arc::new(RecordingStorage::new(opened, ledger, fuse));
     let punctual = builder(recording.clone()).handler(TOPIC, |_: Value| async {}).build()?;
     let punctual = Arc::new(punctual);
@@ -70,10 +74,11 @@ pub async fn run(options: ServerOptions) -> Result<()> {
     Ok(())
 }
 
-/// Document store with a crash point before each write.
+/// Document store with a crash point before each write, which records the leases of keys in a ledger.
 struct FusedDocuments {
     inner: Arc<dyn DocumentStore>,
     fuse: Fuse,
+    leases: LeaseLedger,
 }
 
 #[async_trait]
@@ -84,8 +89,13 @@ impl DocumentStore for FusedDocuments {
         expected: ExpectedVersion,
         now: Timestamp,
     ) -> punctual::Result<PutResult> {
+        let lease = self.leases.write_begins(&draft);
         self.fuse.visit(CrashPoint::Recording);
-        self.inner.put(draft, expected, now).await
+        let result = self.inner.put(draft, expected, now).await?;
+        if let (Some(lease), PutResult::Stored(_)) = (lease, &result) {
+            self.leases.write_ended(lease);
+        }
+        Ok(result)
     }
 
     async fn put_all(&self, drafts: Vec<NewDocument>, now: Timestamp) -> punctual::Result<()> {
@@ -98,7 +108,11 @@ impl DocumentStore for FusedDocuments {
         key: &str,
         now: Timestamp,
     ) -> punctual::Result<Option<Document>> {
-        self.inner.get(kind, key, now).await
+        let document = self.inner.get(kind, key, now).await?;
+        if let Some(document) = &document {
+            self.leases.was_read(document);
+        }
+        Ok(document)
     }
 
     async fn list(

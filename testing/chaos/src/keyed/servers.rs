@@ -12,6 +12,8 @@ use punctual::jiff::Timestamp;
 use punctual::{Clock, SystemClock};
 
 use super::KeyedPlan;
+use super::callers::milliseconds_since;
+use super::check::ServerFacts;
 use crate::check::ProcessEnd;
 use crate::fuse::{CrashPoint, FuseSetting};
 use crate::process::Process;
@@ -36,8 +38,9 @@ const POINTS: [CrashPoint; 5] = [
 const VISITS_MAX: u64 = 12;
 /// Share of pauses among kills and pauses, in percent.
 const PAUSE_PERCENT: u64 = 12;
-/// Duration of a pause: longer than the lease of a request, which the other server takes over meanwhile.
-const PAUSE: Duration = Duration::from_millis(11_500);
+/// Duration of a pause: longer than the lease of a request, which the other server takes over meanwhile, and than the
+/// check allows a key to be refused, so that it finds a lease that does not end.
+const PAUSE: Duration = Duration::from_secs(14);
 /// Time a server has to start before it may be killed.
 const START_TIME: Duration = Duration::from_millis(700);
 
@@ -52,6 +55,7 @@ pub(super) struct Servers {
     ends: BTreeMap<ProcessEnd, usize>,
     pauses: usize,
     problems: Vec<String>,
+    facts: Vec<(String, u16, Vec<Timestamp>)>,
 }
 
 struct Member {
@@ -77,6 +81,7 @@ impl Servers {
             ends: BTreeMap::new(),
             pauses: 0,
             problems: Vec::new(),
+            facts: Vec::new(),
         };
         for _ in 0..SERVERS {
             let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
@@ -88,6 +93,20 @@ impl Servers {
 
     pub(super) fn ports(&self) -> Vec<u16> {
         self.members.iter().map(|member| member.port).collect()
+    }
+
+    /// Returns the names of all servers that were started.
+    pub(super) fn names(&self) -> impl Iterator<Item = String> {
+        (1..=self.started).map(name)
+    }
+
+    /// Returns the ports and pauses of ended servers by name.
+    pub(super) fn facts(&self, begun: Timestamp) -> BTreeMap<String, ServerFacts> {
+        let facts = self.facts.iter().map(|(server, port, resumed_at)| {
+            let resumed_ms = resumed_at.iter().map(|at| milliseconds_since(begun, *at)).collect();
+            (server.clone(), ServerFacts { port: *port, resumed_ms })
+        });
+        facts.collect()
     }
 
     pub(super) fn ends(&self) -> &BTreeMap<ProcessEnd, usize> {
@@ -114,7 +133,7 @@ impl Servers {
             if let Some(status) = self.members[index].process.poll()? {
                 let next = self.start_member(self.members[index].port, with_fuses)?;
                 let member = std::mem::replace(&mut self.members[index], next);
-                self.record_end(&member.process, status, false);
+                self.record_end((member.port, &member.process), status, false);
             }
         }
         Ok(())
@@ -147,19 +166,25 @@ impl Servers {
     pub(super) async fn stop(&mut self) -> Result<()> {
         for member in std::mem::take(&mut self.members) {
             let (process, status) = member.process.stop(&mut self.problems).await?;
-            self.record_end(&process, status, true);
+            self.record_end((member.port, &process), status, true);
         }
         Ok(())
     }
 
-    fn record_end(&mut self, process: &Process, status: ExitStatus, was_stopped: bool) {
+    fn record_end(
+        &mut self,
+        (port, process): (u16, &Process),
+        status: ExitStatus,
+        was_stopped: bool,
+    ) {
+        self.facts.push((process.name().to_owned(), port, process.resumed_at().to_vec()));
         let end = process.end((status, was_stopped), &self.folder, &mut self.problems);
         *self.ends.entry(end).or_default() += 1;
     }
 
     fn start_member(&mut self, port: u16, with_fuse: bool) -> Result<Member> {
         self.started += 1;
-        let name = format!("server-{}", self.started);
+        let name = name(self.started);
         let fuse = (with_fuse && self.random.percent(FUSE_PERCENT)).then(|| self.fuse());
         let mut command = Command::new(&self.program);
         command.args(["server", "--name", &name, "--storage", &self.address]);
@@ -177,4 +202,9 @@ impl Servers {
         let microseconds = if middle { 1 + self.random.below(3_000) } else { 0 };
         FuseSetting { point, visit, microseconds }
     }
+}
+
+/// Returns the name of the nth server.
+fn name(number: usize) -> String {
+    format!("server-{number}")
 }

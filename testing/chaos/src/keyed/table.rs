@@ -57,6 +57,9 @@ pub fn render(reports: &[KeyedRunReport]) -> String {
     rows.push(row("- refused because of a live lease (409, in flight)", |one| {
         one.check_result.in_flight
     }));
+    rows.push(row("  - without one, by a server with the request itself", |one| {
+        one.check_result.own_request
+    }));
     rows.push(row("- failed (5xx)", |one| one.check_result.failed.values().sum::<usize>()));
     let kinds: BTreeSet<&String> =
         reports.iter().flat_map(|one| one.check_result.failed.keys()).collect();
@@ -67,12 +70,21 @@ pub fn render(reports: &[KeyedRunReport]) -> String {
         };
         rows.push(row(&format!("  - {kind}"), count));
     }
-    rows.push(row("- without a response", |one| one.check_result.unanswered));
+    rows.push(row("- not sent, since no server listened", |one| one.check_result.not_sent));
+    rows.push(row("- sent, without a response", |one| one.check_result.unanswered));
     rows.push(row("keys repeated before their first response", |one| one.check_result.repeated));
     rows.push(row("- started by an unanswered request", |one| one.check_result.taken_over));
     rows.push(row("keys refused because of a live lease", |one| one.check_result.refused));
     rows.push(row("- of these until the lease ended, over 5 s", |one| one.check_result.waited));
-    rows.push(row("longest time a key was in flight, ms", |one| one.check_result.in_flight_ms));
+    rows.push(row("proven leases: first ones, renewals and takeovers", |one| {
+        one.check_result.leases
+    }));
+    rows.push(row("longest time from a lease to a refusal because of it, ms", |one| {
+        one.check_result.in_flight_ms
+    }));
+    rows.push(row("longest time of refusals of a key, over all its leases, ms", |one| {
+        one.check_result.refused_ms
+    }));
     rows.push(row("seconds of killing", |one| one.seconds));
     rows.push(row("**keys with two effects**", |one| one.check_result.duplicated));
     rows.push(row("**keys with differing responses**", |one| one.check_result.differing));
