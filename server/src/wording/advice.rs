@@ -4,7 +4,7 @@
 use punctual::Error;
 
 /// Hints of the library, and their replacements for callers of the API and operators.
-const ADVICE: [(&str, &str); 21] = [
+pub(super) const ADVICE: [(&str, &str); 21] = [
     ("; jobs() lists the jobs", "; GET /api/v1/jobs lists the jobs"),
     ("; list() returns those it works on", "; GET /api/v1/queues lists the queues"),
     ("; list() returns those that exist", "; GET /api/v1/subscriptions lists the subscriptions"),
@@ -42,18 +42,15 @@ const ADVICE: [(&str, &str); 21] = [
     ),
     (", or raise payload_max", ""),
     // Hints of the broker clients.
-    (", or allow it with drop_unheard", ""),
-    (", or say allow_unheard(true)", ""),
-    ("; choose the other with version(Version::V311)", "; use a broker that speaks MQTT 5"),
+    (", or set allow_no_subscribers(true)", ""),
+    ("; use the other one with version(Version::V311)", "; use a broker that speaks MQTT 5"),
     ("; check root_certificate", "; use a certificate of a public authority"),
     (
-        "; give the builder a key and a secret, or the environment",
+        "; set access key and secret in the builder, the address or the environment",
         "; set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment of the server",
     ),
-    (
-        "; give the builder a storage to keep it in, or send it without a delay",
-        "; send it without a delay",
-    ),
+    ("; give the builder a storage, or send it without a delay", "; send it without a delay"),
+    ("; give the builder a storage, which keeps delayed messages", "; send it without a delay"),
 ];
 
 /// Replaces hints for programmers in an error by hints for callers of the API.

@@ -1,9 +1,12 @@
-//! Rewritten deserialization errors.
+//! Rewritten deserialization errors, and replaced hints for programmers.
+
+use std::path::Path;
 
 use punctual::Error;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::advice::ADVICE;
 use super::*;
 use crate::spec::JobSpec;
 
@@ -59,4 +62,34 @@ fn hints_for_programmers_are_replaced_for_operators() {
         "the topic is given twice (topic: a)",
         "an error without a hint stays unchanged"
     );
+}
+
+/// Returns the Rust sources below a folder without the line breaks of string literals that a `\` continues.
+fn joined_sources(folder: &Path, found: &mut Vec<String>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            joined_sources(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            let mut parts = text.split("\\\n");
+            let first = parts.next().unwrap_or_default().to_owned();
+            found.push(parts.fold(first, |joined, part| joined + part.trim_start()));
+        }
+    }
+}
+
+#[test]
+fn every_replaced_hint_is_a_text_of_the_library_or_of_a_transport() {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut sources = Vec::new();
+    for folder in ["core/src", "schedule/src", "transports"] {
+        joined_sources(&workspace.join(folder), &mut sources);
+    }
+    let stale: Vec<&str> = ADVICE
+        .iter()
+        .map(|(hint, _)| *hint)
+        .filter(|hint| !sources.iter().any(|source| source.contains(hint)))
+        .collect();
+    assert!(stale.is_empty(), "no error has these hints; correct or remove them: {stale:#?}");
 }

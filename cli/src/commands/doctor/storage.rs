@@ -57,7 +57,7 @@ pub(super) async fn check(diagnosis: &mut Diagnosis, text: &str) -> Result<()> {
         diagnosis.problem(
             "stale",
             format!("{} messages are leased by processes without a heartbeat", counts.stale),
-            "start a worker with the maintenance role; it releases them within a minute",
+            "start a server with the role scheduler, worker or relay; it releases them within a minute",
         );
     }
     Ok(())
