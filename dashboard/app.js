@@ -52,7 +52,7 @@ function Side({ page, open, onClose, version }) {
 
 function Stream() {
   const { word } = useStream();
-  const tones = { live: 'good blink', paused: 'warn', stale: 'warn', away: 'bad' };
+  const tones = { live: 'good blink', paused: 'warn', stale: 'warn', disconnected: 'bad' };
   return html`<button
     class="quiet"
     onClick=${() => pause(word !== 'paused')}
@@ -66,7 +66,7 @@ function Stream() {
 
 function Banner() {
   const { word, lastEventAt } = useStream();
-  if (!lastEventAt || (word !== 'away' && word !== 'stale')) return null;
+  if (!lastEventAt || (word !== 'disconnected' && word !== 'stale')) return null;
   return html`<div class="banner" role="alert">${shell.banner[word]} ${clock(lastEventAt)}.</div>`;
 }
 

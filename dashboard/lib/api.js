@@ -45,17 +45,17 @@ async function call(method, path, { body, parameters, headers, signal, exact } =
     throw new Problem(0, { detail: 'The server does not respond.' });
   }
   const text = await response.text();
-  let answer = null;
+  let content = null;
   try {
-    answer = text ? JSON.parse(text, exact ? reviveExact : undefined) : null;
+    content = text ? JSON.parse(text, exact ? reviveExact : undefined) : null;
   } catch {
-    answer = { detail: text.slice(0, 300) };
+    content = { detail: text.slice(0, 300) };
   }
   if (!response.ok) {
     if (response.status === 401) dispatchEvent(new Event('punctual:signed-out'));
-    throw new Problem(response.status, answer ?? {});
+    throw new Problem(response.status, content ?? {});
   }
-  return answer;
+  return content;
 }
 
 export const get = (path, parameters, options) => call('GET', path, { parameters, ...options });

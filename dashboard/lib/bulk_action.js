@@ -36,14 +36,14 @@ export async function* byPages(call) {
 /** Calls once for each id, some at a time; refused calls are counted, other errors are thrown. */
 export async function* forEachId(ids, call) {
   for (let at = 0; at < ids.length; at += TOGETHER) {
-    const answers = await Promise.allSettled(ids.slice(at, at + TOGETHER).map(call));
-    const broken = answers.find(
-      (answer) => answer.status === 'rejected' && ![404, 409, 422].includes(answer.reason.status),
+    const responses = await Promise.allSettled(ids.slice(at, at + TOGETHER).map(call));
+    const broken = responses.find(
+      (response) => response.status === 'rejected' && ![404, 409, 422].includes(response.reason.status),
     );
     if (broken) throw broken.reason;
-    const good = answers.filter((answer) => answer.status === 'fulfilled');
-    const requested = good.filter((answer) => answer.value?.result === 'requested').length;
-    yield { applied: good.length - requested, requested, refused: answers.length - good.length };
+    const good = responses.filter((response) => response.status === 'fulfilled');
+    const requested = good.filter((response) => response.value?.result === 'requested').length;
+    yield { applied: good.length - requested, requested, refused: responses.length - good.length };
   }
 }
 
@@ -64,8 +64,8 @@ function useBulkAction({ loadCount, steps, onDone }) {
   const stopped = useRef(false);
   useEffect(() => {
     loadCount().then(
-      (answer) => {
-        setFound(answer);
+      (response) => {
+        setFound(response);
         setStage('confirming');
       },
       (problem) => {

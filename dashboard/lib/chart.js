@@ -4,7 +4,7 @@
 import uPlot from '../vendor/uplot.js';
 import { html, useEffect, useRef } from './html.js';
 import { clock, hour, zone } from './time.js';
-import { LENGTH_AXIS, drawHeat, edgesOf, heatScale } from './heat_map.js';
+import { DURATION_AXIS, drawHeat, edgesOf, heatScale } from './heat_map.js';
 
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
 const PERIODS = [
@@ -138,7 +138,7 @@ function options(now, width) {
         ...axis,
         size: axisWidth,
         values: (_, values) => values.map((value) => (value === null ? '' : unit ? rounded(unit(value)) : value)),
-        ...(heat ? LENGTH_AXIS : {}),
+        ...(heat ? DURATION_AXIS : {}),
       },
     ],
     series: [{ value: (_, instant) => (instant ? hour(instant * 1_000) : '–') }, ...seriesOptions(now)],

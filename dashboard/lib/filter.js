@@ -19,7 +19,7 @@ const ENDINGS = [
   'lost',
   'skipped',
 ];
-const LENGTHS = ['5m', '1h', '24h', '7d'];
+const DURATIONS = ['5m', '1h', '24h', '7d'];
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, w: 604_800_000 };
 
 const one = (name) => ({ name, operators: [':'] });
@@ -39,9 +39,9 @@ export const MESSAGES = {
     one('batch'),
     one('error'),
     { name: 'attempt', operators: ['>=', '>'], values: ['1', '3', '5'] },
-    { name: 'age', operators: ['>', '<'], values: LENGTHS },
-    { ...RANGE.since, values: LENGTHS },
-    { ...RANGE.until, values: LENGTHS },
+    { name: 'age', operators: ['>', '<'], values: DURATIONS },
+    { ...RANGE.since, values: DURATIONS },
+    { ...RANGE.until, values: DURATIONS },
     { name: 'payload', operators: [':'], path: true },
   ],
 };
@@ -54,8 +54,8 @@ export const EXECUTIONS = {
     one('job'),
     one('topic'),
     one('message'),
-    { ...RANGE.since, values: LENGTHS },
-    { ...RANGE.until, values: LENGTHS },
+    { ...RANGE.since, values: DURATIONS },
+    { ...RANGE.until, values: DURATIONS },
   ],
 };
 

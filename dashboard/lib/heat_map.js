@@ -19,9 +19,9 @@ export const heatScale = (heat) => ({
 });
 
 /** Durations with a line and a label, in milliseconds; more of them would cover the cells. */
-const LENGTHS = [1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000];
-export const LENGTH_AXIS = {
-  splits: (_plot, _axis, low, high) => LENGTHS.filter((one) => low <= one && one <= high),
+const DURATIONS = [1, 10, 100, 1_000, 10_000, 60_000, 600_000, 3_600_000, 36_000_000];
+export const DURATION_AXIS = {
+  splits: (_plot, _axis, low, high) => DURATIONS.filter((one) => low <= one && one <= high),
   filter: (_plot, splits) => splits,
 };
 

@@ -124,14 +124,14 @@ export function useEvents(onEvent) {
   }, []);
 }
 
-/** State of the stream: live, paused, stale or away. */
+/** State of the stream: live, paused, stale or disconnected. */
 export function useStream() {
   const [, rerender] = useState(0);
   useEvents((name) => {
     if (name === 'state') rerender((count) => count + 1);
   });
   const silence = Date.now() - state.lastEventAt;
-  const word = state.paused ? 'paused' : !state.connected ? 'away' : silence > STALE_AFTER ? 'stale' : 'live';
+  const word = state.paused ? 'paused' : !state.connected ? 'disconnected' : silence > STALE_AFTER ? 'stale' : 'live';
   return { word, lastEventAt: state.lastEventAt, tick: state.tick };
 }
 

@@ -54,7 +54,7 @@ function Zone({ zone, usedZones }) {
     onChange=${(event) => refine({ zone: event.target.value === viewerZone ? null : event.target.value })}
   >
     ${known.map(
-      (name) => html`<option key=${name} value=${name}>${name === viewerZone ? text.mine(name) : name}</option>`,
+      (name) => html`<option key=${name} value=${name}>${name === viewerZone ? text.yours(name) : name}</option>`,
     )}
   </select>`;
 }

@@ -84,7 +84,10 @@ function Job({ name, query }) {
     return html`
       <${Head} title=${name} crumbs=${html`<a href=${to(['jobs'])}>${text.crumb}</a>`} />
       <${Card}>
-        <${Empty} title=${text.gone}><p>${loaded.error.message}</p><a href=${plannedPage(name)}>${text.planned}</a><//>
+        <${Empty} title=${text.notFound}>
+          <p>${loaded.error.message}</p>
+          <a href=${plannedPage(name)}>${text.planned}</a>
+        <//>
       <//>
     `;
   return html`<${Loaded} of=${loaded} skeleton=${12}>

@@ -59,7 +59,7 @@ function Charts({ shared }) {
 }
 
 /** Notice with the age of the data when it is old. */
-function AnswerAge({ at }) {
+function ResponseAge({ at }) {
   useTick();
   const age = Date.now() - new Date(at);
   return age > OLD_AFTER
@@ -72,7 +72,7 @@ function Body({ data, query, range }) {
   const chosen = query.from && query.to ? [query.from, query.to] : null;
   const shared = { range, marks: data.marks, onBrush: brush, chosen };
   return html`
-    <${AnswerAge} at=${data.at} />
+    <${ResponseAge} at=${data.at} />
     ${isEmpty(data) ? html`<${Welcome} tests=${data.handles_test} />` : null}
     ${data.failing.length > 0
       ? html`<${Failing} rows=${data.failing} count=${data.health.failing_count} more=${data.health.failing_more} />`

@@ -14,15 +14,15 @@ const ORDER = ['pending', 'running', 'done', 'dead', 'cancelled'];
 
 /** Depth and time of the latest check; its findings stay until the next check. */
 const CheckedAt = ({ checked }) =>
-  html`<p class="faint">${checked ? html`${text.checked} <${Ago} at=${checked.at} />` : text.glance}</p>`;
+  html`<p class="faint">${checked ? html`${text.checked} <${Ago} at=${checked.at} />` : text.quickCheckOnly}</p>`;
 
 const Findings = ({ findings, checked }) =>
   findings.length === 0
-    ? html`<section class="because good">
+    ? html`<section class="reason-box good">
         <span class="sign" aria-hidden="true">✓</span>
-        <div><h2>${text.well}</h2><${CheckedAt} checked=${checked} /></div>
+        <div><h2>${text.noFindings}</h2><${CheckedAt} checked=${checked} /></div>
       </section>`
-    : html`<section class="because warn">
+    : html`<section class="reason-box warn">
         <span class="sign" aria-hidden="true">!</span>
         <div>
           <h2>${text.findings}</h2>

@@ -30,9 +30,9 @@ function operation(document, method, path, source, shared) {
   const parameters = [...(shared ?? []), ...(source.parameters ?? [])].map((one) => resolve(document, one));
   const body = source.requestBody ? resolve(document, source.requestBody) : null;
   const responses = Object.entries(source.responses ?? {}).map(([status, one]) => {
-    const answer = resolve(document, one);
-    const [type, content] = Object.entries(answer.content ?? {})[0] ?? [null, null];
-    return { status, about: answer.description ?? '', type, schema: content?.schema ?? null };
+    const response = resolve(document, one);
+    const [type, content] = Object.entries(response.content ?? {})[0] ?? [null, null];
+    return { status, about: response.description ?? '', type, schema: content?.schema ?? null };
   });
   const schema = body ? (Object.values(body.content ?? {})[0]?.schema ?? null) : null;
   return {

@@ -44,10 +44,10 @@ function Parameters({ list, document }) {
 
 const toneOf = (status) => (status < '300' ? 'good' : status < '500' ? 'warn' : 'bad');
 
-function Answers({ list, document }) {
+function Responses({ list, document }) {
   return html`
-    <h3>${text.answers}</h3>
-    <ul class="answers">
+    <h3>${text.responses}</h3>
+    <ul class="responses">
       ${list.map(
         (one) => html`<li key=${one.status}>
           ${one.schema && one.status < '300'
@@ -70,31 +70,31 @@ function Answers({ list, document }) {
 function Try({ one }) {
   const given = one.parameters.filter((parameter) => parameter.in === 'path' || parameter.in === 'query');
   const [values, setValues] = useState({});
-  const [answer, setAnswer] = useState(null);
+  const [response, setResponse] = useState(null);
   const [busy, setBusy] = useState(false);
   const send = async (event) => {
     event.preventDefault();
     setBusy(true);
     const began = performance.now();
     try {
-      const response = await fetch(`..${address(one, values)}`, {
+      const received = await fetch(`..${address(one, values)}`, {
         headers: { accept: 'application/json' },
         credentials: 'same-origin',
       });
-      const received = await response.text();
-      let shown = received;
+      const content = await received.text();
+      let shown = content;
       try {
-        shown = JSON.stringify(JSON.parse(received), null, 2);
+        shown = JSON.stringify(JSON.parse(content), null, 2);
       } catch {
         /* not JSON: shown as it is */
       }
-      setAnswer({
-        status: String(response.status),
+      setResponse({
+        status: String(received.status),
         took: Math.round(performance.now() - began),
         text: shown.length > SHOWN ? `${shown.slice(0, SHOWN)}\n…` : shown,
       });
     } catch {
-      setAnswer({ status: '', took: 0, text: text.away });
+      setResponse({ status: '', took: 0, text: text.disconnected });
     }
     setBusy(false);
   };
@@ -117,18 +117,18 @@ function Try({ one }) {
         <button class="primary" disabled=${busy} aria-busy=${busy}>${busy ? text.sending : text.send}</button>
         <span class="faint">${text.tryHint}</span>
       </div>
-      ${answer
+      ${response
         ? html`<div role="status">
             <p>
-              ${answer.status
+              ${response.status
                 ? html`
-                    <span class="badge ${toneOf(answer.status)}">${answer.status}</span> <span class="faint num">
-                      ${text.took(answer.took)}
+                    <span class="badge ${toneOf(response.status)}">${response.status}</span> <span class="faint num">
+                      ${text.took(response.took)}
                     </span>
                   `
                 : null}
             </p>
-            <${Code}>${answer.text}<//>
+            <${Code}>${response.text}<//>
           </div>`
         : null}
     </form>
@@ -138,7 +138,7 @@ function Try({ one }) {
 /** The whole operation. */
 export function Operation({ one, document, base, open, onToggle }) {
   const body = one.body ? sample(document, one.body) : undefined;
-  const endless = one.responses.some((answer) => ENDLESS.includes(answer.type));
+  const endless = one.responses.some((response) => ENDLESS.includes(response.type));
   return html`<details
     class="operation card"
     id=${one.id}
@@ -165,7 +165,7 @@ export function Operation({ one, document, base, open, onToggle }) {
           <h3>${text.line}</h3>
           <${Code}>${curl(base, one, { body })}<//>
           ${one.method === 'get' && !endless ? html`<${Try} one=${one} />` : null}
-          <${Answers} list=${one.responses} document=${document} />
+          <${Responses} list=${one.responses} document=${document} />
         </div>`
       : null}
   </details>`;

@@ -11,7 +11,7 @@ export const calendar = {
   date: 'Day',
   zone: 'Zone',
   job: 'Filter by job name',
-  mine: (zone) => `${zone} (yours)`,
+  yours: (zone) => `${zone} (yours)`,
   none: 'No runs in this range.',
   noneText: 'Choose another day, or create a job.',
   more: (count) => `Only the first ${count} runs of the range are shown.`,

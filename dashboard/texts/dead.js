@@ -55,8 +55,8 @@ export const dead = {
   },
   group: {
     crumb: 'Dead letters',
-    gone: 'This group no longer exists.',
-    goneText: 'Its dead letters were redriven or discarded.',
+    notFound: 'This group no longer exists.',
+    notFoundText: 'Its dead letters were redriven or discarded.',
     facts: 'Group',
     trend: 'Dead letters per hour, last 24 hours',
     list: 'Dead letters of this group',

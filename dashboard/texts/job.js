@@ -4,7 +4,7 @@ import { plural } from './plural.js';
 
 export const job = {
   crumb: 'Jobs',
-  gone: 'This job does not exist.',
+  notFound: 'This job does not exist.',
   planned: 'Show one-time jobs with this name',
   why: {
     broken: 'This process cannot run the job.',
@@ -14,7 +14,7 @@ export const job = {
     paused: (by) => `Paused by ${by}.`,
     until: 'Resumes automatically',
     forever: 'Paused until it is resumed manually.',
-    late: (length) => `It should have fired ${length} ago.`,
+    late: (duration) => `It should have fired ${duration} ago.`,
     lateHint: 'No scheduler has fired it. Check that a process with the role scheduler runs.',
     workers: 'Open Workers',
     running: (count) => (count === 1 ? 'One run is in progress.' : `${count} runs are in progress.`),
@@ -58,7 +58,7 @@ export const job = {
     sources: { file: 'the configuration file', api: 'the API', code: 'code' },
     attempts: (count) => (count === 1 ? 'no retry' : `${count} attempts`),
     unlimited: 'unlimited',
-    missedAfter: (length, why) => `Missed when later than ${length} (${why}).`,
+    missedAfter: (duration, why) => `Missed when later than ${duration} (${why}).`,
     thresholds: { given: 'configured', default: 'the default', next_occurrence: 'the time until the next run' },
   },
   tabs: {
@@ -194,7 +194,7 @@ export const job = {
     reasonHint: 'Shown on the page of the job.',
     until: 'Until',
     button: 'Pause',
-    untils: {
+    pauseEnds: {
       '': 'resumed manually',
       '1h': 'in one hour',
       '8h': 'in eight hours',
@@ -297,7 +297,7 @@ export const job = {
     from: 'From',
     to: 'Before',
     which: 'Which',
-    whiches: { missing: 'only those that did not run', all: 'all' },
+    selections: { missing: 'only those that did not run', all: 'all' },
     order: 'Order',
     orders: { oldest: 'oldest first', newest: 'newest first' },
     max: 'At most',

@@ -41,7 +41,7 @@ export const jobs = {
   create: 'Create job',
   strip: (good, bad, other) => `the last ${good + bad + other} runs: ${good} succeeded, ${bad} failed, ${other} other`,
   flags: {
-    late: (length) => `late by ${length}`,
+    late: (duration) => `late by ${duration}`,
     broken: 'broken',
     misconfigured: 'misconfigured',
     edited: 'edited',

@@ -186,6 +186,6 @@ export const message = {
     reasonHint: 'Shown with the message.',
     noKey: 'Planned without a key; reschedule or cancel the message instead.',
   },
-  gone: 'This message does not exist.',
-  goneText: 'It may have been pruned or deleted.',
+  notFound: 'This message does not exist.',
+  notFoundText: 'It may have been pruned or deleted.',
 };

@@ -48,7 +48,7 @@ export const queues = {
     reason: 'Reason',
     reasonHint: 'Shown on the page of the queue.',
     until: 'Until',
-    untils: {
+    pauseEnds: {
       '': 'resumed manually',
       '1h': 'in one hour',
       '8h': 'in eight hours',

@@ -33,7 +33,7 @@ export const reference = {
   parameters: 'Parameters',
   body: 'Body',
   bodyOptional: 'Body (optional)',
-  answers: 'Responses',
+  responses: 'Responses',
   example: 'Example',
   line: 'curl',
   required: 'required',
@@ -42,7 +42,7 @@ export const reference = {
   send: 'Send',
   sending: 'Sending …',
   tryHint: 'Sent with your session to this server.',
-  took: (length) => `${length} ms`,
+  took: (duration) => `${duration} ms`,
   noFields: 'No fields.',
   deeper: 'Fields',
   oneOf: 'One of',
@@ -53,5 +53,5 @@ export const reference = {
   anything: 'any',
   bounds: (low, high) =>
     low === undefined ? `at most ${high}` : high === undefined ? `at least ${low}` : `${low} to ${high}`,
-  away: 'The server does not respond.',
+  disconnected: 'The server does not respond.',
 };

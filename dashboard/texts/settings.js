@@ -33,8 +33,8 @@ export const settings = {
     newPasswordHint: (least) => `Empty: unchanged. Otherwise at least ${least} characters.`,
     isDisabled: 'Disabled',
     disabledHint:
-      'The user cannot sign in. Sessions, event streams and tokens end immediately; enabling the user does not restore ' +
-      'them.',
+      'The user cannot sign in. Sessions, event streams and tokens end immediately; enabling the user does not ' +
+      'restore them.',
     save: 'Save',
     saved: (name) => `${name} was changed.`,
     remove: 'Delete',

@@ -85,7 +85,7 @@ export function Group({ fingerprint, query }) {
     ${group
       ? html`<${About} group=${group} />`
       : loaded.data
-        ? html`<${Card}><${Empty} title=${text.group.gone}><p>${text.group.goneText}</p><//><//>`
+        ? html`<${Card}><${Empty} title=${text.group.notFound}><p>${text.group.notFoundText}</p><//><//>`
         : html`<${Card}><${Loaded} of=${loaded}>${() => null}<//><//>`}
     ${group || list.rows.length > 0
       ? html`<${Card} title=${text.group.list} flush>

@@ -94,7 +94,7 @@ export function Backfill({ job, onClose, onDone }) {
         <${Field} label=${text.to} error=${wrong.to}>
           <input type="datetime-local" value=${fields.to} onInput=${typed('to')} />
         <//>
-        <${Select} label=${text.which} values=${text.whiches} current=${fields.which} onChoose=${set('which')} />
+        <${Select} label=${text.which} values=${text.selections} current=${fields.which} onChoose=${set('which')} />
         <${Select} label=${text.order} values=${text.orders} current=${fields.order} onChoose=${set('order')} />
         <${Field} label=${text.max} error=${wrong.max}>
           <input type="number" min="1" max="10000" value=${fields.max} onInput=${typed('max')} />

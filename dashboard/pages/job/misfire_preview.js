@@ -11,7 +11,7 @@ import { Badge, Card, Loaded } from '../../lib/ui.js';
 import { job as texts, jobs } from '../../texts.js';
 
 const text = texts.misfire;
-const LENGTHS = ['10m', '1h', '2h', '8h', '1d', '7d'];
+const DURATIONS = ['10m', '1h', '2h', '8h', '1d', '7d'];
 const SHOWN = 20;
 
 function Times({ title, tone, times, remark }) {
@@ -75,7 +75,7 @@ export function Outage({ job, query }) {
     <form class="inline gap-below" onSubmit=${own}>
       <${Choice}
         label=${text.title}
-        choices=${LENGTHS.map((id) => ({ id, label: id }))}
+        choices=${DURATIONS.map((id) => ({ id, label: id }))}
         current=${down}
         onChoose=${(id) => refine({ down: id })}
       />
@@ -84,7 +84,7 @@ export function Outage({ job, query }) {
         class="short"
         aria-label=${text.own}
         placeholder=${text.own}
-        value=${LENGTHS.includes(down) ? '' : down}
+        value=${DURATIONS.includes(down) ? '' : down}
       />
     </form>
     <p class="soft">

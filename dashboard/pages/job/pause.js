@@ -42,7 +42,7 @@ export function Pause({ name, onClose, onDone }) {
       <//>
       <${Field} label=${text.until} error=${wrong.until}>
         <select value=${until} onChange=${(event) => setUntil(event.target.value)}>
-          ${Object.entries(text.untils).map(([id, label]) => html`<option key=${id} value=${id}>${label}</option>`)}
+          ${Object.entries(text.pauseEnds).map(([id, label]) => html`<option key=${id} value=${id}>${label}</option>`)}
         </select>
       <//>
       ${until === 'own'

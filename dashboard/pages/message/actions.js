@@ -63,8 +63,9 @@ function ConfirmAction({ action, of, onClose, onDone }) {
   const [value, setValue] = useState(() => change?.first(of));
   const body = { ...change?.body(value), ...(reason.trim() ? { reason: reason.trim() } : {}) };
   const run = async () => {
-    const answer = action === 'delete' ? await messageActions.delete(of.id) : await messageActions[action](of.id, body);
-    toast({ text: answer?.result === 'requested' ? text.requested : text[DONE[action]] });
+    const response =
+      action === 'delete' ? await messageActions.delete(of.id) : await messageActions[action](of.id, body);
+    toast({ text: response?.result === 'requested' ? text.requested : text[DONE[action]] });
     onDone(action);
   };
   const options = { ...change?.line(value), reason: reason.trim() };

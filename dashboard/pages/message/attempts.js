@@ -65,7 +65,7 @@ function Attempt({ execution, before, span, open }) {
       ${execution.reason ? html`<span class="faint">${execution.reason.replaceAll('_', ' ')}</span>` : null}
     </span>
     <span class="when faint"><${When} at=${execution.started_at} /></span>
-    <span class="num lengths">
+    <span class="num durations">
       <span class="faint">${text.waited}</span> ${duration(execution.waited_ms)} <span class="faint">
         ${text.ran}
       </span> ${duration(execution.took_ms)}

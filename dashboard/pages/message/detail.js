@@ -11,7 +11,7 @@ import { Actions } from './actions.js';
 import { Attempts } from './attempts.js';
 import { Content } from './content.js';
 import { MessageProgress, Headers, MessageFacts, Related } from './facts.js';
-import { Path } from './path.js';
+import { StateDiagram } from './state_diagram.js';
 import { Why } from './why.js';
 import { message as text } from '../../texts.js';
 
@@ -29,7 +29,7 @@ function Details({ of, onDone }) {
     <${Why} of=${of} />
     <div class="grid two">
       <div class="stack">
-        <${Card}><${Path} of=${of} /><//>
+        <${Card}><${StateDiagram} of=${of} /><//>
         <${Attempts} of=${of} />
         <${Content} body=${of.body} size=${of.size} />
         ${of.checkpoint ? html`<${Content} body=${of.checkpoint} title=${text.body.checkpoint} />` : null}
@@ -52,7 +52,7 @@ export function Message({ id }) {
   if (loaded.data === null && loaded.error?.status === 404) {
     return html`
       <${Head} title=${id} crumbs=${crumbs} />
-      <${Card}><${Empty} title=${text.gone}><p>${text.goneText}</p><//><//>
+      <${Card}><${Empty} title=${text.notFound}><p>${text.notFoundText}</p><//><//>
     `;
   }
   if (loaded.data === null)

@@ -53,7 +53,7 @@ export function Why({ of }) {
   const tone = TONES[word] ?? 'warn';
   const link = causeLink(of);
   const waits = ['waiting_until', 'retrying', 'rate_limited'].includes(word);
-  return html`<section class="because ${tone}" aria-label=${text.title}>
+  return html`<section class="reason-box ${tone}" aria-label=${text.title}>
     <span class="sign" aria-hidden="true">${SIGNS[tone]}</span>
     <div>
       <h2>

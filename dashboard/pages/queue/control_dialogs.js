@@ -43,7 +43,7 @@ export function PauseQueue({ name, onClose, onDone }) {
       <//>
       <${Field} label=${text.pause.until} error=${wrong.until}>
         <select value=${until} onChange=${(event) => setUntil(event.target.value)}>
-          ${Object.entries(text.pause.untils).map(
+          ${Object.entries(text.pause.pauseEnds).map(
             ([id, label]) => html`<option key=${id} value=${id}>${label}</option>`,
           )}
         </select>

@@ -54,7 +54,7 @@ function Actions({ queue, onDone }) {
 
 const PauseBox = ({ pause }) =>
   pause
-    ? html`<section class="because warn">
+    ? html`<section class="reason-box warn">
         <span class="sign" aria-hidden="true">Ⅱ</span>
         <div>
           <h2>${text.pausedBy(pause.by)}</h2>

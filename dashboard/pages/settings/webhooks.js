@@ -28,12 +28,12 @@ function Form({ hook, onClose, onDone, onSecret }) {
   const filter = Object.fromEntries(FILTERS.filter((name) => now[name].trim()).map((name) => [name, now[name].trim()]));
   const save = async () => {
     const body = { url: now.url.trim(), events, filter };
-    const answer = hook
+    const response = hook
       ? await patch(`/webhooks/${pathSegment(hook.id)}`, { ...body, enabled: now.enabled })
       : await post('/webhooks', body);
     toast({ text: hook ? text.saved : text.added });
     onDone();
-    if (answer?.secret) onSecret(answer.secret);
+    if (response?.secret) onSecret(response.secret);
   };
   const body = { url: now.url.trim(), events, filter };
   const cli = hook ? commands.edit(hook, { ...body, enabled: now.enabled }) : commands.add(body);

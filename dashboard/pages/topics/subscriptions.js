@@ -20,7 +20,7 @@ export const Circuit = ({ word }) =>
 function State({ of }) {
   if (isPaused(of)) return html`<${Badge} tone="warn">${text.paused}<//>`;
   return of.connected === false
-    ? html`<${Badge} tone="bad">${text.away}<//>`
+    ? html`<${Badge} tone="bad">${text.disconnected}<//>`
     : html`<${Badge} tone="good">${text.receiving}<//>`;
 }
 

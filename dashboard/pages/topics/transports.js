@@ -16,7 +16,7 @@ const TOPICS_MAX = 12;
 const ConnectionState = ({ connected }) =>
   connected === null || connected === undefined
     ? html`<${Badge}>${text.unknown}<//>`
-    : html`<${Badge} tone=${connected ? 'good' : 'bad'}>${connected ? text.connected : text.away}<//>`;
+    : html`<${Badge} tone=${connected ? 'good' : 'bad'}>${connected ? text.connected : text.disconnected}<//>`;
 
 /** Duration in milliseconds, from a serde duration or a number. */
 const milliseconds = (value) =>

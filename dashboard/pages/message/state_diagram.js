@@ -5,7 +5,7 @@ import { message } from '../../texts.js';
 
 const text = message.states;
 const BOX = { width: 104, height: 30 };
-const PLACES = {
+const POSITIONS = {
   scheduled: [4, 12],
   ready: [168, 12],
   running: [332, 12],
@@ -15,7 +15,7 @@ const PLACES = {
   cancelled: [332, 78],
 };
 /** Transitions: from, to, and the path of the line. */
-const WAYS = [
+const TRANSITIONS = [
   ['scheduled', 'ready', 'M108 27H160'],
   ['ready', 'running', 'M272 27H324'],
   ['running', 'done', 'M436 27H488'],
@@ -27,25 +27,25 @@ const WAYS = [
 
 /** Returns the past states, as far as they can be derived. */
 function visited({ phase, state, attempt, executions, due_at: due, created_at: made, source }) {
-  const been = new Set([phase]);
-  if (source === 'scheduled' || new Date(due) - new Date(made) > 1_000) been.add('scheduled');
-  if (attempt > 0 || state !== 'pending') been.add('ready');
-  if (attempt > 0 || executions.length > 0) been.add('running');
+  const past = new Set([phase]);
+  if (source === 'scheduled' || new Date(due) - new Date(made) > 1_000) past.add('scheduled');
+  if (attempt > 0 || state !== 'pending') past.add('ready');
+  if (attempt > 0 || executions.length > 0) past.add('running');
   if (executions.length > 1 || (executions.length > 0 && state === 'running') || phase === 'retrying')
-    been.add('retrying');
-  return been;
+    past.add('retrying');
+  return past;
 }
 
-function Node({ name, here, been }) {
-  const [x, y] = PLACES[name];
-  return html`<g class="node ${here ? 'here' : been ? 'been' : ''} ${name}">
+function Node({ name, here, past }) {
+  const [x, y] = POSITIONS[name];
+  return html`<g class="node ${here ? 'here' : past ? 'past' : ''} ${name}">
     <rect x=${x} y=${y} width=${BOX.width} height=${BOX.height} rx="15" />
     <text x=${x + BOX.width / 2} y=${y + 19}>${text.names[name]}</text>
   </g>`;
 }
 
-export function Path({ of }) {
-  const been = visited(of);
+export function StateDiagram({ of }) {
+  const past = visited(of);
   const now = of.phase === 'stale' ? 'running' : of.phase;
   return html`<svg
     class="states"
@@ -58,17 +58,17 @@ export function Path({ of }) {
         <path d="M0 0L8 4L0 8z" />
       </marker>
     </defs>
-    ${WAYS.map(
+    ${TRANSITIONS.map(
       ([from, to, d]) =>
         html`<path
           key=${d}
-          class="way ${been.has(from) && been.has(to) ? 'been' : ''}"
+          class="transition ${past.has(from) && past.has(to) ? 'past' : ''}"
           d=${d}
           marker-end="url(#tip)"
         />`,
     )}
-    ${Object.keys(PLACES).map(
-      (name) => html`<${Node} key=${name} name=${name} here=${name === now} been=${been.has(name)} />`,
+    ${Object.keys(POSITIONS).map(
+      (name) => html`<${Node} key=${name} name=${name} here=${name === now} past=${past.has(name)} />`,
     )}
   </svg>`;
 }
