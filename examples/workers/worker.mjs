@@ -2,14 +2,19 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 
-const { PUNCTUAL_URL: url = 'http://127.0.0.1:8080', PUNCTUAL_QUEUE: queue = 'node', PUNCTUAL_TOKEN: token } = process.env;
+const {
+  PUNCTUAL_URL: url = 'http://127.0.0.1:8080',
+  PUNCTUAL_QUEUE: queue = 'node',
+  PUNCTUAL_TOKEN: token,
+} = process.env;
 const lease = Number(process.env.PUNCTUAL_LEASE ?? 30);
 const worker = randomUUID(); // new at every start
 const stopping = new AbortController();
 
 async function call(path, body = {}, until = []) {
   const headers = { 'content-type': 'application/json', ...(token ? { authorization: `Bearer ${token}` } : {}) };
-  const request = { method: 'POST', headers, body: JSON.stringify({ worker, ...body }), signal: AbortSignal.any([AbortSignal.timeout(90_000), ...until]) };
+  const signal = AbortSignal.any([AbortSignal.timeout(90_000), ...until]);
+  const request = { method: 'POST', headers, body: JSON.stringify({ worker, ...body }), signal };
   const response = await fetch(`${url}/api/v1/work/${path}`, request);
   const text = await response.text();
   if (!response.ok) throw new Error(`${response.status}: ${text}`);
@@ -56,7 +61,7 @@ while (!stopping.signal.aborted) {
   try { // a stop ends the wait; the server releases what it claims for a closed connection
     const { items } = await call('claim', { queue, lease: `${lease}s`, wait: '20s' }, [stopping.signal]);
     for (const item of items) await handle(item);
-  } catch (error) { // the server is away: try again
+  } catch (error) { // the server is unavailable: try again
     if (stopping.signal.aborted) break;
     console.log(`no response: ${error.message}`);
     await sleep(1_000);

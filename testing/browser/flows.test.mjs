@@ -4,12 +4,34 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { browser, site, until } from './site.mjs';
 
-const PAGES = ['overview', 'jobs', 'calendar', 'messages', 'queues', 'dead', 'batches', 'topics', 'workers', 'storage', 'audit', 'settings'];
+const PAGES = [
+  'overview',
+  'jobs',
+  'calendar',
+  'messages',
+  'queues',
+  'dead',
+  'batches',
+  'topics',
+  'workers',
+  'storage',
+  'audit',
+  'settings',
+];
 let web;
 let open;
 
-before(async () => { web = await browser(); open = await site(); }, { timeout: 60_000 });
-after(async () => { await open?.close(); await web?.close(); });
+before(
+  async () => {
+    web = await browser();
+    open = await site();
+  },
+  { timeout: 60_000 },
+);
+after(async () => {
+  await open?.close();
+  await web?.close();
+});
 
 for (const theme of ['light', 'dark']) {
   test(`every page renders accessibly and without errors in ${theme}`, { timeout: 180_000 }, async () => {
@@ -39,7 +61,7 @@ test('no page scrolls sideways on a phone', { timeout: 120_000 }, async () => {
   await view.close();
 });
 
-test('a job is found, paused with a reason, resumed and triggered, and its run is listed', { timeout: 90_000 }, async () => {
+test('a job is found, paused with a reason, resumed and run, and the run is listed', { timeout: 90_000 }, async () => {
   const { page, go, shot, close } = await web.open(open.address);
   await go('#/jobs');
   await page.getByRole('link', { name: 'nightly' }).first().click();
@@ -60,8 +82,12 @@ test('a job is found, paused with a reason, resumed and triggered, and its run i
 
 test('a failure becomes a dead letter, and its group is sent again', { timeout: 90_000 }, async () => {
   const { page, go, shot, close } = await web.open(open.address);
-  const answered = await page.evaluate(async () => (await fetch('./api/v1/jobs/broken/trigger', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })).status);
-  assert.equal(answered, 202);
+  const status = await page.evaluate(async () => {
+    const headers = { 'content-type': 'application/json' };
+    const response = await fetch('./api/v1/jobs/broken/trigger', { method: 'POST', headers, body: '{}' });
+    return response.status;
+  });
+  assert.equal(status, 202);
   await until(open.address, 'messages?state=dead', (items) => items.length > 0);
   await go('#/dead');
   await page.getByText('503').first().waitFor();
@@ -98,7 +124,11 @@ test('the storage is fully checked on request', { timeout: 60_000 }, async () =>
 
 test('a viewer can read but not act, and an admin can act', { timeout: 90_000 }, async () => {
   const password = 'a long enough password';
-  const closed = await site({ users: [{ name: 'ada', role: 'admin', password }, { name: 'bob', role: 'viewer', password }] });
+  const users = [
+    { name: 'ada', role: 'admin', password },
+    { name: 'bob', role: 'viewer', password },
+  ];
+  const closed = await site({ users });
   try {
     for (const [name, allowed] of [['bob', false], ['ada', true]]) {
       const { page, go, shot, close } = await web.open(closed.address);

@@ -2,37 +2,76 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { browser, shell, site, until } from './site.mjs';
+import { browser, post, shell, site, until } from './site.mjs';
 
 let web;
 let open;
 
-before(async () => { web = await browser(); open = await site(); }, { timeout: 60_000 });
-after(async () => { await open?.close(); await web?.close(); });
+before(
+  async () => {
+    web = await browser();
+    open = await site();
+  },
+  { timeout: 60_000 },
+);
+after(async () => {
+  await open?.close();
+  await web?.close();
+});
 
 /** Waits, with a timeout, until the strip contains a text. */
-const condition = (page, word, timeout = 30_000) => page.waitForSelector(`.health[data-condition="${word}"]`, { timeout });
+const condition = (page, word, timeout = 30_000) =>
+  page.waitForSelector(`.health[data-condition="${word}"]`, { timeout });
+
+const OUTAGE = {
+  type: 'about:blank',
+  title: 'Service Unavailable',
+  status: 503,
+  detail: 'the storage does not respond',
+};
 
 /** Responds in place of the server, as it does while its storage is unavailable. */
-const away = (route) => route.fulfill({ status: 503, contentType: 'application/problem+json', body: JSON.stringify({ type: 'about:blank', title: 'Service Unavailable', status: 503, detail: 'the storage does not respond' }) });
+const unavailable = (route) =>
+  route.fulfill({ status: 503, contentType: 'application/problem+json', body: JSON.stringify(OUTAGE) });
 
-test('the strip is red within five seconds of a storage outage, and lists show the error', { timeout: 90_000 }, async () => {
+/** Health of a server whose storage is unavailable. */
+const unhealthy = () => ({
+  condition: 'unhealthy',
+  at: new Date().toISOString(),
+  reasons: [],
+  alerts: [
+    {
+      kind: 'server',
+      text: 'the storage does not respond: connection refused',
+      count: 1,
+      subjects: [],
+      fix: 'look',
+    },
+  ],
+  failing_jobs: [],
+  failing_count: 0,
+  storage_latency_ms: null,
+  last_tick_age_ms: null,
+  stale_count: 0,
+});
+
+test('the strip is red within five seconds of an outage, and lists show the error', { timeout: 90_000 }, async () => {
   const { page, go, shot, close } = await web.open(open.address);
   await condition(page, 'healthy');
-  await page.route('**/api/v1/health', (route) => route.fulfill({ json: { condition: 'unhealthy', at: new Date().toISOString(), reasons: [], alerts: [{ kind: 'server', text: 'the storage does not respond: connection refused', count: 1, subjects: [], fix: 'look' }], failing_jobs: [], failing_count: 0, storage_latency_ms: null, last_tick_age_ms: null, stale_count: 0 } }));
-  await page.route('**/api/v1/overview', away);
+  await page.route('**/api/v1/health', (route) => route.fulfill({ json: unhealthy() }));
+  await page.route('**/api/v1/overview', unavailable);
   await condition(page, 'unhealthy', 5_000);
   await page.getByText('The storage does not respond: connection refused').waitFor();
   await page.locator('.notice[role="alert"]').first().waitFor();
-  await shot('storage-gone');
-  await page.route('**/api/v1/jobs*', away);
+  await shot('storage-unavailable');
+  await page.route('**/api/v1/jobs*', unavailable);
   await go('#/jobs');
   await page.getByText('Loading failed').waitFor();
   assert.equal(await page.getByText('No jobs yet').count(), 0);
   await close();
 });
 
-test('the strip is grey with the age of the last response when there is none for five seconds', { timeout: 90_000 }, async () => {
+test('the strip is grey with the age of the last response after five seconds', { timeout: 90_000 }, async () => {
   const { page, shot, close } = await web.open(open.address);
   await condition(page, 'healthy');
   await page.route('**/api/v1/health', () => {});
@@ -46,8 +85,8 @@ test('the strip is grey with the age of the last response when there is none for
 
 test('a job that fails is named in the strip and in the first card', { timeout: 90_000 }, async () => {
   const { page, shot, close } = await web.open(open.address);
-  const trigger = async (name) => (await fetch(`${open.address}/api/v1/jobs/${name}/trigger`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' })).status;
-  assert.equal(await trigger('broken'), 202);
+  const triggered = await post(open.address, 'jobs/broken/trigger');
+  assert.equal(triggered.status, 202);
   await until(open.address, 'messages?state=dead', (items) => items.length > 0);
   await condition(page, 'degraded');
   await page.locator('.health').getByRole('link', { name: /The last run of the job "broken" failed/ }).waitFor();
@@ -60,15 +99,19 @@ test('a job that fails is named in the strip and in the first card', { timeout: 
   await page.getByRole('button', { name: /^Redrive:/ }).first().click();
   const dialog = page.getByRole('dialog');
   await dialog.getByText('Reason for the audit trail.').waitFor();
-  assert.equal(await dialog.evaluate((element) => element.parentElement === document.body && getComputedStyle(element.querySelector('p')).textAlign), 'start');
+  const alignment = await dialog.evaluate(
+    (element) => element.parentElement === document.body && getComputedStyle(element.querySelector('p')).textAlign,
+  );
+  assert.equal(alignment, 'start');
   await shot('redrive-dialog');
   await close();
 });
 
 test('the dialog that deletes a job lists what is deleted and requires its name', { timeout: 60_000 }, async () => {
-  const made = await fetch(`${open.address}/api/v1/jobs`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ name: 'doomed', cron: '0 5 1 1 *', topic: 'nothing', queue: 'nobody' }) });
-  assert.equal(made.status, 201, await made.text());
-  await fetch(`${open.address}/api/v1/jobs/doomed/trigger`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{}' });
+  const job = { name: 'doomed', cron: '0 5 1 1 *', topic: 'nothing', queue: 'nobody' };
+  const created = await post(open.address, 'jobs', job);
+  assert.equal(created.status, 201, await created.text());
+  await post(open.address, 'jobs/doomed/trigger');
   const { page, go, shot, close } = await web.open(open.address);
   await go('#/jobs/doomed?do=delete');
   const dialog = page.getByRole('dialog');
@@ -98,7 +141,8 @@ test('the first command that an empty page offers succeeds', { timeout: 60_000 }
   await shot('empty');
   await close();
   await shell(line, open.address);
-  await until(open.address, 'executions?topic=punctual-test', (items) => items.some((run) => run.ending === 'succeeded'));
+  const succeeded = (items) => items.some((run) => run.ending === 'succeeded');
+  await until(open.address, 'executions?topic=punctual-test', succeeded);
 });
 
 test('an application without the test handler does not offer its command', { timeout: 60_000 }, async () => {

@@ -1,5 +1,5 @@
-// The dashboard on a large storage: lists, counts, pages, filters and bulk actions are bounded. PUNCTUAL_ROWS is the number of
-// messages: 200,000 in the test command, a million with `cargo xtask test --full`.
+// The dashboard on a large storage: lists, counts, pages, filters and bulk actions are bounded. PUNCTUAL_ROWS is the
+// number of messages: 200,000 in the test command, a million with `cargo xtask test --full`.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -22,8 +22,17 @@ async function seed({ path, storage }) {
   await promisify(execFile)('python3', [SEED, path, String(COUNT - 1)]);
 }
 
-before(async () => { web = await browser(); open = await site({ seed }); }, { timeout: 180_000 });
-after(async () => { await open?.close(); await web?.close(); });
+before(
+  async () => {
+    web = await browser();
+    open = await site({ seed });
+  },
+  { timeout: 180_000 },
+);
+after(async () => {
+  await open?.close();
+  await web?.close();
+});
 
 test('the overview and the list load immediately, with the count', { timeout: 60_000 }, async (t) => {
   const { page, go, shot, axe, complaints, close } = await web.open(open.address);
@@ -34,7 +43,11 @@ test('the overview and the list load immediately, with the count', { timeout: 60
     await page.getByRole('heading', { level: 1, name: 'Workers' }).waitFor();
     const began = performance.now();
     await go(`#/${name}`);
-    await page.waitForFunction((wanted) => location.hash.endsWith(wanted) && document.querySelector('main h1') && !document.querySelector('.skeleton'), name);
+    await page.waitForFunction(
+      (wanted) =>
+        location.hash.endsWith(wanted) && document.querySelector('main h1') && !document.querySelector('.skeleton'),
+      name,
+    );
     times[name] = Math.round(performance.now() - began);
     assert.ok(times[name] < TIMEOUT, `${name} took ${times[name]} ms`);
   }
@@ -47,7 +60,7 @@ test('the overview and the list load immediately, with the count', { timeout: 60
   await close();
 });
 
-test('pages follow, a filter narrows, and all matching messages are counted before an action', { timeout: 90_000 }, async () => {
+test('pages follow, a filter narrows, and all matches are counted before an action', { timeout: 90_000 }, async () => {
   const { page, go, shot, close } = await web.open(open.address);
   await go('#/messages');
   const rows = page.locator('main tbody tr');

@@ -15,22 +15,59 @@ async function plan({ path, storage }) {
   const now = new Date();
   const due = new Date(now.getTime() + 86_400_000).toISOString();
   const message = {
-    id: ID, topic: 'punctual-test', queue: 'default', priority: 5, due_at: due, created_at: now.toISOString(), source: 'deferred', key: 'order-7', dedupe: null, exclusive: false,
-    body: { content_type: 'application/json', text: 'null' }, headers: {}, trail: { correlation: null, causation: null, sequence: 0 },
-    occurrence: { job: 'punctual-test', nominal: due }, terms: null,
+    id: ID,
+    topic: 'punctual-test',
+    queue: 'default',
+    priority: 5,
+    due_at: due,
+    created_at: now.toISOString(),
+    source: 'deferred',
+    key: 'order-7',
+    dedupe: null,
+    exclusive: false,
+    body: { content_type: 'application/json', text: 'null' },
+    headers: {},
+    trail: { correlation: null, causation: null, sequence: 0 },
+    occurrence: { job: 'punctual-test', nominal: due },
+    terms: null,
   };
-  const record = { message, state: 'pending', due_at: due, attempt: 0, crashes: 0, snoozes: 0, lease: null, cancel_requested: false, error: null, dead: null, ended_at: null };
-  const lines = [{ punctual: { format: 1, exported_at: now.toISOString() } }, { message: record }, { end: { jobs: 0, messages: 1 } }];
+  const record = {
+    message,
+    state: 'pending',
+    due_at: due,
+    attempt: 0,
+    crashes: 0,
+    snoozes: 0,
+    lease: null,
+    cancel_requested: false,
+    error: null,
+    dead: null,
+    ended_at: null,
+  };
+  const lines = [
+    { punctual: { format: 1, exported_at: now.toISOString() } },
+    { message: record },
+    { end: { jobs: 0, messages: 1 } },
+  ];
   const file = `${path}.jsonl`;
   writeFileSync(file, `${lines.map((line) => JSON.stringify(line)).join('\n')}\n`);
   await run(['import', '--storage', storage, file]);
 }
 
-before(async () => { web = await browser(); open = await site({ seed: plan }); }, { timeout: 60_000 });
-after(async () => { await open?.close(); await web?.close(); });
+before(
+  async () => {
+    web = await browser();
+    open = await site({ seed: plan });
+  },
+  { timeout: 60_000 },
+);
+after(async () => {
+  await open?.close();
+  await web?.close();
+});
 
 // spec: T-75
-test('planned one-time jobs are a tab of the page of jobs and lead to their messages', { timeout: 90_000 }, async () => {
+test('planned one-time jobs are a tab of the jobs page and lead to their messages', { timeout: 90_000 }, async () => {
   const { page, go, shot, axe, complaints, close } = await web.open(open.address);
   await go('#/jobs');
   await page.getByRole('link', { name: 'One-time jobs', exact: true }).click();
@@ -61,7 +98,8 @@ test('a planned one-time job is paused with a reason, resumed and run now', { ti
   const pause = dialog.getByRole('button', { name: 'Pause', exact: true });
   assert.ok(await pause.isDisabled(), 'a pause has a reason');
   await dialog.getByLabel('Reason').fill('the partner is down');
-  await dialog.getByText("punctual jobs planned pause punctual-test --key order-7 --reason 'the partner is down'").waitFor();
+  const line = "punctual jobs planned pause punctual-test --key order-7 --reason 'the partner is down'";
+  await dialog.getByText(line).waitFor();
   await shot('planned-pause');
   assert.deepEqual(await axe(), []);
   await pause.click();

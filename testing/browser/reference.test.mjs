@@ -7,8 +7,17 @@ import { browser, site } from './site.mjs';
 let web;
 let open;
 
-before(async () => { web = await browser(); open = await site(); }, { timeout: 60_000 });
-after(async () => { await open?.close(); await web?.close(); });
+before(
+  async () => {
+    web = await browser();
+    open = await site();
+  },
+  { timeout: 60_000 },
+);
+after(async () => {
+  await open?.close();
+  await web?.close();
+});
 
 /** Opens the reference from the dashboard. */
 async function reference(options) {

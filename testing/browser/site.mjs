@@ -1,6 +1,6 @@
-// A real server with test data, and a real browser. The program is named by PUNCTUAL_PROGRAM,
-// the browser by PUNCTUAL_CHROMIUM; screenshots go to PUNCTUAL_SHOTS. PUNCTUAL_DASHBOARD names a folder whose files replace those in the
-// program, so that a change of the dashboard needs no new build.
+// A real server with test data, and a real browser. The program is named by PUNCTUAL_PROGRAM, the browser by
+// PUNCTUAL_CHROMIUM; screenshots go to PUNCTUAL_SHOTS. PUNCTUAL_DASHBOARD names a folder whose files replace those in
+// the program, so that a change of the dashboard needs no new build.
 
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -67,7 +67,8 @@ async function target() {
 
 /** Runs a server until it is stopped; returns its address. */
 async function serve(folder, file, storage) {
-  const child = spawn(PROGRAM, ['serve', '--config', file, '--storage', storage], { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
+  const line = ['serve', '--config', file, '--storage', storage];
+  const child = spawn(PROGRAM, line, { cwd: folder, stdio: ['ignore', 'pipe', 'pipe'] });
   const address = await printed(child, /http:\/\/127\.0\.0\.1:\d+/);
   const stop = async () => {
     const ended = new Promise((done) => { child.once('exit', done); });
@@ -88,7 +89,10 @@ export async function site({ users = [], extra = '', prefix = '', seed } = {}) {
   const path = join(folder, 'punctual.db');
   const storage = `sqlite:${path}`;
   const auth = users.length ? '\n[auth]\nmode = "password"\n' : '';
-  const configure = (how) => writeFileSync(file, configuration(`http://127.0.0.1:${called.address().port}`, how) + auth + extra);
+  const configure = (how) => {
+    const jobs = configuration(`http://127.0.0.1:${called.address().port}`, how);
+    writeFileSync(file, jobs + auth + extra);
+  };
   configure({ prefix });
   if (seed) await seed({ path, storage });
   let server = await serve(folder, file, storage);
@@ -97,10 +101,20 @@ export async function site({ users = [], extra = '', prefix = '', seed } = {}) {
     await run(['users', 'add', user.name, user.role, '--storage', storage], user.password);
   }
   const site = {
-    address: server.address + prefix, storage,
+    address: server.address + prefix,
+    storage,
     /** Stops the server and starts it again in other roles, on the same storage. */
-    again: async (roles) => { await server.stop(); configure({ prefix, roles }); server = await serve(folder, file, storage); site.address = server.address + prefix; },
-    close: async () => { await server.stop(); called.close(); rmSync(folder, { recursive: true, force: true }); },
+    again: async (roles) => {
+      await server.stop();
+      configure({ prefix, roles });
+      server = await serve(folder, file, storage);
+      site.address = server.address + prefix;
+    },
+    close: async () => {
+      await server.stop();
+      called.close();
+      rmSync(folder, { recursive: true, force: true });
+    },
   };
   return site;
 }
@@ -128,6 +142,14 @@ export async function shell(line, address) {
   if (code !== 0) throw new Error(`${line} ended with ${code}: ${text}`);
 }
 
+/** Sends a POST request to the API. */
+export const post = (address, path, body = {}) =>
+  fetch(`${address}/api/v1/${path}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+
 /** Requests a list repeatedly, with a timeout, until its items match. */
 export async function until(address, path, fits, timeout = 30_000) {
   const end = Date.now() + timeout;
@@ -147,15 +169,26 @@ function printed(child, pattern) {
     const collect = (part) => {
       text += part;
       const found = text.match(pattern);
-      if (found) { clearTimeout(timer); resolve(found[0]); }
+      if (found) {
+        clearTimeout(timer);
+        resolve(found[0]);
+      }
     };
     child.stdout.on('data', collect);
     child.stderr.on('data', collect);
-    child.once('exit', (code) => { clearTimeout(timer); reject(new Error(`the server ended with ${code}: ${text}`)); });
+    child.once('exit', (code) => {
+      clearTimeout(timer);
+      reject(new Error(`the server ended with ${code}: ${text}`));
+    });
   });
 }
 
-const KINDS = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript; charset=utf-8', '.css': 'text/css; charset=utf-8', '.svg': 'image/svg+xml' };
+const KINDS = {
+  '.html': 'text/html; charset=utf-8',
+  '.js': 'text/javascript; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.svg': 'image/svg+xml',
+};
 
 /** Serves files of a folder in place of those in the program, with the headers of the server. */
 async function fromFolder(context, address) {
@@ -165,7 +198,8 @@ async function fromFolder(context, address) {
     const name = new URL(route.request().url()).pathname.slice(new URL(base).pathname.length) || 'index.html';
     const file = join(FILES, name);
     if (!existsSync(file)) return route.continue();
-    return route.fulfill({ body: readFileSync(file), headers: { 'content-type': KINDS[extname(file)] ?? 'text/plain', 'content-security-policy': policy } });
+    const headers = { 'content-type': KINDS[extname(file)] ?? 'text/plain', 'content-security-policy': policy };
+    return route.fulfill({ body: readFileSync(file), headers });
   });
 }
 
@@ -179,18 +213,28 @@ export async function browser() {
     page.setDefaultTimeout(30_000);
     const complaints = [];
     page.on('pageerror', (error) => complaints.push(error.message));
-    page.on('console', (line) => { if (line.type() === 'error' && !/ERR_|status of/.test(line.text())) complaints.push(line.text()); });
-    page.on('request', (request) => { if (!request.url().startsWith(address) && !request.url().startsWith('data:')) complaints.push(`asks another host: ${request.url()}`); });
+    page.on('console', (line) => {
+      if (line.type() === 'error' && !/ERR_|status of/.test(line.text())) complaints.push(line.text());
+    });
+    page.on('request', (request) => {
+      const url = request.url();
+      if (!url.startsWith(address) && !url.startsWith('data:')) complaints.push(`requests another host: ${url}`);
+    });
     await page.goto(address.endsWith('/') ? address : `${address}/`);
     return {
-      page, complaints,
+      page,
+      complaints,
       go: (hash) => page.evaluate((to) => { location.hash = to; }, hash),
-      shot: async (name) => { mkdirSync(SHOTS, { recursive: true }); await page.screenshot({ path: join(SHOTS, `${name}-${theme}.png`) }); },
+      shot: async (name) => {
+        mkdirSync(SHOTS, { recursive: true });
+        await page.screenshot({ path: join(SHOTS, `${name}-${theme}.png`) });
+      },
       axe: async () => {
         // By the debugger and not by a script tag, which the page's policy forbids.
         await page.evaluate(AXE);
         const found = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
-        return found.violations.filter((one) => ['serious', 'critical'].includes(one.impact)).map((one) => `${one.id}: ${one.nodes[0]?.html}`);
+        const severe = found.violations.filter((one) => ['serious', 'critical'].includes(one.impact));
+        return severe.map((one) => `${one.id}: ${one.nodes[0]?.html}`);
       },
       close: () => context.close(),
     };

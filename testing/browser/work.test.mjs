@@ -2,13 +2,22 @@
 
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { browser, site, until } from './site.mjs';
+import { browser, post, site, until } from './site.mjs';
 
 let web;
 let open;
 
-before(async () => { web = await browser(); open = await site(); }, { timeout: 60_000 });
-after(async () => { await open?.close(); await web?.close(); });
+before(
+  async () => {
+    web = await browser();
+    open = await site();
+  },
+  { timeout: 60_000 },
+);
+after(async () => {
+  await open?.close();
+  await web?.close();
+});
 
 test('a failure is shown live through its retries to the dead letter', { timeout: 90_000 }, async () => {
   const { page, go, shot, axe, complaints, close } = await web.open(open.address);
@@ -35,7 +44,8 @@ test('a failure is shown live through its retries to the dead letter', { timeout
 
 test('a backfill is previewed first, and only then run', { timeout: 90_000 }, async () => {
   const { page, go, shot, axe, close } = await web.open(open.address);
-  const stored = () => page.evaluate(async () => (await (await fetch('./api/v1/messages?job=hourly')).json()).items.length);
+  const stored = () =>
+    page.evaluate(async () => (await (await fetch('./api/v1/messages?job=hourly')).json()).items.length);
   await go('#/jobs/hourly?do=backfill');
   const dialog = page.getByRole('dialog');
   const button = dialog.getByRole('button', { name: /^(Backfill|Run)/ });
@@ -50,18 +60,19 @@ test('a backfill is previewed first, and only then run', { timeout: 90_000 }, as
   assert.equal(await stored(), before, 'a preview stores nothing');
   await button.click();
   await page.getByText('5 runs were started.').waitFor();
-  await until(open.address, 'executions?job=hourly', (items) => items.filter((one) => one.ending === 'succeeded').length >= 5);
+  const finished = (items) => items.filter((one) => one.ending === 'succeeded').length >= 5;
+  await until(open.address, 'executions?job=hourly', finished);
   await go('#/jobs/hourly?tab=history');
   await page.locator('main tbody tr').nth(4).waitFor();
   await shot('backfill-done');
   await close();
 });
 
-test('pending messages get another priority, queue and due time, one by one and all that match', { timeout: 90_000 }, async () => {
+test('pending messages get another priority, queue and due time, one or all', { timeout: 90_000 }, async () => {
   const { page, go, shot, axe, complaints, close } = await web.open(open.address);
   for (let number = 0; number < 3; number += 1) {
-    const answer = await fetch(`${open.address}/api/v1/messages`, { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify({ topic: 'letter', json: { number }, delay: '1h' }) });
-    assert.equal(answer.status, 201);
+    const response = await post(open.address, 'messages', { topic: 'letter', json: { number }, delay: '1h' });
+    assert.equal(response.status, 201);
   }
   const letters = async () => (await (await fetch(`${open.address}/api/v1/messages?topic=letter`)).json()).items;
   const [{ id }] = await letters();

@@ -13,7 +13,7 @@ use crate::tidy::Source;
 /// Folders without hand-written files.
 const SKIPPED: [&str; 3] = [".git", "node_modules", "vendor"];
 /// Endings of the text files that the rules read.
-const TEXTS: [&str; 5] = ["rs", "md", "toml", "sql", "sh"];
+const TEXTS: [&str; 9] = ["rs", "md", "toml", "sql", "sh", "js", "mjs", "css", "html"];
 
 pub(crate) struct Workspace {
     root: PathBuf,

@@ -16,6 +16,7 @@ mod plain_words;
 mod public_names;
 mod returned_flags;
 mod rules;
+mod script_lines;
 mod security_tests;
 mod source;
 mod test_filters;

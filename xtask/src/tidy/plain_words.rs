@@ -1,7 +1,8 @@
 //! Plain words: names, file names and the first line of a file use the technical noun of the field.
 //!
 //! The words below were a dialect of this project's early days. A reader who does not know it can neither guess nor
-//! search it. The rule reads identifiers, file names and first lines; the rest of a text is checked in reviews.
+//! search it. The rule reads identifiers, file names and first lines of Rust and JavaScript, and file names and first
+//! lines of SQL and CSS; the rest of a text is checked in reviews.
 
 use super::{Finding, Source};
 
@@ -38,17 +39,31 @@ const REFUSED: [(&str, &str); 30] = [
     ("told", "notified"),
     ("whoever", "the caller, the worker, the process"),
 ];
+/// Words that are refused only in the names of files and types, because local names may need them.
+const REFUSED_FOR_TYPES: [(&str, &str); 5] = [
+    ("answer", "response, result"),
+    ("answers", "responses, results"),
+    ("gone", "missing, deleted, disconnected"),
+    ("said", "reported, state"),
+    ("story", "what it contains"),
+];
+/// Words before the name of a type; in JavaScript a component is a function or a constant with a large first letter.
+const DECLARATIONS: [&str; 8] =
+    ["class", "const", "enum", "function", "struct", "trait", "type", "union"];
+/// Beginnings of a comment.
+const COMMENTS: [&str; 3] = ["//", "--", "/*"];
 /// Names of the field that hold a refused word: ring buffers, the cryptography library, and its items.
 const ALLOWED: [&str; 7] =
     ["Ring", "RingBuffer", "RingBuffers", "ring", "ring_buffer", "ring_buffers", "ring_provider"];
 
 pub(super) fn check(source: &Source) -> Vec<Finding> {
-    if !(source.is_rust() || source.is_script()) || source.is_a_rule() {
+    let has_names = source.is_rust() || source.is_script();
+    if !(has_names || source.is_sql() || source.is_style_sheet()) || source.is_a_rule() {
         return Vec::new();
     }
     let mut findings = Vec::new();
-    let mut refuse = |line: usize, place: &str, text: &str| {
-        if let Some((word, instead)) = refused(text) {
+    let mut refuse = |line: usize, place: &str, text: &str, is_type: bool| {
+        if let Some((word, instead)) = refused(text, is_type) {
             findings.push(
                 source.finding(line, format!("{place} `{text}` says `{word}`; say {instead}")),
             );
@@ -56,28 +71,40 @@ pub(super) fn check(source: &Source) -> Vec<Finding> {
     };
     let stem = source.path.rsplit_once('.').map_or(&*source.path, |(stem, _)| stem);
     for part in stem.split('/') {
-        refuse(0, "the file name", part);
+        refuse(0, "the file name", part, true);
     }
-    if let Some(first) = source.text.lines().next().filter(|line| line.starts_with("//")) {
+    if let Some(first) = source.text.lines().next().filter(|line| is_comment(line)) {
         for word in first.split(|letter: char| !letter.is_alphanumeric()) {
-            refuse(1, "the first line", word);
+            refuse(1, "the first line", word, false);
         }
     }
-    for (number, line) in source.code_lines() {
-        for name in identifiers(line) {
-            refuse(number, "the name", name);
+    if has_names {
+        let quotes: &[char] = if source.is_rust() { &['"'] } else { &['"', '\'', '`'] };
+        for (number, line) in source.code_lines() {
+            let mut before = "";
+            for name in identifiers(line, quotes) {
+                let is_type =
+                    DECLARATIONS.contains(&before) && name.starts_with(char::is_uppercase);
+                refuse(number, "the name", name, is_type);
+                before = name;
+            }
         }
     }
     findings
 }
 
+fn is_comment(line: &str) -> bool {
+    COMMENTS.iter().any(|start| line.starts_with(start))
+}
+
 /// Returns the first refused word of a name, and what to write instead.
-fn refused(name: &str) -> Option<(&'static str, &'static str)> {
+fn refused(name: &str, is_type: bool) -> Option<(&'static str, &'static str)> {
     if ALLOWED.contains(&name) {
         return None;
     }
     let words = words(name);
-    REFUSED.into_iter().find(|(word, _)| words.iter().any(|one| one == word))
+    let types = REFUSED_FOR_TYPES.into_iter().filter(|_| is_type);
+    REFUSED.into_iter().chain(types).find(|(word, _)| words.iter().any(|one| one == word))
 }
 
 /// Splits `snake_case`, `camelCase` and `kebab-case` into words in lower case.
@@ -99,9 +126,9 @@ fn words(name: &str) -> Vec<String> {
 }
 
 /// Returns the identifiers of a line, without quoted text. Strings over several lines are not recognized.
-fn identifiers(line: &str) -> impl Iterator<Item = &str> {
+fn identifiers<'a>(line: &'a str, quotes: &'a [char]) -> impl Iterator<Item = &'a str> {
     let is_quoted = |index: usize| index % 2 == 1;
-    line.split('"').enumerate().filter(move |(index, _)| !is_quoted(*index)).flat_map(
+    line.split(quotes).enumerate().filter(move |(index, _)| !is_quoted(*index)).flat_map(
         |(_, code)| {
             code.split(|letter: char| !letter.is_alphanumeric() && letter != '_').filter(|name| {
                 name.starts_with(|letter: char| letter.is_alphabetic() || letter == '_')
@@ -125,6 +152,22 @@ mod tests {
         assert_eq!(found("core/src/a.rs", "//! Poller.\nfn is_told() {}\n"), 1);
         assert_eq!(found("core/src/a.rs", "//! Poller.\nstruct DoorBell;\n"), 1);
         assert_eq!(found("dashboard/lib/a.js", "const rungAt = 1;\n"), 1);
+        assert_eq!(found("testing/browser/a.mjs", "const rungAt = 1;\n"), 1);
+        assert_eq!(found("storages/sqlite/migrations/0001_bells.sql", ""), 1);
+        assert_eq!(found("storages/postgres/sql/a.sql", "-- The crew of a queue.\n"), 1);
+        assert_eq!(found("dashboard/styles/a.css", "/* Bell in the top bar. */\n"), 1);
+    }
+
+    #[test]
+    fn some_words_are_refused_only_in_names_of_files_and_types() {
+        assert_eq!(found("core/src/answers.rs", ""), 1);
+        assert_eq!(found("core/src/a.rs", "//! Poller.\npub(crate) struct LastAnswer;\n"), 1);
+        assert_eq!(found("core/src/a.rs", "//! Poller.\nenum Story { A }\n"), 1);
+        assert_eq!(found("dashboard/lib/a.js", "export function Answers({ list }) {}\n"), 1);
+        assert_eq!(found("dashboard/lib/a.js", "const Gone = () => 1;\n"), 1);
+        assert_eq!(found("core/src/a.rs", "//! What it said.\nlet answer = 1;\n"), 0);
+        assert_eq!(found("dashboard/lib/a.js", "function answer() {}\n"), 0);
+        assert_eq!(found("dashboard/pages/job/history.js", "const History = 1;\n"), 0);
     }
 
     #[test]
@@ -132,6 +175,9 @@ mod tests {
         assert_eq!(found("core/src/a.rs", "//! Poller.\nfn heartbeat() {} // the beat\n"), 0);
         assert_eq!(found("core/src/a.rs", "//! Poller.\nlet a = \"nobody\";\n"), 0);
         assert_eq!(found("core/src/a.rs", "//! Poller.\nuse rustls::crypto::ring;\n"), 0);
+        assert_eq!(found("dashboard/lib/a.js", "const queue = 'nobody';\n"), 0);
+        assert_eq!(found("storages/postgres/sql/a.sql", "SELECT nobody FROM a;\n"), 0);
+        assert_eq!(found("dashboard/vendor/a.js", "const news = 1;\n"), 0);
         assert_eq!(found("docs/a.md", "nobody"), 0);
     }
 }

@@ -2,18 +2,19 @@
 
 use super::{
     Finding, Source, decisions, file_names, headers, layers, length, links, machine_paths,
-    one_place, plain_words, public_names, returned_flags, security_tests, test_filters, unfinished,
-    vocabulary, walks,
+    one_place, plain_words, public_names, returned_flags, script_lines, security_tests,
+    test_filters, unfinished, vocabulary, walks,
 };
 
 /// Rules that need one file at a time.
-const FILE_RULES: [fn(&Source) -> Vec<Finding>; 8] = [
+const FILE_RULES: [fn(&Source) -> Vec<Finding>; 9] = [
     file_names::check,
     headers::check,
     machine_paths::check,
     one_place::check,
     plain_words::check,
     returned_flags::check,
+    script_lines::check,
     unfinished::check,
     vocabulary::check,
 ];

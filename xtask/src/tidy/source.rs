@@ -32,11 +32,29 @@ impl Source {
     }
 
     pub(crate) fn is_script(&self) -> bool {
-        self.has_ending("js") && !self.path.contains("/vendor/")
+        (self.has_ending("js") || self.has_ending("mjs")) && !self.is_vendored()
+    }
+
+    /// Returns whether it is JavaScript, CSS or HTML of the project.
+    pub(crate) fn is_web_source(&self) -> bool {
+        self.is_script()
+            || (self.has_ending("css") || self.has_ending("html")) && !self.is_vendored()
+    }
+
+    pub(crate) fn is_style_sheet(&self) -> bool {
+        self.has_ending("css") && !self.is_vendored()
+    }
+
+    pub(crate) fn is_sql(&self) -> bool {
+        self.has_ending("sql")
     }
 
     pub(crate) fn is_markdown(&self) -> bool {
         self.has_ending("md")
+    }
+
+    fn is_vendored(&self) -> bool {
+        self.path.contains("/vendor/")
     }
 
     fn has_ending(&self, ending: &str) -> bool {

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{
     Claim, ClaimedMessage, Command, CommandResult, Prune, PruneResult, SettleResult, Settlement,
 };
@@ -12,6 +11,7 @@ use punctual::clock::add;
 use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::jiff::Timestamp;
 use punctual::model::{DeadReason, Execution, ExecutionId, MessageId, MessageState};
+use punctual::backend::policy::Verdict;
 use punctual::uuid::Uuid;
 use punctual::{Inspect, MemoryStorage, Storage, SystemClock};
 use punctual_sqlite::{Durability, SqliteStorage};
@@ -122,13 +122,13 @@ async fn a_settlement_that_does_not_fit_the_batch_blocks_no_other() {
 }
 
 /// Returns ids and instants within a few minutes, the same in every run.
-struct HistoryFixture {
+struct RandomTimes {
     random: u64,
 }
 
 const START: i64 = 1_700_000_000_000_000;
 
-impl HistoryFixture {
+impl RandomTimes {
     fn below(&mut self, limit: i64) -> i64 {
         self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         i64::try_from(self.random >> 33).unwrap() % limit
@@ -152,11 +152,11 @@ impl HistoryFixture {
 }
 
 /// Finishes a message, in another second than its attempt or in the same instant; or cancels it.
-async fn finish<S: Storage>(storage: &S, f: &Fixture, number: i64, fixture: &mut HistoryFixture) {
+async fn finish<S: Storage>(storage: &S, f: &Fixture, number: i64, times: &mut RandomTimes) {
     let message = f.due(at(number));
     let (id, queue, owner) = (message.id, message.queue.clone(), f.process());
     storage.enqueue(vec![message.into()], at(0)).await.unwrap();
-    let ended_at = fixture.instant();
+    let ended_at = times.instant();
     if number % 5 == 0 {
         storage.command(Command::Cancel(id), ended_at).await.unwrap();
         return;
@@ -166,7 +166,7 @@ async fn finish<S: Storage>(storage: &S, f: &Fixture, number: i64, fixture: &mut
     let verdict = if number % 7 == 0 { Verdict::Cancelled } else { Verdict::Done };
     let settlement = f.settlement(&claimed, verdict);
     let execution = settlement.execution.as_deref().unwrap().clone();
-    let execution = Execution { id: fixture.id(ended_at), ended_at, ..execution };
+    let execution = Execution { id: times.id(ended_at), ended_at, ..execution };
     let settlement = Settlement { execution: Some(Arc::new(execution)), ..settlement };
     let late = Duration::from_millis(if number % 3 == 0 { 1_500 } else { 0 });
     let settled = storage.settle(vec![settlement], add(ended_at, late)).await.unwrap();
@@ -192,7 +192,7 @@ async fn rows_in_time_order_and_strayed_rows_are_counted_and_pruned_to_the_micro
     let memory = MemoryStorage::new(Arc::new(SystemClock));
     let (f, other) = (Fixture::new(), Fixture::new());
     let sqlite = f.builder().durability(Durability::Normal).open().await.unwrap();
-    let (mut here, mut there) = (HistoryFixture { random: 41 }, HistoryFixture { random: 41 });
+    let (mut here, mut there) = (RandomTimes { random: 41 }, RandomTimes { random: 41 });
     for number in 0..400 {
         finish(&sqlite, &f, number, &mut here).await;
         finish(&memory, &other, number, &mut there).await;

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{
     Claim, ClaimedMessage, Command, END_OF_TIME, EnqueueResult, Entry, JobCommandResult, Prune,
     RateRequest, Settlement, WakeSource,
@@ -14,6 +13,7 @@ use punctual::model::{
     BatchId, IdSource as _, Ids, JobName, Key, Limit, Message, MessageId, MessageRecord,
     MessageState, Occurrence, Queue, Rate, Relations, Unique,
 };
+use punctual::backend::policy::Verdict;
 use punctual::{Clock as _, Inspect as _, Job, Schedule, Storage as _, SystemClock};
 use punctual_sqlite::{SqliteOutbox, SqliteStorage};
 
@@ -98,17 +98,17 @@ impl RelatedMessages {
 async fn relations_are_respected_in_a_transaction_of_the_application() {
     let f = Fixture::new();
     let storage = f.open().await;
-    let related = RelatedMessages::new(&f);
+    let messages = RelatedMessages::new(&f);
     let mut application = f.other_connection();
     let transaction = begin(&mut application);
-    let stored = SqliteOutbox::new(&transaction).enqueue(&related.entries(), at(0)).unwrap();
+    let stored = SqliteOutbox::new(&transaction).enqueue(&messages.entries(), at(0)).unwrap();
     assert_eq!(stored, [EnqueueResult::Stored; 3]);
     transaction.commit().unwrap();
-    let settlement = related.claimed(&f, &storage).await;
+    let settlement = messages.claimed(&f, &storage).await;
     let transaction = begin(&mut application);
     SqliteOutbox::new(&transaction).settle(settlement, at(11)).unwrap();
     transaction.commit().unwrap();
-    related.is_over(&f, &storage).await;
+    messages.is_over(&f, &storage).await;
 }
 
 #[cfg(feature = "sqlx")]
@@ -119,29 +119,29 @@ async fn relations_are_respected_in_a_transaction_of_sqlx() {
 
     let f = Fixture::new();
     let storage = f.open().await;
-    let related = RelatedMessages::new(&f);
+    let messages = RelatedMessages::new(&f);
     let mut connection = crate::sqlx::connect(&f).await;
     let mut transaction = crate::sqlx::begin(&mut connection).await;
     let mut outbox = SqliteSqlxOutbox::new(&mut transaction);
-    let stored = outbox.enqueue(related.entries(), at(0)).await.unwrap();
+    let stored = outbox.enqueue(messages.entries(), at(0)).await.unwrap();
     assert_eq!(stored, [EnqueueResult::Stored; 3]);
     let kept_out = vec![Entry::from(unique(&f, Unique::WhileAlive))];
-    let answer = outbox.enqueue(kept_out, at(1)).await.unwrap();
-    assert_eq!(answer, [EnqueueResult::Duplicate(related.held.id)]);
+    let results = outbox.enqueue(kept_out, at(1)).await.unwrap();
+    assert_eq!(results, [EnqueueResult::Duplicate(messages.held.id)]);
     transaction.commit().await.unwrap();
-    let settlement = related.claimed(&f, &storage).await;
+    let settlement = messages.claimed(&f, &storage).await;
     let mut transaction = crate::sqlx::begin(&mut connection).await;
     let mut outbox = SqliteSqlxOutbox::new(&mut transaction);
     outbox.settle(settlement, at(11)).await.unwrap();
     let kept_out = vec![Entry::from(unique(&f, Unique::WhileAlive))];
-    let answer = outbox.enqueue(kept_out, at(1)).await.unwrap();
+    let results = outbox.enqueue(kept_out, at(1)).await.unwrap();
     assert_eq!(
-        answer,
-        [EnqueueResult::Duplicate(related.held.id)],
+        results,
+        [EnqueueResult::Duplicate(messages.held.id)],
         "done, and its minute is not over"
     );
     transaction.commit().await.unwrap();
-    related.is_over(&f, &storage).await;
+    messages.is_over(&f, &storage).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -293,7 +293,7 @@ async fn keys_and_rates_whose_time_is_over_are_forgotten() {
     storage.enqueue(vec![held(99).into()], at(60)).await.unwrap();
     assert_eq!(rows_of(&other, "punctual_held"), 41 - 16, "a few with each that is held");
     let rate = Rate { count: 1, per: Duration::from_secs(10) };
-    let permit = RateRequest { name: Key::new("mail").unwrap(), rate, requested: 1 };
+    let permit = RateRequest { name: Key::new("mail").unwrap(), rate, wanted: 1 };
     storage.acquire_rate(permit, at(60)).await.unwrap();
     let prune = Prune { before: at(0), limit: 100, dead: false };
     storage.prune(prune, at(61)).await.unwrap();
