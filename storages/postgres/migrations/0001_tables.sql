@@ -3,7 +3,7 @@
 -- Text is compared byte by byte (COLLATE "C"): names are only compared for equality, and jobs are
 -- listed in the order of their bytes, as every other storage does.
 
--- Hot: pending (state 0) and running (state 1) only. Whatever ends leaves it.
+-- Hot: pending (state 0) and running (state 1) only. Ended messages are moved out.
 CREATE TABLE {schema}.message (
     id               uuid PRIMARY KEY,
     queue            text COLLATE "C" NOT NULL,
@@ -28,20 +28,20 @@ CREATE TABLE {schema}.message (
     body             bytea NOT NULL,
     extra            text COLLATE "C",
     error            text COLLATE "C",
-    -- What few messages have: the limit they share and how many it lets run, the batch they are of or
-    -- wait for, and what their handler said while it worked.
+    -- What few messages have: the limit they share and its maximum, the batch they belong to or wait for, and the
+    -- progress that their handler reported.
     lane             text COLLATE "C",
     lane_max         integer,
     batch            uuid,
     waits_for        uuid,
-    -- Whether the deduplication key is free again: nothing when it is held while the message is alive,
-    -- false and then true when it is held until the first claim.
+    -- Whether the deduplication key is free again: NULL when it is reserved while the message is alive, false and
+    -- then true when it is reserved until the first claim.
     released         boolean,
     progress         text COLLATE "C",
     checkpoint       text COLLATE "C"
 ) WITH (
-    -- Every message is written twice and deleted once, so dead rows come as fast as messages go.
-    -- Vacuum must begin early whatever the size, and must not doze between pages.
+    -- Every message is written twice and deleted once, so dead rows appear as fast as messages end. Vacuum must
+    -- begin early at any size of the table, with a short cost delay.
     autovacuum_vacuum_scale_factor = 0.01,
     autovacuum_vacuum_threshold = 1000,
     autovacuum_vacuum_cost_delay = 1,
@@ -57,24 +57,24 @@ CREATE INDEX message_pending ON {schema}.message (queue, priority DESC, due_at, 
     WHERE state = 0 AND lane IS NULL;
 CREATE INDEX message_limited ON {schema}.message (queue, priority DESC, due_at, id)
     WHERE state = 0 AND lane IS NOT NULL;
--- How many of a limit run, and who waits for it.
+-- How many of a limit run, and messages that wait for it.
 CREATE INDEX message_lane ON {schema}.message (lane, state, queue, priority DESC, due_at, id)
     WHERE lane IS NOT NULL;
--- What the rescuer and a person looking for an owner ask.
+-- Used by the rescuer and by searches for an owner.
 CREATE INDEX message_running ON {schema}.message (owner, lease_until) WHERE state = 1;
 CREATE UNIQUE INDEX message_dedupe ON {schema}.message (dedupe)
     WHERE dedupe IS NOT NULL AND released IS NOT TRUE;
 CREATE INDEX message_about ON {schema}.message (topic, key) WHERE key IS NOT NULL;
 CREATE INDEX message_job ON {schema}.message (job, state) WHERE job IS NOT NULL;
--- Two exclusive messages of one job never run together, whatever two nodes think at once.
+-- Two exclusive messages of one job never run together; this is enforced by the index.
 CREATE UNIQUE INDEX message_exclusive ON {schema}.message (job) WHERE state = 1 AND exclusive AND job IS NOT NULL;
 CREATE INDEX message_batch ON {schema}.message (batch) WHERE batch IS NOT NULL;
 CREATE INDEX message_waiting ON {schema}.message (waits_for) WHERE waits_for IS NOT NULL;
 
--- Given out one by one, after the row is locked: every lease has a token greater than all before.
+-- Assigned after the row is locked: every lease has a token greater than all before.
 CREATE SEQUENCE {schema}.token AS bigint;
 
--- Dead letters, kept for people.
+-- Dead letters.
 CREATE TABLE {schema}.dead (
     id         uuid PRIMARY KEY,
     queue      text COLLATE "C" NOT NULL,
@@ -104,10 +104,9 @@ CREATE INDEX dead_ended ON {schema}.dead (ended_at, id);
 CREATE INDEX dead_job ON {schema}.dead (job) WHERE job IS NOT NULL;
 CREATE INDEX dead_batch ON {schema}.dead (batch) WHERE batch IS NOT NULL;
 
--- What has ended: a row for every attempt and for every occurrence that was skipped. The attempt with
--- which a message was done (state 2) or cancelled (4) also holds the rest of that message; such a
--- message without an attempt that is kept has a row without an id. Appended, read seldom, and dropped a
--- day at a time.
+-- The history: a row for every attempt that ended and for every occurrence that was skipped. The attempt that finished
+-- its message, done (state 2) or cancelled (4), also contains the rest of that message; a message that was finished
+-- without a recorded attempt has a row without an id. Appended, read seldom, and dropped a day at a time.
 CREATE TABLE {schema}.history (
     id           uuid,
     message      uuid,
@@ -142,14 +141,14 @@ CREATE TABLE {schema}.history (
     checkpoint   text COLLATE "C"
 ) PARTITION BY RANGE (ended_at);
 CREATE UNIQUE INDEX history_id ON {schema}.history (id, ended_at) WHERE id IS NOT NULL;
--- Every row is in one of these two, so that neither a page of messages nor one of attempts walks over
--- rows of the other kind.
+-- Every row is in one of these two, so that neither a page of messages nor one of attempts scans rows of the other
+-- kind.
 CREATE INDEX history_finished ON {schema}.history (message) WHERE state IS NOT NULL;
 CREATE INDEX history_attempt ON {schema}.history (message) WHERE state IS NULL;
 CREATE INDEX history_job ON {schema}.history (job, id) WHERE job IS NOT NULL;
 CREATE INDEX history_batch ON {schema}.history (batch) WHERE batch IS NOT NULL;
 CREATE INDEX history_ended ON {schema}.history USING brin (ended_at) WITH (pages_per_range = 32);
--- Whatever no day was made for; a write never fails for want of a partition.
+-- Rows of days without a partition, so that a write never fails.
 CREATE TABLE {schema}.history_rest PARTITION OF {schema}.history DEFAULT;
 CREATE INDEX history_rest_order ON {schema}.history_rest (ended_at);
 
@@ -165,13 +164,13 @@ CREATE TABLE {schema}.job (
 ) WITH (fillfactor = 60);
 CREATE INDEX job_due ON {schema}.job (due_at, name) WHERE due_at IS NOT NULL;
 
--- Who is alive, until when. Updated in place.
+-- Heartbeats of processes. Updated in place.
 CREATE TABLE {schema}.process (
     id          uuid PRIMARY KEY,
     alive_until timestamptz NOT NULL
 ) WITH (fillfactor = 40, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 200);
 
--- Deduplication keys that keep others out until an instant, whatever becomes of their message.
+-- Deduplication keys reserved until an instant.
 CREATE TABLE {schema}.held_key (
     key     text COLLATE "C" PRIMARY KEY,
     message uuid NOT NULL,
@@ -179,7 +178,7 @@ CREATE TABLE {schema}.held_key (
 );
 CREATE INDEX held_key_until ON {schema}.held_key (until);
 
--- Until when each name has used its rate up. Updated in place.
+-- Until when each rate is used up. Updated in place.
 CREATE TABLE {schema}.rate (
     name       text COLLATE "C" PRIMARY KEY,
     used_until timestamptz NOT NULL
@@ -193,7 +192,7 @@ CREATE TABLE {schema}.topic_group (
     PRIMARY KEY (topic, "group")
 );
 
--- Which deliveries a group of consumers has dealt with.
+-- Deliveries a group has handled.
 CREATE TABLE {schema}.inbox (
     "group"  text COLLATE "C" NOT NULL,
     message  uuid NOT NULL,

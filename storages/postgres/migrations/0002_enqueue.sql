@@ -27,7 +27,7 @@ BEGIN
 END
 $function$;
 
--- Headers as a JSON object of texts, within the limits of the library.
+-- Validates headers: a JSON object of texts, within the limits of the library.
 CREATE FUNCTION {schema}.checked_headers(headers jsonb) RETURNS jsonb
 LANGUAGE plpgsql IMMUTABLE AS $function$
 DECLARE
@@ -64,9 +64,9 @@ $function$;
 
 -- SELECT {schema}.enqueue('mail', '{"to": "ada"}', due_at => now() + interval '1 hour');
 --
--- `body` is JSON; for other bytes give `bytes` and `content_type` instead. With `notify` the processes
--- that wait are woken at the commit; it makes the commits of a busy database wait in one line, so it is
--- off, and a look within a second finds the message.
+-- `body` is JSON; for other bytes give `bytes` and `content_type` instead. With `notify`, waiting processes are woken
+-- at the commit. Commits of a busy database are then serialized, so the default is off; polling finds the message
+-- within a second.
 CREATE FUNCTION {schema}.enqueue(
     topic text,
     body jsonb DEFAULT NULL,

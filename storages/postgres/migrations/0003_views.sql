@@ -1,7 +1,7 @@
--- What people read: jobs and their runs as tables of few words. Nothing is stored here; the columns of
--- a run that holds a lock are those of the message's lease, for there is no table of locks.
+-- Views for people: jobs and their runs. The lock columns show the lease of the running message, because there is no
+-- table of locks.
 
--- A length of time as the records write it, such as 1h 30m or 500ms, in whole seconds.
+-- Returns a duration of the records, such as 1h 30m or 500ms, in whole seconds.
 CREATE FUNCTION {schema}.seconds(length text) RETURNS integer
 LANGUAGE sql IMMUTABLE AS $function$
     SELECT sum((part.found)[1]::numeric * CASE (part.found)[2]

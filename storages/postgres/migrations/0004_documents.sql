@@ -1,5 +1,5 @@
--- Small documents that are neither messages nor jobs: what a server remembers. The body is JSON as
--- text, because jsonb refuses a zero character and forgets the order of members.
+-- Small documents that are neither messages nor jobs: records of a server. The body is JSON as text, because jsonb
+-- refuses a zero character and changes the order of members.
 CREATE TABLE {schema}.document (
     kind       text COLLATE "C" NOT NULL,
     key        text COLLATE "C" NOT NULL,

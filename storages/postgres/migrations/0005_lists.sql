@@ -1,4 +1,4 @@
--- What people look for in lists. Only messages with a key pay for it.
+-- Indexes for lists. Only messages with a key are in them.
 DROP INDEX {schema}.message_about;
 CREATE INDEX message_about ON {schema}.message (key, topic) WHERE key IS NOT NULL;
 CREATE INDEX dead_key ON {schema}.dead (key, id) WHERE key IS NOT NULL;

@@ -1,2 +1,2 @@
--- The latest starts under a rate, so that no window holds more of them; used_until says when they count no more.
+-- The latest starts under a rate, so that no window contains more of them; after used_until they no longer count.
 ALTER TABLE {schema}.rate ADD COLUMN starts text;

@@ -19,7 +19,7 @@ const MIGRATIONS: [(i32, &str, &str); 8] = [
     (5, "lists", include_str!("../migrations/0005_lists.sql")),
     (6, "system topics", include_str!("../migrations/0006_system_topics.sql")),
     (7, "rates", include_str!("../migrations/0007_rates.sql")),
-    (8, "words of jobs", include_str!("../migrations/0008_job_words.sql")),
+    (8, "views of jobs", include_str!("../migrations/0008_job_views.sql")),
 ];
 
 /// Version of the tables that this crate needs.

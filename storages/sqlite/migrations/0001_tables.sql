@@ -1,11 +1,11 @@
--- Messages by temperature: what is alive, what was given up, what is history. Instants are microseconds
--- since 1970; the numbers of states, sources, reasons and endings are those of the crate punctual-rows.
+-- Tables of messages: alive, dead letters, history. Instants are microseconds since 1970; the numbers of states,
+-- sources, reasons and endings are those of the crate punctual-columns.
 
--- Pending (0) and running (1) messages only, so that the hot table stays as small as the work to do. The
--- body comes last: who reads the other columns of a large message does not walk through it.
+-- Pending (0) and running (1) messages only, so that the hot table stays as small as the work to do. The body is the
+-- last column, so that reading other columns does not read a large body.
 --
--- What ties a message to others is in extra; what statements ask of it is here: the name of its limit (lane) and
--- how many of that name may run (lane_max), its batch, and whether its deduplication key is free again.
+-- Relations are in `extra`; the columns that statements use are the limit (lane), its maximum (lane_max), the batch,
+-- and whether the deduplication key is free (freed).
 CREATE TABLE punctual_message (
   id BLOB NOT NULL PRIMARY KEY,
   queue TEXT NOT NULL,
@@ -38,7 +38,7 @@ CREATE TABLE punctual_message (
   body BLOB NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Those of one limit lie together, so that a crowd that has to wait is passed over at once.
+-- Messages of one limit are adjacent in the index, so a reached limit is skipped in one step.
 CREATE INDEX punctual_message_pending ON punctual_message (queue, priority, lane, lane_max, due_at, id)
   WHERE state = 0;
 CREATE INDEX punctual_message_running ON punctual_message (owner, lease_until, id) WHERE state = 1;
@@ -48,10 +48,10 @@ CREATE INDEX punctual_message_key ON punctual_message (topic, key) WHERE key IS 
 CREATE INDEX punctual_message_job ON punctual_message (job, state) WHERE job IS NOT NULL;
 CREATE INDEX punctual_message_lane ON punctual_message (lane, state, queue, due_at) WHERE lane IS NOT NULL;
 CREATE INDEX punctual_message_batch ON punctual_message (batch, state) WHERE batch IS NOT NULL;
--- Two exclusive messages of a job never run together, whatever a statement says.
+-- Two exclusive messages of a job never run together; this is enforced by the index.
 CREATE UNIQUE INDEX punctual_message_exclusive ON punctual_message (job) WHERE state = 1 AND exclusive = 1;
 
--- Given up, kept for people.
+-- Dead letters.
 CREATE TABLE punctual_dead (
   id BLOB NOT NULL PRIMARY KEY,
   queue TEXT NOT NULL,
@@ -82,11 +82,11 @@ CREATE INDEX punctual_dead_ended ON punctual_dead (ended_at, id);
 CREATE INDEX punctual_dead_batch ON punctual_dead (batch) WHERE batch IS NOT NULL;
 
 -- The history, kept until pruned: one row for each attempt that ended (it has an ending) and each occurrence
--- that was skipped. The attempt that finished its message, done (2) or cancelled (4), also holds what is left of
--- that (it has a state); a message that was finished without an attempt has a row for itself.
+-- that was skipped. The attempt that finished its message, done (2) or cancelled (4), also contains the rest of that
+-- message (it has a state); a message that was finished without an attempt has a row of its own.
 --
--- Rows lie by id, and ids begin with the millisecond of their making, so they lie nearly in the order in which
--- they ended. Where that is more than a second off, strayed_at says when it was.
+-- Rows are ordered by id, and ids begin with the millisecond of their creation, so rows are nearly in the order of
+-- their ends. If the end differs by more than a second, `strayed_at` contains it.
 CREATE TABLE punctual_history (
   id BLOB NOT NULL PRIMARY KEY,
   message BLOB,
@@ -129,14 +129,14 @@ CREATE INDEX punctual_history_job ON punctual_history (job, id) WHERE job IS NOT
 CREATE INDEX punctual_history_batch ON punctual_history (batch, state) WHERE batch IS NOT NULL;
 CREATE INDEX punctual_history_nominal ON punctual_history (nominal DESC) WHERE nominal IS NOT NULL;
 
--- Who waits for the end of a batch. A row may outlive its message; it goes with the batch.
+-- Messages that wait for a batch. A row may outlive its message; it is deleted with the batch.
 CREATE TABLE punctual_wait (
   batch BLOB NOT NULL,
   message BLOB NOT NULL,
   PRIMARY KEY (batch, message)
 ) STRICT, WITHOUT ROWID;
 
--- Deduplication keys that keep others out until an instant, whatever becomes of their messages.
+-- Deduplication keys reserved until an instant.
 CREATE TABLE punctual_held (
   dedupe TEXT NOT NULL PRIMARY KEY,
   message BLOB NOT NULL,
@@ -145,13 +145,13 @@ CREATE TABLE punctual_held (
 
 CREATE INDEX punctual_held_until ON punctual_held (until);
 
--- Until when the starts under a rate have used it up.
+-- Until when each rate is used up.
 CREATE TABLE punctual_rate (
   name TEXT NOT NULL PRIMARY KEY,
   used_until INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
--- Jobs: the record as JSON, beside it what statements ask for. due_at is when the scheduler has to look.
+-- Jobs: the record as JSON, and the columns that statements use. due_at is when the scheduler handles it next.
 CREATE TABLE punctual_job (
   name TEXT NOT NULL PRIMARY KEY,
   due_at INTEGER,
@@ -165,8 +165,8 @@ CREATE TABLE punctual_job (
 CREATE INDEX punctual_job_due ON punctual_job (due_at, name) WHERE due_at IS NOT NULL;
 CREATE INDEX punctual_job_paused ON punctual_job (name) WHERE paused = 1;
 
--- How many messages there are in each state of each queue, written with the messages themselves, so that
--- who counts does not walk through them.
+-- Number of messages in each state of each queue, written with the messages themselves, so that counting does not
+-- scan messages.
 CREATE TABLE punctual_count (
   queue TEXT NOT NULL,
   state INTEGER NOT NULL,
@@ -174,7 +174,7 @@ CREATE TABLE punctual_count (
   PRIMARY KEY (queue, state)
 ) STRICT, WITHOUT ROWID;
 
--- Until when each process is believed to be alive.
+-- Expiry of the heartbeat of each process.
 CREATE TABLE punctual_process (
   id BLOB NOT NULL PRIMARY KEY,
   until INTEGER NOT NULL
@@ -196,7 +196,7 @@ CREATE TABLE punctual_group (
   PRIMARY KEY (topic, consumer_group)
 ) STRICT, WITHOUT ROWID;
 
--- Deliveries a group has seen.
+-- Deliveries a group has handled.
 CREATE TABLE punctual_inbox (
   consumer_group TEXT NOT NULL,
   message BLOB NOT NULL,

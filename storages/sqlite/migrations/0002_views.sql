@@ -1,5 +1,5 @@
--- For people with an sqlite3 shell: words instead of numbers, times as text in UTC, ids as hexadecimal
--- digits. No statement of ours reads them.
+-- Views for people with an sqlite3 shell: words instead of numbers, times as text in UTC, ids as hexadecimal digits. No
+-- statement of Punctual reads them.
 
 CREATE VIEW punctual_scheduled_jobs AS
 SELECT

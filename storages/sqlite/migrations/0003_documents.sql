@@ -1,5 +1,5 @@
--- Small documents that are neither messages nor jobs: what a server remembers. The body is JSON.
--- Keys are compared byte by byte, which is SQLite's own way.
+-- Small documents that are neither messages nor jobs: records of a server. The body is JSON. Keys are compared byte by
+-- byte, which is the default of SQLite.
 CREATE TABLE punctual_document (
   kind TEXT NOT NULL,
   key TEXT NOT NULL,

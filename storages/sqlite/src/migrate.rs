@@ -29,8 +29,8 @@ const MIGRATIONS: [Migration; 6] = [
     Migration { version: 5, name: "rates", sql: include_str!("../migrations/0005_rates.sql") },
     Migration {
         version: 6,
-        name: "words of jobs",
-        sql: include_str!("../migrations/0006_job_words.sql"),
+        name: "views of jobs",
+        sql: include_str!("../migrations/0006_job_views.sql"),
     },
 ];
 

@@ -1,12 +1,12 @@
--- The words and columns of scheduled jobs, the same on every storage: the type is Recurring or OneTime; the status
--- is Pending, Running, Completed, Failed or Disabled; a job that is paused or not declared any more has no next run.
--- A finished job is Failed when its last run did not succeed, or, once that run is pruned, when it left a dead letter.
--- One-time jobs that were planned at run time have a row each, with the key and the id of their message, as long as
--- they wait, run or are a dead letter; those that succeeded are in punctual_job_executions. One that was a dead letter
--- and was sent again is still one: a redriven run of a job has a schedule, a redriven one-time job has none.
--- Times are text in UTC, ids hexadecimal digits and retry intervals a JSON array, for want of types of their own.
+-- Views of jobs, with the same columns and values on every storage. In punctual_scheduled_jobs the type is Recurring or
+-- OneTime; the status is Pending, Running, Completed, Failed or Disabled; a job that is paused or no longer declared
+-- has no next run. A finished job is Failed when its last run did not succeed, or, once that run is pruned, when it has
+-- a dead letter. One-time jobs that were planned at run time have a row each, with the key and the id of their message,
+-- while they wait, run or are a dead letter; those that succeeded are in punctual_job_executions. A redriven one-time
+-- job is still one: a redriven run of a job has a schedule, a redriven one-time job has none. Times are text in UTC,
+-- ids hexadecimal digits and retry intervals a JSON array, because SQLite has no such types.
 
--- Alive messages that are, or may be, one-time jobs that were planned at run time (source 3), also sent again (4).
+-- Alive messages that are, or may be, one-time jobs that were planned at run time (source 3), also redriven ones (4).
 CREATE INDEX punctual_message_planned ON punctual_message (id) WHERE job IS NOT NULL AND source IN (3, 4);
 
 DROP VIEW punctual_scheduled_jobs;
@@ -46,7 +46,7 @@ LEFT JOIN punctual_message r ON r.id =
    ORDER BY m.state DESC, m.due_at LIMIT 1)
 LEFT JOIN punctual_history e ON e.id =
   (SELECT h.id FROM punctual_history h WHERE h.job = j.name AND h.source <> 3 AND h.ending < 20
-   -- An attempt does not say whether its redriven message has a schedule; the message does.
+   -- An attempt does not contain whether its redriven message has a schedule; the message does.
    AND (h.source <> 4 OR NOT EXISTS (
      SELECT 1 FROM punctual_message m
      WHERE m.id = h.message AND m.source = 4 AND json_extract(m.extra, '$.occurrence.schedule') IS NULL
@@ -103,7 +103,7 @@ FROM (
 LEFT JOIN punctual_history e ON e.id =
   (SELECT h.id FROM punctual_history h WHERE h.message = p.id AND h.ending < 20 ORDER BY h.id DESC LIMIT 1);
 
--- Runs of jobs in the same columns and words on every storage. What was skipped has the reason beside it.
+-- Runs of jobs, with the same columns and values on every storage. A skipped occurrence has the reason beside it.
 DROP VIEW punctual_job_executions;
 CREATE VIEW punctual_job_executions AS
 SELECT

@@ -1,9 +1,9 @@
--- The words of scheduled_jobs, the same on every storage: the type is Recurring or OneTime; the status is
--- Pending, Running, Completed, Failed or Disabled; a job that is paused or not declared any more has no next run.
--- A finished job is Failed when its last run did not succeed, or, once that run is pruned, when it left a dead letter.
--- One-time jobs that were planned at run time have a row each, with the key and the id of their message, as long as
--- they wait, run or are a dead letter; those that succeeded are in job_executions. One that was a dead letter and was
--- sent again is still one: a redriven run of a job has a schedule, a redriven one-time job has none.
+-- Views of jobs, with the same columns and values on every storage. In scheduled_jobs the type is Recurring or OneTime;
+-- the status is Pending, Running, Completed, Failed or Disabled; a job that is paused or no longer declared has no next
+-- run. A finished job is Failed when its last run did not succeed, or, once that run is pruned, when it has a dead
+-- letter. One-time jobs that were planned at run time have a row each, with the key and the id of their message, while
+-- they wait, run or are a dead letter; those that succeeded are in job_executions. A redriven one-time job is still
+-- one: a redriven run of a job has a schedule, a redriven one-time job has none.
 
 -- The body of a message as text; hexadecimal digits when it is compressed or not UTF-8.
 CREATE FUNCTION {schema}.body_text(body bytea, extra json) RETURNS text
@@ -18,7 +18,7 @@ EXCEPTION WHEN OTHERS THEN
 END
 $function$;
 
--- Whether a message is a one-time job that was planned at run time (source 3), also one that was sent again (4).
+-- Whether a message is a one-time job that was planned at run time (source 3), also a redriven one (4).
 CREATE FUNCTION {schema}.is_planned(source smallint, extra text) RETURNS boolean
 LANGUAGE sql IMMUTABLE AS $function$
     SELECT CASE source
@@ -27,7 +27,7 @@ LANGUAGE sql IMMUTABLE AS $function$
         ELSE false END
 $function$;
 
--- Those that wait and run, by the id of their message. Redriven runs of jobs are among them and left out by is_planned.
+-- Pending and running messages of such jobs, by id. Redriven runs of jobs are also in it and excluded by is_planned.
 CREATE INDEX message_planned ON {schema}.message (id) WHERE job IS NOT NULL AND source IN (3, 4);
 
 CREATE OR REPLACE VIEW {schema}.scheduled_jobs AS
@@ -71,7 +71,7 @@ LEFT JOIN LATERAL (
 LEFT JOIN LATERAL (
     SELECT e.started_at, e.ended_at, e.ending FROM {schema}.history e
     WHERE e.job = j.name AND e.source <> 3 AND e.id IS NOT NULL AND e.ending < 20
-      -- An attempt does not say whether its redriven message has a schedule; the message does.
+      -- An attempt does not contain whether its redriven message has a schedule; the message does.
       AND (e.source <> 4 OR NOT EXISTS (
           SELECT 1 FROM {schema}.message m WHERE m.id = e.message AND {schema}.is_planned(m.source, m.extra)
           UNION ALL
@@ -122,7 +122,7 @@ LEFT JOIN LATERAL (
     WHERE e.message = p.id AND e.state IS NULL AND e.id IS NOT NULL AND e.ending < 20 ORDER BY e.id DESC LIMIT 1
 ) last ON true;
 
--- Runs of jobs in the same columns and words on every storage. What was skipped has the reason beside it.
+-- Runs of jobs, with the same columns and values on every storage. A skipped occurrence has the reason beside it.
 CREATE OR REPLACE VIEW {schema}.job_executions AS
 SELECT
     e.id,
