@@ -89,7 +89,7 @@ mod guide_messaging {}
 #[doc = include_str!("../../docs/guide/operating.md")]
 mod guide_operating {}
 #[cfg(doctest)]
-#[doc = include_str!("../../docs/guide/together.md")]
+#[doc = include_str!("../../docs/guide/limits-chains-batches.md")]
 mod guide_together {}
 #[cfg(doctest)]
 #[doc = include_str!("../../docs/guide/testing.md")]
