@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_lengths_that_make_no_schedule() {
+    fn refuses_invalid_durations() {
         for (every, words) in [
             (Duration::ZERO, "the duration \"0s\" is zero, use 1ms or more"),
             (Duration::from_nanos(999_999), "is too short"),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_where_time_ends() {
+    fn stops_at_the_last_instant() {
         let longest = Interval::new(EVERY_MAX, Timestamp::MAX).unwrap();
         assert_eq!(longest.next(Timestamp::MAX), None);
         assert!(longest.prev(Timestamp::MAX).is_some());

@@ -11,7 +11,7 @@ async fn other_word() {}
 async fn twice() {}
 
 #[job(name = "a", every = "5m", spread = "stable 3s", jitter = "stable 4s")]
-async fn twice_in_other_words() {}
+async fn one_option_twice_by_two_names() {}
 
 #[job(name = "a", every = "5m", must_report = true)]
 async fn flag() {}

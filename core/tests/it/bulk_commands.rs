@@ -39,12 +39,12 @@ async fn dead_letters_are_counted_and_redriven_by_filter() {
     assert_eq!(admin.count(&dead(of("mail"))).await.unwrap(), MatchCount { count: 5, more: false });
     let in_all = admin.count(&dead(MessageFilter::default())).await.unwrap();
     assert_eq!(in_all, MatchCount { count: 7, more: false });
-    let swept = admin.redrive_all(of("mail"), 3).await.unwrap();
-    assert_eq!(swept, BulkResult { applied: 3, more: true, ..BulkResult::default() });
+    let bulk_result = admin.redrive_all(of("mail"), 3).await.unwrap();
+    assert_eq!(bulk_result, BulkResult { applied: 3, more: true, ..BulkResult::default() });
     bench.advance(seconds(1)).await;
     assert_eq!(log.len(), 10, "three ran again, and are dead again");
-    let swept = admin.redrive_all(of("mail"), 100).await.unwrap();
-    assert_eq!((swept.applied, swept.more), (5, false));
+    let bulk_result = admin.redrive_all(of("mail"), 100).await.unwrap();
+    assert_eq!((bulk_result.applied, bulk_result.more), (5, false));
 }
 
 #[tokio::test]
@@ -53,8 +53,8 @@ async fn dead_letters_are_discarded_by_filter_and_nothing_else_is() {
     let bench = with_dead_letters(&log).await;
     let admin = bench.punctual.admin();
     let waiting = bench.punctual.publisher().publish("mail", &()).after(seconds(60)).await.unwrap();
-    let swept = admin.discard_all(of("mail"), 100).await.unwrap();
-    assert_eq!(swept, BulkResult { applied: 5, ..BulkResult::default() });
+    let bulk_result = admin.discard_all(of("mail"), 100).await.unwrap();
+    assert_eq!(bulk_result, BulkResult { applied: 5, ..BulkResult::default() });
     let again = admin.discard_all(of("mail"), 100).await.unwrap();
     assert_eq!(again, BulkResult::default(), "repeated it finds nothing");
     assert_eq!(bench.message(waiting.id).await.state, MessageState::Pending);
@@ -93,8 +93,8 @@ async fn pending_and_running_messages_are_cancelled_across_processes() {
     let other = publisher.publish("stuck", &()).await.unwrap();
     office.advance(seconds(5)).await;
     let admin = office.punctual.admin();
-    let swept = admin.cancel_all(of("long"), 100).await.unwrap();
-    assert_eq!(swept, BulkResult { applied: 1, requested: 1, ..BulkResult::default() });
+    let bulk_result = admin.cancel_all(of("long"), 100).await.unwrap();
+    assert_eq!(bulk_result, BulkResult { applied: 1, requested: 1, ..BulkResult::default() });
     office.advance(seconds(100)).await;
     assert_eq!(recorded.lines(), ["Cancelled"]);
     for id in [running.id, waiting.id] {

@@ -31,8 +31,8 @@ async fn payload_alone(number: u32) -> Result<(), std::num::TryFromIntError> {
     u8::try_from(number).map(|_| ())
 }
 
-#[allow(clippy::too_many_arguments)] // as many as there may be
-async fn as_many_as_there_may_be(
+#[allow(clippy::too_many_arguments)] // the maximum of a handler
+async fn eight_extractors(
     number: u32,
     context: Context,
     State(seen): State<SharedLog>,
@@ -62,7 +62,7 @@ async fn a_handler_is_a_function_of_its_payload_and_up_to_eight_extractors() {
             .handler("only-context", only_context)
             .handler("only-state", only_state)
             .handler_with("payload", retrying(Retry::none()), payload_alone)
-            .handler("nine", as_many_as_there_may_be)
+            .handler("nine", eight_extractors)
             .handler("closure", |_: String| async { Outcome::Done })
     })
     .await;

@@ -12,8 +12,8 @@ use crate::harness::{Bench, Log, instant, run_until_idle, seconds, world};
 
 type World = (Arc<ManualClock>, Arc<MemoryStorage>);
 
-/// Returns the storage of a process that was away with 300 jobs, three times the jobs of one turn.
-async fn away_with_300_jobs(handler: impl Fn() + Clone + Send + Sync + 'static) -> World {
+/// Returns the storage after an outage of a process with 300 jobs, three times the jobs of one turn.
+async fn outage_with_300_jobs(handler: impl Fn() + Clone + Send + Sync + 'static) -> World {
     let (clock, storage) = world();
     let first =
         Bench::start_in((clock.clone(), storage.clone()), |builder| many_jobs(builder, handler))
@@ -41,7 +41,7 @@ fn many_jobs(builder: Builder, handler: impl Fn() + Clone + Send + Sync + 'stati
 // Regression: the scheduler decides about 100 jobs in a turn, and the workers ran the first of them meanwhile.
 #[tokio::test]
 async fn nothing_runs_before_every_one_of_300_due_jobs_is_decided_about() {
-    let (clock, storage) = away_with_300_jobs(|| ()).await;
+    let (clock, storage) = outage_with_300_jobs(|| ()).await;
     let events: Arc<OnceLock<Arc<Events>>> = Arc::default();
     let decided: Arc<Mutex<Vec<u64>>> = Arc::default();
     let noting = {
@@ -65,7 +65,7 @@ async fn nothing_runs_before_every_one_of_300_due_jobs_is_decided_about() {
 // spec: M-6
 #[tokio::test]
 async fn an_http_worker_gets_nothing_before_every_due_job_is_decided_about() {
-    let (clock, storage) = away_with_300_jobs(|| ()).await;
+    let (clock, storage) = outage_with_300_jobs(|| ()).await;
     let builder = Punctual::builder().clock(clock).storage(storage);
     let second =
         many_jobs(builder, || ()).options(|options| options.handling = false).build().unwrap();

@@ -186,9 +186,9 @@ async fn what_operators_do_is_reported() {
     assert_eq!(recorded, ["cancel", "redrive", "paused", "resumed"]);
 }
 
-// Decision 3.16: what waits for its retry is parked with its job.
+// Decision 3.16: a message that waits for its retry is paused with its job.
 #[tokio::test]
-async fn a_pause_parks_the_retries_of_its_job() {
+async fn a_paused_job_delays_its_retries() {
     let log = Log::default();
     let retry = punctual::Retry::intervals([seconds(60)]);
     let job = Job::cron("hourly", "0 * * * *").retry(retry);

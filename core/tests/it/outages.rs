@@ -198,7 +198,7 @@ async fn a_run_that_is_planned_for_later_stops_neither_the_schedule_nor_a_trigge
 }
 
 #[tokio::test]
-async fn a_one_time_run_that_is_due_is_in_the_way_of_the_schedule() {
+async fn a_one_time_run_that_is_due_blocks_the_schedule() {
     let (log, gate) = (Log::default(), Gate::shut());
     let job = Job::cron("report", "0 * * * *");
     let bench = Bench::start(|builder| builder.job(job, gated(&log, &gate))).await;

@@ -181,7 +181,7 @@ async fn a_redriven_run_of_a_recurring_job_is_not_a_one_time_job() {
 
 // spec: T-75
 #[tokio::test]
-async fn those_of_every_name_are_listed_page_by_page() {
+async fn planned_jobs_of_all_names_are_paged() {
     let log = Log::default();
     let bench = Bench::start(|builder| {
         reminding(&log)(builder).declare(Job::every("remind", seconds(3_600)))

@@ -104,7 +104,7 @@ async fn functions_subscribe_while_the_process_runs() {
 }
 
 #[tokio::test]
-async fn what_was_added_is_shut_down_like_the_rest() {
+async fn an_added_subscription_is_shut_down() {
     let (log, gate) = (Log::default(), Gate::shut());
     let (bench, broker) = post(|builder| builder).await;
     let subscriptions = bench.punctual.subscriptions();

@@ -177,7 +177,7 @@ async fn shed_load_is_a_failure() {
 }
 
 #[tokio::test]
-async fn a_buffer_may_be_between() {
+async fn a_buffer_layer_works() {
     let (running, gate) = (RunningCount::default(), Arc::new(Semaphore::new(5)));
     let layers = ServiceBuilder::new().buffer(8).concurrency_limit(1);
     let harness = harness_with_gate(&running, &gate, layered(layers)).await;

@@ -29,7 +29,7 @@ fn only_failures_in_a_row_open_it() {
 }
 
 #[test]
-fn it_lets_one_through_after_the_wait_and_longer_waits_follow() {
+fn a_probe_is_admitted_after_the_wait() {
     let open = Circuit::Open { until: at(10), openings: 1 };
     assert_eq!(BREAKER.admits(open, at(9)), (open, BreakerDecision::NotBefore(at(10))));
     let (half, admits) = BREAKER.admits(open, at(10));

@@ -14,7 +14,7 @@ fn options(native: Delay) -> DelayOptions {
 
 // spec: D-8, D-13, D-15
 #[test]
-fn without_a_delay_it_is_sent_at_once_whatever_there_is() {
+fn a_message_without_delay_is_sent_directly() {
     let now = Timestamp::from_second(1_000).unwrap();
     let past = Timestamp::from_second(10).unwrap();
     for native in [Delay::None, Delay::UpTo(MINUTE), Delay::Any] {

@@ -57,7 +57,7 @@ fn a_cron_text_keeps_zone_and_bounds_and_moves_the_cursor_past_now() {
 
 // spec: T-49
 #[test]
-fn what_is_not_the_schedule_leaves_the_cursor_where_it_is() {
+fn other_edits_do_not_move_the_cursor() {
     let edit = Edit::new().retries_max(4).no_timeout().misfire(Misfire::skip_to_next());
     // At 15:10 the cursor of 13:00 is overdue, and stays so for the misfire policy to decide about.
     let after = edited(&hourly(), edit, at("15:10:00"));

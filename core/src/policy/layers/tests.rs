@@ -65,7 +65,7 @@ fn every_field_is_listed_once_and_the_untouched_ones_are_the_codes() {
 }
 
 #[test]
-fn a_pause_is_the_operators_and_a_removal_the_codes() {
+fn a_pause_is_attributed_to_the_operator_and_a_removal_to_the_code() {
     let mut paused = record(None);
     let (by, reason) = ("ada".to_owned(), "audit".to_owned());
     paused.paused = Some(Pause { by, reason, at: now(), until: None });

@@ -150,7 +150,7 @@ fn every_spelling_is_read_and_one_is_printed() {
 
 proptest! {
     #[test]
-    fn an_admission_is_complete_ordered_and_right_for_what_is_alive(
+    fn admitted_runs_are_ordered_and_within_the_limit(
         overlap in prop_oneof![
             Just(Overlap::Skip), Just(Overlap::QueueOne), Just(Overlap::CancelRunning), Just(ALLOW),
             (1_u32..6).prop_map(|most| Overlap::Allow { parallel_max: Some(most) }),

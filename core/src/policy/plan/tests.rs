@@ -432,7 +432,7 @@ fn occurrences_follow_the_zone_of_the_job_across_clock_changes() {
 }
 
 #[test]
-fn the_ends_of_time_do_no_harm() {
+fn extreme_instants_do_not_overflow() {
     let secondly = cron("* * * * * *");
     let every = Schedule::every(MINUTE, Timestamp::MIN).unwrap();
     for schedule in [&secondly, &every, &Schedule::once(Timestamp::MAX)] {

@@ -174,7 +174,7 @@ fn never_finds_a_date_that_no_calendar_has() {
 
 // spec: U-19
 #[test]
-fn ends_where_time_ends() {
+fn stops_at_the_last_instant() {
     let utc = Zone::utc();
     let cron = cron("0 0 * * *");
     let last = at("9999-12-30T00:00:00Z");

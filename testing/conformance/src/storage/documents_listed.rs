@@ -13,8 +13,8 @@ behaviours! {
     a_prefix_has_no_wildcards,
     a_prefix_ends_where_its_characters_end,
     pages_follow_each_other_in_both_directions,
-    after_need_not_be_there,
-    expired_ones_do_not_count_for_a_page,
+    after_may_be_an_absent_key,
+    expired_documents_do_not_count_for_a_page,
     a_list_is_bounded,
     kinds_do_not_see_each_other,
 }
@@ -103,7 +103,7 @@ pub async fn pages_follow_each_other_in_both_directions(f: Fixture) {
     }
 }
 
-pub async fn after_need_not_be_there(f: Fixture) {
+pub async fn after_may_be_an_absent_key(f: Fixture) {
     f.put_documents(&["a1", "a2", "b1"]).await;
     let range = |prefix: &str, after: &str| KeyRange {
         after: Some(after.to_owned()),
@@ -118,7 +118,7 @@ pub async fn after_need_not_be_there(f: Fixture) {
     assert_eq!(f.keys(range("", "")).await, ["a1", "a2", "b1"]);
 }
 
-pub async fn expired_ones_do_not_count_for_a_page(f: Fixture) {
+pub async fn expired_documents_do_not_count_for_a_page(f: Fixture) {
     let drafts = (0..10).map(|number| {
         let draft = NewDocument::new("view", format!("{number}"), json!(format!("{number}")));
         if number % 3 == 2 { draft } else { draft.expires_at(at(0)) }

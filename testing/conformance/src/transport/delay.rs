@@ -16,12 +16,12 @@ use super::fixture::{
 use crate::backend_tests::{Slowness, WrongClock};
 
 behaviours! {
-    it_is_delivered_once_and_not_before_its_delay,
+    a_delayed_message_is_delivered_once_and_not_before_its_delay,
     no_delay_a_zero_delay_and_a_past_instant_are_equal,
     a_delay_within_reach_is_kept_by_the_broker,
     a_delay_beyond_reach_is_refused_and_nothing_is_sent,
     a_delay_within_reach_is_not_kept_in_the_storage,
-    it_survives_the_end_of_the_node,
+    a_delayed_message_survives_the_end_of_its_node,
     a_delay_of_a_year_is_kept_and_not_lost,
     a_slow_network_starts_nothing_early needs SlowDown,
 }
@@ -36,7 +36,7 @@ fn beyond(delay: Delay) -> Option<Duration> {
 }
 
 // spec: D-2, D-9, D-37
-pub async fn it_is_delivered_once_and_not_before_its_delay(f: Fixture) {
+pub async fn a_delayed_message_is_delivered_once_and_not_before_its_delay(f: Fixture) {
     let worker = f.worker("office").start(|_| Action::Done).await;
     let sent_at = SystemClock.now();
     let id = worker.send_after("later", DELAY).await;
@@ -125,7 +125,7 @@ pub async fn a_delay_within_reach_is_not_kept_in_the_storage(f: Fixture) {
     worker.stop().await;
 }
 
-pub async fn it_survives_the_end_of_the_node(f: Fixture) {
+pub async fn a_delayed_message_survives_the_end_of_its_node(f: Fixture) {
     let worker = f.worker("office").start(|_| Action::Done).await;
     let sent_at = SystemClock.now();
     let id = worker.send_after("later", DELAY * 2).await;

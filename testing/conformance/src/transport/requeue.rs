@@ -11,22 +11,22 @@ use super::Fixture;
 use super::fixture::{Action, DELAY, QUIET, TIMEOUT, ack, at_least, id_of, requeue, sleep};
 
 behaviours! {
-    without_a_delay_it_comes_back_at_once,
+    a_requeue_without_delay_is_immediate,
     a_delay_within_reach_is_kept_by_the_broker,
-    it_is_delivered_once_and_not_before_its_delay,
-    it_comes_back_as_it_was,
-    it_goes_to_its_own_group_alone,
+    a_requeued_message_is_delivered_once_and_not_before_its_delay,
+    a_requeued_message_is_unchanged,
+    a_requeue_reaches_only_its_group,
     each_time_counts_one_more_attempt,
     a_snooze_spends_no_attempt,
-    many_at_once_come_back_once_each,
+    concurrent_requeues_are_delivered_once,
     other_messages_flow_meanwhile,
-    it_survives_the_end_of_the_node,
+    a_requeued_message_survives_the_end_of_its_node,
     a_delay_of_a_year_is_kept_and_not_lost,
 }
 
 // Trap 13: without a delay.
 // spec: D-15
-pub async fn without_a_delay_it_comes_back_at_once(f: Fixture) {
+pub async fn a_requeue_without_delay_is_immediate(f: Fixture) {
     let mut office = f.subscribe("office").await;
     let id = f.send("hello").await;
     let mut attempts = Vec::new();
@@ -69,7 +69,7 @@ pub async fn a_delay_within_reach_is_kept_by_the_broker(f: Fixture) {
 
 // Trap 12: the time, one copy, and the original settled once.
 // spec: D-1, D-2, D-3, D-4, D-9, D-16, D-23, D-25, D-36, D-37
-pub async fn it_is_delivered_once_and_not_before_its_delay(f: Fixture) {
+pub async fn a_requeued_message_is_delivered_once_and_not_before_its_delay(f: Fixture) {
     let worker = f
         .worker("office")
         .retry(Retry::intervals([Duration::ZERO]).attempts(5))
@@ -89,7 +89,7 @@ pub async fn it_is_delivered_once_and_not_before_its_delay(f: Fixture) {
 
 // Trap 12: headers and content.
 // spec: D-18, D-25
-pub async fn it_comes_back_as_it_was(f: Fixture) {
+pub async fn a_requeued_message_is_unchanged(f: Fixture) {
     let worker = f
         .worker("office")
         .retry(Retry::intervals([Duration::ZERO]).attempts(5))
@@ -107,7 +107,7 @@ pub async fn it_comes_back_as_it_was(f: Fixture) {
 }
 
 // Trap 12: a requeue goes to the one queue, not to the topic (Brighter issues 1755 and 104).
-pub async fn it_goes_to_its_own_group_alone(f: Fixture) {
+pub async fn a_requeue_reaches_only_its_group(f: Fixture) {
     if !f.capabilities.fan_out {
         return f.refused("it declares one group per topic");
     }
@@ -164,7 +164,7 @@ pub async fn a_snooze_spends_no_attempt(f: Fixture) {
 }
 
 // spec: D-17, D-24
-pub async fn many_at_once_come_back_once_each(f: Fixture) {
+pub async fn concurrent_requeues_are_delivered_once(f: Fixture) {
     let worker = f
         .worker("office")
         .concurrency(16)
@@ -206,7 +206,7 @@ pub async fn other_messages_flow_meanwhile(f: Fixture) {
 }
 
 // Trap 12: stored first, acknowledged then.
-pub async fn it_survives_the_end_of_the_node(f: Fixture) {
+pub async fn a_requeued_message_survives_the_end_of_its_node(f: Fixture) {
     let builder = f.worker("office").retry(Retry::intervals([Duration::ZERO]).attempts(5));
     let worker = builder.start(|_| Action::RetryAfter(DELAY * 2)).await;
     let id = worker.send("hello").await;
