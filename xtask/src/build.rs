@@ -18,7 +18,7 @@ pub(crate) const EVERYTHING: [&str; 2] = ["--workspace", "--all-features"];
 
 /// The executables of one build.
 #[derive(Debug, Default)]
-pub(crate) struct Built {
+pub(crate) struct BuildOutput {
     executables: Vec<Executable>,
 }
 
@@ -30,7 +30,7 @@ struct Executable {
     path: PathBuf,
 }
 
-impl Built {
+impl BuildOutput {
     /// Builds every program and every test of the workspace.
     pub(crate) fn everything(workspace: &Workspace) -> Result<Self> {
         let mut command = cargo(workspace, &["build"]);
@@ -103,7 +103,7 @@ mod tests {
     #[test]
     fn programs_and_tests_are_found_by_name() {
         let lines = [TEST, PROGRAM, LIBRARY, r#"{"reason":"build-finished","success":true}"#, ""];
-        let built = Built { executables: lines.into_iter().filter_map(executable).collect() };
+        let built = BuildOutput { executables: lines.into_iter().filter_map(executable).collect() };
         assert_eq!(
             built.test("punctual", "it").unwrap(),
             PathBuf::from("/x/target/debug/deps/it-1")

@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::Result;
 use xtask::servers::Durability;
 
-use crate::build::Built;
+use crate::build::BuildOutput;
 use crate::cargo::{cargo, pass_or_fail};
 use crate::local_servers::{self, Servers};
 use crate::step::{Phase, Steps};
@@ -71,7 +71,11 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) {
 }
 
 /// Runs the built program.
-pub(crate) fn run_built(workspace: &Workspace, built: &Built, options: &Options) -> Result<Tally> {
+pub(crate) fn run_built(
+    workspace: &Workspace,
+    built: &BuildOutput,
+    options: &Options,
+) -> Result<Tally> {
     kill_loop(workspace, options, Command::new(built.program("punctual-chaos")?))
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
-use xtask::servers::asking::is_well;
+use xtask::servers::readiness::is_ready;
 use xtask::servers::virtual_environment::{PACKAGE, VirtualEnvironment, runs};
 use xtask::servers::{Durability, Place, Running, Server};
 
@@ -144,7 +144,7 @@ impl Server for Program {
     }
 
     fn is_ready(&self, place: &Place) -> bool {
-        is_well(place.port, "/health/ready")
+        is_ready(place.port, "/health/ready")
     }
 
     fn address(&self, place: &Place) -> String {

@@ -5,14 +5,14 @@
 
 use std::process::Command;
 
-use crate::build::Built;
+use crate::build::BuildOutput;
 use crate::cargo::{Empty, count_tests};
 use crate::step::Steps;
 
 const TEST: &str = "cron::tests::oracle::agrees_with_the_oracle_in_bulk";
 
 /// Runs the built test binary of the schedules.
-pub(crate) fn run_built(built: &Built, cases: u32, steps: &mut Steps) {
+pub(crate) fn run_built(built: &BuildOutput, cases: u32, steps: &mut Steps) {
     steps.run(&format!("cron search and its oracle, {cases} cases"), || {
         let mut command = Command::new(built.test("punctual-schedule", "punctual_schedule")?);
         command.args([TEST, "--exact"]).env("PUNCTUAL_CRON_CASES", cases.to_string());

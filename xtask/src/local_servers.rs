@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Result;
-use xtask::servers::{Durability, Keeper, Record, Running, SERVERS, Server, detached};
+use xtask::servers::{Durability, Owner, Record, Running, SERVERS, Server, detached};
 
 use crate::needs;
 use crate::workspace::Workspace;
@@ -141,14 +141,14 @@ pub(crate) fn records(workspace: &Workspace) -> PathBuf {
 }
 
 fn status(record: &Record, age: Option<Duration>) -> String {
-    let Record { server, place, keeper } = record;
+    let Record { server, place, owner } = record;
     let life = match record.live_pid() {
         Some(pid) => format!("process {pid}"),
         None => "not running".to_owned(),
     };
-    let keeper = match keeper {
-        Keeper::Person => "started by `up`".to_owned(),
-        Keeper::Run(pid) => format!("belongs to run {pid}"),
+    let owner = match owner {
+        Owner::Person => "started by `up`".to_owned(),
+        Owner::Run(pid) => format!("belongs to run {pid}"),
     };
     let durable = match place.durability {
         Durability::Durable => "durable",
@@ -156,7 +156,7 @@ fn status(record: &Record, age: Option<Duration>) -> String {
     };
     let age = age.map_or("an unknown time".to_owned(), spoken);
     format!(
-        "{server}  127.0.0.1:{}  {life}  for {age}  {durable}  {keeper}  in {}",
+        "{server}  127.0.0.1:{}  {life}  for {age}  {durable}  {owner}  in {}",
         place.port,
         place.folder.display()
     )

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 
-use crate::build::Built;
+use crate::build::BuildOutput;
 use crate::cargo::cargo;
 use crate::workspace::Workspace;
 
 /// Builds the program and returns its path.
 pub(crate) fn build(workspace: &Workspace) -> Result<PathBuf> {
-    Built::by(cargo(workspace, &["build", "-p", "punctual-cli"]))?.program("punctual")
+    BuildOutput::by(cargo(workspace, &["build", "-p", "punctual-cli"]))?.program("punctual")
 }

@@ -14,7 +14,7 @@ use std::fmt::Write as _;
 
 use anyhow::Result;
 
-use self::list::{LIST, List, Remark};
+use self::list::{Exemption, LIST, List};
 use self::tags::Tag;
 use crate::tally::Tally;
 use crate::tidy::{Finding, Source, report};
@@ -79,9 +79,9 @@ impl Coverage {
             }
         }
         for entry in &self.list.entries {
-            let what = match (named.contains_key(entry.id.as_str()), &entry.remark) {
+            let what = match (named.contains_key(entry.id.as_str()), &entry.exemption) {
                 (false, None) => "is named by no test and has no reason",
-                (true, Some(Remark::NoTest)) => {
+                (true, Some(Exemption::NoTest)) => {
                     "has the remark that no test names it, but one does"
                 }
                 _ => continue,
@@ -95,15 +95,15 @@ impl Coverage {
         let named = self.named();
         let (traps, requirements): (Vec<_>, Vec<_>) =
             self.list.entries.iter().partition(|entry| entry.is_trap());
-        let count = |remark: Remark| {
-            requirements.iter().filter(|entry| entry.remark == Some(remark)).count()
+        let count = |exemption: Exemption| {
+            requirements.iter().filter(|entry| entry.exemption == Some(exemption)).count()
         };
         format!(
             "{} requirements: {} named by tests, {} with a reason for no test, {} open; {} traps",
             requirements.len(),
             requirements.iter().filter(|entry| named.contains_key(entry.id.as_str())).count(),
-            count(Remark::NoTest),
-            count(Remark::Open),
+            count(Exemption::NoTest),
+            count(Exemption::Open),
             traps.len(),
         )
     }

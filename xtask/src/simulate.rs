@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use crate::build::Built;
+use crate::build::BuildOutput;
 use crate::cargo::{Empty, cargo, count_tests};
 use crate::step::{Phase, Steps};
 use crate::tally::Tally;
@@ -66,7 +66,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) {
 }
 
 /// Runs the built test binary.
-pub(crate) fn run_built(built: &Built, options: &Options) -> Result<Tally> {
+pub(crate) fn run_built(built: &BuildOutput, options: &Options) -> Result<Tally> {
     let command = options.command(Command::new(built.test("punctual-simulation", "simulation")?));
     count_tests(command, Empty::Refused)
 }

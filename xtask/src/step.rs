@@ -144,7 +144,7 @@ impl Steps {
         let total = self.total();
         if total.ignored > 0 {
             lines.push(format!(
-                "{} ignored: they run elsewhere, or their requirements are missing",
+                "{} ignored: they are part of another step, or a requirement is missing",
                 total.ignored
             ));
         }

@@ -13,7 +13,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use xtask::servers::{Durability, LEFT_OUT, Server};
 
 use crate::browser;
-use crate::build::{Built, EVERYTHING};
+use crate::build::{BuildOutput, EVERYTHING};
 use crate::cargo::{Empty, cargo, count_tests, count_tests_by, has_subcommand, pass_or_fail};
 use crate::chaos;
 use crate::contract;
@@ -100,9 +100,9 @@ pub(crate) fn run(workspace: &Workspace, options: &Options, steps: &mut Steps) -
     needs::provide_builds(workspace)?;
     let wanted = local_servers::wanted(workspace, &options.without);
     let installing = install_meanwhile(options, wanted.clone());
-    let mut built = Built::default();
+    let mut built = BuildOutput::default();
     steps.run_as(Phase::Compile, "build", || {
-        built = Built::everything(workspace)?;
+        built = BuildOutput::everything(workspace)?;
         Ok(Tally::ONE_PASSED)
     });
     if !steps.all_passed() {
@@ -152,7 +152,7 @@ fn install_meanwhile(
     })
 }
 
-fn run_once(tests: &Tests<'_>, options: &Options, built: &Built, steps: &mut Steps) {
+fn run_once(tests: &Tests<'_>, options: &Options, built: &BuildOutput, steps: &mut Steps) {
     let workspace = tests.workspace;
     let depth = options.depth();
     let results = workspace.target().join("results");
@@ -191,7 +191,7 @@ fn run_once(tests: &Tests<'_>, options: &Options, built: &Built, steps: &mut Ste
 
 /// Runs the steps of the full depth only: every test in a release build, brokers that are restarted under load, and
 /// known vulnerabilities of the dependencies.
-fn run_full((tests, built): (&Tests<'_>, &Built), options: &Options, steps: &mut Steps) {
+fn run_full((tests, built): (&Tests<'_>, &BuildOutput), options: &Options, steps: &mut Steps) {
     steps.run_as(Phase::CompileAndRun, "tests in a release build", || {
         let (runner, command) = tests.command(&["--release"]);
         count_tests_by(runner, command, Empty::Refused)
@@ -254,7 +254,7 @@ fn doc_tests(workspace: &Workspace) -> Result<Tally> {
 }
 
 /// Prints the results of the transport suite: passed, refused as declared, skipped, not run.
-fn matrix(built: &Built, results: &Path, record: bool) -> Result<Tally> {
+fn matrix(built: &BuildOutput, results: &Path, record: bool) -> Result<Tally> {
     let mut command = Command::new(built.program("matrix")?);
     command.arg(results);
     if record {

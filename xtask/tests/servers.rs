@@ -1,6 +1,6 @@
 //! Really starting servers: ready, private, durable when asked, stopped in every way a run can end.
 //!
-//! Without the product on this machine a case is *ignored*, never passed; see `Presence`.
+//! Without the product on this machine a case is *ignored*, never passed; see `Availability`.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,19 +16,22 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use xtask::servers::{Durability, Keeper, Postgres, Presence, Running, Server, detached};
+use xtask::servers::{Availability, Durability, Owner, Postgres, Running, Server, detached};
 
 type Case = fn() -> Result<(), Failed>;
 
 const CASES: [(&str, Case); 6] = [
     ("a_server_responds_until_it_is_dropped", a_server_responds_until_it_is_dropped),
-    ("a_killed_run_takes_its_server_along", a_killed_run_takes_its_server_along),
+    ("a_killed_run_stops_its_server", a_killed_run_stops_its_server),
     (
         "a_server_without_its_supervisor_is_swept_away",
         a_server_without_its_supervisor_is_swept_away,
     ),
     ("a_crashed_server_serves_its_data_again", a_crashed_server_serves_its_data_again),
-    ("up_twice_is_one_server_and_down_stops_it", up_twice_is_one_server_and_down_stops_it),
+    (
+        "a_second_up_starts_no_server_and_down_stops_it",
+        a_second_up_starts_no_server_and_down_stops_it,
+    ),
     ("down_leaves_the_servers_of_runs_alone", down_leaves_the_servers_of_runs_alone),
 ];
 /// Set for the copy of this program that is killed.
@@ -38,16 +41,16 @@ fn main() -> ExitCode {
     if let Some(records) = std::env::var_os(VICTIM) {
         return be_the_victim(records.into());
     }
-    let presence = Presence::of(&Postgres);
-    if let Presence::Ignored(why) | Presence::Missing(why) = presence {
+    let availability = Availability::of(&Postgres);
+    if let Availability::Ignored(why) | Availability::Missing(why) = availability {
         eprintln!("PostgreSQL: {why}");
     }
     let trials = CASES.map(|(name, case)| {
-        let run = move || match presence {
-            Presence::Missing(why) => Err(why.into()),
+        let run = move || match availability {
+            Availability::Missing(why) => Err(why.into()),
             _ => case(),
         };
-        let ignored = matches!(presence, Presence::Ignored(_));
+        let ignored = matches!(availability, Availability::Ignored(_));
         Trial::test(name, run).with_ignored_flag(ignored)
     });
     libtest_mimic::run(&Arguments::from_args(), trials.into()).exit_code()
@@ -59,7 +62,7 @@ fn a_server_responds_until_it_is_dropped() -> Result<(), Failed> {
     let place = running.place().clone();
     assert_eq!(query(&running, "show fsync"), "off");
     assert_eq!(query(&running, "show listen_addresses"), "127.0.0.1");
-    assert_eq!(detached::list(&records.0)[0].keeper, Keeper::Run(std::process::id()));
+    assert_eq!(detached::list(&records.0)[0].owner, Owner::Run(std::process::id()));
     drop(running);
     assert!(!Postgres.is_ready(&place));
     assert!(!place.folder.exists(), "the scratch folder is gone");
@@ -68,7 +71,7 @@ fn a_server_responds_until_it_is_dropped() -> Result<(), Failed> {
 }
 
 /// The run is killed without a chance to clean up; the supervisor notices that its pipe is closed.
-fn a_killed_run_takes_its_server_along() -> Result<(), Failed> {
+fn a_killed_run_stops_its_server() -> Result<(), Failed> {
     let records = Records::new("killed");
     let mut victim = victim(&records)?;
     let record = detached::list(&records.0).pop().unwrap();
@@ -116,7 +119,7 @@ fn a_crashed_server_serves_its_data_again() -> Result<(), Failed> {
     Ok(())
 }
 
-fn up_twice_is_one_server_and_down_stops_it() -> Result<(), Failed> {
+fn a_second_up_starts_no_server_and_down_stops_it() -> Result<(), Failed> {
     let records = Records::new("up");
     let first = detached::up(&Postgres, Durability::Relaxed, &records.0)?;
     let second = detached::up(&Postgres, Durability::Relaxed, &records.0)?;

@@ -31,7 +31,7 @@ pub(crate) struct Group {
     folder: PathBuf,
     /// Folder of this consumer's claims.
     claims: PathBuf,
-    /// Locked as long as the consumer lives; the system unlocks it when the process dies.
+    /// Locked while the consumer exists; the system unlocks it when the process ends.
     _lock: Option<File>,
 }
 

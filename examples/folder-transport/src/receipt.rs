@@ -14,7 +14,7 @@ use crate::blocking;
 use crate::group::Group;
 use crate::name::FileName;
 
-/// Delay of a delivery that was dropped unsettled, as when the storage is away.
+/// Delay of a delivery that was dropped unsettled, as when the storage is unavailable.
 const DROPPED_DELAY: Duration = Duration::from_secs(1);
 
 pub(crate) struct FolderReceipt {

@@ -6,7 +6,7 @@ use punctual::status::Status;
 
 use crate::routes::RouteState;
 
-/// Returns every job that the process declares or the storage remembers; also while the storage is away, and then
+/// Returns every job that the process declares or the storage contains; also while the storage is unavailable, and then
 /// with the reason in `storage_error`.
 pub(crate) async fn status(State(shared): State<RouteState>) -> Json<Status> {
     Json(shared.punctual.admin().status().await)

@@ -1,6 +1,6 @@
 //! List of requirements and traps in `docs/requirements.md`.
 //!
-//! An entry is a list item `- H-4: sentence`, continued on indented lines. It may end with a remark:
+//! An entry is a list item `- H-4: sentence`, continued on indented lines. It may end with an exemption:
 //! `(no test: reason)` where no test can name it, `(open: what is missing)` where Punctual does less.
 
 use crate::tidy::{Finding, Source};
@@ -18,14 +18,14 @@ pub(super) struct Entry {
     /// `H-4`, `U-39a` or `trap 9`.
     pub(super) id: String,
     pub(super) line: usize,
-    /// The sentence with its remark.
+    /// The sentence with its exemption.
     pub(super) text: String,
-    pub(super) remark: Option<Remark>,
+    pub(super) exemption: Option<Exemption>,
 }
 
 /// How an entry is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Remark {
+pub(super) enum Exemption {
     /// No test can name it.
     NoTest,
     /// Something is missing.
@@ -59,7 +59,7 @@ pub(super) fn parse(document: &Source) -> (List, Vec<Finding>) {
                 Some((id, text)) => {
                     continues = true;
                     let (id, text) = (id.to_owned(), text.to_owned());
-                    list.entries.push(Entry { id, line: number, text, remark: None });
+                    list.entries.push(Entry { id, line: number, text, exemption: None });
                 }
                 None => findings.push(document.finding(number, "an entry is `- ID: sentence`")),
             }
@@ -73,16 +73,16 @@ pub(super) fn parse(document: &Source) -> (List, Vec<Finding>) {
         }
     }
     for entry in &mut list.entries {
-        entry.remark = remark(&entry.text);
+        entry.exemption = exemption(&entry.text);
     }
     (list, findings)
 }
 
-fn remark(text: &str) -> Option<Remark> {
+fn exemption(text: &str) -> Option<Exemption> {
     let (_, reason) = text.strip_suffix(')')?.rsplit_once(" (")?;
     match reason.split_once(": ")? {
-        ("no test", _) => Some(Remark::NoTest),
-        ("open", _) => Some(Remark::Open),
+        ("no test", _) => Some(Exemption::NoTest),
+        ("open", _) => Some(Exemption::Open),
         _ => None,
     }
 }

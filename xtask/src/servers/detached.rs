@@ -9,15 +9,15 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::record::{self, Record};
-use super::{Durability, Keeper, Place, Server, named, process};
+use super::{Durability, Owner, Place, Server, named, process};
 
 /// Longest time from the start to the first response.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// Stops servers of killed runs and removes the records of ended servers; returns the stopped ones.
 pub fn sweep(records: &Path) -> Result<Vec<Record>> {
-    let forgotten = record::all(records).into_iter().filter(Record::is_forgotten);
-    forgotten.map(|record| record.end(records).map(|()| record)).collect()
+    let abandoned = record::all(records).into_iter().filter(Record::is_abandoned);
+    abandoned.map(|record| record.end(records).map(|()| record)).collect()
 }
 
 /// Returns every recorded server.
@@ -40,7 +40,7 @@ pub fn up(server: &dyn Server, durability: Durability, records: &Path) -> Result
         return Ok(record);
     }
     let place = Place::create(server.name(), durability)?;
-    let record = Record { server: server.name().to_owned(), place, keeper: Keeper::Person };
+    let record = Record { server: server.name().to_owned(), place, owner: Owner::Person };
     record.write(records)?;
     let started = serve(server, &record.place);
     if started.is_err() {
@@ -52,7 +52,7 @@ pub fn up(server: &dyn Server, durability: Durability, records: &Path) -> Result
 /// Stops only servers that `up` started, and returns their names.
 pub fn down(records: &Path) -> Result<Vec<Record>> {
     sweep(records)?;
-    let kept = record::all(records).into_iter().filter(|record| record.keeper == Keeper::Person);
+    let kept = record::all(records).into_iter().filter(|record| record.owner == Owner::Person);
     kept.map(|record| record.end(records).map(|()| record)).collect()
 }
 
@@ -64,7 +64,7 @@ pub fn export(record: &Record) -> Result<String> {
 
 fn kept(name: &str, records: &Path) -> Option<Record> {
     let mut all = record::all(records).into_iter();
-    all.find(|record| record.server == name && record.keeper == Keeper::Person)
+    all.find(|record| record.server == name && record.owner == Owner::Person)
 }
 
 fn serve(server: &dyn Server, place: &Place) -> Result<()> {

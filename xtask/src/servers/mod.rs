@@ -4,16 +4,16 @@
 //! supervisor that stops it also when the run is killed) or the user who requested it (`detached`, until
 //! `down`). Every scratch folder is recorded, so that none is left behind.
 
-pub mod asking;
+mod availability;
 pub mod cache;
 pub mod detached;
 mod mqtt;
 mod nats;
 mod place;
 mod postgres;
-mod presence;
 mod process;
 mod rabbitmq;
+pub mod readiness;
 mod record;
 mod redis;
 mod running;
@@ -21,13 +21,13 @@ mod server;
 mod sqs;
 pub mod virtual_environment;
 
+pub use availability::{Availability, LEFT_OUT};
 pub use mqtt::Mqtt;
 pub use nats::Nats;
 pub use place::{Durability, Place};
 pub use postgres::Postgres;
-pub use presence::{LEFT_OUT, Presence};
 pub use rabbitmq::Rabbitmq;
-pub use record::{Keeper, Record};
+pub use record::{Owner, Record};
 pub use redis::Redis;
 pub use running::Running;
 pub use server::{SERVERS, Server, named};

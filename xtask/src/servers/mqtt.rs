@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context as _, Result};
 
-use super::asking::ask;
+use super::readiness::ask;
 use super::{Durability, Place, Server};
 
 const PROGRAM: &str = "mosquitto";

@@ -148,7 +148,7 @@ impl Identity {
 fn id(arguments: &[&str]) -> Result<u32> {
     let output = Command::new("id").args(arguments).output().context("start id")?;
     let number = String::from_utf8_lossy(&output.stdout).trim().parse();
-    number.with_context(|| format!("`id {}` answered no number", arguments.join(" ")))
+    number.with_context(|| format!("`id {}` did not return a number", arguments.join(" ")))
 }
 
 fn create_database(identity: &Identity, programs: &Path, data: &Path) -> Result<()> {

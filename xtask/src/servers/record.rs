@@ -14,7 +14,7 @@ use super::{named, process};
 
 /// The owner, who stops the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Keeper {
+pub enum Owner {
     /// The user, with `cargo xtask servers down`.
     Person,
     /// The process of this id, when its work is done.
@@ -29,7 +29,7 @@ pub struct Record {
     /// Its folder and port.
     pub place: Place,
     /// The owner.
-    pub keeper: Keeper,
+    pub owner: Owner,
 }
 
 impl Record {
@@ -54,11 +54,11 @@ impl Record {
         self.place.pid().filter(|pid| process::is_ours(*pid, &self.place.folder))
     }
 
-    /// Returns whether its owner is gone.
-    pub fn is_forgotten(&self) -> bool {
-        match self.keeper {
-            Keeper::Person => self.live_pid().is_none(),
-            Keeper::Run(pid) => !process::is_alive(pid),
+    /// Returns whether its owner has ended.
+    pub fn is_abandoned(&self) -> bool {
+        match self.owner {
+            Owner::Person => self.live_pid().is_none(),
+            Owner::Run(pid) => !process::is_alive(pid),
         }
     }
 
@@ -82,12 +82,12 @@ impl Record {
     fn to_text(&self) -> String {
         let Place { folder, port, durability } = &self.place;
         let durable = *durability == Durability::Durable;
-        let keeper = match self.keeper {
-            Keeper::Person => "person".to_owned(),
-            Keeper::Run(pid) => pid.to_string(),
+        let owner = match self.owner {
+            Owner::Person => "person".to_owned(),
+            Owner::Run(pid) => pid.to_string(),
         };
         format!(
-            "server={}\nport={port}\ndurable={durable}\nkeeper={keeper}\nfolder={}\n",
+            "server={}\nport={port}\ndurable={durable}\nkeeper={owner}\nfolder={}\n",
             self.server,
             folder.display()
         )
@@ -102,13 +102,13 @@ impl Record {
             "true" => Durability::Durable,
             _ => Durability::Relaxed,
         };
-        let keeper = match value("keeper")? {
-            "person" => Keeper::Person,
-            pid => Keeper::Run(pid.parse().ok()?),
+        let owner = match value("owner")? {
+            "person" => Owner::Person,
+            pid => Owner::Run(pid.parse().ok()?),
         };
         let folder = PathBuf::from(value("folder")?);
         let place = Place { folder, port: value("port")?.parse().ok()?, durability };
-        Some(Self { server: value("server")?.to_owned(), place, keeper })
+        Some(Self { server: value("server")?.to_owned(), place, owner })
     }
 }
 
@@ -132,16 +132,16 @@ fn is_scratch(folder: &Path) -> bool {
 mod tests {
     use super::*;
 
-    fn sample(keeper: Keeper) -> Record {
+    fn sample(owner: Owner) -> Record {
         let folder = PathBuf::from("/tmp/punctual-postgres-12-4711");
         let place = Place { folder, port: 4711, durability: Durability::Durable };
-        Record { server: "postgres".to_owned(), place, keeper }
+        Record { server: "postgres".to_owned(), place, owner }
     }
 
     #[test]
     fn a_record_reads_back_as_it_was_written() {
-        for keeper in [Keeper::Person, Keeper::Run(12)] {
-            let record = sample(keeper);
+        for owner in [Owner::Person, Owner::Run(12)] {
+            let record = sample(owner);
             assert_eq!(Record::from_text(&record.to_text()), Some(record));
         }
         assert_eq!(Record::from_text("server=postgres\n"), None);
@@ -149,15 +149,15 @@ mod tests {
     }
 
     #[test]
-    fn servers_of_a_dead_run_are_forgotten() {
-        assert!(sample(Keeper::Run(u32::MAX)).is_forgotten());
-        assert!(!sample(Keeper::Run(std::process::id())).is_forgotten());
-        assert!(sample(Keeper::Person).is_forgotten(), "nothing runs there");
+    fn servers_of_a_dead_run_are_abandoned() {
+        assert!(sample(Owner::Run(u32::MAX)).is_abandoned());
+        assert!(!sample(Owner::Run(std::process::id())).is_abandoned());
+        assert!(sample(Owner::Person).is_abandoned(), "nothing runs there");
     }
 
     #[test]
     fn no_other_folder_is_ever_removed() {
-        assert!(is_scratch(&sample(Keeper::Person).place.folder));
+        assert!(is_scratch(&sample(Owner::Person).place.folder));
         for other in ["/", "/tmp", "punctual-postgres-1-2", "/etc/punctual-x", "/tmp/punctual-"] {
             assert!(!is_scratch(Path::new(other)), "{other}");
         }

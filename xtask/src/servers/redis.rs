@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::asking::ask;
+use super::readiness::ask;
 use super::{Durability, Place, Server};
 
 const PROGRAM: &str = "redis-server";

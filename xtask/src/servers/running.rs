@@ -14,7 +14,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use super::process;
-use super::{Durability, Keeper, Place, Record, Server};
+use super::{Durability, Owner, Place, Record, Server};
 
 /// Longest time from the start to the first response; the very first start creates a database.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -57,8 +57,8 @@ impl Running {
         records: &Path,
     ) -> Result<Self> {
         let place = Place::create(server.name(), durability)?;
-        let keeper = Keeper::Run(std::process::id());
-        let record = Record { server: server.name().to_owned(), place, keeper };
+        let owner = Owner::Run(std::process::id());
+        let record = Record { server: server.name().to_owned(), place, owner };
         let mut running = Self { server, records: records.to_owned(), record, supervisor: None };
         running.record.write(records)?;
         running.serve()?;

@@ -9,7 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::asking::is_well;
+use super::readiness::is_ready;
 use super::virtual_environment::{self, VirtualEnvironment, runs};
 use super::{Place, Server};
 
@@ -59,7 +59,7 @@ impl Server for Sqs {
     }
 
     fn is_ready(&self, place: &Place) -> bool {
-        is_well(place.port, "/moto-api/data.json")
+        is_ready(place.port, "/moto-api/data.json")
     }
 
     fn address(&self, place: &Place) -> String {

@@ -13,13 +13,13 @@ pub fn ask<const LENGTH: usize>(port: u16, words: &[u8]) -> Result<[u8; LENGTH]>
     let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
     stream.set_read_timeout(Some(TIMEOUT))?;
     stream.write_all(words)?;
-    let mut answer = [0; LENGTH];
-    stream.read_exact(&mut answer)?;
-    Ok(answer)
+    let mut response = [0; LENGTH];
+    stream.read_exact(&mut response)?;
+    Ok(response)
 }
 
 /// Returns whether a request for a path succeeds with 200.
-pub fn is_well(port: u16, path: &str) -> bool {
+pub fn is_ready(port: u16, path: &str) -> bool {
     let request = format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n");
-    ask::<12>(port, request.as_bytes()).is_ok_and(|answer| answer.ends_with(b" 200"))
+    ask::<12>(port, request.as_bytes()).is_ok_and(|response| response.ends_with(b" 200"))
 }

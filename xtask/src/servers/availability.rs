@@ -1,4 +1,4 @@
-//! Presence of the programs with which tests start their own server.
+//! Availability of the programs with which tests start their own server.
 //!
 //! When a product is not installed, or was left out by name, its tests are *ignored*; when it is required
 //! by name, they *fail*. They never pass without having run.
@@ -12,16 +12,16 @@ pub const LEFT_OUT: &str = "PUNCTUAL_WITHOUT";
 
 /// Decision about a test whose product may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Presence {
+pub enum Availability {
     /// Run.
-    Here,
+    Available,
     /// Report them as ignored, with the reason.
     Ignored(&'static str),
     /// Fail with the reason.
     Missing(&'static str),
 }
 
-impl Presence {
+impl Availability {
     /// Returns the decision about a product, from its installation and the environment.
     pub fn of(server: &dyn Server) -> Self {
         let names = |variable: &str| {
@@ -34,18 +34,20 @@ impl Presence {
     /// Returns the reason why it cannot be run, if any.
     pub fn reason(self) -> Option<&'static str> {
         match self {
-            Self::Here => None,
+            Self::Available => None,
             Self::Ignored(reason) | Self::Missing(reason) => Some(reason),
         }
     }
 }
 
-fn decide(is_installed: bool, is_required: bool, is_left_out: bool) -> Presence {
+fn decide(is_installed: bool, is_required: bool, is_left_out: bool) -> Availability {
     match (is_installed, is_required, is_left_out) {
-        (true, true, _) | (true, _, false) => Presence::Here,
-        (false, true, _) => Presence::Missing("it is required and not installed on this machine"),
-        (true, false, true) => Presence::Ignored("it was left out on purpose"),
-        (false, false, _) => Presence::Ignored("it is not installed on this machine"),
+        (true, true, _) | (true, _, false) => Availability::Available,
+        (false, true, _) => {
+            Availability::Missing("it is required and not installed on this machine")
+        }
+        (true, false, true) => Availability::Ignored("it was left out on purpose"),
+        (false, false, _) => Availability::Ignored("it is not installed on this machine"),
     }
 }
 
@@ -55,10 +57,10 @@ mod tests {
 
     #[test]
     fn only_required_and_missing_products_fail() {
-        assert_eq!(decide(true, false, false), Presence::Here);
-        assert_eq!(decide(true, true, true), Presence::Here);
-        assert!(matches!(decide(true, false, true), Presence::Ignored(_)));
-        assert!(matches!(decide(false, false, false), Presence::Ignored(_)));
-        assert!(matches!(decide(false, true, false), Presence::Missing(_)));
+        assert_eq!(decide(true, false, false), Availability::Available);
+        assert_eq!(decide(true, true, true), Availability::Available);
+        assert!(matches!(decide(true, false, true), Availability::Ignored(_)));
+        assert!(matches!(decide(false, false, false), Availability::Ignored(_)));
+        assert!(matches!(decide(false, true, false), Availability::Missing(_)));
     }
 }
