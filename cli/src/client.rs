@@ -14,7 +14,7 @@ use punctual::Roles;
 use punctual::clock::{Clock, SystemClock};
 use punctual::jiff::Timestamp;
 use punctual_backends::OpenedStorage;
-use punctual_server::{App, Parts, router};
+use punctual_server::{App, AppParts, router};
 use reqwest::{Certificate, Url};
 use serde_json::Value;
 use tower::ServiceExt;
@@ -135,7 +135,7 @@ impl Client {
             .stores(opened.storage.clone(), opened.inspect.clone())
             .roles(Roles::NONE)
             .build()?;
-        let parts = Parts {
+        let parts = AppParts {
             punctual: Arc::new(punctual),
             storage: opened.storage.clone(),
             inspect: opened.inspect.clone(),

@@ -21,7 +21,7 @@ use crate::targets::Guard;
 
 /// The components a server is built from.
 #[derive(Clone)]
-pub struct Parts {
+pub struct AppParts {
     /// The process: publishes, administers, and works according to its roles.
     pub punctual: Arc<Punctual>,
     /// Stores messages and jobs.
@@ -42,7 +42,7 @@ pub struct App {
 
 #[derive(Clone)]
 struct Inner {
-    parts: Parts,
+    parts: AppParts,
     /// Reads what is stored, without redaction.
     stored: Arc<dyn Inspect>,
     audit: Audit,
@@ -62,7 +62,7 @@ struct Inner {
 
 impl App {
     /// Returns an application with these components and default settings.
-    pub fn new(parts: Parts) -> Self {
+    pub fn new(parts: AppParts) -> Self {
         let audit = Audit::new(parts.documents.clone(), parts.clock.clone());
         let auth = Auth::new(AuthSettings::default(), &parts.documents, &parts.clock);
         // The redaction rules of an empty configuration.
@@ -253,9 +253,9 @@ impl App {
 }
 
 impl std::ops::Deref for App {
-    type Target = Parts;
+    type Target = AppParts;
 
-    fn deref(&self) -> &Parts {
+    fn deref(&self) -> &AppParts {
         &self.inner.parts
     }
 }

@@ -20,10 +20,10 @@ use tokio::task::JoinSet;
 
 pub use reload::SOURCE;
 
-use crate::app::{App, Parts};
+use crate::app::{App, AppParts};
 use crate::auth::{AuthSettings, Mode, Proxy};
 use crate::background::run_background;
-use crate::config::{AuthMode, Config, ConfigDuration, Loaded, ServerRole, Sources};
+use crate::config::{AuthMode, Config, ConfigDuration, LoadedConfig, ServerRole, Sources};
 use crate::file_limit;
 use crate::listen::{BoundListener, listen};
 use crate::metrics::Meters;
@@ -31,7 +31,7 @@ use crate::node::Identity;
 use crate::process_registry;
 use crate::redact::Redaction;
 use crate::router::router;
-use crate::targets::{Tools, resolve};
+use crate::targets::{TargetServices, resolve};
 use crate::tls::Tls;
 use crate::webhooks::{WEBHOOK_QUEUE, Webhooks};
 use crate::wording::for_operators;
@@ -46,7 +46,7 @@ const REQUESTS_TIMEOUT: Duration = Duration::from_secs(5);
 /// Input of a server start.
 pub struct Assembly {
     /// The configuration.
-    pub loaded: Loaded,
+    pub loaded: LoadedConfig,
     /// The sources it was read from, for reloads.
     pub sources: Sources,
     /// Whether to run the demo jobs.
@@ -82,14 +82,15 @@ impl Assembly {
         let (listener, tls) = socket(config, clock.now()).await?;
         let address = resolve(&config.storage.address)?;
         let opened = open(&address).await?;
-        let tools = Tools::new(config, clock.clone())?;
+        let services = TargetServices::new(config, clock.clone())?;
         let meters = Meters::default();
         let observability = Observability::new(config)?;
-        let builder = builder(config, &opened, &tools).on_event(meters.hook());
+        let builder = builder(config, &opened, &services).on_event(meters.hook());
         let mut builder = observability.messages(builder);
         if config.webhooks.enabled {
             let documents = opened.documents.clone();
-            let webhooks = Webhooks::new(tools.clone(), documents, clock.clone(), &config.webhooks);
+            let webhooks =
+                Webhooks::new(services.clone(), documents, clock.clone(), &config.webhooks);
             builder = webhooks.register(builder);
         }
         builder = with_transports(builder, config).await?;
@@ -97,7 +98,7 @@ impl Assembly {
             builder = demo::register(builder);
         }
         let punctual = Arc::new(builder.build()?);
-        let app = App::new(Parts {
+        let app = App::new(AppParts {
             punctual: punctual.clone(),
             storage: opened.storage.clone(),
             inspect: opened.inspect.clone(),
@@ -106,7 +107,7 @@ impl Assembly {
         })
         .demonstrating(demo)
         .stored_in(kind_of(&address), opened.clone())
-        .guarded(tools.guard().clone())
+        .guarded(services.guard().clone())
         .running_programs(config.command.clone())
         .on_node(identity(config), meters, serde_json::to_value(config.hidden()).ok());
         let app = observability.requests(configured(app, config)?).encrypting(tls.is_some());
@@ -114,7 +115,7 @@ impl Assembly {
             tracing::warn!("{warning}");
         }
         warn_without_users(&app).await;
-        let mut reloader = Reloader::new(&loaded, sources, app.clone(), tools);
+        let mut reloader = Reloader::new(&loaded, sources, app.clone(), services);
         reloader.first(&loaded.config).await?;
         punctual.start().await?;
         let mut running = RunningServer {
@@ -231,7 +232,7 @@ async fn stopped(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
 }
 
-fn builder(config: &Config, opened: &OpenedStorage, tools: &Tools) -> Builder {
+fn builder(config: &Config, opened: &OpenedStorage, services: &TargetServices) -> Builder {
     let has = |role| config.server.roles.contains(&role);
     let (scheduler, worker) = (has(ServerRole::Scheduler), has(ServerRole::Worker));
     let relay = has(ServerRole::Relay);
@@ -261,7 +262,7 @@ fn builder(config: &Config, opened: &OpenedStorage, tools: &Tools) -> Builder {
             queues.push((name, CONCURRENCY_DEFAULT));
         }
     }
-    let builder = tools.register(builder);
+    let builder = services.register(builder);
     // The file names the queues; without any, those that its jobs need were added above.
     let builder = builder.only_named_queues();
     queues.into_iter().fold(builder, |builder, (name, most)| builder.queue(name, most))

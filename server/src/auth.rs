@@ -55,7 +55,7 @@ use self::throttle::Throttle;
 use self::token::Tokens;
 use self::user::Users;
 use crate::app::App;
-use crate::caller::{Caller, Proof, Role};
+use crate::caller::{AuthenticationMethod, Caller, Role};
 use crate::config::Networks;
 use crate::problem::{ApiResult, Problem};
 
@@ -257,7 +257,11 @@ impl Auth {
             Mode::None => {
                 origin::check_host(parts, from.is_some())?;
                 let local = Caller::new("local", Role::Admin).working_on([EVERY_QUEUE]);
-                Ok(Some(Caller { from, proof: Proof::NotRequired, ..local }))
+                Ok(Some(Caller {
+                    from,
+                    authentication: AuthenticationMethod::NotRequired,
+                    ..local
+                }))
             }
             Mode::Password => self.by_cookie(&parts.headers, from).await,
             Mode::Proxy(proxy) => {
@@ -286,8 +290,8 @@ impl Auth {
                 let login = Login { name: &name, password: &password, from, browser: None };
                 let user = log_in(app, login).await?;
                 let (id, generation) = (user.id.clone(), user.generation);
-                let proof = Proof::Password { id, generation };
-                Ok(Caller { from, proof, ..Caller::new(user.name, user.role) })
+                let authentication = AuthenticationMethod::Password { id, generation };
+                Ok(Caller { from, authentication, ..Caller::new(user.name, user.role) })
             }
             _ => Err(unreadable()),
         }
@@ -303,10 +307,10 @@ impl Auth {
         let mut scopes = token.scopes.clone();
         scopes.retain(|scope| role_max >= scope.needs());
         let name = format!("{} (token {})", token.user, token.name);
-        let proof = Proof::Token { id: token.id, owner: token.owner };
+        let authentication = AuthenticationMethod::Token { id: token.id, owner: token.owner };
         let owner = Some(token.user);
         let queues = if scopes.contains(&Scope::Work) { token.queues } else { Vec::new() };
-        Ok(Caller { from, scopes, queues, owner, proof, ..Caller::new(name, role) })
+        Ok(Caller { from, scopes, queues, owner, authentication, ..Caller::new(name, role) })
     }
 
     /// Returns the current role of the owner of a token, which limits the token.
@@ -339,8 +343,8 @@ impl Auth {
         let user = self.sessions.user(&secret).await?;
         Ok(user.map(|user| {
             let csrf = Some(csrf_of(&secret));
-            let proof = Proof::Session { secret, id: user.id };
-            Caller { from, csrf, proof, ..Caller::new(user.name, user.role) }
+            let authentication = AuthenticationMethod::Session { secret, id: user.id };
+            Caller { from, csrf, authentication, ..Caller::new(user.name, user.role) }
         }))
     }
 
@@ -355,18 +359,22 @@ impl Auth {
 
     /// Returns whether the credentials of a caller still grant at least the role viewer.
     pub(crate) async fn is_still_authorized(&self, caller: &Caller) -> ApiResult<bool> {
-        let role = match &caller.proof {
-            Proof::Application | Proof::NotRequired => return Ok(true),
-            Proof::Proxy { generation } => self.proxy_user_role(&caller.name, *generation).await?,
-            Proof::Session { secret, .. } => {
+        let role = match &caller.authentication {
+            AuthenticationMethod::Application | AuthenticationMethod::NotRequired => {
+                return Ok(true);
+            }
+            AuthenticationMethod::Proxy { generation } => {
+                self.proxy_user_role(&caller.name, *generation).await?
+            }
+            AuthenticationMethod::Session { secret, .. } => {
                 self.sessions.user(secret).await?.map(|user| user.role)
             }
-            Proof::Password { id, generation } => {
+            AuthenticationMethod::Password { id, generation } => {
                 let user = self.users.find(&caller.name).await?;
                 let same = |user: &User| user.id == *id && user.generation == *generation;
                 user.filter(|user| same(user) && !user.disabled).map(|user| user.role)
             }
-            Proof::Token { id, .. } => match self.tokens.get(id).await? {
+            AuthenticationMethod::Token { id, .. } => match self.tokens.get(id).await? {
                 None => None,
                 Some(token) => match self.owner_role(&token).await {
                     Ok(role_max) => Some(token.role().min(role_max)),
@@ -423,8 +431,8 @@ impl Auth {
             None => user.map_or(Role::Viewer, |user| user.role),
         };
         self.proxy_users.record(name, role).await?;
-        let proof = Proof::Proxy { generation };
-        Ok(Some(Caller { from, proof, ..Caller::new(name, role) }))
+        let authentication = AuthenticationMethod::Proxy { generation };
+        Ok(Some(Caller { from, authentication, ..Caller::new(name, role) }))
     }
 }
 

@@ -179,8 +179,8 @@ mod tests {
                 Ok(found.fetch_add(1, Ordering::Relaxed))
             })
         };
-        let answers = futures_util::future::join_all((0..5).map(|_| ask())).await;
-        assert!(answers.into_iter().all(|answer| answer.unwrap() == 0));
+        let results = futures_util::future::join_all((0..5).map(|_| ask())).await;
+        assert!(results.into_iter().all(|result| result.unwrap() == 0));
         clock.advance(Duration::from_millis(999));
         assert_eq!(ask().await.unwrap(), 0);
         clock.advance(Duration::from_millis(1));

@@ -71,12 +71,12 @@ pub struct Caller {
     /// The owner of the token, for a caller with a token.
     pub owner: Option<String>,
     /// How the caller was authenticated.
-    pub(crate) proof: Proof,
+    pub(crate) authentication: AuthenticationMethod,
 }
 
 /// How a caller was authenticated.
 #[derive(Clone, Debug)]
-pub(crate) enum Proof {
+pub(crate) enum AuthenticationMethod {
     /// By the embedding application.
     Application,
     /// Authentication is disabled.
@@ -102,18 +102,19 @@ impl Caller {
             queues: Vec::new(),
             csrf: None,
             owner: None,
-            proof: Proof::Application,
+            authentication: AuthenticationMethod::Application,
         }
     }
 
     /// Returns the unique identity of the caller, under which data of the caller is stored.
     pub(crate) fn identity(&self) -> String {
-        match &self.proof {
-            Proof::Application => format!("application {}", self.name),
-            Proof::NotRequired => "nobody".to_owned(),
-            Proof::Proxy { .. } => format!("proxy {}", self.name),
-            Proof::Session { id, .. } | Proof::Password { id, .. } => format!("user {id}"),
-            Proof::Token { id, .. } => format!("token {id}"),
+        match &self.authentication {
+            AuthenticationMethod::Application => format!("application {}", self.name),
+            AuthenticationMethod::NotRequired => "nobody".to_owned(),
+            AuthenticationMethod::Proxy { .. } => format!("proxy {}", self.name),
+            AuthenticationMethod::Session { id, .. }
+            | AuthenticationMethod::Password { id, .. } => format!("user {id}"),
+            AuthenticationMethod::Token { id, .. } => format!("token {id}"),
         }
     }
 
@@ -128,11 +129,12 @@ impl Caller {
 
     /// Returns the owner of tokens that this caller creates.
     pub(crate) fn owning(&self) -> TokenOwner {
-        match &self.proof {
-            Proof::Application | Proof::NotRequired => TokenOwner::Local,
-            Proof::Proxy { .. } => TokenOwner::Proxied,
-            Proof::Session { id, .. } | Proof::Password { id, .. } => TokenOwner::User(id.clone()),
-            Proof::Token { owner, .. } => owner.clone(),
+        match &self.authentication {
+            AuthenticationMethod::Application | AuthenticationMethod::NotRequired => TokenOwner::Local,
+            AuthenticationMethod::Proxy { .. } => TokenOwner::Proxied,
+            AuthenticationMethod::Session { id, .. }
+            | AuthenticationMethod::Password { id, .. } => TokenOwner::User(id.clone()),
+            AuthenticationMethod::Token { owner, .. } => owner.clone(),
         }
     }
 

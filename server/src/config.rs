@@ -35,7 +35,7 @@ pub use outgoing::OutgoingConfig;
 pub(crate) use outgoing::proxy_url;
 pub use places::Places;
 pub use problem::{ConfigError, ConfigErrors};
-pub use read::{FILE_DEFAULT, Loaded, Sources};
+pub use read::{FILE_DEFAULT, LoadedConfig, Sources};
 pub use telemetry::TelemetryConfig;
 pub use tls::TlsConfig;
 pub use warn::ConfigWarning;

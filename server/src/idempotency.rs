@@ -120,7 +120,7 @@ async fn keyed(
     };
     let claim = match begin(&app, &key, place, fingerprint).await? {
         BeginResult::Runs(claim) => claim,
-        BeginResult::Answered(response) => return Ok(response),
+        BeginResult::Completed(response) => return Ok(response),
     };
     parts.extensions.insert(claim.keyed());
     let place = parts.extensions.get::<RequestPlace>().cloned();
@@ -128,9 +128,9 @@ async fn keyed(
     // In a task of its own, so that a disconnecting caller leaves no change without a stored response.
     let done = tokio::spawn(async move {
         let response = claim.run_renewing(next.run(request)).await;
-        let answer = claim.finish(response, secret).await;
+        let result = claim.finish(response, secret).await;
         drop((in_flight_guard, place));
-        answer
+        result
     });
     done.await.map_err(|_| {
         Problem::new(
@@ -168,7 +168,7 @@ enum BeginResult {
     /// Run it under this lease.
     Runs(Claim),
     /// Replay this response.
-    Answered(Response),
+    Completed(Response),
 }
 
 /// Creates the record of a new key, takes over one whose process has ended, or replays the stored response.
@@ -182,9 +182,9 @@ async fn begin(app: &App, key: &str, place: String, fingerprint: String) -> ApiR
     let Some((known, version)) = load_record(app, &place).await? else {
         return Err(in_flight_problem(key));
     };
-    let is_same = known.fingerprint == record.fingerprint && known.answer.is_none();
+    let is_same = known.fingerprint == record.fingerprint && known.response.is_none();
     if !is_same || !known.is_free_for(&owner, now) {
-        return replay(key, &record.fingerprint, Some(&known)).map(BeginResult::Answered);
+        return replay(key, &record.fingerprint, Some(&known)).map(BeginResult::Completed);
     }
     let record = known.taken_over(owner, now);
     match app.documents.put(record.draft(&place)?, ExpectedVersion::Version(version), now).await? {
@@ -215,7 +215,7 @@ fn replay(key: &str, fingerprint: &str, known: Option<&Record>) -> ApiResult<Res
         ))
         .field("Idempotency-Key", "belongs to another request"));
     }
-    let stored = known.answer.as_ref().ok_or_else(|| in_flight_problem(key))?;
+    let stored = known.response.as_ref().ok_or_else(|| in_flight_problem(key))?;
     stored.response()?.ok_or_else(|| {
         Problem::conflict(format!(
             "the request with the Idempotency-Key {key:?} succeeded, but its response was not stored, because it contained a secret or was too large; read the current state"

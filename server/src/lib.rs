@@ -53,7 +53,7 @@ mod why;
 mod why_facts;
 mod wording;
 
-pub use app::{App, Parts};
+pub use app::{App, AppParts};
 pub use assembly::{Assembly, RunningServer, SOURCE};
 pub use audit::{Audit, AuditEntry, Change};
 #[cfg(feature = "oidc")]
@@ -75,6 +75,6 @@ pub use spec::{
     PublishTarget, RetrySpec, Secret, Signature, Statuses, Target, Work,
 };
 pub use storage_transfer::{TRANSFER_KINDS, TransferKind};
-pub use targets::{Guard, Purpose, TEST_TOPIC, Tools, Vault, sign};
+pub use targets::{Guard, SecretUse, TEST_TOPIC, TargetServices, Vault, sign};
 pub use template::{Escape, Facts, Template};
 pub use webhooks::{WEBHOOK_QUEUE, WEBHOOK_TOPIC, Webhooks};

@@ -10,7 +10,7 @@ use punctual::backend::documents::DocumentStore;
 use punctual::{Inspect, Punctual, Storage};
 use tokio::runtime::Handle;
 
-use crate::app::{App, Parts};
+use crate::app::{App, AppParts};
 use crate::auth::Authenticate;
 use crate::background::run_background;
 use crate::caller::{Caller, Role};
@@ -88,7 +88,7 @@ pub fn dashboard<S>(punctual: &Arc<Punctual>, storage: &Arc<S>, access: Access) 
 where
     S: Storage + Inspect + DocumentStore,
 {
-    let app = App::new(Parts {
+    let app = App::new(AppParts {
         punctual: punctual.clone(),
         storage: storage.clone(),
         inspect: storage.clone(),

@@ -27,7 +27,7 @@ pub(crate) use post::PostRequest;
 pub(crate) use programs::allowed;
 pub use signature::sign;
 pub(crate) use vault::resolve;
-pub use vault::{Purpose, Vault};
+pub use vault::{SecretUse, Vault};
 
 use crate::config::{CommandConfig, Config};
 use crate::outgoing::OutgoingCalls;
@@ -39,7 +39,7 @@ pub const TEST_TOPIC: &str = "punctual-test";
 
 /// Clients, secrets and rules shared by the handlers of targets.
 #[derive(Clone)]
-pub struct Tools {
+pub struct TargetServices {
     client: reqwest::Client,
     guard: Guard,
     vault: Vault,
@@ -49,8 +49,8 @@ pub struct Tools {
     clock: Arc<dyn Clock>,
 }
 
-impl Tools {
-    /// Returns the tools of a configuration.
+impl TargetServices {
+    /// Returns the services of a configuration.
     pub fn new(config: &Config, clock: Arc<dyn Clock>) -> Result<Self> {
         let outgoing = OutgoingCalls::load(&config.outgoing)?;
         let guard = Guard::new(config.http.clone()).through(outgoing);

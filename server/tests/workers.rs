@@ -13,7 +13,7 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use punctual::clock::{Clock, add, within};
 use punctual::model::{HandlerOptions, MessageId, MessageRecord, MessageState};
 use punctual::{Event, MemoryStorage, Punctual, Retry, Roles, SystemClock};
-use punctual_server::{App, Parts, listen, router, run_background};
+use punctual_server::{App, AppParts, listen, router, run_background};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -83,7 +83,7 @@ impl Server {
             .build()
             .unwrap();
         punctual.start().await.unwrap();
-        let parts = Parts {
+        let parts = AppParts {
             punctual: Arc::new(punctual),
             storage: storage.clone(),
             inspect: storage.clone(),
@@ -122,13 +122,13 @@ impl Server {
                 "GET /api/v1/workers HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n"
             );
             stream.write_all(ask.as_bytes()).await.unwrap();
-            let mut answer = String::new();
-            stream.read_to_string(&mut answer).await.unwrap();
-            if answer.contains("\"example\"") {
+            let mut response = String::new();
+            stream.read_to_string(&mut response).await.unwrap();
+            if response.contains("\"example\"") {
                 return;
             }
             let now = SystemClock.now();
-            assert!(now < until, "no worker came: {answer}");
+            assert!(now < until, "no worker came: {response}");
             SystemClock.sleep_until(add(now, CHECK_INTERVAL)).await;
         }
     }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Subcommand};
 use punctual::clock::{Clock as _, SystemClock};
-use punctual_server::config::{ConfigErrors, EXAMPLE, Loaded, Sources};
+use punctual_server::config::{ConfigErrors, EXAMPLE, LoadedConfig, Sources};
 
 use crate::terminal::{notice, print_error};
 
@@ -62,7 +62,7 @@ pub(crate) fn run(command: &ConfigCommand) -> ExitCode {
     }
 }
 
-fn load(args: &ConfigArgs) -> Result<Loaded, ConfigErrors> {
+fn load(args: &ConfigArgs) -> Result<LoadedConfig, ConfigErrors> {
     Sources::of_process(args.file.clone().or_else(|| args.config.clone())).load()
 }
 

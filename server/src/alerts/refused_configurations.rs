@@ -118,13 +118,13 @@ mod tests {
 
     use super::*;
     use crate::alerts::current;
-    use crate::app::Parts;
+    use crate::app::AppParts;
     use crate::metrics::Meters;
     use crate::node::Identity;
 
     fn node(name: &str, clock: &Arc<ManualClock>, storage: &Arc<MemoryStorage>) -> App {
         let builder = Punctual::builder().storage(storage.clone()).clock(clock.clone());
-        let parts = Parts {
+        let parts = AppParts {
             punctual: Arc::new(builder.build().unwrap()),
             storage: storage.clone(),
             inspect: storage.clone(),

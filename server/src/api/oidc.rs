@@ -138,8 +138,8 @@ fn guest(person: &Person) -> Caller {
 }
 
 /// Returns the response, with an HTML page in place of a problem for browsers.
-fn page_or_problem(app: &App, headers: &HeaderMap, answer: ApiResult<Response>) -> Response {
-    let mut response = match answer {
+fn page_or_problem(app: &App, headers: &HeaderMap, result: ApiResult<Response>) -> Response {
+    let mut response = match result {
         Ok(response) => response,
         Err(problem) if accepts_html(headers) => error_page(app, &problem),
         Err(problem) => problem.into_response(),

@@ -18,7 +18,7 @@ use crate::auth::{
     BROWSER_COOKIE, BROWSER_TTL, COOKIE_NAME, CallAddress, Login, Mode, PASSWORD_LENGTH_MIN,
     browser_cookie, cookie, csrf_of, log_in,
 };
-use crate::caller::{Caller, MaybeCaller, Proof, Role};
+use crate::caller::{AuthenticationMethod, Caller, MaybeCaller, Role};
 use crate::extract::Body;
 use crate::problem::{ApiResult, Problem};
 
@@ -130,8 +130,8 @@ async fn begin(
     auth.users.change(&user.name, |user| user.last_login_at = Some(now)).await?;
     let secret = auth.sessions.begin(&user).await?;
     let (csrf, id) = (Some(csrf_of(&secret)), user.id.clone());
-    let proof = Proof::Session { secret: secret.clone(), id };
-    let caller = Caller { from, csrf, proof, ..Caller::new(&user.name, user.role) };
+    let authentication = AuthenticationMethod::Session { secret: secret.clone(), id };
+    let caller = Caller { from, csrf, authentication, ..Caller::new(&user.name, user.role) };
     app.audit().note(&caller, Change::new("session.begin", &user.name)).await?;
     let browser = auth.browsers.remember(browser.as_deref(), &user).await?;
     let cookies = AppendHeaders([

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use punctual::Clock;
 use punctual::clock::add;
 
-use super::reload::{Hangups, POLL_INTERVAL};
+use super::reload::{HangupSignals, POLL_INTERVAL};
 use crate::tls::Tls;
 
 /// Polls the files until `stopped` resolves.
 pub(super) async fn watch(tls: Tls, clock: Arc<dyn Clock>, stopped: impl Future<Output = ()>) {
     let mut stopped = std::pin::pin!(stopped);
-    let mut hangups = Hangups::listen();
+    let mut hangups = HangupSignals::listen();
     loop {
         let forced = tokio::select! {
             () = &mut stopped => return,

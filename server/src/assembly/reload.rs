@@ -12,8 +12,8 @@ use punctual::{JobBuilder, Punctual, Result};
 
 use crate::alerts::{RefusedConfiguration, configuration_refused};
 use crate::app::App;
-use crate::config::{Config, ConfigError, Loaded, ServerRole, Sources};
-use crate::targets::Tools;
+use crate::config::{Config, ConfigError, LoadedConfig, ServerRole, Sources};
+use crate::targets::TargetServices;
 use crate::wording::for_operators;
 
 use super::CONCURRENCY_DEFAULT;
@@ -37,12 +37,17 @@ pub(super) struct Reloader {
     /// Whether declaring failed because the storage was unavailable, and is to be retried.
     is_declare_pending: bool,
     punctual: Arc<Punctual>,
-    tools: Tools,
+    services: TargetServices,
     app: App,
 }
 
 impl Reloader {
-    pub(super) fn new(loaded: &Loaded, sources: Sources, app: App, tools: Tools) -> Self {
+    pub(super) fn new(
+        loaded: &LoadedConfig,
+        sources: Sources,
+        app: App,
+        services: TargetServices,
+    ) -> Self {
         let punctual = app.punctual.clone();
         let file = loaded.file.clone();
         let mut reloader = Self {
@@ -53,7 +58,7 @@ impl Reloader {
             warned: keyed(loaded.warnings(app.clock.now())).into_keys().collect(),
             is_declare_pending: false,
             punctual,
-            tools,
+            services,
             app,
         };
         reloader.modified_at = reloader.read_modified_at();
@@ -75,7 +80,7 @@ impl Reloader {
     /// Polls the file until `stopped` resolves.
     pub(super) async fn watch(mut self, clock: Arc<dyn Clock>, stopped: impl Future<Output = ()>) {
         let mut stopped = std::pin::pin!(stopped);
-        let mut hangups = Hangups::listen();
+        let mut hangups = HangupSignals::listen();
         loop {
             let forced = tokio::select! {
                 () = &mut stopped => return,
@@ -108,7 +113,7 @@ impl Reloader {
                 "only changes of jobs apply while the server runs; restart it for the others"
             );
         }
-        self.tools.vault().update(&config);
+        self.services.vault().update(&config);
         let declared = self.declare(&config).await.map_err(for_operators);
         self.is_declare_pending = matches!(&declared, Err(error) if error.is_temporary());
         match declared {
@@ -155,7 +160,7 @@ impl Reloader {
     }
 
     /// Logs warnings that were not logged before.
-    fn warn(&mut self, loaded: &Loaded) {
+    fn warn(&mut self, loaded: &LoadedConfig) {
         let warnings = keyed(loaded.warnings(self.app.clock.now()));
         for (_, warning) in warnings.iter().filter(|(key, _)| !self.warned.contains(*key)) {
             tracing::warn!("{warning}");
@@ -210,12 +215,12 @@ fn without_jobs(config: &Config) -> Config {
 }
 
 /// SIGHUP signals; none where the system has no signals.
-pub(super) struct Hangups {
+pub(super) struct HangupSignals {
     #[cfg(unix)]
     signal: Option<tokio::signal::unix::Signal>,
 }
 
-impl Hangups {
+impl HangupSignals {
     pub(super) fn listen() -> Self {
         #[cfg(unix)]
         {

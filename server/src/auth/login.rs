@@ -101,19 +101,19 @@ impl Auth {
         let user = self.users.find(login.name).await?;
         // Users of an identity provider have no password.
         let hash = user.as_ref().map(|user| user.hash.clone()).filter(|hash| !hash.is_empty());
-        let guess = self.throttle.begin(keys, self.clock.now())?;
+        let attempt = self.throttle.begin(keys, self.clock.now())?;
         let verified = self.passwords.verify(permit, hash, login.password.to_owned()).await;
         let is_valid = match verified {
             Ok(is_valid) => is_valid,
             Err(error) => {
-                guess.was_not_checked();
+                attempt.was_not_checked();
                 return Err(error.into());
             }
         };
         let user = user.filter(|user| is_valid && !user.disabled).ok_or_else(|| {
             Problem::new(StatusCode::UNAUTHORIZED, "the name or the password is wrong")
         })?;
-        guess.was_right();
+        attempt.was_right();
         Ok(user)
     }
 

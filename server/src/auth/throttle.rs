@@ -1,10 +1,10 @@
-//! Throttling of password guesses. Wrong passwords are counted by name and network together, and by network;
-//! after a few, the next guess from there is refused, for twice as long each time. A name alone is never refused,
+//! Throttling of password attempts. Wrong passwords are counted by name and network together, and by network;
+//! after a few, the next attempt from there is refused, for twice as long each time. A name alone is never refused,
 //! so that others cannot lock an account: many wrong passwords for it only delay the next a little. A known
 //! browser is counted by itself, and neither its network nor its name slows it.
 //!
-//! A guess is counted before its password is hashed and uncounted when the password was right, so that concurrent
-//! guesses count too.
+//! An attempt is counted before its password is hashed and uncounted when the password was right, so that concurrent
+//! attempts count too.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -53,7 +53,7 @@ enum Key {
 }
 
 impl Key {
-    /// Returns the number of free guesses and the longest wait after them; none for a key that never refuses.
+    /// Returns the number of free attempts and the longest wait after them; none for a key that never refuses.
     fn limits(&self) -> Option<(u32, Duration)> {
         match self {
             Self::Pair(..) | Self::Browser(_) => Some((PAIR_FREE, PAIR_WAIT_MAX)),
@@ -64,18 +64,18 @@ impl Key {
         }
     }
 
-    /// Returns whether a right password resets the count, not only its own guess.
+    /// Returns whether a right password resets the count, not only its own attempt.
     fn is_reset_by_success(&self) -> bool {
         matches!(self, Self::Pair(..) | Self::Browser(_))
     }
 }
 
-/// All keys of one guess.
+/// All keys of one attempt.
 #[derive(Clone, Debug)]
 pub(super) struct Keys(Vec<Key>);
 
 impl Keys {
-    /// Returns the keys of a guess for a name from an address.
+    /// Returns the keys of an attempt for a name from an address.
     pub(super) fn of_name(name: &str, from: Option<IpAddr>) -> Self {
         let (name, network) = (shortened(name), from.map(network));
         let mut keys = vec![Key::Pair(name.clone(), network), Key::Name(name)];
@@ -83,7 +83,7 @@ impl Keys {
         Self(keys)
     }
 
-    /// Returns the keys of a guess from a known browser.
+    /// Returns the keys of an attempt from a known browser.
     pub(super) fn of_browser(hash: &str) -> Self {
         Self(vec![Key::Browser(hash.to_owned())])
     }
@@ -102,7 +102,7 @@ struct Count {
 }
 
 impl Count {
-    /// Returns when the next guess is allowed.
+    /// Returns when the next attempt is allowed.
     fn open_at(self, key: &Key) -> Timestamp {
         let Some((free, wait_max)) = key.limits() else { return self.last };
         let Some(beyond) = self.wrong.checked_sub(free) else { return self.last };
@@ -116,23 +116,23 @@ pub(super) struct Throttle {
     counts: Mutex<BTreeMap<Key, Count>>,
 }
 
-/// A guess that counts as wrong unless it is resolved otherwise.
+/// An attempt that counts as wrong unless it is resolved otherwise.
 #[derive(Debug)]
-pub(super) struct Guess {
+pub(super) struct LoginAttempt {
     throttle: Arc<Throttle>,
-    /// Its keys, and the instant of the previous guess of each.
+    /// Its keys, and the instant of the previous attempt of each.
     counted: Vec<(Key, Option<Timestamp>)>,
     at: Timestamp,
 }
 
 impl Throttle {
-    /// Refuses a guess that has to wait, without counting it.
+    /// Refuses an attempt that has to wait, without counting it.
     pub(super) fn check(&self, keys: &Keys, now: Timestamp) -> ApiResult<()> {
         check_wait(&self.lock(), keys, now)
     }
 
-    /// Counts a guess, unless it has to wait.
-    pub(super) fn begin(self: &Arc<Self>, keys: Keys, now: Timestamp) -> ApiResult<Guess> {
+    /// Counts an attempt, unless it has to wait.
+    pub(super) fn begin(self: &Arc<Self>, keys: Keys, now: Timestamp) -> ApiResult<LoginAttempt> {
         let mut counts = self.lock();
         check_wait(&counts, &keys, now)?;
         counts.retain(|_, count| between(count.last, now) < COUNT_TTL);
@@ -149,10 +149,10 @@ impl Throttle {
             (key, before.map(|count| count.last))
         });
         let counted = counted.collect();
-        Ok(Guess { throttle: self.clone(), counted, at: now })
+        Ok(LoginAttempt { throttle: self.clone(), counted, at: now })
     }
 
-    /// Returns the delay of a guess for this name; known browsers are not delayed.
+    /// Returns the delay of an attempt for this name; known browsers are not delayed.
     pub(super) fn delay(&self, name: &str) -> Option<Duration> {
         let counts = self.lock();
         let count = counts.get(&Key::Name(shortened(name)))?;
@@ -164,13 +164,13 @@ impl Throttle {
     }
 }
 
-impl Guess {
-    /// Resolves the guess as right: it is uncounted, and the count of the name from this network is reset.
+impl LoginAttempt {
+    /// Resolves the attempt as right: it is uncounted, and the count of the name from this network is reset.
     pub(super) fn was_right(self) {
         self.uncount(true);
     }
 
-    /// Resolves the guess as unchecked: it is uncounted.
+    /// Resolves the attempt as unchecked: it is uncounted.
     pub(super) fn was_not_checked(self) {
         self.uncount(false);
     }

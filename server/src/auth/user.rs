@@ -11,8 +11,8 @@ use punctual::backend::documents::{DocumentStore, ExpectedVersion};
 use punctual::{Clock, Result};
 use serde::{Deserialize, Serialize};
 
-use self::last_admin::Departures;
 pub(crate) use self::last_admin::KIND as LAST_ADMIN_KIND;
+use self::last_admin::RoleRemovals;
 use super::changes::Changes;
 use crate::caller::Role;
 use crate::document_store::TypedStore;
@@ -76,7 +76,7 @@ impl User {
 #[derive(Clone)]
 pub(crate) struct Users {
     store: TypedStore<User>,
-    departures: TypedStore<Departures>,
+    role_removals: TypedStore<RoleRemovals>,
     changes: Changes,
     clock: Arc<dyn Clock>,
 }
@@ -88,8 +88,8 @@ impl Users {
         changes: &Changes,
     ) -> Self {
         let store = TypedStore::new(KIND, documents.clone(), clock.clone());
-        let departures = TypedStore::new(LAST_ADMIN_KIND, documents.clone(), clock.clone());
-        Self { store, departures, changes: changes.clone(), clock: clock.clone() }
+        let role_removals = TypedStore::new(LAST_ADMIN_KIND, documents.clone(), clock.clone());
+        Self { store, role_removals, changes: changes.clone(), clock: clock.clone() }
     }
 
     /// Returns a user by name; none for an invalid name.

@@ -37,7 +37,7 @@ pub struct Sources {
 
 /// A configuration and its origin.
 #[derive(Clone, Debug, Default)]
-pub struct Loaded {
+pub struct LoadedConfig {
     /// The configuration.
     pub config: Config,
     /// The file, if there was one.
@@ -56,7 +56,7 @@ impl Sources {
     }
 
     /// Reads the configuration; fails with all problems.
-    pub fn load(&self) -> Result<Loaded, ConfigErrors> {
+    pub fn load(&self) -> Result<LoadedConfig, ConfigErrors> {
         let file = match &self.file {
             Some(file) => Some(file.clone()),
             None => Some(PathBuf::from(FILE_DEFAULT)).filter(|file| file.exists()),
@@ -65,7 +65,7 @@ impl Sources {
             file.as_deref().map(text_of).transpose().map_err(|one| ConfigErrors(vec![one]))?;
         let name = file.as_ref().map_or(FILE_DEFAULT.to_owned(), |file| file.display().to_string());
         let loaded = self.load_text(&name, text.as_deref().unwrap_or_default())?;
-        Ok(Loaded { file, ..loaded })
+        Ok(LoadedConfig { file, ..loaded })
     }
 
     /// Reads the text of a file instead of the file, and returns the configuration.
@@ -74,7 +74,7 @@ impl Sources {
     }
 
     /// Reads the text of a file instead of the file.
-    pub fn load_text(&self, name: &str, text: &str) -> Result<Loaded, ConfigErrors> {
+    pub fn load_text(&self, name: &str, text: &str) -> Result<LoadedConfig, ConfigErrors> {
         let (mut tree, mut problems) = Tree::of_file(name, text);
         #[cfg(feature = "otlp")]
         self.set_otel_variables(&mut tree);
@@ -93,7 +93,7 @@ impl Sources {
         let found = type_problems.into_iter().chain(config.check(&tree));
         problems.extend(found.filter(|one| !broken.contains(&one.place)));
         if problems.is_empty() {
-            Ok(Loaded { config, file: None, places: tree.places })
+            Ok(LoadedConfig { config, file: None, places: tree.places })
         } else {
             Err(ConfigErrors(problems))
         }

@@ -9,7 +9,7 @@ use punctual::schedule::Cron;
 use punctual_backends::StorageNeed;
 
 use super::problem::ConfigError;
-use super::{Config, Loaded, ServerRole};
+use super::{Config, LoadedConfig, ServerRole};
 use crate::schedule_warnings::{cron_warnings, restricts_both_days, restricts_month_days};
 use crate::spec::JobSpec;
 
@@ -31,7 +31,7 @@ impl ConfigWarning {
     }
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Returns the warnings with their places.
     pub fn warnings(&self, now: Timestamp) -> Vec<ConfigError> {
         let warnings = self.config.warnings(now).into_iter();

@@ -158,7 +158,7 @@ impl Claim {
     /// Stores the response, or returns the one that another run has stored.
     async fn store(&self, response: StoredResponse) -> ApiResult<Option<Response>> {
         let (mut version, record) = self.written();
-        let record = record.answered(response);
+        let record = record.with_response(response);
         for _ in 0..TRIES_MAX {
             let (draft, now) = (record.draft(&self.place)?, self.app.clock.now());
             let put = self.app.documents.put(draft, ExpectedVersion::Version(version), now).await;
@@ -170,7 +170,7 @@ impl Claim {
             let Some((known, current)) = load_record(&self.app, &self.place).await? else {
                 return Ok(None);
             };
-            if let Some(first) = known.answer {
+            if let Some(first) = known.response {
                 return Ok(first.response()?);
             }
             version = current;

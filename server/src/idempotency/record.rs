@@ -51,7 +51,8 @@ pub(super) struct Record {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) made: Option<Vec<MadeMessage>>,
     /// The response, once there is one.
-    pub(super) answer: Option<StoredResponse>,
+    #[serde(rename = "answer")]
+    pub(super) response: Option<StoredResponse>,
 }
 
 /// A message that a request has created, or the existing one that it is a duplicate of.
@@ -76,12 +77,12 @@ impl Record {
     pub(super) fn new(fingerprint: String, owner: RequestOwner, now: Timestamp) -> Self {
         let first_at = Timestamp::from_microsecond(now.as_microsecond()).unwrap_or(now);
         let until = add(now, LEASE);
-        Self { fingerprint, first_at, runs: 1, owner, until, made: None, answer: None }
+        Self { fingerprint, first_at, runs: 1, owner, until, made: None, response: None }
     }
 
     /// Returns the record with its response, which names the created messages.
-    pub(super) fn answered(self, answer: StoredResponse) -> Self {
-        Self { made: None, answer: Some(answer), ..self }
+    pub(super) fn with_response(self, response: StoredResponse) -> Self {
+        Self { made: None, response: Some(response), ..self }
     }
 
     /// Returns the record of the next run by another owner.

@@ -13,7 +13,7 @@ use tokio::process::{Child, ChildStdin, Command};
 use super::group::Group;
 use super::open_files::start_error;
 use super::output::Lines;
-use super::{Purpose, Tools, allowed, checked, misdirected, snooze_without_files};
+use super::{SecretUse, TargetServices, allowed, checked, misdirected, snooze_without_files};
 use crate::spec::{COMMAND_TOPIC, CommandTarget, Secret, Target, Work};
 use crate::template::{Escape, Facts, Template};
 
@@ -25,7 +25,7 @@ const GRACE: Duration = Duration::from_secs(3);
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Handler that runs programs.
-pub(super) struct CommandRunner(pub(super) Tools);
+pub(super) struct CommandRunner(pub(super) TargetServices);
 
 impl Handler<Work> for CommandRunner {
     async fn handle(&self, work: Work, context: Context) -> HandlerResult {
@@ -87,7 +87,7 @@ impl CommandRunner {
                 Secret::Plain(text) => render(text, facts)?,
                 secret => {
                     let job = context.job().map(JobName::as_str);
-                    self.0.vault.open(secret, Purpose { job, host: None })?
+                    self.0.vault.open(secret, SecretUse { job, host: None })?
                 }
             };
             command.env(name, text);

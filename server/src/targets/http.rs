@@ -17,7 +17,7 @@ use serde_json::Value;
 use super::exchange::{HttpRequest, HttpResponse, exchange};
 use super::output::log_lines;
 use super::signature::HEADER_DEFAULT;
-use super::{Purpose, Tools, checked, misdirected, sign, snooze_without_files};
+use super::{SecretUse, TargetServices, checked, misdirected, sign, snooze_without_files};
 use crate::spec::{HTTP_TOPIC, HttpTarget, Secret, Statuses, Target, Work, duration};
 use crate::template::{Escape, Facts, Template, render_json};
 
@@ -29,7 +29,7 @@ const RESPONSE_BYTES_DEFAULT: u32 = 1024 * 1024;
 const RETRY_AFTER_MAX: u64 = 24 * 60 * 60;
 
 /// Handler that calls URLs.
-pub(super) struct HttpRunner(pub(super) Tools);
+pub(super) struct HttpRunner(pub(super) TargetServices);
 
 impl Handler<Work> for HttpRunner {
     async fn handle(&self, work: Work, context: Context) -> HandlerResult {
@@ -69,14 +69,15 @@ impl HttpRunner {
         let url = Template::parse(&target.url)?.render(facts, Escape::Url)?;
         let url = Url::parse(&url)
             .map_err(|error| punctual::Error::invalid(format!("http.url: {error}")))?;
-        let purpose = Purpose { job: context.job().map(JobName::as_str), host: url.host_str() };
-        let mut headers = self.headers(target, facts, purpose)?;
+        let secret_use =
+            SecretUse { job: context.job().map(JobName::as_str), host: url.host_str() };
+        let mut headers = self.headers(target, facts, secret_use)?;
         let body = match &target.body {
             Some(body) => Some(body_of(body, &mut headers, facts)?),
             None => None,
         };
         let content = body.as_deref().unwrap_or_default();
-        self.add_standard_headers(target, &mut headers, content, (context, purpose))?;
+        self.add_standard_headers(target, &mut headers, content, (context, secret_use))?;
         let method = match &target.method {
             Some(method) => {
                 Method::from_bytes(method.to_ascii_uppercase().as_bytes()).map_err(|_| {
@@ -101,13 +102,13 @@ impl HttpRunner {
         &self,
         target: &HttpTarget,
         facts: &Facts,
-        purpose: Purpose<'_>,
+        secret_use: SecretUse<'_>,
     ) -> Result<HeaderMap> {
         let mut headers = HeaderMap::new();
         for (name, secret) in &target.headers {
             let text = match secret {
                 Secret::Plain(text) => Template::parse(text)?.render(facts, Escape::None)?,
-                secret => self.0.vault.open(secret, purpose)?,
+                secret => self.0.vault.open(secret, secret_use)?,
             };
             set(&mut headers, name, &text)?;
         }
@@ -120,7 +121,7 @@ impl HttpRunner {
         target: &HttpTarget,
         headers: &mut HeaderMap,
         body: &[u8],
-        (context, purpose): (&Context, Purpose<'_>),
+        (context, secret_use): (&Context, SecretUse<'_>),
     ) -> Result<()> {
         set(headers, "Punctual-Attempt", &context.attempt().to_string())?;
         if !headers.contains_key("idempotency-key") {
@@ -129,7 +130,7 @@ impl HttpRunner {
         #[cfg(feature = "otlp")]
         crate::telemetry::inject(headers);
         if let Some(signature) = &target.signature {
-            let secret = self.0.vault.open(&signature.secret, purpose)?;
+            let secret = self.0.vault.open(&signature.secret, secret_use)?;
             let signed = sign(secret.as_bytes(), self.0.clock.now(), body)?;
             set(headers, signature.header.as_deref().unwrap_or(HEADER_DEFAULT), &signed)?;
         }

@@ -84,7 +84,7 @@ mod tests {
     use reqwest::dns::{Name, Resolve, Resolving};
     use serde_json::json;
 
-    use super::super::Tools;
+    use super::super::TargetServices;
     use super::*;
     use crate::config::Config;
     use crate::spec::{Target, Work};
@@ -109,17 +109,17 @@ mod tests {
         }
     }
 
-    fn tools() -> Tools {
+    fn services() -> TargetServices {
         let mut config = Config::default();
         config.command.enabled = true;
-        let mut tools = Tools::new(&config, Arc::new(SystemClock)).unwrap();
-        tools.spawn = |_| Err(io::Error::from_raw_os_error(24));
-        tools.client = reqwest::Client::builder()
+        let mut services = TargetServices::new(&config, Arc::new(SystemClock)).unwrap();
+        services.spawn = |_| Err(io::Error::from_raw_os_error(24));
+        services.client = reqwest::Client::builder()
             .no_proxy()
             .dns_resolver(Arc::new(Exhausted))
             .build()
             .unwrap();
-        tools
+        services
     }
 
     // Finding F4 of the security review.
@@ -128,7 +128,7 @@ mod tests {
         let clock = Arc::new(SystemClock);
         let storage = Arc::new(MemoryStorage::new(clock.clone()));
         let builder = Punctual::builder().storage(storage.clone());
-        let punctual = tools().register(builder).build().unwrap();
+        let punctual = services().register(builder).build().unwrap();
         punctual.start().await.unwrap();
         for target in [
             json!({"command": {"program": "/bin/true"}}),

@@ -8,7 +8,7 @@ use punctual::clock::{add, within};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 
-use super::Tools;
+use super::TargetServices;
 use super::exchange::{HttpRequest, exchange};
 
 /// Largest number of bytes of a response that are read.
@@ -32,7 +32,7 @@ pub(crate) struct PostResponse {
     pub(crate) retry_after: Option<Duration>,
 }
 
-impl Tools {
+impl TargetServices {
     /// Sends a request without following redirects, and returns the response; fails after `timeout`.
     pub(crate) async fn post(
         &self,

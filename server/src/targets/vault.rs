@@ -30,7 +30,7 @@ struct Rule {
 
 /// The use of a secret.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Purpose<'a> {
+pub struct SecretUse<'a> {
     /// The job.
     pub job: Option<&'a str>,
     /// The host it is sent to.
@@ -38,12 +38,14 @@ pub struct Purpose<'a> {
 }
 
 impl Rule {
-    fn allows(&self, secret: &Secret, purpose: Purpose<'_>) -> bool {
+    fn allows(&self, secret: &Secret, secret_use: SecretUse<'_>) -> bool {
         let named = |patterns: &[String], name: Option<&str>| {
             patterns.is_empty()
                 || name.is_some_and(|name| patterns.iter().any(|pattern| fits(pattern, name)))
         };
-        self.secret == *secret && named(&self.jobs, purpose.job) && named(&self.hosts, purpose.host)
+        self.secret == *secret
+            && named(&self.jobs, secret_use.job)
+            && named(&self.hosts, secret_use.host)
     }
 }
 
@@ -83,22 +85,22 @@ impl Vault {
         *self.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
     }
 
-    /// Returns the text of a secret; fails when the purpose is not allowed.
-    pub fn open(&self, secret: &Secret, purpose: Purpose<'_>) -> Result<String> {
+    /// Returns the text of a secret; fails when this use is not allowed.
+    pub fn open(&self, secret: &Secret, secret_use: SecretUse<'_>) -> Result<String> {
         let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
-        let is_allowed = rules.iter().any(|rule| rule.allows(secret, purpose));
+        let is_allowed = rules.iter().any(|rule| rule.allows(secret, secret_use));
         drop(rules);
         if secret.plain().is_some() || is_allowed {
             return resolve(secret);
         }
-        let (job, host) = (purpose.job.unwrap_or("none"), purpose.host.unwrap_or("none"));
+        let (job, host) = (secret_use.job.unwrap_or("none"), secret_use.host.unwrap_or("none"));
         Err(Error::invalid(format!(
             "the secret {secret:?} may not be used here (job {job:?}, host {host:?}); allow it in [secrets] of the configuration"
         )))
     }
 }
 
-/// Returns the text of a secret without checking a purpose; for secrets of the configuration itself.
+/// Returns the text of a secret without checking a use; for secrets of the configuration itself.
 pub(crate) fn resolve(secret: &Secret) -> Result<String> {
     match secret {
         Secret::Plain(text) => Ok(text.clone()),
@@ -141,8 +143,8 @@ mod tests {
         Config { secrets: [("key".to_owned(), rule)].into(), ..Config::default() }
     }
 
-    fn for_job(job: &str) -> Purpose<'_> {
-        Purpose { job: Some(job), host: None }
+    fn for_job(job: &str) -> SecretUse<'_> {
+        SecretUse { job: Some(job), host: None }
     }
 
     #[test]
@@ -166,7 +168,7 @@ mod tests {
     fn a_secret_is_bound_to_jobs_and_hosts() {
         let secret = Secret::Env { env: "PATH".to_owned() };
         let opens = |jobs: &[&str], hosts: &[&str], job: Option<&str>, host: Option<&str>| {
-            Vault::of(&listed(&secret, jobs, hosts)).open(&secret, Purpose { job, host }).is_ok()
+            Vault::of(&listed(&secret, jobs, hosts)).open(&secret, SecretUse { job, host }).is_ok()
         };
         assert!(opens(&["invoice-*"], &[], Some("invoice-eu"), Some("anywhere.example")));
         assert!(!opens(&["invoice-*"], &[], Some("report"), None));

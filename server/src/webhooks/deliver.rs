@@ -12,7 +12,7 @@ use serde_json::json;
 use super::notice::Notice;
 use super::{WEBHOOK_QUEUE, WEBHOOK_TOPIC, Webhook};
 use crate::config::WebhooksConfig;
-use crate::targets::{PostRequest, Tools, lacks_files, sign, snooze_without_files};
+use crate::targets::{PostRequest, TargetServices, lacks_files, sign, snooze_without_files};
 
 /// Header of the signature: `t=SECONDS,v1=HEX`.
 const SIGNATURE: &str = "X-Punctual-Signature";
@@ -26,7 +26,7 @@ const GONE: u16 = 410;
 /// Handler that delivers webhooks.
 #[derive(Clone)]
 pub struct Webhooks {
-    tools: Tools,
+    tools: TargetServices,
     documents: Arc<dyn DocumentStore>,
     clock: Arc<dyn Clock>,
     timeout: Duration,
@@ -36,7 +36,7 @@ pub struct Webhooks {
 impl Webhooks {
     /// Returns the handler with its HTTP client, its documents and settings.
     pub fn new(
-        tools: Tools,
+        tools: TargetServices,
         documents: Arc<dyn DocumentStore>,
         clock: Arc<dyn Clock>,
         config: &WebhooksConfig,

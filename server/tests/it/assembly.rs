@@ -67,7 +67,7 @@ async fn a_reload_starts_workers_for_the_queues_of_new_jobs() {
     };
     assert_eq!(served().await, "default one punctual.webhook");
     std::fs::write(&file, job("one") + &job("two")).unwrap();
-    changed(served, |said| said == "default one punctual.webhook two").await;
+    changed(served, |state| state == "default one punctual.webhook two").await;
     assert!(running.shutdown().await.is_clean());
 }
 
@@ -100,15 +100,15 @@ async fn an_invalid_file_keeps_the_jobs_and_is_reported_by_health_until_it_is_fi
     let running = start(Some(file.clone()), &[]).await;
     let mut events = running.app().punctual.events().listen();
     let health = async || health(&running).await;
-    changed(async || health().await, |said| said == "healthy: []").await;
+    changed(async || health().await, |state| state == "healthy: []").await;
     std::fs::write(&file, "[jobs.one]\nevery = \"never\"\n").unwrap();
-    let said = changed(async || health().await, |said| said.starts_with("degraded")).await;
-    assert!(said.contains("configuration_refused") && said.contains("jobs.one"), "{said}");
+    let state = changed(async || health().await, |state| state.starts_with("degraded")).await;
+    assert!(state.contains("configuration_refused") && state.contains("jobs.one"), "{state}");
     assert_eq!(names(&running).await, ["one"], "the jobs stay as they were");
     let reported = std::iter::from_fn(|| events.try_recv().ok());
     assert_eq!(reported.filter(|event| event.name() == "configuration.refused").count(), 1);
     std::fs::write(&file, good).unwrap();
-    changed(async || health().await, |said| said == "healthy: []").await;
+    changed(async || health().await, |state| state == "healthy: []").await;
     running.shutdown().await;
 }
 
@@ -153,11 +153,11 @@ async fn health(running: &RunningServer) -> String {
 async fn changed(ask: impl AsyncFn() -> String, holds: impl Fn(&str) -> bool) -> String {
     let until = add(SystemClock.now(), TIMEOUT);
     loop {
-        let said = ask().await;
-        if holds(&said) {
-            return said;
+        let state = ask().await;
+        if holds(&state) {
+            return state;
         }
-        assert!(SystemClock.now() < until, "it never was as expected; the last answer: {said}");
+        assert!(SystemClock.now() < until, "it never was as expected; the last state: {state}");
         SystemClock.sleep_until(add(SystemClock.now(), Duration::from_millis(50))).await;
     }
 }

@@ -270,7 +270,7 @@ impl Fixture {
         tokio::select! {
             biased;
             response = asked => response,
-            () = minute => panic!("the answer takes longer than a minute"),
+            () = minute => panic!("the response takes longer than a minute"),
         }
     }
 

@@ -99,8 +99,8 @@ async fn quickest(
     let (mut quickest, mut last) = (Duration::MAX, 0);
     for _ in 0..TRIES {
         let began = SystemClock.now();
-        let (status, answer) = live.call(method, path, body).await;
-        assert!(status < 500, "{path} {body}: {status} {answer}");
+        let (status, response) = live.call(method, path, body).await;
+        assert!(status < 500, "{path} {body}: {status} {response}");
         (quickest, last) = (quickest.min(between(began, SystemClock.now())), status);
         if quickest < ANSWERED_WITHIN {
             break;

@@ -2,7 +2,7 @@
 
 use punctual::ErrorKind;
 use punctual_server::Assembly;
-use punctual_server::config::{Config, EXAMPLE, Loaded, Sources};
+use punctual_server::config::{Config, EXAMPLE, LoadedConfig, Sources};
 
 use crate::wrong_types::{assert_plain, job_keys, keys};
 
@@ -11,7 +11,7 @@ async fn assembled(text: &str) -> Result<(), punctual::Error> {
     let mut config: Config = toml::from_str(text).unwrap();
     config.server.listen = "127.0.0.1:0".parse().unwrap();
     config.storage.address = "memory:".into();
-    let loaded = Loaded { config, ..Loaded::default() };
+    let loaded = LoadedConfig { config, ..LoadedConfig::default() };
     let assembly = Assembly { loaded, sources: Sources::default(), demo: false };
     assembly.start().await?.shutdown().await;
     Ok(())
@@ -68,10 +68,13 @@ async fn check_and_serve_refuse_the_same_configurations() {
         let error = assembled(&text).await.expect_err(&start);
         assert!(matches!(error.kind(), ErrorKind::Invalid | ErrorKind::Conflict), "{error}");
         assert_plain(&start, &error.to_string());
-        let said = checked(&text);
-        assert!(said.iter().any(|one| one.contains(&format!("{key}: "))), "{start}: {said:?}");
-        assert!(said.iter().any(|one| one.contains(words)), "{start}: {said:?}");
-        assert_plain(&start, &said.join("\n"));
+        let problems = checked(&text);
+        assert!(
+            problems.iter().any(|one| one.contains(&format!("{key}: "))),
+            "{start}: {problems:?}"
+        );
+        assert!(problems.iter().any(|one| one.contains(words)), "{start}: {problems:?}");
+        assert_plain(&start, &problems.join("\n"));
     }
 }
 
@@ -101,11 +104,14 @@ fn a_durable_broker_needs_a_durable_storage() {
         )
     };
     assert_eq!(checked(&text("sqlite:a.db")), [""; 0]);
-    let said = checked(&text("memory:"));
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].starts_with("punctual.toml:2: storage.address: "), "{said:?}");
-    assert!(said[0].contains("\"events\"") && said[0].contains("sqlite:punctual.db"), "{said:?}");
-    assert_plain("a durable broker", &said[0]);
+    let problems = checked(&text("memory:"));
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    assert!(problems[0].starts_with("punctual.toml:2: storage.address: "), "{problems:?}");
+    assert!(
+        problems[0].contains("\"events\"") && problems[0].contains("sqlite:punctual.db"),
+        "{problems:?}"
+    );
+    assert_plain("a durable broker", &problems[0]);
 }
 
 /// Tries every key of the example and of a job with values of each type: what the check accepts must start. Only files

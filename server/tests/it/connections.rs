@@ -47,11 +47,11 @@ async fn end(stream: &mut TcpStream) -> String {
 async fn ask(stream: &mut TcpStream, path: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let _ = stream.write_all(request.as_bytes()).await;
-    let (mut answer, mut buffer) = (String::new(), vec![0; 16_384]);
-    let response = async {
+    let (mut response, mut buffer) = (String::new(), vec![0; 16_384]);
+    let reading = async {
         while let Ok(count @ 1..) = stream.read(&mut buffer).await {
-            answer.push_str(&String::from_utf8_lossy(&buffer[..count]));
-            if let Some((head, body)) = answer.split_once("\r\n\r\n") {
+            response.push_str(&String::from_utf8_lossy(&buffer[..count]));
+            if let Some((head, body)) = response.split_once("\r\n\r\n") {
                 let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
                 if length.is_none_or(|length| body.len() >= length.parse().unwrap()) {
                     break;
@@ -59,8 +59,8 @@ async fn ask(stream: &mut TcpStream, path: &str) -> String {
             }
         }
     };
-    within(&SystemClock, add(SystemClock.now(), TIMEOUT), response).await.expect("an answer");
-    answer
+    within(&SystemClock, add(SystemClock.now(), TIMEOUT), reading).await.expect("a response");
+    response
 }
 
 async fn is_open(stream: &mut TcpStream) -> bool {
@@ -93,8 +93,8 @@ async fn slow_clients_are_closed_within_their_timeouts() {
     let mut kept = Vec::new();
     for _ in 0..2 {
         let mut stream = connect(address, 1).await;
-        let answer = ask(&mut stream, "/health/live").await;
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let response = ask(&mut stream, "/health/live").await;
+        assert!(response.starts_with("HTTP/1.1 200"), "{response}");
         kept.push(stream);
     }
     let continued_at = SystemClock.now();
@@ -127,7 +127,7 @@ async fn an_incomplete_body_ends_with_the_request_timeout() {
             "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{{\"to"
         );
         stream.write_all(head.as_bytes()).await.unwrap();
-        let response = async {
+        let reading = async {
             let mut bytes = [0; 64];
             let count = loop {
                 // By the clock of the server, which only the test advances.
@@ -140,11 +140,11 @@ async fn an_incomplete_body_ends_with_the_request_timeout() {
             };
             String::from_utf8_lossy(&bytes[..count]).into_owned()
         };
-        let answer = within(&SystemClock, add(SystemClock.now(), TIMEOUT), response).await;
-        let answer = answer.expect("it ends");
+        let response = within(&SystemClock, add(SystemClock.now(), TIMEOUT), reading).await;
+        let response = response.expect("it ends");
         assert!(
-            answer.starts_with("HTTP/1.1 503") || answer.starts_with("HTTP/1.1 408"),
-            "{answer}"
+            response.starts_with("HTTP/1.1 503") || response.starts_with("HTTP/1.1 408"),
+            "{response}"
         );
     }
 }
@@ -169,8 +169,8 @@ async fn a_flood_from_one_address_leaves_room_for_others_and_for_jobs() {
         open += usize::from(is_open(stream).await);
     }
     assert_eq!(open, 4, "the first ones are served, the others were closed at once");
-    let answer = ask(&mut connect(address, 2).await, "/health/live").await;
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let response = ask(&mut connect(address, 2).await, "/health/live").await;
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     let metrics = ask(&mut connect(address, 2).await, "/metrics").await;
     let refused = "punctual_http_connections_refused_total{reason=\"address\"} 96\n";
     assert!(metrics.contains(refused), "{metrics}");
@@ -206,18 +206,18 @@ async fn a_flood_from_many_addresses_leaves_room_for_active_clients() {
         flood.push(connect(address, from).await);
     }
     for _ in 0..3 {
-        let answer = ask(&mut connect(address, 150).await, "/health/live").await;
-        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+        let response = ask(&mut connect(address, 150).await, "/health/live").await;
+        assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     }
-    let mut answer = String::new();
+    let mut open = String::new();
     for stream in &mut streams {
         let mut bytes = [0; 1_024];
         let soon = add(SystemClock.now(), Duration::from_millis(50));
         let read = within(&SystemClock, soon, stream.read(&mut bytes)).await;
         assert!(read.is_none_or(|read| read.unwrap() > 0), "an event stream stays open");
-        answer.push('.');
+        open.push('.');
     }
-    assert_eq!(answer, "..");
+    assert_eq!(open, "..");
     running.shutdown().await;
 }
 
@@ -250,8 +250,8 @@ async fn http_2_works_and_a_client_that_does_not_read_is_closed() {
     let running = start("").await;
     let url = format!("http://{}/health/live", running.address().unwrap());
     let client = reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().unwrap();
-    let answer = client.get(&url).send().await.unwrap();
-    assert_eq!((answer.status().as_u16(), answer.version()), (200, reqwest::Version::HTTP_2));
+    let response = client.get(&url).send().await.unwrap();
+    assert_eq!((response.status().as_u16(), response.version()), (200, reqwest::Version::HTTP_2));
     running.shutdown().await;
     // Responses larger than the buffers of the system.
     let large =
@@ -267,6 +267,6 @@ async fn http_2_works_and_a_client_that_does_not_read_is_closed() {
     let mut stream = connect(address, 1).await;
     stream.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
     SystemClock.sleep_until(add(SystemClock.now(), Duration::from_secs(3))).await;
-    let answer = end(&mut stream).await;
-    assert!(answer.len() < 64 << 20, "{}", answer.len());
+    let response = end(&mut stream).await;
+    assert!(response.len() < 64 << 20, "{}", response.len());
 }

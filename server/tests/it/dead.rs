@@ -53,11 +53,11 @@ async fn a_group_is_redriven_or_discarded() {
     assert_eq!((&dry["count"], &dry["applied"]), (&json!(3), &json!(0)));
     request["dry_run"] = json!(false);
     request["limit"] = json!(2);
-    let swept = site.post("/api/v1/dead-letters/redrive", &request).await.json;
-    assert_eq!((&swept["applied"], &swept["more"]), (&json!(2), &json!(true)));
+    let bulk_result = site.post("/api/v1/dead-letters/redrive", &request).await.json;
+    assert_eq!((&bulk_result["applied"], &bulk_result["more"]), (&json!(2), &json!(true)));
     request["note"] = json!("not needed");
-    let swept = site.post("/api/v1/dead-letters/discard", &request).await.json;
-    assert_eq!(swept["applied"], 1, "what was sent again is not dead any more");
+    let bulk_result = site.post("/api/v1/dead-letters/discard", &request).await.json;
+    assert_eq!(bulk_result["applied"], 1, "what was sent again is not dead any more");
     let count = site.get("/api/v1/messages/count?state=pending").await.json;
     assert_eq!(count["count"], 3);
     let entry = site.app.audit().list(None, 1).await.unwrap().remove(0);
@@ -76,8 +76,12 @@ async fn dead_letters_are_selected_by_group_filter_or_ids() {
     let second = dead(&site, "post", "b").await;
     let alive = publish_to(&site, "mail").await;
     let request = json!({"ids": [first, alive]});
-    let swept = site.post("/api/v1/dead-letters/discard", &request).await.json;
-    assert_eq!((&swept["count"], &swept["applied"]), (&json!(1), &json!(1)), "only what is dead");
+    let bulk_result = site.post("/api/v1/dead-letters/discard", &request).await.json;
+    assert_eq!(
+        (&bulk_result["count"], &bulk_result["applied"]),
+        (&json!(1), &json!(1)),
+        "only what is dead"
+    );
     assert_eq!(site.get(&format!("/api/v1/messages/{alive}")).await.status, 200);
     let request = json!({"filter": {"topic": "post"}});
     assert_eq!(site.post("/api/v1/dead-letters/redrive", &request).await.json["applied"], 1);

@@ -37,10 +37,10 @@ async fn every_operation_is_described_once_and_in_full() {
             );
             let summary = one["summary"].as_str().unwrap_or_default();
             assert!(summary.ends_with('.'), "{method} {path}: {summary:?} is no sentence");
-            for (status, answer) in one["responses"].as_object().unwrap() {
-                let answer = resolved(&document, answer);
-                assert!(answer["description"].is_string(), "{method} {path}: {status}");
-                let is_problem = answer["content"]["application/problem+json"].is_object();
+            for (status, response) in one["responses"].as_object().unwrap() {
+                let response = resolved(&document, response);
+                assert!(response["description"].is_string(), "{method} {path}: {status}");
+                let is_problem = response["content"]["application/problem+json"].is_object();
                 assert_eq!(is_problem, status.as_str() >= "400", "{method} {path}: {status}");
             }
         }

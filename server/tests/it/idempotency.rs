@@ -69,12 +69,12 @@ async fn of_concurrent_requests_with_one_key_one_is_executed() {
     let site = idle();
     let request = json!({"topic": "mail"});
     let all = (0..20).map(|_| post(&site, "/api/v1/messages", "k1", &request));
-    let answers = futures_util::future::join_all(all).await;
+    let responses = futures_util::future::join_all(all).await;
     let done: Vec<&TestResponse> =
-        answers.iter().filter(|response| response.status == StatusCode::CREATED).collect();
+        responses.iter().filter(|response| response.status == StatusCode::CREATED).collect();
     assert!(!done.is_empty());
     assert!(done.iter().all(|response| response.json["id"] == done[0].json["id"]));
-    let rest = answers.iter().filter(|response| response.status != StatusCode::CREATED);
+    let rest = responses.iter().filter(|response| response.status != StatusCode::CREATED);
     for response in rest {
         assert_eq!(response.status, StatusCode::CONFLICT, "{}", response.text);
         assert!(response.text.contains("is in flight"));

@@ -107,7 +107,7 @@ async fn tokens_of_a_removed_user_are_refused() {
     // A new user of the same name gets nothing of the old one.
     site.clock.set(site.clock.now() + 1.second());
     add(&site, "mallory", "admin", "another horse battery").await;
-    assert_eq!(get_status(&site, bearer).await, 401, "made anew");
+    assert_eq!(get_status(&site, bearer).await, 401, "created again");
     let listed = site.as_role(Role::Admin).get("/api/v1/tokens").await;
     assert!(!listed.text.contains(&id), "{}", listed.text);
 }
@@ -248,7 +248,7 @@ async fn two_tokens_of_one_user_and_name_are_distinct_in_the_audit_log() {
     let admin = site.as_role(Role::Admin);
     let audit = admin.get("/api/v1/audit?who=ada%20(token%20ci)").await;
     let entries = audit.json["items"].as_array().unwrap();
-    let said: Vec<(&str, &str)> = entries
+    let recorded: Vec<(&str, &str)> = entries
         .iter()
         .rev()
         .map(|one| (one["what"].as_str().unwrap(), one["identity"].as_str().unwrap()))
@@ -256,7 +256,7 @@ async fn two_tokens_of_one_user_and_name_are_distinct_in_the_audit_log() {
     let (first, second) = (identities[0].as_str(), identities[1].as_str());
     assert_ne!(first, second);
     assert_eq!(
-        said,
+        recorded,
         [
             ("queue.pause", first),
             ("message.publish", first),

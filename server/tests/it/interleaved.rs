@@ -16,7 +16,7 @@ use punctual::backend::documents::{
     Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult, RemoveResult,
 };
 use punctual::{ManualClock, Result};
-use punctual_server::{App, AuthSettings, Mode, Parts, Role, router};
+use punctual_server::{App, AppParts, AuthSettings, Mode, Role, router};
 use serde_json::{Value, json};
 
 use crate::site::{Site, TestResponse};
@@ -84,8 +84,9 @@ fn closed() -> AuthSettings {
 
 /// Another server on the storage of a site, with these documents and this clock.
 fn another(site: &Site, documents: Arc<dyn DocumentStore>, clock: Arc<ManualClock>) -> Site {
-    let parts = Parts::clone(&site.another().app);
-    let app = App::new(Parts { documents, clock: clock.clone(), ..parts }).authenticating(closed());
+    let parts = AppParts::clone(&site.another().app);
+    let app =
+        App::new(AppParts { documents, clock: clock.clone(), ..parts }).authenticating(closed());
     let router = router(app.clone());
     Site { app, clock, router, role: None }
 }
@@ -206,11 +207,11 @@ async fn two_servers_cannot_remove_the_last_two_admins() {
         for losses in LOSSES {
             for (n, m) in (0..STEPS).flat_map(|n| (0..STEPS).map(move |m| (n, m))) {
                 pair.admins(&["ada", "bob"]).await;
-                let answers = both(&pair, losses, (n, m)).await;
-                let place = format!("{losses:?} after {n} and {m} steps, {ahead} s: {answers:?}");
-                let done = answers.iter().filter(|status| status.is_success()).count();
+                let statuses = both(&pair, losses, (n, m)).await;
+                let place = format!("{losses:?} after {n} and {m} steps, {ahead} s: {statuses:?}");
+                let done = statuses.iter().filter(|status| status.is_success()).count();
                 assert_eq!(done, 1, "{place}");
-                assert!(answers.contains(&StatusCode::CONFLICT), "{place}");
+                assert!(statuses.contains(&StatusCode::CONFLICT), "{place}");
                 assert_eq!(pair.admins_left().await, 1, "{place}");
             }
         }
@@ -224,8 +225,8 @@ async fn two_servers_can_remove_two_of_three_admins() {
     let pair = Pair::new(0);
     for (n, m) in (0..STEPS).flat_map(|n| (0..STEPS).map(move |m| (n, m))) {
         pair.admins(&["ada", "bob", "zoe"]).await;
-        let answers = both(&pair, LOSSES[0], (n, m)).await;
-        assert_eq!(answers, [StatusCode::OK; 2], "after {n} and {m} steps");
+        let statuses = both(&pair, LOSSES[0], (n, m)).await;
+        assert_eq!(statuses, [StatusCode::OK; 2], "after {n} and {m} steps");
         assert_eq!(pair.admins_left().await, 1);
     }
 }
@@ -251,7 +252,7 @@ async fn an_abandoned_change_blocks_others_for_a_minute() {
         }
         assert_eq!(pair.admins_left().await, 1, "after {n} steps");
     }
-    assert!(refused > 0, "it never stood in the way");
+    assert!(refused > 0, "it never conflicted");
 }
 
 /// Document store that deletes the session just before it is renewed.

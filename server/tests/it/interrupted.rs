@@ -9,7 +9,7 @@ use punctual::inspect::{ExecutionFilter, Inspect, PageRequest};
 use punctual::model::{DeadReason, Execution, MessageState};
 use punctual::{ManualClock, MemoryStorage, Punctual, SystemClock};
 use punctual_server::config::Config;
-use punctual_server::{JobSpec, Tools};
+use punctual_server::{JobSpec, TargetServices};
 use serde_json::{Value, json};
 
 /// Timeout that is long enough on a busy machine.
@@ -36,9 +36,9 @@ impl World {
     async fn node(&self) -> Punctual {
         let mut config = Config::default();
         config.command.enabled = true;
-        let tools = Tools::new(&config, self.clock.clone()).unwrap();
+        let services = TargetServices::new(&config, self.clock.clone()).unwrap();
         let builder = Punctual::builder().clock(self.clock.clone()).storage(self.storage.clone());
-        let node = tools.register(builder).build().unwrap();
+        let node = services.register(builder).build().unwrap();
         node.start().await.unwrap();
         node
     }

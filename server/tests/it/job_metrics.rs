@@ -82,7 +82,7 @@ async fn only_a_run_that_succeeded_is_reported_as_the_last_success() {
     assert_eq!(gauge(&site, "last_end").await, Some(cancelled_at));
 }
 
-// Finding P5 of the newcomer's review: no metric said when a job runs next.
+// Finding P5 of the newcomer's review: no metric showed when a job runs next.
 #[tokio::test]
 async fn the_next_run_is_reported_unless_the_job_is_paused() {
     let (site, _) = site().await;

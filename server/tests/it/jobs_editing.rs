@@ -24,7 +24,7 @@ async fn an_edit_overrides_the_definition_and_is_reset_field_by_field() {
     let edited = site.call("PATCH", PATH, &edit).await;
     assert_eq!(edited.status, StatusCode::OK, "{}", edited.text);
     assert_eq!(edited.json["cron"], "30 3 * * *");
-    assert_eq!(edited.json["zone"], "Europe/Berlin", "what is not said stays");
+    assert_eq!(edited.json["zone"], "Europe/Berlin", "what is not named stays");
     assert_eq!(edited.json["timeout_ms"], 300_000);
     assert_eq!(edited.json["retry"]["attempts_max"], 4);
     assert_eq!(edited.json["misfire"]["catch_up_max"], 5);

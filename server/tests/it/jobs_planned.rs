@@ -104,20 +104,20 @@ async fn planned_jobs_of_all_names_are_listed_and_counted() {
 #[tokio::test]
 async fn a_name_used_only_by_planned_jobs_refers_to_their_list() {
     let site = planned().await;
-    let said = site.get("/api/v1/jobs/remind").await;
-    assert_eq!(said.status, StatusCode::NOT_FOUND, "{}", said.text);
-    let detail = said.json["detail"].as_str().unwrap();
+    let response = site.get("/api/v1/jobs/remind").await;
+    assert_eq!(response.status, StatusCode::NOT_FOUND, "{}", response.text);
+    let detail = response.json["detail"].as_str().unwrap();
     assert_eq!(
         detail,
         "no job \"remind\" is defined, but 2 one-time jobs of this name are planned; \
          see GET /api/v1/jobs/remind/planned"
     );
     site.app.punctual.jobs().cancel("remind", "order-7").await.unwrap();
-    let said = site.get("/api/v1/jobs/remind").await.text;
-    assert!(said.contains("1 one-time job of this name is planned"), "{said}");
+    let text = site.get("/api/v1/jobs/remind").await.text;
+    assert!(text.contains("1 one-time job of this name is planned"), "{text}");
     site.app.punctual.jobs().cancel("remind", "order-8").await.unwrap();
-    let said = site.get("/api/v1/jobs/remind").await.text;
-    assert!(said.contains("there is no job"), "{said}");
+    let text = site.get("/api/v1/jobs/remind").await.text;
+    assert!(text.contains("there is no job"), "{text}");
 }
 
 // spec: T-75

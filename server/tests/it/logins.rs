@@ -73,8 +73,8 @@ async fn basic(site: &Site, caller: &str, name: &str, password: &str) -> u16 {
     from(site, PROXY, &headers, ("GET", "/api/v1/jobs", &Value::Null)).await.status.as_u16()
 }
 
-fn count(answers: &[TestResponse], status: StatusCode) -> usize {
-    answers.iter().filter(|response| response.status == status).count()
+fn count(responses: &[TestResponse], status: StatusCode) -> usize {
+    responses.iter().filter(|response| response.status == status).count()
 }
 
 async fn metric(site: &Site, result: &str) -> u64 {
@@ -88,12 +88,12 @@ async fn metric(site: &Site, result: &str) -> u64 {
 #[tokio::test]
 async fn an_address_that_tries_many_names_is_throttled() {
     let site = site(&[]).await;
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for number in 0..30 {
-        answers.push(log_in(&site, [192, 0, 2, 7], &format!("user{number}"), WRONG).await);
+        responses.push(log_in(&site, [192, 0, 2, 7], &format!("user{number}"), WRONG).await);
     }
-    assert_eq!(count(&answers, StatusCode::UNAUTHORIZED), 20);
-    assert_eq!(count(&answers, StatusCode::TOO_MANY_REQUESTS), 10);
+    assert_eq!(count(&responses, StatusCode::UNAUTHORIZED), 20);
+    assert_eq!(count(&responses, StatusCode::TOO_MANY_REQUESTS), 10);
     let elsewhere = log_in(&site, [192, 0, 2, 8], "user1", WRONG).await;
     assert_eq!(elsewhere.status, StatusCode::UNAUTHORIZED, "{}", elsewhere.text);
 }
@@ -103,10 +103,10 @@ async fn an_address_that_tries_many_names_is_throttled() {
 async fn of_a_hundred_concurrent_guesses_only_a_few_are_checked() {
     let site = site(&["ada", "bob"]).await;
     let guesses = (0..100).map(|_| log_in(&site, [192, 0, 2, 7], "ada", WRONG));
-    let answers = join_all(guesses).await;
-    assert_eq!(count(&answers, StatusCode::UNAUTHORIZED), 5, "only these were hashed");
-    assert_eq!(count(&answers, StatusCode::TOO_MANY_REQUESTS), 95);
-    let refused = answers.iter().find(|one| one.status == StatusCode::TOO_MANY_REQUESTS).unwrap();
+    let responses = join_all(guesses).await;
+    assert_eq!(count(&responses, StatusCode::UNAUTHORIZED), 5, "only these were hashed");
+    assert_eq!(count(&responses, StatusCode::TOO_MANY_REQUESTS), 95);
+    let refused = responses.iter().find(|one| one.status == StatusCode::TOO_MANY_REQUESTS).unwrap();
     assert!(refused.headers.contains_key("retry-after"), "{}", refused.text);
     // Many concurrent requests with the right password succeed.
     let right = (0..10).map(|_| log_in(&site, [192, 0, 2, 8], "bob", PASSWORD));
@@ -118,14 +118,14 @@ async fn of_a_hundred_concurrent_guesses_only_a_few_are_checked() {
 async fn a_distributed_flood_of_guesses_keeps_the_queue_short() {
     let site = site(&["ada"]).await;
     let guesses = (0..200_u8).map(|last| log_in(&site, [192, 0, 2, last], "eve", WRONG));
-    let answers = join_all(guesses).await;
+    let responses = join_all(guesses).await;
     let (looked_at, busy) = (
-        count(&answers, StatusCode::UNAUTHORIZED),
-        count(&answers, StatusCode::SERVICE_UNAVAILABLE),
+        count(&responses, StatusCode::UNAUTHORIZED),
+        count(&responses, StatusCode::SERVICE_UNAVAILABLE),
     );
     assert_eq!(looked_at + busy, 200);
     assert!(looked_at < 100, "what waits is bounded, not {looked_at}");
-    let refused = answers.iter().find(|one| one.status == StatusCode::SERVICE_UNAVAILABLE);
+    let refused = responses.iter().find(|one| one.status == StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(refused.unwrap().headers["retry-after"], "1");
     assert_eq!(metric(&site, "busy").await, busy as u64);
 }

@@ -215,8 +215,8 @@ const OTHERS: [(&str, &str, Rule); 11] = [
 
 /// Arguments of routes of messages, which are no HTTP routes.
 const OF_MESSAGES: [&str; 2] = ["topics", "&topic"];
-/// Other ways to answer a request, by the file that uses them. The API is all in the description, the whole router is
-/// put below a prefix twice, and what has no route is answered with 404.
+/// Other ways to respond to a request, by the file that uses them. The API is all in the description, the whole router is
+/// put below a prefix twice, and what has no route gets a 404.
 const NO_ROUTES: [(&str, &str); 4] = [
     ("api.rs", ".nest("),
     ("assembly.rs", ".nest_service("),
@@ -249,7 +249,7 @@ async fn every_other_route_has_a_rule_too() {
         let parts = text.split(".route(").skip(1);
         let first = parts.filter_map(|rest| rest.split([',', ')']).next()).map(str::trim);
         routes.extend(first.filter(|one| !OF_MESSAGES.contains(one)).map(str::to_owned));
-        // Other ways to answer: what they answer is known by its file, and by what is said of it here.
+        // Other ways to respond: what they return is known by its file, and by its description here.
         for way in
             [".route_service(", ".nest(", ".nest_service(", ".fallback(", ".fallback_service("]
         {
@@ -262,7 +262,7 @@ async fn every_other_route_has_a_rule_too() {
     let listed = OTHERS.iter().map(|(route, ..)| (*route).to_owned()).collect();
     assert_eq!(routes, listed, "a route that is not in the description needs a rule here");
     let ways = NO_ROUTES.iter().map(|(file, way)| ((*file).to_owned(), (*way).to_owned()));
-    assert_eq!(others, ways.collect(), "what is answered here needs a rule, or a reason");
+    assert_eq!(others, ways.collect(), "what responds here needs a rule, or a reason");
     let site = site();
     let callers = callers(&site).await;
     let mut wrong = Vec::new();

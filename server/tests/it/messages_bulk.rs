@@ -26,10 +26,10 @@ async fn a_dry_run_counts_and_changes_nothing() {
     assert_eq!(site.get("/api/v1/messages/count?state=pending").await.json["count"], 4);
     request["dry_run"] = json!(false);
     request["limit"] = json!(2);
-    let swept = site.post(BULK, &request).await.json;
-    assert_eq!((&swept["applied"], &swept["more"]), (&json!(2), &json!(true)));
-    let swept = site.post(BULK, &request).await.json;
-    assert_eq!((&swept["applied"], &swept["more"]), (&json!(1), &json!(false)));
+    let bulk_result = site.post(BULK, &request).await.json;
+    assert_eq!((&bulk_result["applied"], &bulk_result["more"]), (&json!(2), &json!(true)));
+    let bulk_result = site.post(BULK, &request).await.json;
+    assert_eq!((&bulk_result["applied"], &bulk_result["more"]), (&json!(1), &json!(false)));
     assert_eq!(site.get("/api/v1/messages/count?state=pending").await.json["count"], 1);
     let trail = site.app.audit().list(None, 10).await.unwrap();
     assert_eq!(trail.iter().filter(|entry| entry.what == "messages.cancel").count(), 2);
@@ -63,12 +63,12 @@ async fn a_repeated_bulk_action_continues_after_the_last_call() {
         request["limit"] = json!(2);
         let mut applied = Vec::new();
         loop {
-            let swept = site.post(BULK, &request).await.json;
-            applied.push(swept["applied"].as_u64().unwrap());
-            if swept["next"].is_null() {
+            let bulk_result = site.post(BULK, &request).await.json;
+            applied.push(bulk_result["applied"].as_u64().unwrap());
+            if bulk_result["next"].is_null() {
                 break;
             }
-            request["after"] = swept["next"].clone();
+            request["after"] = bulk_result["next"].clone();
         }
         assert_eq!(applied, [2, 2, 1], "{field}");
     }
@@ -161,8 +161,8 @@ async fn a_batch_is_shown_and_cancelled() {
     let one = site.get(&path).await.json;
     assert_eq!(one, list["items"][0]);
     assert_eq!((&one["total"], &one["done"], &one["running"]), (&json!(3), &json!(1), &json!(2)));
-    let swept = site.post(&format!("{path}/cancel"), &json!({})).await.json;
-    assert_eq!((&swept["count"], &swept["requested"]), (&json!(2), &json!(2)));
+    let bulk_result = site.post(&format!("{path}/cancel"), &json!({})).await.json;
+    assert_eq!((&bulk_result["count"], &bulk_result["requested"]), (&json!(2), &json!(2)));
     let members = site.get(&format!("/api/v1/messages/count?batch={}", batch.id)).await.json;
     assert_eq!(members["count"], 3);
 }

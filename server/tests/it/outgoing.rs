@@ -16,7 +16,7 @@ use punctual::{MemoryStorage, Punctual, Retry, SystemClock};
 use punctual_server::config::{Config, Networks};
 #[cfg(feature = "oidc")]
 use punctual_server::{Oidc, OutgoingCalls};
-use punctual_server::{Secret, Target, Tools, Webhooks, Work};
+use punctual_server::{Secret, Target, TargetServices, Webhooks, Work};
 use serde_json::json;
 use tokio_rustls::TlsAcceptor;
 
@@ -33,9 +33,9 @@ fn networks(list: &[&str]) -> Networks {
 async fn call(config: &Config, url: &str) -> Execution {
     let clock = Arc::new(SystemClock);
     let storage = Arc::new(MemoryStorage::new(clock.clone()));
-    let tools = Tools::new(config, clock.clone()).unwrap();
+    let services = TargetServices::new(config, clock.clone()).unwrap();
     let builder = Punctual::builder().storage(storage.clone());
-    let punctual = tools.register(builder).build().unwrap();
+    let punctual = services.register(builder).build().unwrap();
     punctual.start().await.unwrap();
     let target: Target = serde_json::from_value(json!({ "http": { "url": url } })).unwrap();
     let work = Work { target, payload: None };
@@ -69,13 +69,13 @@ type ReceivedRequests = Arc<Mutex<Vec<(String, Option<String>)>>>;
 /// Starts a proxy that responds itself instead of forwarding.
 async fn proxy() -> (SocketAddr, ReceivedRequests) {
     let seen = ReceivedRequests::default();
-    let answer = async |State(seen): State<ReceivedRequests>, request: Request| {
+    let respond = async |State(seen): State<ReceivedRequests>, request: Request| {
         let shown = request.headers().get("proxy-authorization");
         let shown = shown.map(|value| value.to_str().unwrap().to_owned());
         seen.lock().unwrap().push((request.uri().to_string(), shown));
         "from the proxy"
     };
-    let router = Router::new().fallback(any(answer)).with_state(seen.clone());
+    let router = Router::new().fallback(any(respond)).with_state(seen.clone());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move { axum::serve(listener, router).await });
@@ -110,8 +110,8 @@ async fn webhooks_are_delivered_through_the_proxy() {
     config.outgoing.proxy = Some(Secret::from(&*format!("http://{address}")));
     let server = LiveServer::start(|builder, storage| {
         let clock = Arc::new(SystemClock);
-        let tools = Tools::new(&config, clock.clone()).unwrap();
-        Webhooks::new(tools, storage.clone(), clock, &config.webhooks).register(builder)
+        let services = TargetServices::new(&config, clock.clone()).unwrap();
+        Webhooks::new(services, storage.clone(), clock, &config.webhooks).register(builder)
     })
     .await;
     let webhook = json!({ "url": "http://192.88.99.1/hook", "events": ["message.dead"] });
@@ -207,7 +207,7 @@ async fn a_private_certificate_authority_is_trusted_when_configured() {
     let ended = call(&config, &url).await;
     assert_eq!(ended.ending, Ending::Succeeded, "{ended:?}");
     std::fs::write(&file, "nothing").unwrap();
-    let error = Tools::new(&config, Arc::new(SystemClock)).err().unwrap().to_string();
+    let error = TargetServices::new(&config, Arc::new(SystemClock)).err().unwrap().to_string();
     assert!(
         error.starts_with("outgoing.ca_file: ") && error.contains("no PEM certificates"),
         "{error}"

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use punctual::{Context, HandlerError, Job, Occurrence, SystemClock};
-use punctual_server::Tools;
+use punctual_server::TargetServices;
 use punctual_server::config::Config;
 use serde_json::{Value, json};
 
@@ -142,8 +142,8 @@ async fn the_test_message_is_offered_where_it_is_handled() {
     let mounted = site();
     assert_eq!(mounted.get("/api/v1/overview").await.json["handles_test"], false);
     let server = Site::with(|builder| {
-        let tools = Tools::new(&Config::default(), Arc::new(SystemClock)).unwrap();
-        tools.register(builder)
+        let services = TargetServices::new(&Config::default(), Arc::new(SystemClock)).unwrap();
+        services.register(builder)
     });
     assert_eq!(server.get("/api/v1/overview").await.json["handles_test"], true);
 }

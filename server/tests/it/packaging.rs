@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use punctual::Clock as _;
 use punctual::SystemClock;
-use punctual_server::config::{Loaded, Sources};
+use punctual_server::config::{LoadedConfig, Sources};
 
 /// Topic that every server handles; see [`punctual_server::TEST_TOPIC`].
 const HANDLED: &str = punctual_server::TEST_TOPIC;
@@ -36,7 +36,7 @@ fn all() -> Vec<(&'static str, String)> {
     ]
 }
 
-fn loaded(name: &str, text: &str) -> Loaded {
+fn loaded(name: &str, text: &str) -> LoadedConfig {
     Sources::default().load_text(name, text).unwrap_or_else(|problems| panic!("{problems}"))
 }
 

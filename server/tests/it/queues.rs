@@ -6,7 +6,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use punctual::model::Queue;
 use punctual::{Context, Punctual};
-use punctual_server::{App, Parts, queues};
+use punctual_server::{App, AppParts, queues};
 use serde_json::{Value, json};
 
 use crate::site::Site;
@@ -23,7 +23,7 @@ fn beside(site: &Site) -> App {
     let builder = Punctual::builder().stores(site.app.storage.clone(), site.app.inspect.clone());
     let builder = builder.clock(site.clock.clone()).handler("mail", |_: Context| async {});
     let punctual = Arc::new(builder.queue("slow", 2).only_named_queues().build().unwrap());
-    App::new(Parts { punctual, ..Parts::clone(&site.app) })
+    App::new(AppParts { punctual, ..AppParts::clone(&site.app) })
 }
 
 fn is_paused(app: &App, queue: &str) -> bool {
@@ -163,8 +163,8 @@ async fn a_purge_deletes_pending_messages() {
     let purge = "/api/v1/queues/slow/purge";
     let dry = site.post(purge, &json!({"dry_run": true})).await.json;
     assert_eq!((&dry["count"], &dry["applied"]), (&json!(3), &json!(0)));
-    let swept = site.post(purge, &json!({"dry_run": false, "reason": "stale"})).await.json;
-    assert_eq!(swept["applied"], 3);
+    let bulk_result = site.post(purge, &json!({"dry_run": false, "reason": "stale"})).await.json;
+    assert_eq!(bulk_result["applied"], 3);
     assert_eq!(site.get("/api/v1/messages/count").await.json["count"], 1);
     let trail = site.app.audit().list(None, 1).await.unwrap();
     assert_eq!((trail[0].what.as_str(), trail[0].target.as_str()), ("queue.purge", "slow"));

@@ -104,12 +104,12 @@ async fn ask(
 
 /// Asserts a problem document with this status.
 fn assert_problem(one: &Operation, what: &str, response: &TestResponse, status: u16) {
-    let said =
+    let place =
         format!("{} {} with {what}: {} {}", one.method, one.path, response.status, response.text);
-    assert_eq!(response.status, status, "{said}");
-    assert_eq!(response.headers[CONTENT_TYPE], "application/problem+json", "{said}");
-    assert_eq!(response.json["status"], status, "{said}");
-    assert!(response.json["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{said}");
+    assert_eq!(response.status, status, "{place}");
+    assert_eq!(response.headers[CONTENT_TYPE], "application/problem+json", "{place}");
+    assert_eq!(response.json["status"], status, "{place}");
+    assert!(response.json["detail"].as_str().is_some_and(|detail| !detail.is_empty()), "{place}");
 }
 
 /// Returns all views in which a change would be visible.

@@ -16,7 +16,7 @@ use punctual::jiff::Timestamp;
 use punctual::model::ProcessId;
 use punctual::uuid::Uuid;
 use punctual::{Error, ManualClock};
-use punctual_server::{App, Parts};
+use punctual_server::{App, AppParts};
 use serde_json::{Value, json};
 
 use crate::site::{Site, TestResponse};
@@ -183,7 +183,7 @@ struct FailingDocuments {
     /// Whether unconditional writes fail, which are those of the audit log.
     notes: AtomicBool,
     /// Whether replacements fail, which are those of recorded responses.
-    answers: AtomicBool,
+    responses: AtomicBool,
 }
 
 fn away() -> Error {
@@ -198,7 +198,7 @@ impl DocumentStore for FailingDocuments {
         seen: ExpectedVersion,
         now: Timestamp,
     ) -> punctual::Result<PutResult> {
-        if matches!(seen, ExpectedVersion::Version(_)) && self.answers.load(Ordering::Relaxed) {
+        if matches!(seen, ExpectedVersion::Version(_)) && self.responses.load(Ordering::Relaxed) {
             return Err(away());
         }
         self.inner.put(draft, seen, now).await
@@ -246,10 +246,10 @@ impl DocumentStore for FailingDocuments {
 fn failing() -> (Site, Arc<FailingDocuments>) {
     let site = idle();
     let inner = site.app.documents.clone();
-    let (notes, answers) = (AtomicBool::new(false), AtomicBool::new(false));
-    let failing = Arc::new(FailingDocuments { inner, notes, answers });
+    let (notes, responses) = (AtomicBool::new(false), AtomicBool::new(false));
+    let failing = Arc::new(FailingDocuments { inner, notes, responses });
     let documents = failing.clone();
-    let site = site.changed(|app| App::new(Parts { documents, ..Parts::clone(&app) }));
+    let site = site.changed(|app| App::new(AppParts { documents, ..AppParts::clone(&app) }));
     (site, failing)
 }
 
@@ -280,12 +280,12 @@ async fn an_error_after_the_effect_keeps_the_key() {
 async fn a_response_is_sent_after_it_is_recorded() {
     let (site, documents) = failing();
     let body = json!({"topic": "mail"});
-    documents.answers.store(true, Ordering::Relaxed);
+    documents.responses.store(true, Ordering::Relaxed);
     for _ in 0..2 {
         let failed = post(&site, MESSAGES, &body).await;
         assert_eq!(failed.status, StatusCode::SERVICE_UNAVAILABLE, "{}", failed.text);
     }
-    documents.answers.store(false, Ordering::Relaxed);
+    documents.responses.store(false, Ordering::Relaxed);
     let again = post(&site, MESSAGES, &body).await;
     assert_eq!(again.status, StatusCode::CREATED, "{}", again.text);
     assert_eq!(count(&site).await, 1);

@@ -103,8 +103,8 @@ async fn every_change_is_made_once_when_it_is_repeated() {
         let shown = repeated.shown().await;
         crash(&repeated.fixture.site).await;
         let again = repeated.send().await;
-        let said = SAYS.iter().find(|(one, _)| *one == operation).map(|(_, status)| *status);
-        if again.status.as_u16() != said.unwrap_or(first.status.as_u16()) {
+        let expected = SAYS.iter().find(|(one, _)| *one == operation).map(|(_, status)| *status);
+        if again.status.as_u16() != expected.unwrap_or(first.status.as_u16()) {
             wrong.push(format!(
                 "{operation}: {} after {}: {}",
                 again.status, first.status, again.text

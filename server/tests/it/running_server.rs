@@ -10,7 +10,7 @@ use axum::http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
 use punctual::clock::{Clock, add, within};
 use punctual::{Builder, MemoryStorage, Punctual, SystemClock};
-use punctual_server::{App, Parts, router, run_background};
+use punctual_server::{App, AppParts, router, run_background};
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -48,7 +48,7 @@ pub(crate) async fn until(site: &Site, path: &str, holds: impl Fn(&Value) -> boo
         site.clock.advance(Duration::from_secs(1));
         settle().await;
     }
-    panic!("{path} never was as expected; the last answer: {last}");
+    panic!("{path} never was as expected; the last response: {last}");
 }
 
 /// Server on the real clock.
@@ -67,7 +67,7 @@ impl LiveServer {
         let builder = Punctual::builder().storage(storage.clone());
         let punctual = Arc::new(change(builder, &storage).build().unwrap());
         punctual.start().await.unwrap();
-        let app = App::new(Parts {
+        let app = App::new(AppParts {
             punctual,
             storage: storage.clone(),
             inspect: storage.clone(),
@@ -99,12 +99,12 @@ impl LiveServer {
         let mut events = self.app.punctual.events().listen();
         let until = add(SystemClock.now(), TIMEOUT);
         loop {
-            let answer = self.get(path).await;
-            if holds(&answer) {
-                return answer;
+            let response = self.get(path).await;
+            if holds(&response) {
+                return response;
             }
             let now = SystemClock.now();
-            assert!(now < until, "{path} never was as expected; the last answer: {answer}");
+            assert!(now < until, "{path} never was as expected; the last response: {response}");
             let _ = within(&SystemClock, add(now, CHECK_INTERVAL), events.recv()).await;
         }
     }

@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, Request, StatusCode};
 use http_body_util::BodyExt;
 use punctual::{Builder, ManualClock, MemoryStorage, Punctual};
-use punctual_server::{App, Caller, Parts, Role, router};
+use punctual_server::{App, AppParts, Caller, Role, router};
 use serde_json::Value;
 use tower::ServiceExt;
 
@@ -36,7 +36,7 @@ impl Site {
         let storage = Arc::new(MemoryStorage::new(clock.clone()));
         let builder = Punctual::builder().storage(storage.clone()).clock(clock.clone());
         let punctual = Arc::new(change(builder).build().unwrap());
-        let parts = Parts {
+        let parts = AppParts {
             punctual,
             storage: storage.clone(),
             inspect: storage.clone(),
@@ -66,7 +66,7 @@ impl Site {
         let (app, clock) = (&self.app, self.clock.clone());
         let builder = Punctual::builder().stores(app.storage.clone(), app.inspect.clone());
         let punctual = Arc::new(builder.clock(clock.clone()).build().unwrap());
-        let app = App::new(Parts { punctual, ..Parts::clone(app) });
+        let app = App::new(AppParts { punctual, ..AppParts::clone(app) });
         let router = router(app.clone());
         Self { app, clock, router, role: None }
     }

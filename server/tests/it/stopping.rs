@@ -35,11 +35,11 @@ impl Client {
 
     /// Sends a request and returns the status, `Retry-After` and the body.
     async fn send(&self, request: reqwest::RequestBuilder) -> (u16, Option<String>, Value) {
-        let answer = request.send().await.unwrap();
-        let status = answer.status().as_u16();
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
         let wait =
-            answer.headers().get("retry-after").map(|wait| wait.to_str().unwrap().to_owned());
-        let text = answer.text().await.unwrap();
+            response.headers().get("retry-after").map(|wait| wait.to_str().unwrap().to_owned());
+        let text = response.text().await.unwrap();
         (status, wait, serde_json::from_str(&text).unwrap_or(Value::Null))
     }
 

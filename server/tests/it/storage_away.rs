@@ -20,7 +20,7 @@ use punctual::model::{
     BatchId, Execution, ExecutionId, JobName, JobRecord, MessageId, MessageRecord, MessageState,
 };
 use punctual::{Error, Inspect, Job, ManualClock, MemoryStorage, Punctual, Result};
-use punctual_server::{App, AuthSettings, Mode, Parts, Role, router};
+use punctual_server::{App, AppParts, AuthSettings, Mode, Role, router};
 use serde_json::json;
 
 use crate::running_server::{settle, start};
@@ -132,7 +132,7 @@ fn site() -> (Site, Arc<UnreliableStorage>) {
         Punctual::builder().stores(storage.clone(), unreliable.clone()).clock(clock.clone());
     // Another process declares the job, so that this one has no own record of it.
     let punctual = Arc::new(builder.build().unwrap());
-    let app = App::new(Parts {
+    let app = App::new(AppParts {
         punctual,
         storage,
         inspect: unreliable.clone(),
@@ -189,8 +189,8 @@ async fn no_list_looks_complete_while_the_storage_is_unreachable() {
     settle().await;
     let health = site.get("/api/v1/health").await;
     assert_eq!((health.status.as_u16(), &health.json["condition"]), (200, &json!("unhealthy")));
-    let said = health.json["alerts"][0]["text"].as_str().unwrap();
-    assert!(said.contains("the storage does not respond"), "{said}");
+    let text = health.json["alerts"][0]["text"].as_str().unwrap();
+    assert!(text.contains("the storage does not respond"), "{text}");
     let mut lying = Vec::new();
     for path in &paths {
         let response = site.get(path).await;
@@ -225,7 +225,7 @@ async fn soon(site: &Site, credentials: &(&str, String)) -> crate::site::TestRes
     tokio::select! {
         biased;
         response = site.send(request.body(Body::empty()).unwrap()) => response,
-        () = four_seconds => panic!("health is not answered within four seconds: {credentials:?}"),
+        () = four_seconds => panic!("health does not respond within four seconds: {credentials:?}"),
     }
 }
 

@@ -16,7 +16,9 @@ use punctual::inspect::{ExecutionFilter, Inspect, PageRequest};
 use punctual::model::{Execution, HandlerOptions};
 use punctual::{MemoryStorage, Publisher, Punctual, Retry, SystemClock};
 use punctual_server::config::{Config, Networks};
-use punctual_server::{CommandTarget, HttpTarget, PublishTarget, Target, Tools, Work, sign};
+use punctual_server::{
+    CommandTarget, HttpTarget, PublishTarget, Target, TargetServices, Work, sign,
+};
 use serde_json::{Value, json};
 
 /// Timeout that is long enough on a busy machine.
@@ -36,9 +38,9 @@ impl TargetProcess {
         change(&mut config);
         let clock = Arc::new(SystemClock);
         let storage = Arc::new(MemoryStorage::new(clock.clone()));
-        let tools = Tools::new(&config, clock).unwrap();
+        let services = TargetServices::new(&config, clock).unwrap();
         let builder = Punctual::builder().storage(storage.clone());
-        let punctual = tools.register(builder).build().unwrap();
+        let punctual = services.register(builder).build().unwrap();
         punctual.start().await.unwrap();
         Self { punctual, storage }
     }
@@ -92,7 +94,7 @@ type ReceivedRequests = Arc<Mutex<Vec<(String, HeaderMap, Bytes)>>>;
 async fn target_server() -> (SocketAddr, ReceivedRequests) {
     let seen = ReceivedRequests::default();
     let router = Router::new()
-        .route("/status/{status}", any(answer))
+        .route("/status/{status}", any(respond))
         .route("/redirect/{to}", get(redirect))
         .route("/elsewhere/{port}", any(elsewhere))
         .route("/large", get(|| async { "x".repeat(100_000) }))
@@ -103,7 +105,7 @@ async fn target_server() -> (SocketAddr, ReceivedRequests) {
     (address, seen)
 }
 
-async fn answer(
+async fn respond(
     State(seen): State<ReceivedRequests>,
     Path(status): Path<u16>,
     headers: HeaderMap,
@@ -315,7 +317,7 @@ async fn a_program_gets_the_allowed_environment_and_its_output_is_the_log() {
     assert_eq!(execution.ending.as_str(), "succeeded", "{execution:?}");
     let log = execution.log.unwrap();
     for line in ["KIND=daily", "7", "from input", "no"] {
-        assert!(log.lines().any(|said| said == line), "{line}: {log}");
+        assert!(log.lines().any(|logged| logged == line), "{line}: {log}");
     }
     assert!(!log.contains("CARGO"), "{log}");
 }

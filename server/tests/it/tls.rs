@@ -85,21 +85,21 @@ async fn a_server_with_a_certificate_accepts_only_tls() {
     let created = in_process(&running, "/api/v1/users", local, &user).await;
     assert_eq!(created, 201);
     let (client, url) = (client(&authority), format!("https://localhost:{}", address.port()));
-    let answer = client.get(format!("{url}/health/live")).send().await.unwrap();
-    assert_eq!(answer.status(), 200);
-    assert_eq!(answer.version(), reqwest::Version::HTTP_2, "negotiated");
-    assert!(answer.headers().contains_key("strict-transport-security"));
+    let response = client.get(format!("{url}/health/live")).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.version(), reqwest::Version::HTTP_2, "negotiated");
+    assert!(response.headers().contains_key("strict-transport-security"));
     let login = json!({ "name": "ada", "password": "correct horse battery" });
-    let answer = client.post(format!("{url}/api/v1/session")).json(&login).send().await.unwrap();
-    assert_eq!(answer.status(), 200);
-    assert_eq!(answer.version(), reqwest::Version::HTTP_2);
-    let cookie = answer.headers()["set-cookie"].to_str().unwrap();
+    let response = client.post(format!("{url}/api/v1/session")).json(&login).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    assert_eq!(response.version(), reqwest::Version::HTTP_2);
+    let cookie = response.headers()["set-cookie"].to_str().unwrap();
     assert!(cookie.ends_with("; Secure"), "{cookie}");
     // A browser that sends only the origin of its page.
     for (origin, status) in [(url.as_str(), 200), ("https://evil.example", 403)] {
         let login = client.post(format!("{url}/api/v1/session")).json(&login);
-        let answer = login.header("origin", origin).send().await.unwrap();
-        assert_eq!(answer.status(), status, "{origin}");
+        let response = login.header("origin", origin).send().await.unwrap();
+        assert_eq!(response.status(), status, "{origin}");
     }
     let plain = reqwest::Client::builder().no_proxy().build().unwrap();
     assert!(plain.get(format!("http://{address}/health/live")).send().await.is_err());

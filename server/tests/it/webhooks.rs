@@ -11,7 +11,7 @@ use axum::routing::post;
 use jiff::Timestamp;
 use punctual::{Context, HandlerError, SystemClock};
 use punctual_server::config::{Config, Networks};
-use punctual_server::{Guard, Tools, Webhooks, sign};
+use punctual_server::{Guard, TargetServices, Webhooks, sign};
 use serde_json::{Value, json};
 
 use crate::running_server::LiveServer;
@@ -21,7 +21,7 @@ use crate::work::idle;
 #[derive(Clone)]
 struct Receiver {
     got: Arc<Mutex<Vec<(HeaderMap, Bytes)>>>,
-    answers: Arc<Mutex<StatusCode>>,
+    status: Arc<Mutex<StatusCode>>,
     address: SocketAddr,
 }
 
@@ -29,10 +29,10 @@ impl Receiver {
     async fn start(status: StatusCode) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let receiver = Self { got: Arc::default(), answers: Arc::new(Mutex::new(status)), address };
+        let receiver = Self { got: Arc::default(), status: Arc::new(Mutex::new(status)), address };
         let take = |State(receiver): State<Self>, headers: HeaderMap, body: Bytes| async move {
             receiver.got.lock().unwrap().push((headers, body));
-            *receiver.answers.lock().unwrap()
+            *receiver.status.lock().unwrap()
         };
         let router = Router::new().route("/hook", post(take)).with_state(receiver.clone());
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -59,9 +59,9 @@ async fn server() -> LiveServer {
         config.http.allow = Networks::read(vec!["127.0.0.1".to_owned()]).unwrap();
         config.webhooks.failures_max = 3;
         let clock = Arc::new(SystemClock);
-        let tools = Tools::new(&config, clock.clone()).unwrap();
+        let services = TargetServices::new(&config, clock.clone()).unwrap();
         let fail = async |_: Context| Err::<(), _>(HandlerError::new("no route").permanent());
-        let webhooks = Webhooks::new(tools, storage.clone(), clock, &config.webhooks);
+        let webhooks = Webhooks::new(services, storage.clone(), clock, &config.webhooks);
         webhooks.register(builder).handler("mail", fail).handler("sms", fail).queue("default", 4)
     })
     .await
@@ -127,11 +127,11 @@ async fn a_failing_receiver_is_disabled_with_the_reason() {
         alerts.iter().find(|one| one["kind"] == "webhook_failing").cloned()
     };
     let health = server.until("/api/v1/health", |health| alert(health).is_some()).await;
-    let said = alert(&health).unwrap();
-    let said = said["text"].as_str().unwrap();
-    assert!(said.contains("the webhook to 127.0.0.1 was switched off"), "{said}");
+    let alert = alert(&health).unwrap();
+    let text = alert["text"].as_str().unwrap();
+    assert!(text.contains("the webhook to 127.0.0.1 was switched off"), "{text}");
     // Enabled by hand, it works again with its failures reset.
-    *receiver.answers.lock().unwrap() = StatusCode::OK;
+    *receiver.status.lock().unwrap() = StatusCode::OK;
     let (status, on) = server.call("PATCH", &path, &json!({ "enabled": true })).await;
     assert_eq!((status, &on["failures"], &on["disabled_reason"]), (200, &json!(0), &Value::Null));
     let (status, tested) = server.call("POST", &format!("{path}/test"), &Value::Null).await;
@@ -158,7 +158,7 @@ async fn a_test_waits_for_the_response_and_reports_its_failure() {
         (&shown["failures"], &shown["last_error"]),
         (&json!(1), &json!("the response was 418"))
     );
-    *receiver.answers.lock().unwrap() = StatusCode::OK;
+    *receiver.status.lock().unwrap() = StatusCode::OK;
     server.call("POST", &format!("{path}/test"), &Value::Null).await;
     assert_eq!(server.get(&path).await["last_error"], Value::Null);
 }

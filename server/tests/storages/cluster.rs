@@ -77,9 +77,9 @@ async fn get(app: &App, path: &str) -> Value {
 /// Repeats a request until the response is as expected, or the case times out.
 async fn until(app: &App, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
     loop {
-        let answer = get(app, path).await;
-        if holds(&answer) {
-            return answer;
+        let response = get(app, path).await;
+        if holds(&response) {
+            return response;
         }
         moment().await;
     }
@@ -125,8 +125,10 @@ pub(crate) async fn shared(test_storage: &TestStorage) {
             found.contains(&one.process().as_str()) && found.contains(&other.process().as_str())
         );
     }
-    until(&one.app, "/messages/count?topic=mail&state=done", |answer| answer["count"] == MESSAGES)
-        .await;
+    until(&one.app, "/messages/count?topic=mail&state=done", |response| {
+        response["count"] == MESSAGES
+    })
+    .await;
     while runs.lock().unwrap().get("tick").map_or(0, Vec::len) < OCCURRENCES {
         moment().await;
     }
@@ -239,7 +241,7 @@ pub(crate) async fn split(test_storage: &TestStorage) {
     std::fs::write(&file, job).unwrap();
     let api = assembled(test_storage, "api", None).await;
     let scheduler = assembled(test_storage, "scheduler", Some(file)).await;
-    until(api.app(), "/messages/count?job=tick", |answer| answer["count"] != 0).await;
+    until(api.app(), "/messages/count?job=tick", |response| response["count"] != 0).await;
     let ran = get(api.app(), "/executions?job=tick&ending=succeeded").await;
     assert_eq!(items(&ran).len(), 0, "no server runs messages yet: {ran}");
     let worker = assembled(test_storage, "worker,relay", None).await;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use punctual::{Builder, Clock, Punctual};
 use punctual_backends::OpenedStorage;
-use punctual_server::{App, Parts};
+use punctual_server::{App, AppParts};
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
@@ -101,7 +101,7 @@ pub(crate) fn app(
 ) -> App {
     let builder = Punctual::builder().stores(opened.storage.clone(), opened.inspect.clone());
     let punctual = Arc::new(change(builder.clock(clock.clone())).build().unwrap());
-    App::new(Parts {
+    App::new(AppParts {
         punctual,
         storage: opened.storage.clone(),
         inspect: opened.inspect.clone(),

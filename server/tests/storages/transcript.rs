@@ -84,7 +84,7 @@ impl Transcript {
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         let mut json: Value = serde_json::from_slice(&bytes).unwrap_or_default();
         assert_eq!(found, status, "{what} {body}: {}", String::from_utf8_lossy(&bytes));
-        let answered = json.clone();
+        let received = json.clone();
         // Secrets are random.
         if let Some(secret) = json.get_mut("secret") {
             *secret = Value::from("(secret)");
@@ -92,7 +92,7 @@ impl Transcript {
         let line = format!("{what} {body}\n{found} {json:#}");
         let line = self.named(&line);
         self.lines.push(line);
-        TestResponse { headers, json: answered }
+        TestResponse { headers, json: received }
     }
 
     /// Returns a text with every id replaced by a number.

@@ -22,14 +22,14 @@ impl Auth {
         let provider = self.provider()?;
         // Not by name, which is not known yet.
         let keys = Keys::of_sign_in(from);
-        let guess = self.throttle.begin(keys, self.clock.now())?;
+        let login_attempt = self.throttle.begin(keys, self.clock.now())?;
         let person = provider.person(code, attempt).await;
         match &person {
-            Ok(_) => guess.was_right(),
+            Ok(_) => login_attempt.was_right(),
             // Counted as a failed attempt by the throttle.
-            Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => drop(guess),
+            Err(problem) if problem.status() == StatusCode::UNAUTHORIZED => drop(login_attempt),
             // A failure of the provider does not count as an attempt.
-            Err(_) => guess.was_not_checked(),
+            Err(_) => login_attempt.was_not_checked(),
         }
         person
     }

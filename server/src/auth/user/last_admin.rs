@@ -3,7 +3,7 @@
 //! A request that removes the role of an admin announces it first, in one document that all servers share. An
 //! announcement names the version of the user that it was decided on, and the user is then changed only in that
 //! version. So an announcement is pending exactly while the user has that version, and does not need to be
-//! removed. A user with an announced departure does not count as a remaining admin. Role changes by an identity
+//! removed. A user with an announced removal does not count as a remaining admin. Role changes by an identity
 //! provider are not checked.
 
 use std::time::Duration;
@@ -30,13 +30,13 @@ const ABANDONED_AFTER: Duration = Duration::from_secs(60);
 
 /// The admins who are about to lose the role.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) struct Departures {
-    users: Vec<Departure>,
+pub(super) struct RoleRemovals {
+    users: Vec<RoleRemoval>,
 }
 
 /// An admin who is about to lose the role.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Departure {
+struct RoleRemoval {
     name: String,
     /// The version of the user that it was decided on.
     version: u64,
@@ -83,40 +83,40 @@ impl Users {
     /// Announces that this version of an admin loses the role; false after a concurrent announcement, when the
     /// decision must be repeated. Refuses when no other admin would remain.
     async fn announce(&self, name: &str, version: u64) -> ApiResult<bool> {
-        let stored = self.departures.get(KEY).await?;
+        let stored = self.role_removals.get(KEY).await?;
         let (announced, expected) = match stored {
-            Some((departures, version)) => (departures.users, ExpectedVersion::Version(version)),
+            Some((removals, version)) => (removals.users, ExpectedVersion::Version(version)),
             None => (Vec::new(), ExpectedVersion::New),
         };
         let mut users = Vec::new();
-        for departure in announced {
-            if self.is_pending(&departure).await? {
-                users.push(departure);
+        for removal in announced {
+            if self.is_pending(&removal).await? {
+                users.push(removal);
             }
         }
-        let leaves = |user: &User| users.iter().any(|departure| departure.name == user.name);
+        let leaves = |user: &User| users.iter().any(|removal| removal.name == user.name);
         if !self.has_admin(|user| user.name != name && !leaves(user)).await? {
             return Err(is_last(name, &users));
         }
         let at = self.clock.now();
-        users.push(Departure { name: name.to_owned(), version, at });
-        Ok(self.departures.put(KEY, &Departures { users }, expected, None).await?)
+        users.push(RoleRemoval { name: name.to_owned(), version, at });
+        Ok(self.role_removals.put(KEY, &RoleRemovals { users }, expected, None).await?)
     }
 
     /// Returns whether this announcement is pending. Ends an abandoned one by writing the user unchanged, which
     /// gives it a new version.
-    async fn is_pending(&self, departure: &Departure) -> ApiResult<bool> {
-        let Some((user, version)) = self.store.get(&departure.name).await? else {
+    async fn is_pending(&self, removal: &RoleRemoval) -> ApiResult<bool> {
+        let Some((user, version)) = self.store.get(&removal.name).await? else {
             return Ok(false);
         };
-        if version != departure.version {
+        if version != removal.version {
             return Ok(false);
         }
-        if between(departure.at, self.clock.now()) < ABANDONED_AFTER {
+        if between(removal.at, self.clock.now()) < ABANDONED_AFTER {
             return Ok(true);
         }
         // A conflict means that the user was changed, which ends the announcement as well.
-        self.store.put(&departure.name, &user, ExpectedVersion::Version(version), None).await?;
+        self.store.put(&removal.name, &user, ExpectedVersion::Version(version), None).await?;
         Ok(false)
     }
 
@@ -137,7 +137,7 @@ impl Users {
     }
 }
 
-fn is_last(name: &str, leaving: &[Departure]) -> Problem {
+fn is_last(name: &str, leaving: &[RoleRemoval]) -> Problem {
     let others: Vec<&str> =
         leaving.iter().map(|one| one.name.as_str()).filter(|other| *other != name).collect();
     let fix = "give another user the role admin first";

@@ -14,7 +14,7 @@ use punctual::backend::documents::{
     Document, DocumentStore, ExpectedVersion, KeyRange, NewDocument, PutResult, RemoveResult,
 };
 use punctual::jiff::Timestamp;
-use punctual_server::{App, Parts, listen, router};
+use punctual_server::{App, AppParts, listen, router};
 use serde_json::Value;
 
 use super::leases::LeaseLedger;
@@ -60,7 +60,7 @@ pub async fn run(options: ServerOptions) -> Result<()> {
     let recording = Arc::new(RecordingStorage::new(opened, ledger, fuse));
     let punctual = builder(recording.clone()).handler(TOPIC, |_: Value| async {}).build()?;
     let punctual = Arc::new(punctual);
-    let parts = Parts {
+    let parts = AppParts {
         punctual: punctual.clone(),
         storage: recording.clone(),
         inspect: recording,

@@ -88,17 +88,17 @@ async fn every_outcome_leads_to_its_state() {
         (json!({ "outcome": "discard", "error": "of no use" }), "dead"),
         (json!({ "outcome": "cancel" }), "cancelled"),
     ];
-    for (said, state_after) in cases {
+    for (report, state_after) in cases {
         let id = publish(&site, &json!({ "topic": "t", "queue": "python" })).await;
         let (message, token) = lease_of(&claim(&site, WORKER).await["items"][0]);
-        let mut request = said.clone();
+        let mut request = report.clone();
         request["worker"] = WORKER.into();
         request["message"] = message;
         request["token"] = token;
-        assert_eq!(state(&site, "settle", &request).await["state"], "applied", "{said}");
+        assert_eq!(state(&site, "settle", &request).await["state"], "applied", "{report}");
         let shown = site.get(&format!("/api/v1/messages/{id}")).await.json;
-        assert_eq!(shown["state"], state_after, "{said}");
-        let snoozed = said["outcome"] == "snooze";
+        assert_eq!(shown["state"], state_after, "{report}");
+        let snoozed = report["outcome"] == "snooze";
         assert_eq!(shown["attempt"] == json!(0), snoozed, "a snooze spends no attempt: {shown}");
     }
 }
@@ -276,7 +276,7 @@ async fn messages_without_a_handler_are_left_to_http_workers() {
     assert_eq!(health["condition"], "degraded", "{health}");
     let reasons = health["reasons"].as_array().unwrap().iter();
     let named = reasons.filter(|reason| reason.as_str().unwrap().contains("holds a message"));
-    assert_eq!(named.count(), 1, "it is said once: {health}");
+    assert_eq!(named.count(), 1, "it is reported once: {health}");
     let reason = health["reasons"][0].as_str().unwrap();
     for part in ["\"default\"", "\"greet\"", "no known process"] {
         assert!(reason.contains(part), "{part}: {reason}");
@@ -303,7 +303,7 @@ async fn a_worker_claims_only_its_topics() {
     assert_eq!(claimed["items"].as_array().unwrap().len(), 1, "{claimed}");
     assert_eq!(claimed["items"][0]["message"]["id"], json!(mail));
     let many: Vec<String> = (0..101).map(|number| format!("t{number}")).collect();
-    for (topics, said) in [
+    for (topics, problem) in [
         (json!([]), "name 1 to 100"),
         (json!(many), "name 1 to 100"),
         (json!(["mail", ""]), "topics[1]"),
@@ -311,7 +311,7 @@ async fn a_worker_claims_only_its_topics() {
     ] {
         let response = claim(topics).await;
         assert_eq!(response.status, StatusCode::UNPROCESSABLE_ENTITY, "{}", response.text);
-        assert!(response.text.contains(said), "{}", response.text);
+        assert!(response.text.contains(problem), "{}", response.text);
     }
     let workers = site.get("/api/v1/workers").await.text;
     assert!(workers.contains("post"), "{workers}");
