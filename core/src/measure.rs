@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::event::Event;
 use crate::model::{JobName, Topic};
 
-pub use self::meters::{MeterAmount, METERS, Meter, MeterKind, MeterReading, readings};
+pub use self::meters::{METERS, Meter, MeterAmount, MeterKind, MeterReading, readings};
 
 /// The upper bounds of the buckets of a [`Histogram`], in milliseconds, each inclusive.
 pub const BOUNDS_MS: [u64; 14] =

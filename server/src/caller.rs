@@ -130,7 +130,9 @@ impl Caller {
     /// Returns the owner of tokens that this caller creates.
     pub(crate) fn owning(&self) -> TokenOwner {
         match &self.authentication {
-            AuthenticationMethod::Application | AuthenticationMethod::NotRequired => TokenOwner::Local,
+            AuthenticationMethod::Application | AuthenticationMethod::NotRequired => {
+                TokenOwner::Local
+            }
             AuthenticationMethod::Proxy { .. } => TokenOwner::Proxied,
             AuthenticationMethod::Session { id, .. }
             | AuthenticationMethod::Password { id, .. } => TokenOwner::User(id.clone()),

@@ -1,7 +1,7 @@
 //! Faults of database and clock: a process during an outage of its database, and with a wrong clock. Each case has a
 //! private PostgreSQL that it may kill.
 //!
-//! Without PostgreSQL on this machine a case is *ignored*, never passed; see `xtask::servers::Presence`.
+//! Without PostgreSQL on this machine a case is *ignored*, never passed; see `xtask::servers::Availability`.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,45 +19,45 @@ use std::future::Future;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use xtask::servers::{Postgres, Presence};
+use xtask::servers::{Postgres, Availability};
 
 use faults::{clocks, outages};
 
 fn main() -> ExitCode {
-    let presence = Presence::of(&Postgres);
-    if let Presence::Ignored(why) | Presence::Missing(why) = presence {
+    let availability = Availability::of(&Postgres);
+    if let Availability::Ignored(why) | Availability::Missing(why) = availability {
         eprintln!("PostgreSQL: {why}");
     }
     let trials = vec![
-        trial(presence, "work_begins_when_the_database_comes_up", || {
+        trial(availability, "work_begins_when_the_database_comes_up", || {
             outages::work_begins_when_the_database_comes_up()
         }),
-        trial(presence, "a_killed_database_loses_nothing", || {
+        trial(availability, "a_killed_database_loses_nothing", || {
             outages::a_killed_database_loses_nothing()
         }),
-        trial(presence, "a_clock_an_hour_ahead_changes_nothing", || {
+        trial(availability, "a_clock_an_hour_ahead_changes_nothing", || {
             clocks::a_wrong_clock_changes_nothing(3_600)
         }),
-        trial(presence, "a_clock_an_hour_behind_changes_nothing", || {
+        trial(availability, "a_clock_an_hour_behind_changes_nothing", || {
             clocks::a_wrong_clock_changes_nothing(-3_600)
         }),
-        trial(presence, "a_slow_network_and_a_clock_ahead_start_nothing_early", || {
+        trial(availability, "a_slow_network_and_a_clock_ahead_start_nothing_early", || {
             clocks::a_slow_network_starts_nothing_early(3_600)
         }),
-        trial(presence, "a_slow_network_and_a_clock_behind_start_nothing_early", || {
+        trial(availability, "a_slow_network_and_a_clock_behind_start_nothing_early", || {
             clocks::a_slow_network_starts_nothing_early(-3_600)
         }),
     ];
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-fn trial<Fut>(presence: Presence, name: &str, case: fn() -> Fut) -> Trial
+fn trial<Fut>(availability: Availability, name: &str, case: fn() -> Fut) -> Trial
 where
     Fut: Future<Output = Result<(), Failed>> + 'static,
 {
-    let run = move || match presence {
-        Presence::Missing(why) => Err(why.into()),
+    let run = move || match availability {
+        Availability::Missing(why) => Err(why.into()),
         _ => tokio::runtime::Builder::new_multi_thread().enable_all().build()?.block_on(case()),
     };
-    Trial::test(name, run).with_ignored_flag(matches!(presence, Presence::Ignored(_)))
+    Trial::test(name, run).with_ignored_flag(matches!(availability, Availability::Ignored(_)))
 }

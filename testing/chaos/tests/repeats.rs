@@ -1,6 +1,6 @@
 //! Short kill loop of keyed requests: a few kills on each storage, and a crash of PostgreSQL.
 //!
-//! Without PostgreSQL on this machine its case is *ignored*, never passed; see `xtask::servers::Presence`.
+//! Without PostgreSQL on this machine its case is *ignored*, never passed; see `xtask::servers::Availability`.
 
 #![allow(clippy::print_stderr, reason = "a test prints its progress")]
 
@@ -10,24 +10,24 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use punctual::{Clock, SystemClock};
 use punctual_chaos::keyed::{KeyedPlan, run, table};
-use xtask::servers::{Postgres, Presence};
+use xtask::servers::{Postgres, Availability};
 
 /// Number of kills.
 const KILLS: usize = 8;
 
 fn main() -> ExitCode {
-    let presence = Presence::of(&Postgres);
-    if let Presence::Ignored(why) | Presence::Missing(why) = presence {
+    let availability = Availability::of(&Postgres);
+    if let Availability::Ignored(why) | Availability::Missing(why) = availability {
         eprintln!("PostgreSQL: {why}");
     }
     let sqlite = Trial::test("a_key_has_one_effect_under_kills_on_sqlite", || case(false));
     let postgres = Trial::test("a_key_has_one_effect_under_kills_and_crashes_on_postgres", {
-        move || match presence {
-            Presence::Missing(why) => Err(why.into()),
+        move || match availability {
+            Availability::Missing(why) => Err(why.into()),
             _ => case(true),
         }
     });
-    let postgres = postgres.with_ignored_flag(matches!(presence, Presence::Ignored(_)));
+    let postgres = postgres.with_ignored_flag(matches!(availability, Availability::Ignored(_)));
     libtest_mimic::run(&Arguments::from_args(), vec![sqlite, postgres]).exit_code()
 }
 

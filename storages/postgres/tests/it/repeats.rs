@@ -9,7 +9,7 @@ use std::time::Duration;
 use punctual::backend::storage::{ClaimedMessage, EnqueueResult, Entry, SettleResult, Settlement};
 use punctual::clock::add;
 use punctual::model::Message;
-use punctual::policy::Verdict;
+use punctual::backend::policy::Verdict;
 use punctual::{Clock as _, Outbox as _, Storage as _, SystemClock};
 use punctual_postgres::PostgresStorage;
 use tokio::task::JoinHandle;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{
     Claim, ClaimedMessage, Command, CommandResult, Prune, PruneResult, SettleResult, Settlement,
 };
@@ -11,7 +12,6 @@ use punctual::clock::add;
 use punctual::inspect::{ExecutionFilter, PageRequest};
 use punctual::jiff::Timestamp;
 use punctual::model::{DeadReason, Execution, ExecutionId, MessageId, MessageState};
-use punctual::backend::policy::Verdict;
 use punctual::uuid::Uuid;
 use punctual::{Inspect, MemoryStorage, Storage, SystemClock};
 use punctual_sqlite::{Durability, SqliteStorage};

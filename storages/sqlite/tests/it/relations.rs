@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{
     Claim, ClaimedMessage, Command, END_OF_TIME, EnqueueResult, Entry, JobCommandResult, Prune,
     RateRequest, Settlement, WakeSource,
@@ -13,7 +14,6 @@ use punctual::model::{
     BatchId, IdSource as _, Ids, JobName, Key, Limit, Message, MessageId, MessageRecord,
     MessageState, Occurrence, Queue, Rate, Relations, Unique,
 };
-use punctual::backend::policy::Verdict;
 use punctual::{Clock as _, Inspect as _, Job, Schedule, Storage as _, SystemClock};
 use punctual_sqlite::{SqliteOutbox, SqliteStorage};
 
@@ -293,7 +293,7 @@ async fn keys_and_rates_whose_time_is_over_are_forgotten() {
     storage.enqueue(vec![held(99).into()], at(60)).await.unwrap();
     assert_eq!(rows_of(&other, "punctual_held"), 41 - 16, "a few with each that is held");
     let rate = Rate { count: 1, per: Duration::from_secs(10) };
-    let permit = RateRequest { name: Key::new("mail").unwrap(), rate, wanted: 1 };
+    let permit = RateRequest { name: Key::new("mail").unwrap(), rate, requested: 1 };
     storage.acquire_rate(permit, at(60)).await.unwrap();
     let prune = Prune { before: at(0), limit: 100, dead: false };
     storage.prune(prune, at(61)).await.unwrap();

@@ -16,7 +16,7 @@ mod settling;
 use std::process::ExitCode;
 
 use punctual_conformance::backend_tests::Suite;
-use xtask::servers::{Mqtt, Presence};
+use xtask::servers::{Mqtt, Availability};
 
 fn main() -> ExitCode {
     Suite::at("mqtt", fixture::VARIABLE)
@@ -31,5 +31,5 @@ fn main() -> ExitCode {
 
 /// Returns why no private broker can be started, if so.
 fn no_server() -> Option<String> {
-    Presence::of(&Mqtt).reason().map(str::to_owned)
+    Availability::of(&Mqtt).reason().map(str::to_owned)
 }

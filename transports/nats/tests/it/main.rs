@@ -17,7 +17,7 @@ mod topology;
 use std::process::ExitCode;
 
 use punctual_conformance::backend_tests::{Suite, missing};
-use xtask::servers::{Nats, Presence};
+use xtask::servers::{Nats, Availability};
 
 fn main() -> ExitCode {
     Suite::at("nats", fixture::VARIABLE)
@@ -34,6 +34,6 @@ fn main() -> ExitCode {
 
 /// Returns why no private server can be started, if so.
 fn no_server() -> Option<String> {
-    let reason = Presence::of(&Nats).reason().map(str::to_owned);
+    let reason = Availability::of(&Nats).reason().map(str::to_owned);
     reason.or_else(|| missing(fixture::VARIABLE))
 }

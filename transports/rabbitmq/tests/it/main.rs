@@ -17,7 +17,7 @@ mod topology;
 use std::process::ExitCode;
 
 use punctual_conformance::backend_tests::Suite;
-use xtask::servers::{Presence, Rabbitmq};
+use xtask::servers::{Availability, Rabbitmq};
 
 fn main() -> ExitCode {
     Suite::at("rabbitmq", fixture::VARIABLE)
@@ -34,5 +34,5 @@ fn main() -> ExitCode {
 
 /// Returns why a case cannot have a broker of its own, if it cannot.
 fn server_missing() -> Option<String> {
-    Presence::of(&Rabbitmq).reason().map(str::to_owned)
+    Availability::of(&Rabbitmq).reason().map(str::to_owned)
 }
