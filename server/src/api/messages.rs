@@ -19,6 +19,7 @@ use utoipa_axum::routes;
 
 pub(crate) use bulk_commands::{BulkCommand, BulkResult, bulk_limit, run_bulk};
 pub(crate) use filter::{MessageQuery, MessageSelection, checked, comma_separated, instant};
+pub(crate) use publish::duration;
 pub(crate) use queries::{MessageList, list_page};
 pub(crate) use related::execution_of;
 pub(crate) use search::{ID_TIME_TOLERANCE, PAGE_TIMEOUT, SCANNED_MAX, search};

@@ -14,12 +14,12 @@ use axum::routing::post;
 use futures_util::stream::{self, StreamExt as _};
 use punctual::client::AttemptTicket;
 use punctual::model::{MessageId, ProcessId};
-use punctual::schedule::parse_duration;
 use punctual::uuid::{Builder, Uuid};
 use sha2::{Digest, Sha256};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::api::messages;
 use crate::app::App;
 use crate::caller::Caller;
 use crate::problem::{ApiResult, Problem};
@@ -95,9 +95,7 @@ fn duration(field: &str, text: &str) -> ApiResult<Duration> {
     if text.trim().trim_end_matches(char::is_alphabetic).parse::<f64>() == Ok(0.0) {
         return Ok(Duration::ZERO);
     }
-    parse_duration(text).map_err(|error| {
-        Problem::refused(format!("`{field}`: {error}")).field(field, error.to_string())
-    })
+    messages::duration(field, text)
 }
 
 /// Parses the ticket of a lease token. Fails unless it is for the named message.

@@ -122,12 +122,10 @@ pub(super) async fn pause(
     caller.must_be(Role::Operator)?;
     let reason = reason(&request.reason)?;
     let change = Change::new("planned_jobs.pause", &name).because(reason.clone());
-    let planned = planned(&app, &name, request.key.as_deref());
-    refuse_if_overtaken(&app, (&caller, &keyed), &planned, &change).await?;
     let pause = PauseRequest { by: caller.name.clone(), reason, until: None };
-    let view = PlannedChangeView::new(planned.pause(pause).await?);
-    app.audit().note(&caller, change.to(&view)).await?;
-    Ok(Json(view))
+    let planned = planned(&app, &name, request.key.as_deref());
+    let action = planned.pause(pause);
+    apply(&app, (&caller, &keyed), (&planned, action), change).await
 }
 
 /// Resumes paused one-time jobs: each runs at its own time, or now when that has passed.
@@ -144,10 +142,7 @@ pub(super) async fn resume(
     caller.must_be(Role::Operator)?;
     let change = Change::new("planned_jobs.resume", &name);
     let planned = planned(&app, &name, request.key.as_deref());
-    refuse_if_overtaken(&app, (&caller, &keyed), &planned, &change).await?;
-    let view = PlannedChangeView::new(planned.resume().await?);
-    app.audit().note(&caller, change.to(&view)).await?;
-    Ok(Json(view))
+    apply(&app, (&caller, &keyed), (&planned, planned.resume()), change).await
 }
 
 /// Makes pending one-time jobs due now, including paused ones. Each still runs once.
@@ -164,10 +159,7 @@ pub(super) async fn trigger(
     caller.must_be(Role::Operator)?;
     let change = Change::new("planned_jobs.trigger", &name);
     let planned = planned(&app, &name, request.key.as_deref());
-    refuse_if_overtaken(&app, (&caller, &keyed), &planned, &change).await?;
-    let view = PlannedChangeView::new(planned.trigger().await?);
-    app.audit().note(&caller, change.to(&view)).await?;
-    Ok(Json(view))
+    apply(&app, (&caller, &keyed), (&planned, planned.trigger()), change).await
 }
 
 /// Cancels the pending one-time jobs with a key. Succeeds also when there are none.
@@ -188,6 +180,19 @@ pub(super) async fn cancel(
     let cancelled = app.punctual.jobs().cancel(&name, &request.key).await?;
     let view = PlannedCancelledView { cancelled };
     app.audit().note(&caller, change.to(&view)).await?;
+    Ok(Json(view))
+}
+
+/// Runs an action on planned one-time jobs unless it repeats an overtaken request, and records it in the audit trail.
+async fn apply(
+    app: &App,
+    (caller, keyed): (&Caller, &Keyed),
+    (planned, action): (&PlannedJobs, impl Future<Output = punctual::Result<PlannedChange>>),
+    change: Change,
+) -> ApiResult<Json<PlannedChangeView>> {
+    refuse_if_overtaken(app, (caller, keyed), planned, &change).await?;
+    let view = PlannedChangeView::new(action.await?);
+    app.audit().note(caller, change.to(&view)).await?;
     Ok(Json(view))
 }
 

@@ -70,7 +70,7 @@ fn status(published: &[PublishResult]) -> StatusCode {
 }
 
 /// Parses a duration such as `5m`.
-pub(super) fn duration(field: &str, text: &str) -> ApiResult<Duration> {
+pub(crate) fn duration(field: &str, text: &str) -> ApiResult<Duration> {
     parse_duration(text).map_err(|error| {
         Problem::refused(format!("`{field}`: {error}")).field(field, error.to_string())
     })
