@@ -19,7 +19,7 @@ use std::future::Future;
 use std::process::ExitCode;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use xtask::servers::{Postgres, Availability};
+use xtask::servers::{Availability, Postgres};
 
 use faults::{clocks, outages};
 

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Failed, Trial};
 use punctual::{Clock, SystemClock};
 use punctual_chaos::keyed::{KeyedPlan, run, table};
-use xtask::servers::{Postgres, Availability};
+use xtask::servers::{Availability, Postgres};
 
 /// Number of kills.
 const KILLS: usize = 8;

@@ -6,10 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use punctual::backend::policy::Verdict;
 use punctual::backend::storage::{ClaimedMessage, EnqueueResult, Entry, SettleResult, Settlement};
 use punctual::clock::add;
 use punctual::model::Message;
-use punctual::backend::policy::Verdict;
 use punctual::{Clock as _, Outbox as _, Storage as _, SystemClock};
 use punctual_postgres::PostgresStorage;
 use tokio::task::JoinHandle;

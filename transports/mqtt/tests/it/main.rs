@@ -16,7 +16,7 @@ mod settling;
 use std::process::ExitCode;
 
 use punctual_conformance::backend_tests::Suite;
-use xtask::servers::{Mqtt, Availability};
+use xtask::servers::{Availability, Mqtt};
 
 fn main() -> ExitCode {
     Suite::at("mqtt", fixture::VARIABLE)

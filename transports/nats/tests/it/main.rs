@@ -17,7 +17,7 @@ mod topology;
 use std::process::ExitCode;
 
 use punctual_conformance::backend_tests::{Suite, missing};
-use xtask::servers::{Nats, Availability};
+use xtask::servers::{Availability, Nats};
 
 fn main() -> ExitCode {
     Suite::at("nats", fixture::VARIABLE)
