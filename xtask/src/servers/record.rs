@@ -87,7 +87,7 @@ impl Record {
             Owner::Run(pid) => pid.to_string(),
         };
         format!(
-            "server={}\nport={port}\ndurable={durable}\nkeeper={owner}\nfolder={}\n",
+            "server={}\nport={port}\ndurable={durable}\nowner={owner}\nfolder={}\n",
             self.server,
             folder.display()
         )

@@ -2,7 +2,7 @@
 //!
 //! Each key has one effect: each of its messages exactly once, or none when no request was answered. All responses of
 //! a key name the same messages, and these are the stored ones. No key is refused as in flight without a proven lease
-//! or for longer than one after its last write ([`in_flight`]).
+//! or for longer than one after its last write (`in_flight.rs`).
 
 mod in_flight;
 
