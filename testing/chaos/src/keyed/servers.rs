@@ -39,7 +39,7 @@ const VISITS_MAX: u64 = 12;
 /// Share of pauses among kills and pauses, in percent.
 const PAUSE_PERCENT: u64 = 12;
 /// Duration of a pause: longer than the lease of a request, which the other server takes over meanwhile, and than the
-/// check allows a key to be refused, so that it finds a lease that does not end.
+/// check allows a key to be refused, so that it can find a lease that does not end.
 const PAUSE: Duration = Duration::from_secs(14);
 /// Time a server has to start before it may be killed.
 const START_TIME: Duration = Duration::from_millis(700);
