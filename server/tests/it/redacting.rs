@@ -37,10 +37,11 @@ async fn stored(site: &Site) -> Value {
 async fn bodies_of_redacted_topics_are_never_shown() {
     let site = site();
     for (topic, hidden) in [("salaries", true), ("health.report", true), ("mail", false)] {
-        let id = publish(&site, &json!({"topic": topic, "json": {"paid": 4711, "pin": 17}})).await;
+        let id = publish(&site, &json!({"topic": topic, "json": {"paid": 471_104_711, "pin": 17}}))
+            .await;
         for role in [Role::Viewer, Role::Admin] {
             let shown = site.as_role(role).get(&format!("/api/v1/messages/{id}")).await;
-            assert_eq!(shown.text.contains("4711"), !hidden, "{topic}: {}", shown.text);
+            assert_eq!(shown.text.contains("471104711"), !hidden, "{topic}: {}", shown.text);
             assert_eq!(shown.json["body"]["redacted"], true);
             assert_eq!(shown.json["size"], 22, "how long it is may be known: {}", shown.text);
         }
@@ -49,7 +50,7 @@ async fn bodies_of_redacted_topics_are_never_shown() {
         let clone = site.post(&path, &json!({})).await.json;
         let copy = clone["id"].as_str().unwrap().parse().unwrap();
         let record = site.app.inspect.message(copy).await.unwrap().unwrap();
-        assert!(String::from_utf8_lossy(&record.message.body.bytes).contains("4711"));
+        assert!(String::from_utf8_lossy(&record.message.body.bytes).contains("471104711"));
         assert_eq!(site.post(&path, &json!({"text": HIDDEN})).await.status, 422);
     }
 }
@@ -57,13 +58,13 @@ async fn bodies_of_redacted_topics_are_never_shown() {
 #[tokio::test]
 async fn a_job_that_publishes_to_a_redacted_topic_keeps_its_value() {
     let site = site();
-    let mut spec = json!({"name": "pay", "every": "1h", "payload": {"paid": 4711},
+    let mut spec = json!({"name": "pay", "every": "1h", "payload": {"paid": 471_104_711},
         "publish": {"topic": "salaries", "body": {"sum": 815_815_815}}});
     let made = site.post("/api/v1/jobs", &spec).await;
     assert_eq!(made.status, 201, "{}", made.text);
     for path in ["/api/v1/jobs/pay", "/api/v1/jobs", "/api/v1/audit"] {
         let shown = site.get(path).await.text;
-        assert!(!shown.contains("4711") && !shown.contains("815815815"), "{path}: {shown}");
+        assert!(!shown.contains("471104711") && !shown.contains("815815815"), "{path}: {shown}");
     }
     let before = stored(&site).await;
     spec["payload"] = json!(HIDDEN);
@@ -101,10 +102,10 @@ async fn a_redacted_value_is_restored_when_the_rest_is_unchanged() {
 async fn redacted_values_cannot_be_found_by_filters_or_copied_by_clones() {
     let site = site();
     let (viewer, operator) = (site.as_role(Role::Viewer), site.as_role(Role::Operator));
-    let message = json!({"topic": "salaries", "json": {"paid": 4711}});
+    let message = json!({"topic": "salaries", "json": {"paid": 471_104_711}});
     let sent = site.as_role(Role::Admin).post("/api/v1/messages", &message).await;
     let id = sent.json["id"].as_str().unwrap();
-    for guess in ["paid:4711", "paid:4712"] {
+    for guess in ["paid:471104711", "paid:471104712"] {
         let found = viewer.get(&format!("/api/v1/messages?topic=salaries&payload={guess}")).await;
         assert_eq!(found.json["items"], json!([]), "{guess}: {}", found.text);
     }

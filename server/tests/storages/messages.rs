@@ -11,7 +11,7 @@ async fn publish(transcript: &mut Transcript, request: Value) -> String {
 }
 
 pub(crate) async fn published(transcript: &mut Transcript) {
-    let first = json!({"topic": "mail", "json": {"to": "ada"}, "key": "ada", "queue": "slow",
+    let first = json!({"topic": "mail", "json": {"to": "ada"}, "key": "otto", "queue": "slow",
         "headers": {"tenant": "a"}, "priority": 8, "delay": "1h"});
     let first = publish(transcript, first).await;
     transcript.later(1);
@@ -22,8 +22,9 @@ pub(crate) async fn published(transcript: &mut Transcript) {
     transcript.later(1);
     let items = json!({"items": [{"topic": "post"}, {"topic": "post", "base64": "/wA="}, {"topic": "mail"}]});
     transcript.ask("POST /messages/batch", items, 201).await;
+    // No random id contains letters after f.
     for query in
-        ["", "?topic=mail", "?queue=slow", "?state=pending&limit=2", "?search=ADA", "?key=ada"]
+        ["", "?topic=mail", "?queue=slow", "?state=pending&limit=2", "?search=OTTO", "?key=otto"]
     {
         transcript.get(&format!("/messages{query}")).await;
         transcript.get(&format!("/messages/count{query}")).await;
