@@ -13,7 +13,7 @@ use tokio_postgres::types::Type;
 use crate::driver::{Cells as _, Driver};
 use crate::error::StorageError;
 use crate::inner::Inner;
-use crate::operations::enqueue::{Range, StoreResult, dedupes_of, is_plain_batch};
+use crate::operations::enqueue::{Range, StoreResult, dedupes_of, has_older_id, is_plain_batch};
 use crate::operations::inbox;
 use crate::pending_notifications::PendingNotifications;
 use crate::row::MessageArrays;
@@ -87,7 +87,8 @@ impl<D: Driver> ApplicationTransaction<D> {
         if entries.is_empty() {
             return Ok(stored_now(Vec::new()));
         }
-        if entries.len() == 1 && is_plain_batch(entries) && self.store_one(entries).await? {
+        let is_plain = entries.len() == 1 && is_plain_batch(entries) && !has_older_id(entries);
+        if is_plain && self.store_one(entries).await? {
             return Ok(stored_now(vec![EnqueueResult::Stored]));
         }
         for _ in 0..TRIES_MAX {

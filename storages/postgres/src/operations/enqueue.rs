@@ -336,10 +336,21 @@ fn in_order(entries: &[Entry]) -> Cow<'_, [Entry]> {
     Cow::Owned(sorted)
 }
 
-/// Returns whether an earlier call may have stored any message of a batch: only a message that was made before this
-/// call, with an id of its own, can be a repeat, and it may end while this call stores it.
+/// Returns whether an earlier call may have stored any message of a batch, which may end while this call stores it: a
+/// message that was made before this call, or one whose id was.
 fn may_be_repeated(entries: &[Entry], now: Timestamp) -> bool {
-    entries.iter().any(|entry| micros(entry.message.created_at) < micros(now))
+    has_older_id(entries)
+        || entries.iter().any(|entry| micros(entry.message.created_at) < micros(now))
+}
+
+/// Returns whether the id of any message may be older than the message, because the application gave it.
+pub(crate) fn has_older_id(entries: &[Entry]) -> bool {
+    entries.iter().any(|entry| {
+        let id = entry.message.id.as_uuid();
+        // Only an id of version 7 contains its creation time.
+        let made = i64::try_from(id.as_u128() >> 80).unwrap_or_default();
+        id.get_version_num() != 7 || made < entry.message.created_at.as_millisecond()
+    })
 }
 
 /// Returns whether all entries are plain and none repeats the id or key of another.

@@ -18,6 +18,8 @@ use crate::schema::{TestSchema, enqueue, eventually, settle, waits_for_a_lock};
 
 punctual_conformance::cases! {
     a_repeat_of_a_message_that_is_being_settled_is_a_duplicate,
+    a_later_message_with_the_id_of_one_that_is_being_settled_is_a_duplicate,
+    a_repeat_in_a_transaction_of_a_message_that_is_being_settled_is_a_duplicate,
     a_repeat_of_a_message_that_ends_between_its_read_and_its_write_is_a_duplicate,
 }
 
@@ -32,10 +34,21 @@ async fn repeat_until_it_waits(
     let now = add(latest, Duration::from_secs(1));
     let storage = Arc::clone(storage);
     let repeated = tokio::spawn(async move { storage.enqueue(entries, now).await.unwrap() });
+    until_it_waits(database, &repeated).await;
+    repeated
+}
+
+/// Waits until a call waits for a lock.
+async fn until_it_waits<T>(database: &TestSchema, call: &JoinHandle<T>) {
     let watcher = database.client().await;
     eventually("the repeat waits", || waits_for_a_lock(&watcher, &database.schema)).await;
-    assert!(!repeated.is_finished());
-    repeated
+    assert!(!call.is_finished());
+}
+
+/// Returns a message that is created a second later with the same id, as an application does that gives the id itself.
+fn created_later(message: &Message) -> Message {
+    let later = add(message.created_at, Duration::from_secs(1));
+    Message { created_at: later, due_at: later, ..message.clone() }
 }
 
 async fn claim_one(database: &TestSchema, storage: &PostgresStorage) -> ClaimedMessage {
@@ -57,6 +70,53 @@ async fn a_repeat_of_a_message_that_is_being_settled_is_a_duplicate() {
     let done = Settlement::new(claimed.lease_ref(), Verdict::Done, None);
     storage.outbox(&transaction).settle(done, SystemClock.now()).await.unwrap();
     let repeated = repeat_until_it_waits(&database, &storage, &[&message]).await;
+    transaction.commit().await.unwrap();
+    assert_eq!(repeated.await.unwrap(), [EnqueueResult::Duplicate(message.id)]);
+    assert!(database.claim(&*storage, 9).await.is_empty(), "it does not run again");
+}
+
+// The same when the application gives the id and repeats the call: the repeat is created later than the id.
+async fn a_later_message_with_the_id_of_one_that_is_being_settled_is_a_duplicate() {
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let message = database.message();
+    enqueue(&*storage, message.clone()).await;
+    let claimed = claim_one(&database, &storage).await;
+    let mut application = database.client().await;
+    let transaction = application.transaction().await.unwrap();
+    let done = Settlement::new(claimed.lease_ref(), Verdict::Done, None);
+    storage.outbox(&transaction).settle(done, SystemClock.now()).await.unwrap();
+    let (again, storing) = (created_later(&message), Arc::clone(&storage));
+    let now = again.created_at;
+    let repeated =
+        tokio::spawn(async move { storing.enqueue(vec![again.into()], now).await.unwrap() });
+    until_it_waits(&database, &repeated).await;
+    transaction.commit().await.unwrap();
+    assert_eq!(repeated.await.unwrap(), [EnqueueResult::Duplicate(message.id)]);
+    assert!(database.claim(&*storage, 9).await.is_empty(), "it does not run again");
+}
+
+// The same in a transaction of the application, whose single messages are stored by one statement as well.
+async fn a_repeat_in_a_transaction_of_a_message_that_is_being_settled_is_a_duplicate() {
+    let database = TestSchema::new();
+    let storage = database.open().await;
+    let message = database.message();
+    enqueue(&*storage, message.clone()).await;
+    let claimed = claim_one(&database, &storage).await;
+    let mut application = database.client().await;
+    let transaction = application.transaction().await.unwrap();
+    let done = Settlement::new(claimed.lease_ref(), Verdict::Done, None);
+    storage.outbox(&transaction).settle(done, SystemClock.now()).await.unwrap();
+    let (again, storing) = (created_later(&message), Arc::clone(&storage));
+    let mut other = database.client().await;
+    let repeated = tokio::spawn(async move {
+        let transaction = other.transaction().await.unwrap();
+        let now = again.created_at;
+        let stored = storing.outbox(&transaction).enqueue(vec![again.into()], now).await.unwrap();
+        transaction.commit().await.unwrap();
+        stored
+    });
+    until_it_waits(&database, &repeated).await;
     transaction.commit().await.unwrap();
     assert_eq!(repeated.await.unwrap(), [EnqueueResult::Duplicate(message.id)]);
     assert!(database.claim(&*storage, 9).await.is_empty(), "it does not run again");
